@@ -1,0 +1,41 @@
+import type Joi from 'joi';
+import { ScanwireError, type ScanwireErrorCode } from './scanwire-error.ts';
+
+export interface CheckedOptions {
+    /** Goes before the field in the message, for example `token-auth options`. */
+    readonly subject?: string;
+    readonly code?: Extract<ScanwireErrorCode, 'INVALID_INPUT' | 'MISCONFIGURED'>;
+}
+
+/**
+ * The value after `schema`, with its defaults filled in. Unlike Joi's own `attempt`, the error names path and rule but
+ * never the value: what was refused may have been a secret.
+ *
+ * @throws ScanwireError `INVALID_INPUT` (or the given code) with the first offending field.
+ */
+export function checked<T>(schema: Joi.Schema<T>, value: unknown, { subject, code = 'INVALID_INPUT' }: CheckedOptions = {}): T {
+    const result = schema.validate(value, { convert: true, errors: { wrap: { label: false } } });
+    if (result.error === undefined) {
+        return result.value;
+    }
+
+    const detail = result.error.details[0];
+    const field = fieldPath(detail?.path ?? []);
+    const message = withoutValue(detail);
+    throw new ScanwireError(code, subject === undefined ? message : `${subject}: ${message}`, field === '' ? {} : { field });
+}
+
+/** `['actors', 'users', 0, 'name']` as `actors.users[0].name`. */
+export function fieldPath(path: readonly (string | number)[]): string {
+    return path.map((part, index) => (typeof part === 'number' ? `[${part}]` : index === 0 ? part : `.${part}`)).join('');
+}
+
+/** Joi writes the value into the message of a few rules; for those only the rule is said. */
+function withoutValue(detail: Joi.ValidationErrorItem | undefined): string {
+    if (detail === undefined) {
+        return 'is invalid';
+    }
+
+    const quotesValue = /with value/.test(detail.message) || 'invalids' in (detail.context ?? {});
+    return quotesValue ? `${fieldPath(detail.path) || 'value'} is invalid` : detail.message;
+}

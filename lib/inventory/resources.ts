@@ -1,0 +1,125 @@
+import Joi from 'joi';
+
+export interface Service {
+    readonly id: number;
+    readonly host_id: number;
+    readonly created_at: Date;
+    readonly updated_at: Date;
+    /** 1 to 65535. */
+    readonly port: number;
+    readonly proto: 'tcp' | 'udp';
+    readonly state: 'open' | 'closed' | 'filtered' | 'unknown';
+    readonly name: string;
+    readonly info: string | null;
+}
+
+export interface Note {
+    readonly id: number;
+    readonly workspace_id: number;
+    readonly host_id: number;
+    readonly service_id: number | null;
+    readonly created_at: Date;
+    readonly updated_at: Date;
+    readonly ntype: string | null;
+    readonly data: Readonly<Record<string, unknown>>;
+    readonly critical: boolean | null;
+    readonly seen: boolean | null;
+}
+
+export interface Session {
+    readonly id: number;
+    readonly host_id: number;
+    readonly stype: string | null;
+    readonly via_exploit: string | null;
+    readonly via_payload: string | null;
+    readonly desc: string | null;
+    readonly port: number | null;
+    readonly platform: string | null;
+    readonly datastore: Readonly<Record<string, unknown>>;
+    readonly opened_at: Date;
+    readonly closed_at: Date | null;
+    readonly close_reason: string | null;
+    readonly local_id: number | null;
+    readonly last_seen: Date | null;
+    readonly campaign_id: number | null;
+}
+
+export interface Vuln {
+    readonly id: number;
+    readonly host_id: number;
+    readonly service_id: number;
+    readonly created_at: Date;
+    readonly updated_at: Date;
+    /** At most 255 characters. */
+    readonly name: string;
+    readonly info: string | null;
+    readonly exploited_at: Date | null;
+    readonly vuln_detail_count: number;
+    readonly vuln_attempt_count: number;
+    readonly nexpose_data_vuln_def_id: number | null;
+}
+
+const id = (): Joi.NumberSchema => Joi.number().integer().required();
+const nullableId = (): Joi.NumberSchema => Joi.number().integer().allow(null).required();
+const nullableText = (): Joi.StringSchema => Joi.string().allow('', null).required();
+const nullableFlag = (): Joi.BooleanSchema => Joi.boolean().allow(null).required();
+const date = (): Joi.DateSchema => Joi.date().required();
+const nullableDate = (): Joi.DateSchema => Joi.date().allow(null).required();
+const port = (): Joi.NumberSchema => Joi.number().integer().min(1).max(65535);
+
+export const serviceSchema: Joi.ObjectSchema<Service> = Joi.object<Service, true>({
+    id: id(),
+    host_id: id(),
+    created_at: date(),
+    updated_at: date(),
+    port: port().required(),
+    proto: Joi.string().valid('tcp', 'udp').required(),
+    state: Joi.string().valid('open', 'closed', 'filtered', 'unknown').required(),
+    name: Joi.string().allow('').required(),
+    info: nullableText(),
+});
+
+export const noteSchema: Joi.ObjectSchema<Note> = Joi.object<Note, true>({
+    id: id(),
+    workspace_id: id(),
+    host_id: id(),
+    service_id: nullableId(),
+    created_at: date(),
+    updated_at: date(),
+    ntype: nullableText(),
+    data: Joi.object().required(),
+    critical: nullableFlag(),
+    seen: nullableFlag(),
+});
+
+export const sessionSchema: Joi.ObjectSchema<Session> = Joi.object<Session, true>({
+    id: id(),
+    host_id: id(),
+    stype: nullableText(),
+    via_exploit: nullableText(),
+    via_payload: nullableText(),
+    desc: nullableText(),
+    port: port().allow(null).required(),
+    platform: nullableText(),
+    datastore: Joi.object().required(),
+    opened_at: date(),
+    closed_at: nullableDate(),
+    close_reason: nullableText(),
+    local_id: nullableId(),
+    last_seen: nullableDate(),
+    campaign_id: nullableId(),
+});
+
+export const vulnSchema: Joi.ObjectSchema<Vuln> = Joi.object<Vuln, true>({
+    id: id(),
+    host_id: id(),
+    service_id: id(),
+    created_at: date(),
+    updated_at: date(),
+    name: Joi.string().max(255).required(),
+    info: nullableText(),
+    exploited_at: nullableDate(),
+    vuln_detail_count: Joi.number().integer().min(0).required(),
+    vuln_attempt_count: Joi.number().integer().min(0).required(),
+    nexpose_data_vuln_def_id: nullableId(),
+});

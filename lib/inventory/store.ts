@@ -1,0 +1,54 @@
+import type { Host, HostInput } from './host.ts';
+import type { Note, Service, Session, Vuln } from './resources.ts';
+import type { Workspace } from './workspace.ts';
+
+export interface ReadOptions {
+    /** Ends the reading early; the store frees what it holds. */
+    readonly signal?: AbortSignal;
+}
+
+/**
+ * Rows of one resource, found below their parents. `parents` holds the ids of the path from the outside in: none for
+ * workspaces, `[workspaceId]` for hosts, `[workspaceId, hostId]` for services. A row is seen only below its own parents.
+ */
+export interface Collection<Row extends { readonly id: number }> {
+    /**
+     * All rows below `parents` in ascending id, in batches of a size that suits the store (some hundred rows). Parents that
+     * do not exist have no rows. Ending the iteration early frees everything it held.
+     *
+     * @throws ScanwireError `UNAVAILABLE` when the store cannot be reached.
+     */
+    list(parents: readonly number[], options?: ReadOptions): AsyncIterable<readonly Row[]>;
+
+    /** The row, or null when it does not exist below exactly these parents. */
+    get(parents: readonly number[], id: number): Promise<Row | null>;
+}
+
+/** What `rest-api-v2` reads. A store without one of the optional collections has no route for it. */
+export interface InventoryStore {
+    readonly workspaces: Collection<Workspace>;
+    readonly hosts: Collection<Host>;
+    readonly services?: Collection<Service>;
+    readonly notes?: Collection<Note>;
+    readonly sessions?: Collection<Session>;
+    readonly vulns?: Collection<Vuln>;
+}
+
+export interface ImportSummary {
+    readonly workspace: Workspace;
+    readonly hosts: { readonly created: number; readonly updated: number };
+    readonly services: { readonly created: number; readonly updated: number };
+}
+
+/** What the import writes through. */
+export interface InventoryWriter {
+    /** Makes the workspace unless one of that name exists; either way it is returned. */
+    ensureWorkspace(name: string): Promise<Workspace>;
+
+    /**
+     * Stores all hosts in the workspace of that name (made when missing), or, when anything fails, the iteration of `hosts`
+     * included, none of them. A host whose address the workspace already holds is updated with the fields that are given;
+     * a service is found by its port and protocol. Counters are kept right in the same transaction.
+     */
+    importHosts(workspaceName: string, hosts: AsyncIterable<HostInput>): Promise<ImportSummary>;
+}

@@ -1,0 +1,98 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { ScanwireError } from '../scanwire-error.ts';
+
+export interface KeyRingOptions {
+    /** Id of the key that seals from now on. */
+    readonly current: string;
+    /** Every key that may still be needed to open something: id to 32 bytes. Ids are letters, digits, `-` and `_`. */
+    readonly keys: Readonly<Record<string, Uint8Array>>;
+}
+
+/**
+ * Seals secrets at rest with AES-256-GCM. A sealed text names the key that made it, so that keys can be rotated: add a new
+ * one, make it current, and keep the old one until nothing needs it.
+ */
+export interface KeyRing {
+    readonly current: string;
+    readonly ids: ReadonlySet<string>;
+
+    /**
+     * @param context What the secret belongs to, for example `exporter:<id>`; a sealed text opens only in the same context,
+     *     so it cannot be moved to another row.
+     */
+    seal(secret: string, context: string): string;
+
+    /** @throws ScanwireError `UNSEALABLE` when the key is not in the ring, the context differs or the text was altered. */
+    open(sealed: string, context: string): string;
+}
+
+const FORM = /^v1\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/;
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** @throws ScanwireError `MISCONFIGURED` when the current key is missing, an id is malformed or a key is not 32 bytes. */
+export function keyRing({ current, keys }: KeyRingOptions): KeyRing {
+    const ring = new Map(Object.entries(keys));
+    assertUsable(current, ring);
+
+    return {
+        current,
+        ids: new Set(ring.keys()),
+
+        seal(secret, context) {
+            const nonce = randomBytes(NONCE_BYTES);
+            const cipher = createCipheriv('aes-256-gcm', keyOf(ring, current), nonce).setAAD(Buffer.from(context));
+            const sealed = Buffer.concat([nonce, cipher.update(secret, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+            return `v1.${current}.${sealed.toString('base64url')}`;
+        },
+
+        open(sealed, context) {
+            const [, id = '', text = ''] = FORM.exec(sealed) ?? [];
+            const key = keyOf(ring, id);
+            const bytes = Buffer.from(text, 'base64url');
+            try {
+                const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
+                    .setAAD(Buffer.from(context))
+                    .setAuthTag(bytes.subarray(-TAG_BYTES));
+                return decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+            } catch (cause) {
+                throw new ScanwireError('UNSEALABLE', `Cannot open a secret sealed with key ${id}: altered, or sealed for something else`, {
+                    cause,
+                });
+            }
+        },
+    };
+}
+
+/** Id of the key that made a sealed text, for the check at start that every key needed is in the ring. */
+export function sealingKeyId(sealed: string): string | null {
+    return FORM.exec(sealed)?.[1] ?? null;
+}
+
+function assertUsable(current: string, ring: ReadonlyMap<string, Uint8Array>): void {
+    if (!ring.has(current)) {
+        throw new ScanwireError('MISCONFIGURED', `Missing key ${current}: the current key must be in the key ring`, { field: 'current' });
+    }
+
+    for (const [id, key] of ring) {
+        if (!/^[A-Za-z0-9_-]+$/.test(id)) {
+            throw new ScanwireError('MISCONFIGURED', 'Invalid key id in the key ring: only letters, digits, - and _', { field: 'keys' });
+        }
+
+        if (key.byteLength !== KEY_BYTES) {
+            throw new ScanwireError('MISCONFIGURED', `Invalid key ${id} in the key ring: it must be ${KEY_BYTES} bytes`, {
+                field: `keys.${id}`,
+            });
+        }
+    }
+}
+
+function keyOf(ring: ReadonlyMap<string, Uint8Array>, id: string): Uint8Array {
+    const key = ring.get(id);
+    if (key === undefined) {
+        throw new ScanwireError('UNSEALABLE', id === '' ? 'Not a sealed secret' : `Unknown sealing key ${id}: it is not in the key ring`);
+    }
+
+    return key;
+}

@@ -1,0 +1,30 @@
+/** One API key at rest. The key itself is only in `sealed`. Times are UTC instants. */
+export interface StoredApiKey {
+    /** UUID. */
+    readonly id: string;
+    readonly name: string;
+    /** SHA-256 of the key, 64 lower-case hex digits; unique. */
+    readonly digest: string;
+    /** The first characters of the key, enough to recognise it in a table. */
+    readonly start: string;
+    /** The key sealed with the key ring, bound to `id`; null where the host has switched revealing off. */
+    readonly sealed: string | null;
+    readonly createdAt: Date;
+    readonly lastUsedAt: Date | null;
+    readonly revokedAt: Date | null;
+}
+
+/** Where `token-auth` keeps its keys. Methods reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
+export interface ApiKeyStore {
+    /** @throws ScanwireError `CONFLICT` when id or digest is taken. */
+    insert(key: StoredApiKey): Promise<void>;
+    /** Revoked keys are found as well; the caller looks at `revokedAt`. */
+    findByDigest(digest: string): Promise<StoredApiKey | null>;
+    get(id: string): Promise<StoredApiKey | null>;
+    /** All keys, revoked ones included, oldest first. */
+    list(): Promise<readonly StoredApiKey[]>;
+    /** False when there is no such key or it was revoked before; the first time of revocation stays. */
+    revoke(id: string, at: Date): Promise<boolean>;
+    /** Notes that the key was used; an older time never replaces a newer one. */
+    touch(id: string, at: Date): Promise<void>;
+}

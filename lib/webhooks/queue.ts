@@ -1,0 +1,37 @@
+/** One delivery handed to the workers of a collector. Holds ids only: whoever can read the queue learns nothing else. */
+export interface DeliveryJob {
+    readonly collector: string;
+    readonly deliveryId: string;
+    /** Number of the attempt this job is for, from 1. With the delivery's id it identifies the job. */
+    readonly attempt: number;
+}
+
+export interface QueueWorker {
+    /** Takes no new job and waits for those in hand. */
+    close(): Promise<void>;
+}
+
+export interface WorkOptions {
+    /** How many jobs may be in hand at once. */
+    readonly concurrency: number;
+    /** Told what goes wrong with the queue itself (connection lost, job gone); the worker goes on by itself. */
+    readonly onError?: (error: Error) => void;
+}
+
+/**
+ * Wakes workers up, and nothing more: the rows of the {@link DeliveryStore} are the truth. A queue may lose or repeat jobs at
+ * any time; the dispatcher adds again what has gone missing and a worker's claim stops what comes twice.
+ */
+export interface DeliveryQueue {
+    /** Resolves once the queue can be used. @throws ScanwireError `MISCONFIGURED` for a server that would lose jobs, `UNAVAILABLE`. */
+    ready(): Promise<void>;
+
+    /** Adds jobs; one that is there already stays as it is. @throws ScanwireError `UNAVAILABLE` at once, without waiting for a reconnect. */
+    add(jobs: readonly DeliveryJob[]): Promise<void>;
+
+    /** Runs `handler` for the jobs of a collector, wherever they were added. A rejected handler is reported and its job dropped. */
+    work(collector: string, handler: (job: DeliveryJob) => Promise<void>, options: WorkOptions): Promise<QueueWorker>;
+
+    /** Ends the queue's own connections; what the host passed in stays open. Close the workers before. */
+    close(): Promise<void>;
+}

@@ -1,0 +1,20 @@
+import type { Trust } from './exporter.ts';
+import type { Outcome } from './outcome.ts';
+
+/** One POST, ready to go. */
+export interface Message {
+    /** Connections are kept apart by exporter and by what is here: a change of exporter, URL or trust never reuses an old socket. */
+    readonly exporterId: string;
+    readonly url: string;
+    readonly trust: Trust;
+    /** All headers but `Host`, `Content-Length` and `Connection`, in order. */
+    readonly headers: readonly (readonly [name: string, value: string])[];
+    readonly body: Uint8Array;
+}
+
+/** Sends messages through the egress guard. Never rejects: whatever happens is an {@link Outcome}. */
+export interface Sender {
+    send(message: Message): Promise<Outcome>;
+    /** Ends idle connections; messages under way finish first. */
+    close(): Promise<void>;
+}

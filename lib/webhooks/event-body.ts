@@ -9,8 +9,8 @@ import type { EventKind } from './event-kinds.ts';
  * @throws ScanwireError `INVALID_INPUT` that names the field and the rule it breaks.
  */
 export function eventBody(kind: EventKind, body: unknown): string {
-    const value = checked(kind.schema, body, { subject: `Body of ${kind.name}` });
-    return JSON.stringify(inOrder(value, orderOf(kind)));
+    const { schema, order } = formOf(kind);
+    return JSON.stringify(inOrder(checked(schema, body, { subject: `Body of ${kind.name}` }), order));
 }
 
 /** Keys in order, each with the order of what is below it. An order without keys leaves its value as it is. */
@@ -19,17 +19,23 @@ interface KeyOrder {
     readonly items?: KeyOrder;
 }
 
-const orders = new WeakMap<EventKind, KeyOrder>();
+interface BodyForm {
+    readonly schema: Joi.ObjectSchema;
+    readonly order: KeyOrder;
+}
 
-function orderOf(kind: EventKind): KeyOrder {
-    const known = orders.get(kind);
+const forms = new WeakMap<EventKind, BodyForm>();
+
+/** Describing a schema costs more than checking a body: it is done once for each kind. */
+function formOf(kind: EventKind): BodyForm {
+    const known = forms.get(kind);
     if (known !== undefined) {
         return known;
     }
 
-    const order = keyOrder(kind.schema.describe());
-    orders.set(kind, order);
-    return order;
+    const form = { schema: kind.schema.required(), order: keyOrder(kind.schema.describe()) };
+    forms.set(kind, form);
+    return form;
 }
 
 function keyOrder(description: Joi.Description): KeyOrder {

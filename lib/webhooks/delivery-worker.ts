@@ -2,11 +2,11 @@ import { batched } from '../batched.ts';
 import type { Clock } from '../clock.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { ScanwireError } from '../scanwire-error.ts';
-import { checkAdditionalHeaders } from './additional-headers.ts';
 import type { EgressGuard } from './egress-guard.ts';
 import { openHeaders, openSecrets } from './exporter-secrets.ts';
 import { messageHeaders } from './message-headers.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
+import { retryability } from './outcome-code.ts';
 import type { DeliveryJob, DeliveryQueue, QueueWorker } from './queue.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
@@ -103,7 +103,7 @@ function messageOf({ event, exporter }: Claim, { guard, keyRing, vendor, clock }
         body,
         id: event.id,
         timestamp: clock(),
-        additional: checkAdditionalHeaders(openHeaders(exporter, keyRing), vendor),
+        additional: openHeaders(exporter, keyRing),
     });
     return { exporterId: exporter.id, url: checkReceiverUrl(exporter.url, guard), trust: exporter.trust, headers, body };
 }
@@ -135,7 +135,7 @@ function settlementOf(claim: Claim, outcome: Outcome, { clock, random, breakerAf
         finishedAt: now,
         outcome,
         next: nextStep({
-            code: outcome.code,
+            kind: retryability(outcome, exporter.url).kind,
             retryAfter: outcome.retryAfter,
             round,
             single,

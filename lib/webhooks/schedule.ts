@@ -1,5 +1,4 @@
-import type { OutcomeCode } from './outcome.ts';
-import { type Retryability, retryability } from './outcome-code.ts';
+import type { Retryability } from './outcome-code.ts';
 import type { NextStep } from './store.ts';
 
 const SECOND = 1000;
@@ -28,7 +27,7 @@ const JITTER = 0.2;
 export const RETRY_AFTER_CAP: number = 24 * HOUR;
 
 export interface AttemptEnd {
-    readonly code: OutcomeCode;
+    readonly kind: Retryability;
     /** The receiver's wish in milliseconds, null when it has none. */
     readonly retryAfter: number | null;
     /** Number of the attempt in its round, from 1. */
@@ -42,8 +41,7 @@ export interface AttemptEnd {
 }
 
 /** What becomes of a delivery after an attempt. */
-export function nextStep({ code, retryAfter, round, single, schedule, now, random }: AttemptEnd): NextStep {
-    const kind = retryability(code);
+export function nextStep({ kind, retryAfter, round, single, schedule, now, random }: AttemptEnd): NextStep {
     if (kind === 'success') {
         return { state: 'delivered' };
     }

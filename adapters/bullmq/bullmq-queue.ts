@@ -43,6 +43,7 @@ const EVENTS_KEPT = 100;
 /** A {@link DeliveryQueue} on BullMQ: one BullMQ queue for each collector, one job for each attempt. */
 export function bullmqQueue(server: BullmqServer): DeliveryQueue {
     const producers = new Map<string, Promise<ProducerQueue>>();
+    let closing: Promise<void> | undefined;
 
     /** A queue that failed to open stays broken for ever, so it is forgotten and the next call opens another. */
     function producer(name: string): Promise<ProducerQueue> {
@@ -68,10 +69,20 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
         }
     }
 
+    async function close(): Promise<void> {
+        const opened = await Promise.allSettled(producers.values());
+        await Promise.allSettled(opened.map((result) => (result.status === 'fulfilled' ? result.value.close() : null)));
+        await server.close();
+    }
+
     return {
         ready: () => server.ready(),
 
         async add(jobs) {
+            if (closing !== undefined) {
+                throw new ScanwireError('UNAVAILABLE', 'The queue is closed');
+            }
+
             await Promise.all(Array.from(byQueue(jobs), ([name, ofQueue]) => addTo(name, ofQueue)));
         },
 
@@ -79,11 +90,9 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
             return bullmqWorker({ server, name: queueName(collector), collector, handler, options });
         },
 
-        async close() {
-            const opened = await Promise.allSettled(producers.values());
-            producers.clear();
-            await Promise.allSettled(opened.map((result) => (result.status === 'fulfilled' ? result.value.close() : null)));
-            await server.close();
+        close() {
+            closing ??= close();
+            return closing;
         },
     };
 }

@@ -1,3 +1,3 @@
-export type { BullmqPool, BullmqPoolClient } from './bullmq-pool.ts';
 export { type PostgresQueueOptions, postgresQueue } from './postgres-queue.ts';
+export type { PoolLike } from './queue-pool.ts';
 export { type RedisQueueOptions, redisQueue } from './redis-queue.ts';

@@ -3,30 +3,30 @@ import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/scanwire-error.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
-import type { BullmqPool } from './bullmq-pool.ts';
 import { type BullmqServer, bullmqQueue } from './bullmq-queue.ts';
-import { type QueuePool, queuePool } from './queue-pool.ts';
+import { assertLooksInto, type PoolLike, type QueuePool, queuePool } from './queue-pool.ts';
 
 export interface PostgresQueueOptions {
-    /**
-     * A `pg.Pool`, or a port with one session such as the embedded database. A `pg.Pool` is not used itself: the queue makes
-     * a small one of its own with the same settings.
-     */
-    readonly pool: BullmqPool;
-    /** How many connections of its own the queue keeps, and one more for each worker. 4 by default. */
+    /** A `pg.Pool` or the embedded database. The queue makes a pool of its own with the same settings; this one stays open. */
+    readonly pool: PoolLike;
+    /** How many connections of its own the queue opens at most, and one more for each worker. 4 by default. */
     readonly connections?: number;
 }
 
 const optionsSchema = Joi.object<PostgresQueueOptions>({
-    pool: Joi.object({ query: Joi.function().required(), connect: Joi.function().required() }).unknown().required(),
+    pool: Joi.object({ options: Joi.object().required(), Client: Joi.function().required() })
+        .unknown()
+        .required()
+        .messages({ 'any.required': '{{#label}} must be a pool of node-postgres' }),
     connections: Joi.number().integer().min(1).default(4),
 });
 
 const SCHEMA = 'bullmq';
 
 /**
- * The delivery queue on PostgreSQL 13 or later, in the schema `bullmq`, which `ready()` makes and migrates. BullMQ's
- * PostgreSQL backend is young and several times slower than Redis; it saves running one.
+ * The delivery queue on PostgreSQL 13 or later, in the schema `bullmq`, which `ready()` makes and migrates. It saves running
+ * a Redis; BullMQ's PostgreSQL backend is younger and several times slower. It listens for notifications, so a connection
+ * pooler in between must pool sessions, not transactions.
  *
  * @throws ScanwireError `MISCONFIGURED` for options that cannot work.
  */
@@ -36,7 +36,7 @@ export function postgresQueue(options: PostgresQueueOptions): DeliveryQueue {
 }
 
 function postgresServer(pool: QueuePool): BullmqServer {
-    const connection = { connection: pool as unknown as ConnectionOptions };
+    const connection = pool as unknown as ConnectionOptions;
     let migrated: Promise<void> | undefined;
 
     /** Once it has succeeded; a failure is tried again. */
@@ -55,12 +55,12 @@ function postgresServer(pool: QueuePool): BullmqServer {
 
         async producer() {
             await ready();
-            return connection;
+            return { connection };
         },
 
         async worker() {
             pool.reserve(1);
-            return { ...connection, stopWaiting: () => {}, release: () => pool.reserve(-1) };
+            return { connection, stopWaiting: () => {}, release: () => pool.reserve(-1) };
         },
 
         close: () => pool.end(),
@@ -71,7 +71,7 @@ async function migrate(pool: QueuePool): Promise<void> {
     const client = await pool.connect();
     try {
         await runMigrations(client, SCHEMA);
-        await pool.settle(client);
+        await assertLooksInto(client, SCHEMA);
         client.release();
     } catch (error) {
         client.release(true);
@@ -79,14 +79,17 @@ async function migrate(pool: QueuePool): Promise<void> {
     }
 }
 
-/** Answers of the server that trying again does not change: no such user, password or database, no right, too old or too new. */
-const HOPELESS = /^(28|3D|42501)/;
+/** Answers that trying again does not change: no such user, password or database, a right that is missing. */
+const HOPELESS_CODE = /^(28|3D|42501)/;
+const HOPELESS_NAME = /^(UnsupportedPostgresVersion|SchemaVersionMismatch)Error$/;
 
 function migrationError(cause: unknown): ScanwireError {
-    const { code, name, message } = cause as { code?: string; name?: string; message?: string };
-    if (HOPELESS.test(code ?? '') || /^(UnsupportedPostgresVersion|SchemaVersionMismatch)Error$/.test(name ?? '')) {
-        return new ScanwireError('MISCONFIGURED', `PostgreSQL cannot hold the queue: ${message}`, { cause });
+    if (cause instanceof ScanwireError) {
+        return cause;
     }
 
-    return new ScanwireError('UNAVAILABLE', `PostgreSQL cannot be reached: ${code ?? message}`, { cause });
+    const { code = '', name = '', message = '' } = cause as { code?: string; name?: string; message?: string };
+    return HOPELESS_CODE.test(code) || HOPELESS_NAME.test(name)
+        ? new ScanwireError('MISCONFIGURED', `PostgreSQL cannot hold the queue: ${message}`, { cause })
+        : new ScanwireError('UNAVAILABLE', `PostgreSQL cannot be reached: ${code || message}`, { cause });
 }

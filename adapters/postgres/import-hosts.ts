@@ -104,7 +104,9 @@ export async function importHosts({ pool, workspaceName, hosts, clock }: ImportH
         const batches = await readAside(pool, importId, hosts);
         return await transaction(pool, (client) => takeOver(client, { importId, batches, workspaceName, at: clock() }));
     } catch (error) {
-        throw isRefusedValue(error) ? new ScanwireError('INVALID_INPUT', 'A host holds a value that cannot be stored', { cause: error }) : error;
+        throw isRefusedValue(error)
+            ? new ScanwireError('INVALID_INPUT', 'A host holds a value that cannot be stored', { cause: error })
+            : error;
     } finally {
         await removeAside(pool, importId);
     }

@@ -97,7 +97,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         sweepEvery: 5_000,
         requeueAfter: 15_000,
     });
-    const shared = { deliveries, keyRing, guard: options.guard, vendor, clock, newId, sleep: (ms: number) => sleep(ms) };
+    const shared = { deliveries, keyRing, vendor, clock, newId, sleep: (ms: number) => sleep(ms) };
     const send = deliveryWorker({
         ...shared,
         queue,
@@ -115,6 +115,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         exporters: exportersOf({
             ...shared,
             exporters,
+            guard: options.guard,
             secretOverlap: DAY,
             testPatience: attemptTimeout + CLAIM_MARGIN,
             onAccepted: dispatching.kick,

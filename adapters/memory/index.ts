@@ -1,0 +1,2 @@
+export { memoryQueue } from './delivery-queue.ts';
+export { memoryWebhooks } from './webhooks.ts';

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
+import { ScanwireError } from '../../../lib/scanwire-error.ts';
 import { egressGuard } from '../../../lib/webhooks/egress-guard.ts';
 import { httpSender } from '../../../lib/webhooks/http-sender.ts';
 import type { DeliveryState } from '../../../lib/webhooks/store.ts';
@@ -283,7 +284,10 @@ t.test('refuses what is wrong with a clear error and stores nothing', async (t) 
     await t.rejects(exporter.publish('unknown', investigation), { code: 'INVALID_INPUT', field: 'kind' });
     await t.rejects(exporter.publish('test', {}), { code: 'INVALID_INPUT', field: 'kind' });
     await t.rejects(exporter.publish('idr_investigation_created', {}), { code: 'INVALID_INPUT', field: 'timestamp' });
-    await t.rejects(exporter.publish('idr_investigation_created', investigation, { rules: 'own' as never }), { field: 'rules' });
+    await t.rejects(exporter.publish('idr_investigation_created', investigation, { rules: 'own' as never }), {
+        code: 'INVALID_INPUT',
+        field: 'rules',
+    });
     t.strictSame(await exporter.deliveries.list(), []);
 });
 
@@ -295,4 +299,67 @@ t.test('says at the start that a sealing key is missing', async (t) => {
         code: 'MISCONFIGURED',
         field: 'keyRing',
     });
+});
+
+t.test('loses nothing when the queue is down or forgets its jobs', async (t) => {
+    const to = await receiver(t);
+    const queue = memoryQueue();
+    let lost = 0;
+    let behaviour: 'up' | 'down' | 'forgetful' = 'up';
+    const exporter = await setting(t, {
+        queue: {
+            ...queue,
+            async add(jobs) {
+                if (behaviour === 'down') {
+                    throw new ScanwireError('UNAVAILABLE', 'the queue is down');
+                }
+
+                if (behaviour === 'forgetful') {
+                    lost += jobs.length;
+                } else {
+                    await queue.add(jobs);
+                }
+            },
+        },
+    });
+    const { exporter: made } = await exporter.exporters.create({ url: to.url });
+    await exporter.exporters.start(made.id);
+
+    behaviour = 'down';
+    await exporter.publish('idr_investigation_created', investigation);
+    await settled(exporter, 'queued');
+    behaviour = 'forgetful';
+    await exporter.publish('idr_investigation_created', investigation);
+    await settled(exporter, 'queued');
+    t.match(exporter.errors, [{ code: 'UNAVAILABLE' }]);
+
+    behaviour = 'up';
+    exporter.advance(20_000);
+    await settled(exporter, 'delivered');
+    t.ok(lost > 0);
+});
+
+t.test('takes a claim back from a worker that vanished, and lets its late outcome change nothing', async (t) => {
+    const to = await receiver(t);
+    const stores = memoryWebhooks();
+    const exporter = await setting(t, stores);
+    const { exporter: made } = await exporter.exporters.create({ url: to.url });
+    await exporter.exporters.start(made.id);
+    await exporter.exporters.stop(made.id);
+    await exporter.exporters.start(made.id);
+
+    to.answer = () => {};
+    const { deliveries } = await exporter.publish('idr_investigation_created', investigation);
+    await settled(exporter, 'sending');
+    to.answer = (response) => response.writeHead(204).end();
+    exporter.advance(25_000);
+    await settled(exporter, 'delivered');
+    const { attempts } = await exporter.deliveries.show(deliveries[0] ?? '');
+    t.strictSame(
+        attempts.map(({ number, outcome }) => [number, outcome?.code]),
+        [
+            [1, 'interrupted'],
+            [2, 'delivered'],
+        ],
+    );
 });

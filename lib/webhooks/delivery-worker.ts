@@ -2,13 +2,11 @@ import { batched } from '../batched.ts';
 import type { Clock } from '../clock.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { ScanwireError } from '../scanwire-error.ts';
-import type { EgressGuard } from './egress-guard.ts';
 import { openHeaders, openSecrets } from './exporter-secrets.ts';
 import { messageHeaders } from './message-headers.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
 import { retryability } from './outcome-code.ts';
 import type { DeliveryJob, DeliveryQueue, QueueWorker } from './queue.ts';
-import { checkReceiverUrl } from './receiver-url.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
 import type { Message, Sender } from './sender.ts';
 import type { Claim, ClaimRequest, DeliveryStore, Settlement } from './store.ts';
@@ -18,7 +16,6 @@ export interface DeliveryWorkerParts {
     readonly deliveries: DeliveryStore;
     readonly queue: DeliveryQueue;
     readonly sender: Sender;
-    readonly guard: EgressGuard;
     readonly keyRing: KeyRing;
     readonly vendor: Vendor;
     readonly clock: Clock;
@@ -92,8 +89,7 @@ async function attempt(claim: Claim, parts: DeliveryWorkerParts): Promise<Outcom
     return await parts.sender.send(message);
 }
 
-/** The rules that held when the exporter was saved are asked again: a row may have been edited since, or the policy changed. */
-function messageOf({ event, exporter }: Claim, { guard, keyRing, vendor, clock }: DeliveryWorkerParts): Message {
+function messageOf({ event, exporter }: Claim, { keyRing, vendor, clock }: DeliveryWorkerParts): Message {
     const body = Buffer.from(event.body);
     const headers = messageHeaders({
         vendor,
@@ -105,7 +101,7 @@ function messageOf({ event, exporter }: Claim, { guard, keyRing, vendor, clock }
         timestamp: clock(),
         additional: openHeaders(exporter, keyRing),
     });
-    return { exporterId: exporter.id, url: checkReceiverUrl(exporter.url, guard), trust: exporter.trust, headers, body };
+    return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body };
 }
 
 /** An exporter that cannot be sent for is its configuration's fault; a secret that cannot be opened may be this worker's. */

@@ -8,7 +8,7 @@ export const secretContext = (exporterId: string): string => `exporter:${exporte
 export const headersContext = (exporterId: string): string => `exporter:${exporterId}:headers`;
 
 /** The secrets that sign now, the current one first. @throws ScanwireError `UNSEALABLE`. */
-export function openSecrets(exporter: StoredExporter, keyRing: KeyRing, now: Date): readonly string[] {
+export function openSecrets(exporter: StoredExporter, keyRing: KeyRing, now: Date): readonly [current: string, ...previous: string[]] {
     const context = secretContext(exporter.id);
     const current = keyRing.open(exporter.sealedSecret, context);
     const { sealedPreviousSecret, previousSecretUntil } = exporter;

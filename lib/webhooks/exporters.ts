@@ -16,7 +16,7 @@ import {
     newExporterSchema,
 } from './exporter-settings.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
-import { checkSecret, newSecret } from './secret.ts';
+import { checkSecret, generateSecret } from './secret.ts';
 import type { Attempt, DeliveryStore, ExporterPatch, ExporterStore } from './store.ts';
 import type { Vendor } from './vendor.ts';
 
@@ -89,7 +89,7 @@ export function exporters(parts: ExportersParts): Exporters {
     return {
         async create(settings) {
             const valid = checked(newExporterSchema, settings, { subject: 'Exporter' });
-            const secret = valid.secret === undefined ? newSecret() : checkSecret(valid.secret);
+            const secret = valid.secret === undefined ? generateSecret() : checkSecret(valid.secret);
             const id = newId();
             const now = clock();
             const legacy = valid.legacy ?? false;
@@ -127,7 +127,7 @@ export function exporters(parts: ExportersParts): Exporters {
 
         async secret(id) {
             const [secret] = openSecrets(await stored(id), parts.keyRing, clock());
-            return secret as string;
+            return secret;
         },
 
         async update(id, changes) {

@@ -12,7 +12,7 @@ import { type Publish, publisher } from './publisher.ts';
 import type { DeliveryQueue, QueueWorker } from './queue.ts';
 import type { Sender } from './sender.ts';
 import type { Attempt, Delivery, DeliveryQuery, DeliveryStore, ExporterStore } from './store.ts';
-import { vendorNamed } from './vendor.ts';
+import { DEFAULT_VENDOR, vendorNamed } from './vendor.ts';
 
 /** A delivery with its attempts themselves, first to last, in place of their number. */
 export type DeliveryHistory = Omit<Delivery, 'attempts'> & { readonly attempts: readonly Attempt[] };
@@ -84,7 +84,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         attemptTimeout = 15_000,
         onError = () => {},
     } = options;
-    const vendor = vendorNamed(options.vendor);
+    const vendor = options.vendor === undefined ? DEFAULT_VENDOR : vendorNamed(options.vendor);
     const workers: QueueWorker[] = [];
     const dispatching = dispatcher({
         deliveries,
@@ -97,7 +97,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         sweepEvery: 5_000,
         requeueAfter: 15_000,
     });
-    const shared = { deliveries, keyRing, guard: options.guard, vendor, clock, newId, sleep: (ms: number) => sleep(ms) };
+    const shared = { deliveries, keyRing, vendor, clock, newId, sleep: (ms: number) => sleep(ms) };
     const send = deliveryWorker({
         ...shared,
         queue,
@@ -115,6 +115,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         exporters: exportersOf({
             ...shared,
             exporters,
+            guard: options.guard,
             secretOverlap: DAY,
             testPatience: attemptTimeout + CLAIM_MARGIN,
             onAccepted: dispatching.kick,

@@ -1,0 +1,3 @@
+export { type ApiKeyStoreFixture, apiKeyStoreContract } from './api-keys.ts';
+export type { ContractFixture, ContractTest } from './contract-test.ts';
+export { type InventoryFixture, inventoryContract } from './inventory.ts';

@@ -1,0 +1,1 @@
+export { postgresWebhooks } from './webhooks.ts';

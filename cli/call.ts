@@ -1,5 +1,5 @@
-import type { Answer } from './output/answer.ts';
 import type { Operation } from './operations/operation.ts';
+import type { Answer } from './output/answer.ts';
 
 /** What every command is called with. */
 export interface Invocation {

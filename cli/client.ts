@@ -25,7 +25,11 @@ export async function ask<Input extends object, Output>(
     }
 
     const { code, field, message } = (answer as { error?: { code?: string; field?: string; message?: string } }).error ?? {};
-    throw new ScanwireError((code ?? 'UNAVAILABLE') as ScanwireErrorCode, message ?? `The server answered ${status}`, field === undefined ? {} : { field });
+    throw new ScanwireError(
+        (code ?? 'UNAVAILABLE') as ScanwireErrorCode,
+        message ?? `The server answered ${status}`,
+        field === undefined ? {} : { field },
+    );
 }
 
 interface Parts {

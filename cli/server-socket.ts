@@ -80,9 +80,13 @@ async function temporarySocket({ path }: DataFolder): Promise<string> {
     // Anyone may have made it before us: a link, or a folder that others can look into, is not ours.
     const found = await lstat(folder);
     if (!found.isDirectory() || found.uid !== user || (found.mode & 0o077) !== 0) {
-        throw new ScanwireError('MISCONFIGURED', `${folder} belongs to somebody else; the path of the data folder is too long for a socket`, {
-            field: 'data',
-        });
+        throw new ScanwireError(
+            'MISCONFIGURED',
+            `${folder} belongs to somebody else; the path of the data folder is too long for a socket`,
+            {
+                field: 'data',
+            },
+        );
     }
 
     return join(folder, 'scanwire.sock');

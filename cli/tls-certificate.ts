@@ -69,7 +69,8 @@ async function readGiven(option: string, path: string | undefined): Promise<stri
 function isUsable(pem: string, names: readonly string[], now: Date): boolean {
     try {
         const certificate = new X509Certificate(pem);
-        const covers = (name: string): boolean => (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)) !== undefined;
+        const covers = (name: string): boolean =>
+            (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)) !== undefined;
         return new Date(certificate.validTo).getTime() - RENEW_DAYS * DAY > now.getTime() && names.every(covers);
     } catch {
         return false;

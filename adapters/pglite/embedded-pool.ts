@@ -19,6 +19,8 @@ export interface EmbeddedClient extends Executor {
     on(event: 'error', listener: (error: Error) => void): this;
     on(event: 'end', listener: () => void): this;
     removeListener(event: 'notification', listener: (notification: EmbeddedNotification) => void): this;
+    removeListener(event: 'error', listener: (error: Error) => void): this;
+    removeListener(event: 'end', listener: () => void): this;
     removeAllListeners(event?: string): this;
 }
 

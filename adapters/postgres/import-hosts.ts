@@ -55,25 +55,21 @@ order by input.place`;
 
 /** The last of several services of one port is the one that counts. A row that was inserted has no `xmax`. */
 const UPSERT_SERVICES = `with ${INPUT}, given as (
-    select distinct on (hosts.id, port, proto) hosts.id as host_id, port, proto, state, name, info, place, service_place
+    select distinct on (hosts.id, service.port, service.proto) hosts.id as host_id, service.*, input.place as host_place
     from input
     join scanwire.hosts on hosts.workspace_id = $3 and hosts.address = input.address
     cross join lateral (
         select (service ->> 'port')::integer as port, service ->> 'proto' as proto, service ->> 'state' as state,
-            coalesce(service ->> 'name', '') as name, service ->> 'info' as info, service_place
-        from json_array_elements(coalesce(input.host -> 'services', '[]')) with ordinality as element (service, service_place)
-    ) as services
-    order by hosts.id, port, proto, service_place desc
+            coalesce(service ->> 'name', '') as name, service ->> 'info' as info, place
+        from json_array_elements(coalesce(input.host -> 'services', '[]')) with ordinality as element (service, place)
+    ) as service
+    order by hosts.id, service.port, service.proto, service.place desc
 ), stored as (
     insert into scanwire.services (host_id, created_at, updated_at, port, proto, state, name, info)
-    select host_id, $4, $4, port, proto, state, name, info from given order by place, service_place
+    select host_id, $4, $4, port, proto, state, name, info from given order by host_place, place
     on conflict (host_id, port, proto) do update
         set state = excluded.state, name = excluded.name, info = excluded.info, updated_at = excluded.updated_at
-    returning host_id, xmax = 0 as created
-), counted as (
-    update scanwire.hosts set service_count = service_count + created.count
-    from (select host_id, count(*)::integer as count from stored where created group by host_id) as created
-    where hosts.id = created.host_id
+    returning xmax = 0 as created
 )
 select count(*) filter (where created)::integer as created, count(*) filter (where not created)::integer as updated from stored`;
 

@@ -13,7 +13,8 @@ export const listDeliveries: Operation<DeliveryFilter, readonly Delivery[]> = op
     name: 'deliveries.list',
     method: 'GET',
     path: '/deliveries',
-    run: (system, { limit, ...filter }) => system.webhooks.deliveries.list({ ...filter, ...(limit !== undefined && { limit: Number(limit) }) }),
+    run: (system, { limit, ...filter }) =>
+        system.webhooks.deliveries.list({ ...filter, ...(limit !== undefined && { limit: Number(limit) }) }),
 });
 
 export const showDelivery: Operation<{ id: string }, DeliveryHistory> = operation({

@@ -1,6 +1,6 @@
 import Joi from 'joi';
+import { implementing } from '../../lib/implementing.ts';
 import type { KeyRing } from '../../lib/keys/key-ring.ts';
-import { portSchema } from '../../lib/port-schema.ts';
 import type { EventKind } from '../../lib/webhooks/event-kinds.ts';
 import { collectorSchema, DEFAULT_COLLECTOR } from '../../lib/webhooks/exporter-settings.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
@@ -40,11 +40,21 @@ const LONGEST_ATTEMPT = 20_000;
 
 export const optionsSchema: Joi.ObjectSchema<CheckedWebhookExporterOptions> = Joi.object({
     stores: Joi.object({
-        exporters: portSchema('insert', 'get', 'list', 'update', 'remove'),
-        deliveries: portSchema('accept', 'dispatch', 'sweep', 'claim', 'settle', 'get', 'attempts', 'list', 'replay'),
+        exporters: implementing<ExporterStore>('insert', 'get', 'list', 'update', 'remove').required(),
+        deliveries: implementing<DeliveryStore>(
+            'accept',
+            'dispatch',
+            'sweep',
+            'claim',
+            'settle',
+            'get',
+            'attempts',
+            'list',
+            'replay',
+        ).required(),
     }).required(),
-    queue: portSchema('ready', 'add', 'work', 'close'),
-    keyRing: portSchema('seal', 'open'),
+    queue: implementing<DeliveryQueue>('ready', 'add', 'work', 'close').required(),
+    keyRing: implementing<KeyRing>('seal', 'open').required(),
     vendor: Joi.string().default('Vendor'),
     collectors: Joi.array().items(collectorSchema).default([DEFAULT_COLLECTOR]),
     concurrency: Joi.number().integer().min(1).max(5000).default(200),

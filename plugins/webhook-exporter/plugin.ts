@@ -1,5 +1,6 @@
 import type { Plugin, Server } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
+import { VERSION } from '../../lib/version.ts';
 import { egressGuard } from '../../lib/webhooks/egress-guard.ts';
 import { httpSender } from '../../lib/webhooks/http-sender.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
@@ -17,7 +18,7 @@ declare module '@hapi/hapi' {
 /** Accepts events and delivers them, signed, to the receivers that users configure. */
 export const plugin: Plugin<WebhookExporterOptions> = {
     name: 'webhook-exporter',
-    version: '0.1.0',
+    version: VERSION,
     requirements: { hapi: '>=21', node: '>=20.19' },
 
     register(server, given) {

@@ -4,7 +4,7 @@ import type { Migration } from './migration.ts';
  * Workspaces, hosts and what belongs to hosts, in the shape of the open scan database that these fields come from, and API keys.
  *
  * A listing reads below one parent in ascending id, so each table has an index of its parent and id. Times keep milliseconds,
- * as a JavaScript date does.
+ * as a JavaScript date does. Triggers keep the counters of a host, so that they are right whoever stores what is counted.
  */
 export const inventoryAndKeys: Migration = {
     id: '0001-inventory-and-keys',
@@ -124,6 +124,37 @@ create table scanwire.vulns (
 
 create index on scanwire.vulns (service_id, id);
 create index on scanwire.vulns (host_id);
+
+create function scanwire.count_stored() returns trigger language plpgsql as $$
+begin
+    execute format(
+        'update scanwire.hosts set %1$I = %1$I + changed.count
+         from (select host_id, count(*)::integer as count from stored group by host_id) as changed where hosts.id = changed.host_id',
+        tg_argv[0]);
+    return null;
+end $$;
+
+create function scanwire.count_removed() returns trigger language plpgsql as $$
+begin
+    execute format(
+        'update scanwire.hosts set %1$I = %1$I - changed.count
+         from (select host_id, count(*)::integer as count from removed group by host_id) as changed where hosts.id = changed.host_id',
+        tg_argv[0]);
+    return null;
+end $$;
+
+create trigger count_stored after insert on scanwire.services referencing new table as stored
+    for each statement execute function scanwire.count_stored('service_count');
+create trigger count_removed after delete on scanwire.services referencing old table as removed
+    for each statement execute function scanwire.count_removed('service_count');
+create trigger count_stored after insert on scanwire.notes referencing new table as stored
+    for each statement execute function scanwire.count_stored('note_count');
+create trigger count_removed after delete on scanwire.notes referencing old table as removed
+    for each statement execute function scanwire.count_removed('note_count');
+create trigger count_stored after insert on scanwire.vulns referencing new table as stored
+    for each statement execute function scanwire.count_stored('vuln_count');
+create trigger count_removed after delete on scanwire.vulns referencing old table as removed
+    for each statement execute function scanwire.count_removed('vuln_count');
 
 -- What an import has read so far: taken over in one short transaction when all is read. Not logged: it is never needed after a crash.
 create unlogged table scanwire.import_batches (

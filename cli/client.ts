@@ -59,7 +59,7 @@ function split({ method, path, streamed }: Operation<never, unknown>, input: obj
 }
 
 function queryOf(fields: ReadonlyMap<string, unknown>): string {
-    return new URLSearchParams([...fields].map(([name, value]) => [name, String(value)])).toString();
+    return new URLSearchParams(Object.fromEntries([...fields].map(([name, value]) => [name, String(value)]))).toString();
 }
 
 function exchange(

@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { issueLicense, newLicenseKeyPair } from '../lib/license/issue-license.ts';
 import type { LicenseSource } from '../lib/license/license.ts';
 import { signedLicense } from '../lib/license/signed-license.ts';
-import { inspectLicense, type LicenseStatus } from '../lib/license/verify-license.ts';
+import { inspectLicense, type LicenseStatus } from '../lib/license/inspect-license.ts';
 import { ScanwireError } from '../lib/scanwire-error.ts';
 import type { DataFolder } from './data-folder.ts';
 import { keptOrMade, readKept, replaceKept } from './kept-file.ts';

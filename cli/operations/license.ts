@@ -1,4 +1,4 @@
-import type { LicenseStatus } from '../../lib/license/verify-license.ts';
+import type { LicenseStatus } from '../../lib/license/inspect-license.ts';
 import { type Operation, operation } from './operation.ts';
 
 export const showLicense: Operation<object, LicenseStatus> = operation({

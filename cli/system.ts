@@ -9,9 +9,9 @@ import { httpSender } from '../lib/webhooks/http-sender.ts';
 import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
 import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { type DataFolder, prepareDataFolder } from './data-folder.ts';
-import { openStores, type Stores } from './stores.ts';
 import { storedKeyRing } from './stored-key-ring.ts';
 import { type StoredLicense, storedLicense } from './stored-license.ts';
+import { openStores, type Stores } from './stores.ts';
 
 export interface Migrated {
     /** Ids of the migrations that ran now; none when the schema was up to date. */

@@ -15,13 +15,12 @@ import type {
     Swept,
 } from '../../lib/webhooks/store.ts';
 import { listDeliveries } from './list-deliveries.ts';
-import { reachable } from './reachable.ts';
-import { sqlState, UNIQUE_VIOLATION } from './sql-state.ts';
 import { ACCEPT, type AcceptedRow } from './statements/accept.ts';
 import { CLAIM } from './statements/claim.ts';
 import { ATTEMPTS, DISPATCH, GET, NEXT_DUE, REPLAY } from './statements/deliveries.ts';
 import { SETTLE, SETTLE_LATE } from './statements/settle.ts';
 import { SWEEP } from './statements/sweep.ts';
+import { guardedExecutor, isUniqueViolation } from './unavailable.ts';
 import { isUuid } from './uuid.ts';
 import { type AttemptRow, attemptFromRow, type ClaimRow, claimFromRow, type DeliveryRow, deliveryFromRow, time } from './webhook-rows.ts';
 
@@ -31,7 +30,7 @@ export function deliveries(db: Executor): DeliveryStore {
         transactions: true,
 
         async accept(acceptances, options) {
-            return await accept(options?.tx === undefined ? db : reachable(options.tx), acceptances);
+            return await accept(options?.tx === undefined ? db : guardedExecutor(options.tx), acceptances);
         },
 
         async dispatch(options) {
@@ -106,7 +105,7 @@ async function queryUnlessTaken(db: Executor, given: string): Promise<readonly A
         const { rows } = await db.query<AcceptedRow>(ACCEPT, [given]);
         return rows;
     } catch (error) {
-        throw sqlState(error) === UNIQUE_VIOLATION ? takenEvent(error) : error;
+        throw isUniqueViolation(error) ? takenEvent(error) : error;
     }
 }
 

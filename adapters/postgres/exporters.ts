@@ -3,7 +3,7 @@ import { ScanwireError } from '../../lib/scanwire-error.ts';
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/interrupted.ts';
 import type { ExporterPatch, ExporterStore } from '../../lib/webhooks/store.ts';
-import { sqlState, UNIQUE_VIOLATION } from './sql-state.ts';
+import { isUniqueViolation } from './unavailable.ts';
 import { isUuid } from './uuid.ts';
 import { EXPORTER_COLUMNS, type ExporterRow, exporterFromRow, exporterParameter } from './webhook-rows.ts';
 
@@ -56,7 +56,7 @@ async function insert(db: Executor, exporter: StoredExporter): Promise<void> {
             Object.values(given),
         );
     } catch (error) {
-        if (sqlState(error) === UNIQUE_VIOLATION) {
+        if (isUniqueViolation(error)) {
             throw new ScanwireError('CONFLICT', 'an exporter with this id exists already', { cause: error });
         }
         throw error;

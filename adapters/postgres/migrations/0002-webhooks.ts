@@ -1,3 +1,5 @@
+import type { Migration } from './migration.ts';
+
 /**
  * Exporters, events, deliveries and attempts.
  *
@@ -247,4 +249,4 @@ end
 $$;
 `;
 
-export const webhooks: { readonly id: string; readonly sql: string } = { id: '0002-webhooks', sql };
+export const webhooks: Migration = { id: '0002-webhooks', sql };

@@ -1,0 +1,2 @@
+export { deliveryQueueContract } from './delivery-queue.ts';
+export { webhookStoresContract } from './webhooks.ts';

@@ -1,4 +1,5 @@
 export { memoryApiKeys } from './api-keys.ts';
+export { memoryQueue } from './delivery-queue.ts';
 export {
     type MemoryInventory,
     type MemoryInventoryOptions,
@@ -7,3 +8,4 @@ export {
     type NewSession,
     type NewVuln,
 } from './inventory.ts';
+export { memoryWebhooks } from './webhooks.ts';

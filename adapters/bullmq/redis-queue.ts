@@ -1,0 +1,183 @@
+import { type BackendFactory, createRedisBackend } from 'bullmq';
+import type { Redis, RedisOptions } from 'ioredis';
+import Joi from 'joi';
+import { checked } from '../../lib/checked.ts';
+import { ScanwireError } from '../../lib/scanwire-error.ts';
+import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import { type BullmqServer, type BullmqWorkerConnection, bullmqQueue } from './bullmq-queue.ts';
+import { assertKeepsJobs } from './redis-keeps-jobs.ts';
+import { within } from './within.ts';
+
+/** Exactly one of `url` and `connection`. */
+export interface RedisQueueOptions {
+    /** `redis://` or `rediss://`, with user, password and database as needed. */
+    readonly url?: string;
+    /** An ioredis client of the host's. The queue connects to where it connects to, with connections of its own; it stays open. */
+    readonly connection?: Redis;
+    /** What the names of all keys begin with, `scanwire` by default. Letters, digits, `-`, `_`; in braces for a Redis Cluster. */
+    readonly prefix?: string;
+    /** Told about settings of the server that may lose jobs or that cannot be read. `process.emitWarning` by default. */
+    readonly onWarning?: (message: string) => void;
+}
+
+const optionsSchema = Joi.object<RedisQueueOptions>({
+    url: Joi.string().uri({ scheme: ['redis', 'rediss'] }),
+    connection: Joi.any(),
+    prefix: Joi.string()
+        .pattern(/^\{?[A-Za-z0-9_-]+\}?$/)
+        .default('scanwire'),
+    onWarning: Joi.function().default(() => (message: string) => process.emitWarning(message, 'ScanwireWarning')),
+}).xor('url', 'connection');
+
+const CONNECT_TIMEOUT = 5_000;
+
+const retryStrategy = (times: number): number => Math.min(1_000, 50 * times);
+
+/** Replaces what a host's client may be set to. BullMQ has prefixes of its own and reads replies in the old form. */
+const OURS = {
+    connectTimeout: CONNECT_TIMEOUT,
+    retryStrategy,
+    keyPrefix: '',
+    replyMapping: 'legacy',
+} as const;
+type ConnectionRole = RedisOptions & { readonly replyMapping: 'legacy' };
+
+/** Fails at once: what cannot be added now stays in its row and is added later. */
+const PRODUCER: ConnectionRole = {
+    ...OURS,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 1,
+    commandTimeout: 5_000,
+    lazyConnect: true,
+};
+
+/** Waits for as long as the server is away. */
+const WORKER: ConnectionRole = { ...OURS, maxRetriesPerRequest: null };
+
+/**
+ * The delivery queue on Redis 6.2 or later. The server must never evict keys (`maxmemory-policy noeviction`) and should
+ * write an append-only file.
+ *
+ * @throws ScanwireError `MISCONFIGURED` for options that cannot work.
+ */
+export function redisQueue(options: RedisQueueOptions): DeliveryQueue {
+    const { url, connection, prefix, onWarning } = checked(optionsSchema, options, {
+        subject: 'redisQueue options',
+        code: 'MISCONFIGURED',
+    }) as Required<RedisQueueOptions>;
+    return bullmqQueue(redisServer((role) => openRedis({ url, connection }, role), prefix, onWarning));
+}
+
+function redisServer(open: (role: ConnectionRole) => Promise<Redis>, prefix: string, onWarning: (message: string) => void): BullmqServer {
+    let producer: Promise<Redis> | undefined;
+    let connecting: Promise<void> | undefined;
+
+    async function connected(): Promise<Redis> {
+        producer ??= open(PRODUCER);
+        const redis = await producer;
+        if (redis.status === 'wait' || redis.status === 'end') {
+            connecting = connect(redis).finally(() => {
+                connecting = undefined;
+            });
+        }
+
+        await connecting;
+        if (redis.status !== 'ready') {
+            throw new ScanwireError('UNAVAILABLE', 'Redis cannot be reached: the connection is being made again');
+        }
+
+        return redis;
+    }
+
+    return {
+        name: 'Redis',
+        backend: createRedisBackend as BackendFactory,
+        ready: async () => assertKeepsJobs(await connected(), onWarning),
+        producer: async () => ({ connection: await connected(), prefix }),
+
+        async worker() {
+            const connection = await workerConnection(open);
+            return { ...connection, prefix };
+        },
+
+        async close() {
+            const redis = await producer?.catch(() => undefined);
+            redis?.disconnect();
+        },
+    };
+}
+
+/**
+ * BullMQ copies the connection it is given for the commands that block, and waits for ever for a copy that is just about to
+ * reconnect to close. So the copies are noted, and told before the end to give up at their next failure.
+ */
+async function workerConnection(
+    open: (role: ConnectionRole) => Promise<Redis>,
+): Promise<Pick<BullmqWorkerConnection, 'connection' | 'stopWaiting' | 'release'>> {
+    let waits = true;
+    const redis = await open({ ...WORKER, retryStrategy: (times) => (waits ? retryStrategy(times) : null) });
+    const clients = [redis];
+    const duplicate = redis.duplicate.bind(redis);
+    redis.duplicate = ((override?: RedisOptions) => {
+        const copy = duplicate(override);
+        clients.push(copy);
+        return copy;
+    }) as Redis['duplicate'];
+
+    return {
+        connection: redis,
+
+        stopWaiting() {
+            waits = false;
+            for (const client of clients.filter(({ status }) => status === 'reconnecting')) {
+                client.connect().catch(() => {});
+            }
+        },
+
+        release() {
+            for (const client of clients) {
+                client.disconnect();
+            }
+        },
+    };
+}
+
+async function openRedis({ url, connection }: Pick<RedisQueueOptions, 'url' | 'connection'>, role: ConnectionRole): Promise<Redis> {
+    const redis = connection === undefined ? await newRedis(url ?? '', role) : connection.duplicate(role);
+    // Without a listener a lost connection would end the process. Whoever needs the connection learns of it by itself.
+    redis.on('error', () => {});
+    return redis;
+}
+
+async function newRedis(url: string, role: ConnectionRole): Promise<Redis> {
+    const { Redis } = await import('ioredis').catch((cause: unknown) => {
+        throw new ScanwireError('MISCONFIGURED', 'Cannot load ioredis: install it beside scanwire to use a queue on Redis', { cause });
+    });
+    return new Redis(url, role);
+}
+
+/** The first connection. One that fails is given up, so that it does not keep the process alive; the next call tries again. */
+async function connect(redis: Redis): Promise<void> {
+    let lastError: Error | undefined;
+    const remember = (error: Error): void => {
+        lastError = error;
+    };
+    redis.on('error', remember);
+    try {
+        await within(CONNECT_TIMEOUT, redis.connect(), `no answer within ${CONNECT_TIMEOUT} ms`);
+    } catch (error) {
+        redis.disconnect();
+        throw connectError(lastError ?? (error as Error));
+    } finally {
+        redis.off('error', remember);
+    }
+}
+
+function connectError(cause: Error): ScanwireError {
+    if (/^(WRONGPASS|NOAUTH|NOPERM)/.test(cause.message)) {
+        return new ScanwireError('MISCONFIGURED', 'Redis refused the user or the password', { cause });
+    }
+
+    const reason = (cause as NodeJS.ErrnoException).code ?? cause.message;
+    return new ScanwireError('UNAVAILABLE', `Redis cannot be reached: ${reason}`, { cause });
+}

@@ -1,0 +1,5 @@
+import { inventoryAndKeys } from './0001-inventory-and-keys.ts';
+import type { Migration } from './migration.ts';
+
+/** All steps in order. A new one goes to the end. */
+export const migrations: readonly Migration[] = [inventoryAndKeys];

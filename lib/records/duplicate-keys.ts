@@ -1,0 +1,70 @@
+/** Deeper objects have no place in a record, so nobody needs to know about their keys. */
+const DEPTH = 2;
+
+/**
+ * Paths of the keys that an object of the JSON text holds more than once, down to the objects inside the outermost one.
+ * `JSON.parse` keeps the last of them without a word.
+ *
+ * @param json Valid JSON.
+ */
+export function duplicateKeys(json: string): string[] {
+    const found = new Set<string>();
+    const seen: Set<string>[] = [];
+    let depth = 0;
+    let parent = '';
+
+    for (let at = 0; at < json.length; at += 1) {
+        const character = json[at];
+        if (character === '"') {
+            const end = closingQuote(json, at);
+            if (depth <= DEPTH && isKey(json, end)) {
+                const key = JSON.parse(json.slice(at, end + 1)) as string;
+                if (seen[depth]?.has(key) === true) {
+                    found.add(depth === 1 ? key : `${parent}.${key}`);
+                }
+
+                seen[depth]?.add(key);
+                parent = depth === 1 ? key : parent;
+            }
+
+            at = end;
+        } else if (character === '{' || character === '[') {
+            depth += 1;
+            if (depth <= DEPTH) {
+                seen[depth] = new Set();
+            }
+        } else if (character === '}' || character === ']') {
+            depth -= 1;
+        }
+    }
+
+    return [...found];
+}
+
+function closingQuote(json: string, opening: number): number {
+    let at = json.indexOf('"', opening + 1);
+    while (isEscaped(json, at)) {
+        at = json.indexOf('"', at + 1);
+    }
+
+    return at;
+}
+
+function isEscaped(json: string, at: number): boolean {
+    let before = at - 1;
+    while (json[before] === '\\') {
+        before -= 1;
+    }
+
+    return (at - before) % 2 === 0;
+}
+
+/** In valid JSON a string before a colon is a key. */
+function isKey(json: string, end: number): boolean {
+    let at = end + 1;
+    while (json[at] === ' ' || json[at] === '\t' || json[at] === '\n' || json[at] === '\r') {
+        at += 1;
+    }
+
+    return json[at] === ':';
+}

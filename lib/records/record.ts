@@ -1,0 +1,62 @@
+import Joi from 'joi';
+import { HOST_PATTERN, IP_PATTERN } from './address-patterns.ts';
+
+/** The result of one HTTPS request to an endpoint. It holds no time: the published schema has no place for one. */
+export interface HttpsRecord {
+    /** The response, base64 (standard alphabet, padded, no line breaks). */
+    readonly data: string;
+    /** Name or address of the endpoint. */
+    readonly host: string;
+    /** Address of the endpoint, IPv4 or IPv6. */
+    readonly ip: string;
+    /** 1 to 65535. */
+    readonly port: number;
+    /** HTTP path requested, begins with `/`. */
+    readonly path?: string;
+    /** Value of the `Host` header that selected a virtual host. */
+    readonly vhost?: string;
+    /** From the endpoint's certificate. */
+    readonly subject?: { readonly OU?: string; readonly CN?: string };
+}
+
+/** Changes with every change of the fields or their rules; part of the JSON Schema's `$id`. */
+export const RECORD_SCHEMA_VERSION = 1;
+
+/** In JSON Schema the rule is this one pattern; it is not used here, because it runs out of stack on long text. */
+export const BASE64_PATTERN = '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$';
+const BASE64_CHARACTERS = /^[A-Za-z0-9+/]*={0,2}$/;
+
+/**
+ * The strict profile: `data`, `host`, `ip` and `port` are required, nothing is converted, nothing else is allowed.
+ * The JSON Schema is made from it, so no rule but that of `data` may be one that Joi cannot put into it.
+ */
+export const recordSchema: Joi.ObjectSchema<HttpsRecord> = Joi.object<HttpsRecord, true>({
+    data: Joi.string()
+        .custom(base64)
+        .messages({ 'any.custom': '{{#label}} must be base64: standard alphabet, padded, without line breaks' })
+        .allow('')
+        .required()
+        .description('The HTTPS response, base64 encoded'),
+    host: text(HOST_PATTERN, 'must be a name or an IP address').required().description('Name or IP of the HTTPS endpoint'),
+    ip: text(IP_PATTERN, 'must be an IPv4 or IPv6 address').required().description('IP of the HTTPS endpoint'),
+    port: Joi.number().integer().min(1).max(65535).required().description('HTTP port of the endpoint'),
+    path: text(/^\//, 'must begin with /').description('HTTP path requested'),
+    vhost: Joi.string().allow('').description('Value of the HTTP 1.1 Host header used to select a virtual host'),
+    subject: Joi.object({
+        OU: Joi.string().allow('').description("OrganizationalUnit taken from the endpoint's SSL certificate"),
+        CN: Joi.string().allow('').description("CommonName taken from the endpoint's SSL certificate"),
+    }).description('Certificate subject'),
+})
+    .required()
+    .prefs({ convert: false });
+
+/** A string with a rule of its own, whose message says the rule and not the value. */
+function text(pattern: RegExp, rule: string): Joi.StringSchema {
+    return Joi.string()
+        .pattern(pattern)
+        .messages({ 'string.pattern.base': `{{#label}} ${rule}`, 'string.empty': `{{#label}} ${rule}` });
+}
+
+function base64(value: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
+    return value.length % 4 === 0 && BASE64_CHARACTERS.test(value) ? value : helpers.error('any.custom');
+}

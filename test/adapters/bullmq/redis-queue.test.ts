@@ -1,0 +1,365 @@
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import t, { type Test } from 'tap';
+import { redisQueue } from '../../../adapters/bullmq/index.ts';
+import type { DeliveryJob, DeliveryQueue } from '../../../lib/webhooks/queue.ts';
+import { freePort } from '../../support/free-port.ts';
+import { type RedisServer, redisServer } from '../../support/redis-server.ts';
+import { required } from '../../support/required.ts';
+import { until } from '../../support/until.ts';
+
+const shared = required('REDIS_URL');
+const job = (collector = 'default', attempt = 1): DeliveryJob => ({ collector, deliveryId: randomUUID(), attempt });
+const quiet = { onWarning: () => {} };
+
+async function ownServer(t: Test, settings: readonly string[] = []): Promise<RedisServer> {
+    const redis = await redisServer(t.testdir(), settings);
+    t.teardown(() => redis.kill());
+    return redis;
+}
+
+function closes(t: Test, queue: DeliveryQueue): DeliveryQueue {
+    t.teardown(() => queue.close());
+    return queue;
+}
+
+/** A queue on a server of its own with one worker that notes what it gets. */
+async function working(t: Test) {
+    const redis = await ownServer(t);
+    const queue = redisQueue({ url: redis.url, ...quiet });
+    await queue.ready();
+    const seen: string[] = [];
+    const worker = await queue.work(
+        'default',
+        async ({ deliveryId }) => {
+            seen.push(deliveryId);
+        },
+        { concurrency: 5 },
+    );
+    t.teardown(async () => {
+        await worker.close();
+        await queue.close();
+        await redis.kill();
+    });
+    return { redis, queue, seen };
+}
+
+/** Adds until the queue takes it, as the dispatcher would. */
+async function addEventually(queue: DeliveryQueue, added: DeliveryJob): Promise<void> {
+    await until(() =>
+        queue.add([added]).then(
+            () => true,
+            () => false,
+        ),
+    );
+}
+
+t.test('hands a job to the worker of its collector and to no other', async (t) => {
+    const queue = closes(t, redisQueue({ url: shared, prefix: `t-${randomUUID()}`, ...quiet }));
+    await queue.ready();
+    const seen: [string, DeliveryJob][] = [];
+    const workers = await Promise.all(
+        ['default', 'emea_2'].map((name) =>
+            queue.work(
+                name,
+                async (job) => {
+                    seen.push([name, job]);
+                },
+                { concurrency: 2 },
+            ),
+        ),
+    );
+    const jobs = [job('default'), job('emea_2', 7)];
+    await queue.add(jobs);
+    await until(() => seen.length === 2);
+    t.same(new Map(seen), new Map(jobs.map((job) => [job.collector, job])));
+    await Promise.all(workers.map((worker) => worker.close()));
+});
+
+t.test('keeps one job for an attempt that is added twice, and only ids in it', async (t) => {
+    const prefix = `t-${randomUUID()}`;
+    const queue = closes(t, redisQueue({ url: shared, prefix, ...quiet }));
+    const redis = new Redis(shared);
+    t.teardown(() => redis.disconnect());
+    const added = job();
+    await queue.add([added, added]);
+    await queue.add([added]);
+    t.same(await redis.lrange(`${prefix}:scanwire-default:wait`, 0, -1), [`${added.deliveryId}-1`]);
+    t.equal(
+        await redis.hget(`${prefix}:scanwire-default:${added.deliveryId}-1`, 'data'),
+        JSON.stringify({ deliveryId: added.deliveryId, attempt: 1 }),
+    );
+});
+
+t.test('reports what a handler throws, drops the job and leaves nothing behind', async (t) => {
+    const prefix = `t-${randomUUID()}`;
+    const queue = closes(t, redisQueue({ url: shared, prefix, ...quiet }));
+    const redis = new Redis(shared);
+    t.teardown(() => redis.disconnect());
+    const errors: Error[] = [];
+    let runs = 0;
+    const worker = await queue.work(
+        'default',
+        async () => {
+            runs += 1;
+            throw new Error('broken handler');
+        },
+        { concurrency: 1, onError: (error) => errors.push(error) },
+    );
+    const [first, second] = [job(), job()];
+    await queue.add([first, second]);
+    await until(() => runs === 2);
+    await worker.close();
+    t.same(
+        errors.map((error) => error.message),
+        ['broken handler', 'broken handler'],
+    );
+    const left = await redis.keys(`${prefix}:scanwire-default:*-1`);
+    t.same(left, [], 'no job is left');
+    t.equal(runs, 2, 'none ran twice');
+});
+
+t.test('reports a job whose data is gone instead of handing it out', async (t) => {
+    const prefix = `t-${randomUUID()}`;
+    const queue = closes(t, redisQueue({ url: shared, prefix, ...quiet }));
+    const redis = new Redis(shared);
+    t.teardown(() => redis.disconnect());
+    const [evicted, whole] = [job(), job()];
+    await queue.add([evicted, whole]);
+    await redis.hdel(`${prefix}:scanwire-default:${evicted.deliveryId}-1`, 'data');
+    const errors: Error[] = [];
+    const seen: string[] = [];
+    const worker = await queue.work(
+        'default',
+        async ({ deliveryId }) => {
+            seen.push(deliveryId);
+        },
+        { concurrency: 1, onError: (error) => errors.push(error) },
+    );
+    await until(() => seen.length > 0);
+    t.same(seen, [whole.deliveryId]);
+    t.match(errors, [{ message: /without its ids/ }]);
+    await worker.close();
+});
+
+t.test('finishes the jobs in hand when a worker closes and leaves the others', async (t) => {
+    const queue = closes(t, redisQueue({ url: shared, prefix: `t-${randomUUID()}`, ...quiet }));
+    const seen: string[] = [];
+    let finish = (): void => {};
+    const gate = new Promise<void>((resolve) => {
+        finish = resolve;
+    });
+    const jobs = [job(), job(), job()];
+    await queue.add(jobs);
+    let started = 0;
+    const worker = await queue.work(
+        'default',
+        async ({ deliveryId }) => {
+            started += 1;
+            await gate;
+            seen.push(deliveryId);
+        },
+        { concurrency: 2 },
+    );
+    await until(() => started === 2);
+    const closed = worker.close();
+    finish();
+    await closed;
+    t.same(seen.sort(), [jobs[0]?.deliveryId, jobs[1]?.deliveryId].sort());
+});
+
+t.test('refuses a malformed collector', async (t) => {
+    const queue = closes(t, redisQueue({ url: shared, ...quiet }));
+    for (const collector of ['', 'a:b', 'ä', 'x'.repeat(65)]) {
+        await t.rejects(queue.add([job(collector)]), { code: 'INVALID_INPUT', field: 'collector' });
+        await t.rejects(
+            queue.work(collector, async () => {}, { concurrency: 1 }),
+            { code: 'INVALID_INPUT' },
+        );
+    }
+});
+
+t.test('refuses options that cannot work, without repeating them', (t) => {
+    t.throws(() => redisQueue({}), { code: 'MISCONFIGURED' });
+    t.throws(() => redisQueue({ url: 'http://:hunter2@example' }), { message: /^((?!hunter2).)*$/ });
+    t.throws(() => redisQueue({ url: 'http://:hunter2@example' }), { code: 'MISCONFIGURED', field: 'url' });
+    t.throws(() => redisQueue({ url: shared, prefix: 'a:b' }), { code: 'MISCONFIGURED', field: 'prefix' });
+    t.end();
+});
+
+t.test('is unavailable at once where no Redis listens', async (t) => {
+    const queue = closes(t, redisQueue({ url: `redis://:hunter2@127.0.0.1:${await freePort()}` }));
+    await t.rejects(queue.ready(), { code: 'UNAVAILABLE', message: 'Redis cannot be reached: ECONNREFUSED' });
+    await t.rejects(queue.add([job()]), { code: 'UNAVAILABLE' });
+});
+
+t.test('tells a wrong password from a Redis that is away', async (t) => {
+    const redis = await ownServer(t, ['--requirepass', 'right']);
+    const queue = closes(t, redisQueue({ url: redis.url.replace('//', '//:wrong@') }));
+    await t.rejects(queue.ready(), { code: 'MISCONFIGURED', message: 'Redis refused the user or the password' });
+});
+
+t.test('refuses a Redis that evicts keys', async (t) => {
+    const redis = await ownServer(t, ['--maxmemory-policy', 'allkeys-lru']);
+    const queue = closes(t, redisQueue({ url: redis.url, ...quiet }));
+    await t.rejects(queue.ready(), { code: 'MISCONFIGURED', message: /maxmemory-policy allkeys-lru/ });
+});
+
+t.test('reads the policy elsewhere where CONFIG is forbidden, and warns where nothing tells it', async (t) => {
+    const redis = await ownServer(t, ['--maxmemory-policy', 'volatile-lru']);
+    await redis.command('ACL SETUSER noconfig on >pw ~* &* +@all -config');
+    await redis.command('ACL SETUSER blind on >pw ~* &* +@all -config -info');
+    const noConfig = closes(t, redisQueue({ url: redis.url.replace('//', '//noconfig:pw@'), ...quiet }));
+    await t.rejects(noConfig.ready(), { code: 'MISCONFIGURED', message: /volatile-lru/ });
+
+    const warnings: string[] = [];
+    const blind = new Redis(redis.url.replace('//', '//blind:pw@'), { enableReadyCheck: false });
+    t.teardown(() => blind.disconnect());
+    const queue = closes(t, redisQueue({ connection: blind, onWarning: (message) => warnings.push(message) }));
+    await queue.ready();
+    t.match(warnings, [/does not tell its maxmemory-policy/]);
+});
+
+t.test('warns of a Redis without an append-only file', async (t) => {
+    const redis = await ownServer(t, ['--appendonly', 'no']);
+    const warnings: string[] = [];
+    const queue = closes(t, redisQueue({ url: redis.url, onWarning: (message) => warnings.push(message) }));
+    await queue.ready();
+    t.match(warnings, [/appendonly no/]);
+});
+
+t.test("uses a host's client as a model and leaves it open", async (t) => {
+    const prefix = `t-${randomUUID()}`;
+    const host = new Redis(shared, { keyPrefix: 'host:', maxRetriesPerRequest: 20 });
+    t.teardown(() => host.disconnect());
+    const queue = redisQueue({ connection: host, prefix, ...quiet });
+    await queue.ready();
+    const seen: string[] = [];
+    const worker = await queue.work(
+        'default',
+        async ({ deliveryId }) => {
+            seen.push(deliveryId);
+        },
+        { concurrency: 1 },
+    );
+    const added = job();
+    await queue.add([added]);
+    await until(() => seen.length === 1);
+    await worker.close();
+    await queue.close();
+    t.same(seen, [added.deliveryId]);
+    t.equal(await host.ping(), 'PONG');
+    t.equal(host.listenerCount('error'), 0, 'no listener is left on it');
+});
+
+t.test('survives a restart of Redis', async (t) => {
+    const { redis, queue, seen } = await working(t);
+    const [before, after] = [job(), job()];
+    await queue.add([before]);
+    await until(() => seen.includes(before.deliveryId));
+    await redis.kill();
+    await until(() =>
+        queue.add([job()]).then(
+            () => false,
+            (error) => error.code === 'UNAVAILABLE',
+        ),
+    );
+    await redis.start();
+    await addEventually(queue, after);
+    await until(() => seen.includes(after.deliveryId));
+});
+
+t.test('takes jobs that are added after FLUSHALL', async (t) => {
+    const { redis, queue, seen } = await working(t);
+    const [before, after] = [job(), job()];
+    await queue.add([before]);
+    await until(() => seen.includes(before.deliveryId));
+    t.match(await redis.command('FLUSHALL'), /OK/);
+    await redis.command('SCRIPT FLUSH');
+    await queue.add([after]);
+    await until(() => seen.includes(after.deliveryId));
+});
+
+t.test('survives FLUSHALL under a job in hand', async (t) => {
+    const redis = await ownServer(t);
+    const queue = redisQueue({ url: redis.url, ...quiet });
+    const seen: string[] = [];
+    let release = (): void => {};
+    const gate = new Promise<void>((resolve) => {
+        release = resolve;
+    });
+    const worker = await queue.work(
+        'default',
+        async ({ deliveryId }) => {
+            seen.push(deliveryId);
+            await gate;
+        },
+        { concurrency: 1 },
+    );
+    const [before, after] = [job(), job()];
+    await queue.add([before]);
+    await until(() => seen.length === 1);
+    await redis.command('FLUSHALL');
+    release();
+    await queue.add([after]);
+    await until(() => seen.includes(after.deliveryId));
+    await worker.close();
+    await queue.close();
+});
+
+t.test('goes on after Redis was out of memory, without a flood of errors meanwhile', async (t) => {
+    const redis = await ownServer(t);
+    const queue = closes(t, redisQueue({ url: redis.url, ...quiet }));
+    const jobs = Array.from({ length: 30 }, () => job());
+    await queue.add(jobs);
+    await redis.command('CONFIG SET maxmemory 1');
+    await t.rejects(queue.add([job()]), { code: 'UNAVAILABLE' });
+
+    const seen: string[] = [];
+    const errors: Error[] = [];
+    const worker = await queue.work(
+        'default',
+        async ({ deliveryId }) => {
+            seen.push(deliveryId);
+        },
+        { concurrency: 5, onError: (error) => errors.push(error) },
+    );
+    t.teardown(() => worker.close());
+    await until(() => errors.length > 20);
+    t.ok(errors.length < 40, 'pauses after some errors');
+    t.equal(seen.length, 0);
+    await redis.command('CONFIG SET maxmemory 0');
+    await until(() => seen.length === jobs.length);
+});
+
+t.test('starts working when Redis comes up after the worker', async (t) => {
+    const redis = await ownServer(t);
+    await redis.kill();
+    const queue = redisQueue({ url: redis.url, ...quiet });
+    const seen: string[] = [];
+    const worker = await queue.work(
+        'default',
+        async ({ deliveryId }) => {
+            seen.push(deliveryId);
+        },
+        { concurrency: 1 },
+    );
+    await redis.start();
+    const added = job();
+    await addEventually(queue, added);
+    await until(() => seen.includes(added.deliveryId));
+    await worker.close();
+    await queue.close();
+});
+
+t.test('closes while Redis is away', async (t) => {
+    const redis = await ownServer(t);
+    const queue = redisQueue({ url: redis.url, ...quiet });
+    await queue.ready();
+    const worker = await queue.work('default', async () => {}, { concurrency: 1 });
+    await queue.add([job()]);
+    await redis.kill();
+    await worker.close();
+    await queue.close();
+    t.pass('both ended');
+});

@@ -1,0 +1,11 @@
+export { memoryApiKeys } from './api-keys.ts';
+export { memoryQueue } from './delivery-queue.ts';
+export {
+    type MemoryInventory,
+    type MemoryInventoryOptions,
+    memoryInventory,
+    type NewNote,
+    type NewSession,
+    type NewVuln,
+} from './inventory.ts';
+export { memoryWebhooks } from './webhooks.ts';

@@ -1,0 +1,99 @@
+import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
+import { interrupted } from '../../lib/webhooks/interrupted.ts';
+import type { Outcome } from '../../lib/webhooks/outcome.ts';
+import type { Delivery, DeliveryState, StoredEvent } from '../../lib/webhooks/store.ts';
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** What both stores share. Maps keep the order of insertion. */
+export interface WebhookState {
+    readonly exporters: Map<string, ExporterRow>;
+    readonly events: Map<string, StoredEvent>;
+    readonly deliveries: Map<string, DeliveryRow>;
+    /** Those that are not final: all that dispatcher and sweep have to look at. */
+    readonly unfinished: Set<DeliveryRow>;
+}
+
+export type ExporterRow = Mutable<StoredExporter> & { probeAt: Date | null };
+
+/** 0: a single attempt that is never retried, 1: first try of a round, 2: retry. */
+export type Priority = 0 | 1 | 2;
+
+export interface DeliveryRow {
+    readonly id: string;
+    readonly seq: number;
+    readonly event: StoredEvent;
+    readonly exporterId: string;
+    /** The exporter's when it was accepted or cancelled, for the time when the exporter is gone. */
+    collector: string;
+    state: DeliveryState;
+    priority: Priority;
+    attempts: number;
+    round: number;
+    dueAt: Date;
+    queuedAt: Date | null;
+    finishedAt: Date | null;
+    claim: { readonly token: string; readonly expiresAt: Date } | null;
+    lastCode: Outcome['code'] | null;
+    readonly history: AttemptRow[];
+}
+
+export interface AttemptRow {
+    readonly number: number;
+    readonly token: string;
+    readonly startedAt: Date;
+    finishedAt: Date | null;
+    outcome: Outcome | null;
+    /** The claim was taken away before its holder had settled it. */
+    lost: boolean;
+    /** And yet the holder told the outcome afterwards. */
+    late: boolean;
+}
+
+const FINAL: readonly DeliveryState[] = ['delivered', 'exhausted', 'cancelled'];
+
+/** Moves a delivery to a state; a final one is stamped with `at`. */
+export function move(state: WebhookState, row: DeliveryRow, next: DeliveryState, at: Date): void {
+    const final = FINAL.includes(next);
+    row.state = next;
+    row.finishedAt = final ? at : null;
+    if (next !== 'sending') {
+        row.claim = null;
+    }
+    if (final) {
+        state.unfinished.delete(row);
+    } else {
+        state.unfinished.add(row);
+    }
+}
+
+/** Takes the claim of a delivery that is `sending` away from its holder. */
+export function takeClaim(row: DeliveryRow, at: Date, detail: string): void {
+    const attempt = row.history.at(-1);
+    if (attempt !== undefined) {
+        attempt.finishedAt = at;
+        attempt.outcome = interrupted(at.getTime() - attempt.startedAt.getTime(), detail);
+        attempt.lost = true;
+        row.lastCode = 'interrupted';
+    }
+}
+
+export function asDelivery(state: WebhookState, row: DeliveryRow): Delivery {
+    return structuredClone({
+        id: row.id,
+        eventId: row.event.id,
+        kind: row.event.kind,
+        exporterId: row.exporterId,
+        collector: state.exporters.get(row.exporterId)?.collector ?? row.collector,
+        state: row.state,
+        attempts: row.attempts,
+        dueAt: row.dueAt,
+        createdAt: row.event.createdAt,
+        finishedAt: row.finishedAt,
+        lastCode: row.lastCode,
+    });
+}
+
+export function asExporter({ probeAt: _, ...exporter }: ExporterRow): StoredExporter {
+    return structuredClone(exporter);
+}

@@ -1,0 +1,83 @@
+import { existsSync } from 'node:fs';
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import Joi from 'joi';
+import { checked } from '../../lib/checked.ts';
+import { startDatabaseThread } from './database-thread.ts';
+import { type EmbeddedDatabase, embeddedPool } from './embedded-pool.ts';
+import { lockFolder } from './folder-lock.ts';
+import { maintain, type Ticker } from './maintenance.ts';
+import { findTemplate, unpackTemplate } from './template.ts';
+
+export interface EmbeddedDatabaseOptions {
+    /** Where the database lives; made when missing, for the owner's eyes only. It holds `database/` and `database.lock`. */
+    readonly folder: string;
+    /** Drives the clearing up; the machine's timer by default. */
+    readonly ticker?: Ticker;
+}
+
+const schema: Joi.ObjectSchema<EmbeddedDatabaseOptions> = Joi.object({
+    folder: Joi.string().required(),
+    ticker: Joi.function(),
+});
+
+/**
+ * Opens the database in this folder, making it when there is none: a PostgreSQL that runs inside this process, in a thread of its
+ * own. What it has acknowledged survives the death of the process, not a power cut.
+ *
+ * @throws ScanwireError `MISCONFIGURED` when another process has it open, or the folder holds nothing that can be opened.
+ */
+export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Promise<EmbeddedDatabase> {
+    const { folder, ticker = timer } = checked(schema, options, { subject: 'embedded database', code: 'MISCONFIGURED' });
+    const root = resolve(folder);
+    await mkdir(root, { recursive: true, mode: 0o700 });
+    const unlock = await lockFolder(root);
+
+    try {
+        const thread = await startDatabaseThread({ dataDir: await dataFolder(root), template: null });
+        void thread.ended.then(unlock);
+        const database = await embeddedPool(thread);
+        const end = database.end;
+        const stop = maintain({ database, requests: thread.requests, ticker });
+        return Object.assign(database, {
+            async end() {
+                await stop();
+                await end();
+            },
+        });
+    } catch (error) {
+        unlock();
+        throw error;
+    }
+}
+
+/** A database in memory, gone when it is ended: for tests. */
+export async function openMemoryDatabase(): Promise<EmbeddedDatabase> {
+    return await embeddedPool(await startDatabaseThread({ dataDir: null, template: findTemplate() }));
+}
+
+/** The data directory. It gets its name only when it is complete, so that a start that was cut off leaves none behind. */
+async function dataFolder(root: string): Promise<string> {
+    const folder = join(root, 'database');
+    if (existsSync(folder)) {
+        return folder;
+    }
+
+    const unfinished = join(root, 'database.new');
+    const template = findTemplate();
+    await rm(unfinished, { recursive: true, force: true });
+    if (template === null) {
+        await mkdir(unfinished, { mode: 0o700 });
+        await (await startDatabaseThread({ dataDir: unfinished, template: null })).close();
+    } else {
+        await unpackTemplate(template, unfinished);
+    }
+
+    await rename(unfinished, folder);
+    return folder;
+}
+
+function timer(task: () => void, milliseconds: number): () => void {
+    const handle = setInterval(task, milliseconds).unref();
+    return () => clearInterval(handle);
+}

@@ -1,0 +1,86 @@
+import { readFile } from 'node:fs/promises';
+import { type MessagePort, parentPort, type Transferable, workerData } from 'node:worker_threads';
+import { PGlite } from '@electric-sql/pglite';
+import { type SharedSession, sharedSession, type TransactionState } from './shared-session.ts';
+
+/** What the thread is started with. */
+export interface ThreadData {
+    /** Where the database lives; null for one in memory. */
+    readonly dataDir: string | null;
+    /** A data directory to begin with, where there is none yet; null to make one. */
+    readonly template: string | null;
+}
+
+/** What the thread is told. Without bytes: the connection is gone. */
+export type ThreadRequest = { readonly connection: number; readonly bytes: Uint8Array | null } | 'close';
+
+/** What the thread says: that the database is open, what a connection is sent (with a state if it had asked), that all is closed. */
+export type ThreadReply =
+    | { readonly connection: number; readonly bytes: Uint8Array; readonly state: TransactionState | null }
+    | 'open'
+    | 'closed';
+
+/** Small buffers: what a server of many sessions needs is wasted on one, and half of the memory is saved. */
+const SETTINGS = ['shared_buffers=16MB', 'wal_buffers=1MB', 'max_connections=10'];
+
+if (parentPort !== null) {
+    await serve(parentPort, workerData as ThreadData);
+}
+
+async function serve(port: MessagePort, data: ThreadData): Promise<void> {
+    const database = await open(data);
+    const session = await sharedSession({
+        execute: (bytes) => execute(database, bytes),
+        send(connection, bytes, state) {
+            const [own, transfer] = transferable(bytes);
+            port.postMessage({ connection, bytes: own, state } satisfies ThreadReply, transfer);
+        },
+    });
+
+    port.on('message', (request: ThreadRequest) => {
+        if (request === 'close') {
+            void close(port, database, session);
+        } else if (request.bytes === null) {
+            session.leave(request.connection);
+        } else {
+            session.receive(request.connection, Buffer.from(request.bytes.buffer));
+        }
+    });
+    port.postMessage('open' satisfies ThreadReply);
+}
+
+async function open({ dataDir, template }: ThreadData): Promise<PGlite> {
+    return await PGlite.create({
+        postgresqlconf: SETTINGS,
+        ...(dataDir === null ? {} : { dataDir }),
+        ...(template === null ? {} : { loadDataDir: new Blob([await readFile(template)], { type: 'application/gzip' }) }),
+    });
+}
+
+/** Runs messages without PGlite's own reading of the answer: node-postgres reads it, on the other side. */
+async function execute(database: PGlite, bytes: Buffer): Promise<Buffer> {
+    const chunks: Uint8Array[] = [];
+    await database.execProtocolRawStream(bytes, { syncToFs: false, onRawData: (chunk) => chunks.push(chunk.slice()) });
+
+    const answer = new Uint8Array(chunks.reduce((length, chunk) => length + chunk.length, 0));
+    let offset = 0;
+    for (const chunk of chunks) {
+        answer.set(chunk, offset);
+        offset += chunk.length;
+    }
+
+    return Buffer.from(answer.buffer);
+}
+
+/** Bytes that are a whole buffer change hands without a copy; a part of one is copied, so that no other part goes with it. */
+function transferable(bytes: Buffer): [Uint8Array, Transferable[]] {
+    const own = bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
+    return [own, [own.buffer as ArrayBuffer]];
+}
+
+async function close(port: MessagePort, database: PGlite, session: SharedSession): Promise<void> {
+    await session.drain();
+    await database.close();
+    port.postMessage('closed' satisfies ThreadReply);
+    port.close();
+}

@@ -1,0 +1,58 @@
+import type { ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
+import { ScanwireError } from '../../lib/scanwire-error.ts';
+import type { PoolLike } from './pool.ts';
+import { guarded, isUniqueViolation } from './unavailable.ts';
+
+export interface PostgresApiKeysOptions {
+    readonly pool: PoolLike;
+}
+
+const COLUMNS = `id, name, digest, start, sealed,
+    created_at as "createdAt", last_used_at as "lastUsedAt", revoked_at as "revokedAt"`;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** API keys in the table `scanwire.api_keys`. */
+export function postgresApiKeys({ pool }: PostgresApiKeysOptions): ApiKeyStore {
+    const database = guarded(pool);
+
+    async function find(condition: string, value: string): Promise<StoredApiKey | null> {
+        const { rows } = await database.query<StoredApiKey>(`select ${COLUMNS} from scanwire.api_keys where ${condition}`, [value]);
+        return rows[0] ?? null;
+    }
+
+    return {
+        async insert({ id, name, digest, start, sealed, createdAt, lastUsedAt, revokedAt }) {
+            try {
+                await database.query(
+                    `insert into scanwire.api_keys (id, name, digest, start, sealed, created_at, last_used_at, revoked_at)
+                     values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+                    [id, name, digest, start, sealed, createdAt, lastUsedAt, revokedAt],
+                );
+            } catch (error) {
+                throw isUniqueViolation(error) ? new ScanwireError('CONFLICT', 'This API key exists already', { cause: error }) : error;
+            }
+        },
+
+        findByDigest: (digest) => find('digest = $1', digest),
+        get: async (id) => (UUID.test(id) ? await find('id = $1', id) : null),
+
+        async list() {
+            const { rows } = await database.query<StoredApiKey>(`select ${COLUMNS} from scanwire.api_keys order by created_at, id`);
+            return rows;
+        },
+
+        async revoke(id, at) {
+            const sql = 'update scanwire.api_keys set revoked_at = $2 where id = $1 and revoked_at is null';
+            return UUID.test(id) && (await database.query(sql, [id, at])).rowCount === 1;
+        },
+
+        async touch(id, at) {
+            if (UUID.test(id)) {
+                await database.query(
+                    'update scanwire.api_keys set last_used_at = $2 where id = $1 and (last_used_at is null or last_used_at < $2)',
+                    [id, at],
+                );
+            }
+        },
+    };
+}

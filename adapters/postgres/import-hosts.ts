@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../lib/clock.ts';
+import type { Executor } from '../../lib/executor.ts';
+import type { HostInput } from '../../lib/inventory/host.ts';
+import type { ImportSummary } from '../../lib/inventory/store.ts';
+import type { Workspace } from '../../lib/inventory/workspace.ts';
+import { ScanwireError } from '../../lib/scanwire-error.ts';
+import type { PoolLike } from './pool.ts';
+import { transaction } from './transaction.ts';
+import { sqlState } from './unavailable.ts';
+
+export interface ImportHostsOptions {
+    readonly pool: PoolLike;
+    readonly workspaceName: string;
+    readonly hosts: AsyncIterable<HostInput>;
+    readonly clock: Clock;
+}
+
+export const WORKSPACE_COLUMNS = `rows.id, rows.name, rows.boundary, rows.description, rows.owner_id, rows.limit_to_network,
+    rows.created_at, rows.updated_at`;
+
+const HOSTS_PER_BATCH = 500;
+const SERVICES_PER_BATCH = 5_000;
+
+/** Texts that are `''` when the import does not know them. */
+const TEXTS = ['mac', 'name', 'os_name', 'os_flavor', 'os_sp', 'purpose'];
+/** Texts that are null when the import does not know them. */
+const NULLABLE_TEXTS = ['comm', 'os_lang', 'arch', 'info', 'comments', 'scope', 'virtual_host', 'detected_arch'];
+
+/** Each field of a host, and how it is read from `input.host`, a JSON object. */
+const FIELDS: readonly (readonly [column: string, value: string])[] = [
+    ...TEXTS.map((column) => [column, `coalesce(input.host ->> '${column}', '')`] as const),
+    ...NULLABLE_TEXTS.map((column) => [column, `input.host ->> '${column}'`] as const),
+    ['state', `coalesce(input.host ->> 'state', 'alive')`],
+    ['nexpose_data_asset_id', `(input.host ->> 'nexpose_data_asset_id')::integer`],
+];
+
+/** The hosts of a batch with their place in it. */
+const INPUT = `input as materialized (
+    select host, (host ->> 'address')::inet as address, place
+    from scanwire.import_batches, json_array_elements(hosts) with ordinality as element (host, place)
+    where import_id = $1 and seq = $2
+)`;
+
+const UPDATE_HOSTS = `with ${INPUT}
+update scanwire.hosts set updated_at = $4,
+    ${FIELDS.map(([column, value]) => `${column} = case when input.host -> '${column}' is null then hosts.${column} else ${value} end`).join(', ')}
+from input where hosts.workspace_id = $3 and hosts.address = input.address`;
+
+const INSERT_HOSTS = `with ${INPUT}
+insert into scanwire.hosts (workspace_id, address, created_at, updated_at, ${FIELDS.map(([column]) => column).join(', ')})
+select $3, input.address, $4, $4, ${FIELDS.map(([, value]) => value).join(', ')} from input
+where not exists (select from scanwire.hosts where workspace_id = $3 and address = input.address)
+order by input.place`;
+
+/** The last of several services of one port is the one that counts. A row that was inserted has no `xmax`. */
+const UPSERT_SERVICES = `with ${INPUT}, given as (
+    select distinct on (hosts.id, service.port, service.proto) hosts.id as host_id, service.*, input.place as host_place
+    from input
+    join scanwire.hosts on hosts.workspace_id = $3 and hosts.address = input.address
+    cross join lateral (
+        select (service ->> 'port')::integer as port, service ->> 'proto' as proto, service ->> 'state' as state,
+            coalesce(service ->> 'name', '') as name, service ->> 'info' as info, place
+        from json_array_elements(coalesce(input.host -> 'services', '[]')) with ordinality as element (service, place)
+    ) as service
+    order by hosts.id, service.port, service.proto, service.place desc
+), stored as (
+    insert into scanwire.services (host_id, created_at, updated_at, port, proto, state, name, info)
+    select host_id, $4, $4, port, proto, state, name, info from given order by host_place, place
+    on conflict (host_id, port, proto) do update
+        set state = excluded.state, name = excluded.name, info = excluded.info, updated_at = excluded.updated_at
+    returning xmax = 0 as created
+)
+select count(*) filter (where created)::integer as created, count(*) filter (where not created)::integer as updated from stored`;
+
+/** The workspace of that name, made unless it exists. */
+export async function ensureWorkspace(database: Executor, name: string, at: Date): Promise<Workspace> {
+    await database.query(
+        'insert into scanwire.workspaces (name, created_at, updated_at) values ($1, $2, $2) on conflict (name) do nothing',
+        [name, at],
+    );
+    const { rows } = await database.query<Workspace>(`select ${WORKSPACE_COLUMNS} from scanwire.workspaces rows where name = $1`, [name]);
+    const [workspace] = rows;
+    if (workspace === undefined) {
+        throw new ScanwireError('CONFLICT', 'The workspace was removed while it was looked for');
+    }
+
+    return workspace;
+}
+
+/**
+ * Reads all hosts into a side table first and takes them over in one transaction then: so a slow source holds no transaction
+ * open, which would block everybody else on the embedded database.
+ *
+ * @throws ScanwireError `INVALID_INPUT` when the database refuses a value; whatever the iteration throws.
+ */
+export async function importHosts({ pool, workspaceName, hosts, clock }: ImportHostsOptions): Promise<ImportSummary> {
+    const importId = randomUUID();
+    try {
+        const batches = await readAside(pool, importId, hosts);
+        const summary = await transaction(pool, (client) => takeOver(client, { importId, batches, workspaceName, at: clock() }));
+        await learnSizes(pool, batches);
+        return summary;
+    } catch (error) {
+        throw isRefusedValue(error)
+            ? new ScanwireError('INVALID_INPUT', 'A host holds a value that cannot be stored', { cause: error })
+            : error;
+    } finally {
+        await removeAside(pool, importId);
+    }
+}
+
+async function readAside(pool: Executor, importId: string, hosts: AsyncIterable<HostInput>): Promise<number> {
+    let seq = 0;
+    for await (const batch of inBatches(hosts)) {
+        await pool.query('insert into scanwire.import_batches (import_id, seq, hosts) values ($1, $2, $3)', [
+            importId,
+            seq,
+            JSON.stringify(batch),
+        ]);
+        seq += 1;
+    }
+
+    return seq;
+}
+
+/** No address is twice in a batch, since one statement stores each host once. */
+async function* inBatches(hosts: AsyncIterable<HostInput>): AsyncGenerator<readonly HostInput[]> {
+    let batch = new Map<string, HostInput>();
+    let services = 0;
+    for await (const host of hosts) {
+        if (batch.size >= HOSTS_PER_BATCH || services >= SERVICES_PER_BATCH || batch.has(host.address)) {
+            yield [...batch.values()];
+            batch = new Map();
+            services = 0;
+        }
+
+        batch.set(host.address, host);
+        services += host.services?.length ?? 0;
+    }
+
+    if (batch.size > 0) {
+        yield [...batch.values()];
+    }
+}
+
+interface TakeOver {
+    readonly importId: string;
+    readonly batches: number;
+    readonly workspaceName: string;
+    readonly at: Date;
+}
+
+async function takeOver(client: Executor, { importId, batches, workspaceName, at }: TakeOver): Promise<ImportSummary> {
+    const { id } = await ensureWorkspace(client, workspaceName, at);
+    // One import into a workspace at a time: what is looked for and not found is then safe to insert.
+    await client.query('select from scanwire.workspaces where id = $1 for no key update', [id]);
+
+    const hosts = { created: 0, updated: 0 };
+    const services = { created: 0, updated: 0 };
+    for (let seq = 0; seq < batches; seq++) {
+        const values = [importId, seq, id, at];
+        hosts.updated += (await client.query(UPDATE_HOSTS, values)).rowCount ?? 0;
+        hosts.created += (await client.query(INSERT_HOSTS, values)).rowCount ?? 0;
+        const { rows } = await client.query<{ created: number; updated: number }>(UPSERT_SERVICES, values);
+        services.created += rows[0]?.created ?? 0;
+        services.updated += rows[0]?.updated ?? 0;
+    }
+
+    return { workspace: await ensureWorkspace(client, workspaceName, at), hosts, services };
+}
+
+/** After many new rows listings would sort them all for every batch until the planner has heard of them (measured: 3 times slower). */
+async function learnSizes(pool: Executor, batches: number): Promise<void> {
+    if (batches > 1) {
+        await pool.query('analyze scanwire.hosts, scanwire.services').catch(() => {});
+    }
+}
+
+/** Batches of imports that were cut off (older than a day) go with them. The outcome of the import does not depend on this. */
+async function removeAside(pool: Executor, importId: string): Promise<void> {
+    const sql = `delete from scanwire.import_batches where import_id = $1 or created_at < now() - interval '1 day'`;
+    await pool.query(sql, [importId]).catch(() => {});
+}
+
+/** A value of a form (class 22) or beyond a bound (23514) that no column takes, for example text with a NUL character. */
+function isRefusedValue(error: unknown): boolean {
+    return /^(?:22...|23514)$/.test(sqlState(error));
+}

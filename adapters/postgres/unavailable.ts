@@ -1,0 +1,76 @@
+import type { Executor } from '../../lib/executor.ts';
+import { ScanwireError } from '../../lib/scanwire-error.ts';
+import type { ClientLike, PoolLike } from './pool.ts';
+
+/** What Node says when a server cannot be reached or a connection broke. */
+const NETWORK = new Set([
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'ECONNABORTED',
+    'EPIPE',
+    'ETIMEDOUT',
+    'ENOTFOUND',
+    'EAI_AGAIN',
+    'EHOSTUNREACH',
+    'ENETUNREACH',
+    'ENOENT',
+    'EACCES',
+]);
+
+/**
+ * SQLSTATE classes and codes that say nothing about the statement: connection (08), authorisation (28), no such database (3D),
+ * deadlock and serialisation (40), resources (53), lock time-out (55P03), operator intervention (57), system error (58).
+ */
+const SERVER = /^(?:08|28|3D|40|53|57|58)...$|^55P03$/;
+
+/** What node-postgres says, without a code, of a connection that it has lost or a pool that is closed. */
+const DRIVER = /^Connection terminated|^timeout exceeded when trying|not queryable$|^Cannot use a pool after|^Query read timeout/;
+
+/** The error as a store reports it: `UNAVAILABLE` when the database cannot be used now, anything else as it is. */
+export function storeError(error: unknown): unknown {
+    if (error instanceof ScanwireError || !(error instanceof Error)) {
+        return error;
+    }
+
+    const code = sqlState(error);
+    const unavailable = NETWORK.has(code) || SERVER.test(code) || (code === '' && DRIVER.test(error.message));
+    const why = code === '' ? '' : ` (${code})`;
+    return unavailable ? new ScanwireError('UNAVAILABLE', `The database cannot be used now${why}`, { cause: error }) : error;
+}
+
+/** The code of an error of PostgreSQL or of the network, `''` when it has none. */
+export function sqlState(error: unknown): string {
+    const code = (error as { code?: unknown } | null)?.code;
+    return typeof code === 'string' ? code : '';
+}
+
+/** Whether a unique index refused the row. */
+export function isUniqueViolation(error: unknown): boolean {
+    return sqlState(error) === '23505';
+}
+
+/** The executor with every error of its statements passed through {@link storeError}. */
+export function guardedExecutor(executor: Executor): Executor {
+    return { query: (text, values) => executor.query(text, values).catch(rethrow) };
+}
+
+/** The pool with every error of its statements passed through {@link storeError}. */
+export function guarded(pool: PoolLike): PoolLike {
+    return {
+        ...guardedExecutor(pool),
+        connect: () => pool.connect().then(guardedClient, rethrow),
+    };
+}
+
+function guardedClient(client: ClientLike): ClientLike {
+    return {
+        ...guardedExecutor(client),
+        release: (destroy) => client.release(destroy),
+        on: (event, listener) => client.on(event, listener),
+        removeListener: (event, listener) => client.removeListener(event, listener),
+    };
+}
+
+function rethrow(error: unknown): never {
+    throw storeError(error);
+}

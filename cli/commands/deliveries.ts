@@ -1,0 +1,91 @@
+import { type Command, Option } from 'commander';
+import type { Attempt, Delivery, DeliveryState } from '../../lib/webhooks/store.ts';
+import { command, wholeNumber } from '../command.ts';
+import { listDeliveries, replayDelivery, showDelivery } from '../operations/deliveries.ts';
+import { relativeTime } from '../output/relative-time.ts';
+import { facts, table } from '../output/table.ts';
+import { timesText } from '../output/test-outcome.ts';
+
+const STATES: readonly DeliveryState[] = ['pending', 'queued', 'sending', 'delivered', 'exhausted', 'cancelled'];
+
+export function addDeliveries(program: Command): void {
+    const deliveries = program.command('deliveries').description('events on their way to exporters');
+
+    const list = command(deliveries, 'list', 'list deliveries, newest first', async ({ options, perform }) => {
+        const { state, exporter, after, limit } = options as { state?: DeliveryState; exporter?: string; after?: string; limit: number };
+        const filter = { state, exporterId: exporter, after, limit };
+        const found = await perform(listDeliveries, Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)));
+        return { json: found, text: () => deliveriesTable(found) };
+    });
+    list.addOption(new Option('--state <state>', 'only those in this state').choices(STATES))
+        .option('--exporter <id>', 'only those to this exporter')
+        .option('--after <id>', 'continue below this delivery')
+        .option('--limit <n>', 'at most so many', wholeNumber(1, 1000), 100);
+
+    command(deliveries, 'show <id>', 'show a delivery with its attempts', async ({ args: [id = ''], perform }) => {
+        const delivery = await perform(showDelivery, { id });
+        const { attempts, ...rest } = delivery;
+        return {
+            json: delivery,
+            text: async () => `${await facts(factsOf(rest))}\n\n${await attemptsTable(attempts)}`,
+        };
+    });
+
+    command(deliveries, 'replay <id>', 'send a finished delivery once more', async ({ args: [id = ''], perform }) => {
+        const delivery = await perform(replayDelivery, { id });
+        return { json: delivery, text: () => `Replaying ${delivery.id}: ${delivery.state}` };
+    });
+}
+
+function deliveriesTable(deliveries: readonly Delivery[]): Promise<string> {
+    return table(
+        ['ID', 'KIND', 'EXPORTER', 'STATE', 'ATTEMPTS', 'LAST', 'CREATED'],
+        deliveries.map(({ id, kind, exporterId, state, attempts, lastCode, createdAt }) => [
+            id,
+            kind,
+            exporterId,
+            state,
+            String(attempts),
+            lastCode ?? '',
+            relativeTime(createdAt, new Date()),
+        ]),
+        'No deliveries.',
+    );
+}
+
+function factsOf({
+    id,
+    eventId,
+    kind,
+    exporterId,
+    collector,
+    state,
+    dueAt,
+    createdAt,
+    finishedAt,
+}: Omit<Delivery, 'attempts'>): readonly (readonly [string, string])[] {
+    const now = new Date();
+    return [
+        ['Id', id],
+        ['Event', `${eventId} (${kind})`],
+        ['Exporter', `${exporterId} on ${collector}`],
+        ['State', state],
+        ['Created', relativeTime(createdAt, now)],
+        finishedAt === null ? ['Due', relativeTime(dueAt, now)] : ['Finished', relativeTime(finishedAt, now)],
+    ];
+}
+
+function attemptsTable(attempts: readonly Attempt[]): Promise<string> {
+    return table(
+        ['ATTEMPT', 'STARTED', 'STATUS', 'OUTCOME', 'TOOK', 'DETAIL'],
+        attempts.map(({ number, startedAt, outcome }) => [
+            String(number),
+            relativeTime(startedAt, new Date()),
+            String(outcome?.status ?? ''),
+            outcome?.code ?? 'under way',
+            outcome === null ? '' : timesText(outcome.timings).replace(/^in /, ''),
+            outcome?.detail ?? '',
+        ]),
+        'No attempts yet.',
+    );
+}

@@ -1,0 +1,149 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Exporter, HeaderPairs } from '../../lib/webhooks/exporter.ts';
+import type { ExporterChanges, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporter-settings.ts';
+import type { TestOutcome } from '../../lib/webhooks/exporters.ts';
+import type { Call } from '../call.ts';
+import { command, repeated } from '../command.ts';
+import {
+    createExporter,
+    listExporters,
+    removeExporter,
+    showExporter,
+    startExporter,
+    stopExporter,
+    testExporter,
+    updateExporter,
+} from '../operations/exporters.ts';
+import type { Answer } from '../output/answer.ts';
+import { relativeTime } from '../output/relative-time.ts';
+import { facts, table } from '../output/table.ts';
+import { isDelivered, testText } from '../output/test-outcome.ts';
+
+export function addExporters(program: Command): void {
+    const exporters = program.command('exporters').description('receivers that events are sent to');
+
+    const create = command(exporters, 'create', 'configure a receiver', async ({ options, perform }) => {
+        const settings = { ...settingsOf(options), ...(options.legacy === true && { legacy: true }) } as NewExporterSettings;
+        const created = await perform(createExporter, { settings, start: options.start === true });
+        return exporterAnswer(created, [['Secret', created.secret]]);
+    });
+    addSettings(create, true)
+        .option('--legacy', 'taken over from the older product: holds the legacy export types')
+        .option('--start', 'start it at once');
+
+    command(exporters, 'list', 'list all exporters', listed);
+
+    command(exporters, 'show <id>', 'show one', async ({ args: [id = ''], perform }) =>
+        exporterAnswer(await perform(showExporter, { id })),
+    );
+
+    const update = command(
+        exporters,
+        'update <id>',
+        'change settings and send a test event',
+        async ({ args: [id = ''], options, perform }) => {
+            const changes = { ...settingsOf(options), ...(options.type !== undefined && { type: options.type }) } as ExporterChanges;
+            return exporterAnswer(await perform(updateExporter, { id, changes, start: options.start === true }));
+        },
+    );
+    addSettings(update, false)
+        .option('--no-header', 'drop all additional headers')
+        .addOption(
+            new Option('--type <type>', 'export type').choices([
+                'investigation',
+                'investigation_legacy',
+                'investigation_legacy_and_library',
+            ]),
+        )
+        .option('--start', 'start it as well');
+
+    command(exporters, 'start <id>', 'start it and send a test event', async ({ args: [id = ''], perform }) =>
+        exporterAnswer(await perform(startExporter, { id })),
+    );
+
+    command(exporters, 'stop <id>', 'stop it; what was accepted waits', async ({ args: [id = ''], perform }) =>
+        exporterAnswer(await perform(stopExporter, { id })),
+    );
+
+    command(exporters, 'test <id>', 'send a test event and wait for its outcome', async ({ args: [id = ''], perform }) => {
+        const test = await perform(testExporter, { id });
+        return { json: test, text: () => sentence(testText(test)), failed: !isDelivered(test) };
+    });
+
+    command(exporters, 'remove <id>', 'remove it with its secrets', async ({ args: [id = ''], perform }) => {
+        const removed = await perform(removeExporter, { id });
+        return { json: removed, text: () => `Removed ${removed.id}` };
+    });
+}
+
+function addSettings(target: Command, creating: boolean): Command {
+    const url = new Option('--url <url>', 'where to POST, http or https');
+    return target
+        .addOption(creating ? url.makeOptionMandatory() : url)
+        .option('--name <name>', 'goes out as webhook_name')
+        .option('--secret <secret>', creating ? 'signing secret; made when absent' : 'new signing secret')
+        .option('--header <header>', 'additional header as "Name: value", repeatable', repeated(headerPair))
+        .option('--collector <name>', 'worker pool that sends for it')
+        .addOption(new Option('--trust <trust>', "trust in the receiver's certificate").choices(['strict', 'self-signed', 'all']))
+        .option('--signature <form>', 'base64, hex, sha256-hex or standard-webhooks, repeatable', repeated(String));
+}
+
+/** Never with the header in the message: its value is a secret. */
+function headerPair(text: string): readonly [string, string] {
+    const colon = text.indexOf(':');
+    if (colon < 1) {
+        throw new InvalidArgumentError('It must have the form "Name: value".');
+    }
+
+    return [text.slice(0, colon).trim(), text.slice(colon + 1).trim()];
+}
+
+function settingsOf(options: Call['options']): Partial<ExporterSettings> {
+    const { url, name, secret, header, collector, trust, signature } = options;
+    const headers = header === false ? [] : (header as HeaderPairs | undefined);
+    const given = { url, name, secret, headers, collector, trust, signatures: signature };
+    return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}
+
+async function listed({ perform }: Call): Promise<Answer> {
+    const all = await perform(listExporters, {});
+    return {
+        json: all,
+        text: () =>
+            table(
+                ['ID', 'NAME', 'URL', 'COLLECTOR', 'STATE', 'FAILURES', 'CHANGED'],
+                all.map(({ id, name, url, collector, state, consecutiveFailures, updatedAt }) => [
+                    id,
+                    name,
+                    url,
+                    collector,
+                    state,
+                    String(consecutiveFailures),
+                    relativeTime(updatedAt, new Date()),
+                ]),
+                'No exporters. Make one with: scanwire exporters create --url URL',
+            ),
+    };
+}
+
+function exporterAnswer(exporter: Exporter & { readonly test?: TestOutcome }, more: readonly (readonly [string, string])[] = []): Answer {
+    const { id, name, url, collector, type, trust, signatures, headerNames, state, stopReason, test } = exporter;
+    const pairs: readonly (readonly [string, string])[] = [
+        ['Id', id],
+        ['Name', name],
+        ['URL', url],
+        ...more,
+        ['State', stopReason === null ? state : `${state}: ${stopReason}`],
+        ['Collector', collector],
+        ['Type', type],
+        ['Trust', trust],
+        ['Signatures', signatures.join(', ')],
+        ['Headers', headerNames.join(', ')],
+        ['Test', test === undefined ? '' : sentence(testText(test)).replace(/^Test /, '')],
+    ];
+    return { json: exporter, text: () => facts(pairs.filter(([, value]) => value !== '')) };
+}
+
+function sentence(text: string): string {
+    return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+}

@@ -1,0 +1,24 @@
+import type { Command } from 'commander';
+import type { ImportSummary } from '../../lib/inventory/store.ts';
+import { command } from '../command.ts';
+import { openInput } from '../input.ts';
+import { importScan } from '../operations/import.ts';
+import { withProgress } from '../output/progress.ts';
+
+export function addImport(program: Command): void {
+    const add = command(program, 'import <file>', 'import a scan: nmap XML or JSON lines of hosts, - for stdin', async (call) => {
+        const [file = ''] = call.args;
+        const source = await withProgress(await openInput(file), !call.json);
+        const summary = await call.perform(importScan, { workspace: String(call.options.workspace), source });
+        return { json: summary, text: () => summaryText(summary) };
+    });
+    add.option('--workspace <name>', 'workspace to import into, made when missing', 'default');
+}
+
+function summaryText({ workspace, hosts, services }: ImportSummary): string {
+    return `Imported into ${workspace.name}: hosts ${counts(hosts)}; services ${counts(services)}`;
+}
+
+function counts({ created, updated }: { readonly created: number; readonly updated: number }): string {
+    return `${created} new, ${updated} updated`;
+}

@@ -1,0 +1,52 @@
+import type { Command } from 'commander';
+import { command } from '../command.ts';
+import { createKey, listKeys, revealKey, revokeKey } from '../operations/keys.ts';
+import { relativeTime } from '../output/relative-time.ts';
+import { facts, table } from '../output/table.ts';
+
+export function addKeys(program: Command): void {
+    const keys = program.command('keys').description('API keys of the REST API');
+
+    command(keys, 'create <name>', 'make a key and show it', async ({ args: [name = ''], perform }) => {
+        const key = await perform(createKey, { name });
+        return {
+            json: key,
+            text: () =>
+                facts([
+                    ['Key', key.key],
+                    ['Id', key.id],
+                    ['Name', key.name],
+                ]),
+        };
+    });
+
+    command(keys, 'list', 'list all keys, revoked ones included', async ({ perform }) => {
+        const all = await perform(listKeys, {});
+        return {
+            json: all,
+            text: () =>
+                table(
+                    ['ID', 'NAME', 'KEY', 'CREATED', 'LAST USED', 'STATE'],
+                    all.map(({ id, name, start, createdAt, lastUsedAt, revokedAt }) => [
+                        id,
+                        name,
+                        `${start}…`,
+                        relativeTime(createdAt, new Date()),
+                        relativeTime(lastUsedAt, new Date()),
+                        revokedAt === null ? 'valid' : 'revoked',
+                    ]),
+                    'No API keys. Make one with: scanwire keys create NAME',
+                ),
+        };
+    });
+
+    command(keys, 'reveal <id>', 'show a key again', async ({ args: [id = ''], perform }) => {
+        const key = await perform(revealKey, { id });
+        return { json: key, text: () => key.key };
+    });
+
+    command(keys, 'revoke <id>', 'refuse a key from now on, for good', async ({ args: [id = ''], perform }) => {
+        const revoked = await perform(revokeKey, { id });
+        return { json: revoked, text: () => `Revoked ${revoked.id}` };
+    });
+}

@@ -1,0 +1,38 @@
+import type { Command } from 'commander';
+import type { LicenseStatus } from '../../lib/license/inspect-license.ts';
+import { command } from '../command.ts';
+import { readText } from '../input.ts';
+import { installLicense, showLicense } from '../operations/license.ts';
+import type { Answer } from '../output/answer.ts';
+import { relativeTime } from '../output/relative-time.ts';
+import { facts } from '../output/table.ts';
+
+export function addLicense(program: Command): void {
+    const license = program.command('license').description('licence of the REST API');
+
+    command(license, 'show', 'show the installed licence', async ({ perform }) => statusAnswer(await perform(showLicense, {})));
+
+    command(license, 'install <file>', 'install a signed licence, - for stdin', async ({ args: [file = ''], perform }) => {
+        const text = await readText(file);
+        return statusAnswer(await perform(installLicense, { text }));
+    });
+}
+
+function statusAnswer(status: LicenseStatus): Answer {
+    const now = new Date();
+    const { holder, notBefore, expires, valid, reason } = status;
+    return {
+        json: status,
+        text: () =>
+            facts([
+                ['Licence', valid ? 'valid' : `not valid: ${reason}`],
+                ['Holder', holder ?? 'unknown'],
+                ['Begins', notBefore === null ? 'unknown' : `${isoDay(notBefore)} (${relativeTime(notBefore, now)})`],
+                ['Expires', expires === null ? 'unknown' : `${isoDay(expires)} (${relativeTime(expires, now)})`],
+            ]),
+    };
+}
+
+function isoDay(time: Date | string): string {
+    return new Date(time).toISOString().slice(0, 10);
+}

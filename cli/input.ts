@@ -1,0 +1,79 @@
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { ScanwireError } from '../lib/scanwire-error.ts';
+
+/** Longest JSON document that is read as a whole. */
+const MAX_JSON = 4 * 1024 * 1024;
+
+/** A file that is read, or stdin. */
+export interface Input {
+    readonly source: AsyncIterable<Uint8Array>;
+    /** In bytes, null where it is not known beforehand. */
+    readonly size: number | null;
+}
+
+/**
+ * Opens a file, `-` for stdin.
+ *
+ * @throws ScanwireError `INVALID_INPUT` when it cannot be read.
+ */
+export async function openInput(file: string): Promise<Input> {
+    if (file === '-') {
+        return { source: process.stdin, size: null };
+    }
+
+    try {
+        const found = await stat(file);
+        if (found.isDirectory()) {
+            throw new ScanwireError('INVALID_INPUT', `Cannot read ${file}: it is a folder`, { field: 'file' });
+        }
+
+        return { source: reading(file), size: found.isFile() ? found.size : null };
+    } catch (error) {
+        throw unreadable(file, error);
+    }
+}
+
+/** @throws ScanwireError `INVALID_INPUT` for a file that cannot be read, is too long or is not JSON. */
+export async function readJson(file: string): Promise<unknown> {
+    const text = await readText(file);
+    try {
+        return JSON.parse(text);
+    } catch {
+        throw new ScanwireError('INVALID_INPUT', `${file === '-' ? 'stdin' : file} is not valid JSON`, { field: 'file' });
+    }
+}
+
+/** @throws ScanwireError `INVALID_INPUT` for a file that cannot be read or is too long. */
+export async function readText(file: string): Promise<string> {
+    const parts: Uint8Array[] = [];
+    let length = 0;
+    for await (const part of (await openInput(file)).source) {
+        length += part.byteLength;
+        if (length > MAX_JSON) {
+            throw new ScanwireError('INVALID_INPUT', `${file} is longer than 4 MiB`, { field: 'file' });
+        }
+
+        parts.push(part);
+    }
+
+    return Buffer.concat(parts).toString();
+}
+
+async function* reading(file: string): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+        yield* createReadStream(file) as AsyncIterable<Uint8Array>;
+    } catch (error) {
+        throw unreadable(file, error);
+    }
+}
+
+function unreadable(file: string, cause: unknown): ScanwireError {
+    if (cause instanceof ScanwireError) {
+        return cause;
+    }
+
+    const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
+    const reason = code === 'ENOENT' ? 'there is no such file' : code;
+    return new ScanwireError('INVALID_INPUT', `Cannot read ${file}: ${reason}`, { field: 'file', cause });
+}

@@ -1,0 +1,33 @@
+import type { Input } from '../input.ts';
+
+/** The bytes of the input, with a bar on stderr while they flow, where a person looks on. */
+export async function withProgress({ source, size }: Input, wanted: boolean): Promise<AsyncIterable<Uint8Array>> {
+    if (!wanted || size === null || !process.stderr.isTTY) {
+        return source;
+    }
+
+    const { default: progress } = await import('cli-progress');
+    const bar = new progress.SingleBar(
+        { format: '{bar} {percentage}%  {eta_formatted} left', stream: process.stderr, clearOnComplete: true, hideCursor: true },
+        progress.Presets.shades_classic,
+    );
+    return watched(source, size, bar);
+}
+
+interface Bar {
+    start(total: number, value: number): void;
+    increment(by: number): void;
+    stop(): void;
+}
+
+async function* watched(source: AsyncIterable<Uint8Array>, size: number, bar: Bar): AsyncGenerator<Uint8Array, void, undefined> {
+    bar.start(size, 0);
+    try {
+        for await (const chunk of source) {
+            bar.increment(chunk.byteLength);
+            yield chunk;
+        }
+    } finally {
+        bar.stop();
+    }
+}

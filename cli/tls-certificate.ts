@@ -1,0 +1,100 @@
+import { X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import type { Clock } from '../lib/clock.ts';
+import { ScanwireError } from '../lib/scanwire-error.ts';
+import type { DataFolder } from './data-folder.ts';
+import { readKept, replaceKept } from './kept-file.ts';
+
+export interface TlsPair {
+    readonly key: string;
+    readonly cert: string;
+    /** Path of the self-signed certificate that clients may trust; null for one that the user brought. */
+    readonly selfSigned: string | null;
+}
+
+export interface TlsOptions {
+    readonly folder: DataFolder;
+    /** Address or name that the server listens on; the certificate covers it. */
+    readonly host: string;
+    readonly clock: Clock;
+    /** The user's own files, both or none. */
+    readonly certificateFile?: string | undefined;
+    readonly keyFile?: string | undefined;
+}
+
+const DAY = 86_400_000;
+/** The most that clients of today accept. */
+const VALID_DAYS = 397;
+const RENEW_DAYS = 14;
+const ALWAYS = ['localhost', '127.0.0.1', '::1'];
+const EVERYWHERE = new Set(['0.0.0.0', '::']);
+
+/**
+ * Key and certificate to serve with: the user's, or a self-signed pair that the data folder keeps. That one is made anew only
+ * when it is about to expire or does not cover the host.
+ *
+ * @throws ScanwireError `MISCONFIGURED` for files that cannot be read or do not belong together.
+ */
+export async function tlsCertificate({ folder, host, clock, certificateFile, keyFile }: TlsOptions): Promise<TlsPair> {
+    if (certificateFile !== undefined || keyFile !== undefined) {
+        return { cert: await readGiven('tls-cert', certificateFile), key: await readGiven('tls-key', keyFile), selfSigned: null };
+    }
+
+    const names = EVERYWHERE.has(host) || ALWAYS.includes(host) ? ALWAYS : [...ALWAYS, host];
+    const [key, cert] = await Promise.all([readKept(folder.tlsKey), readKept(folder.tlsCertificate)]);
+    if (key !== null && cert !== null && isUsable(cert, names, clock())) {
+        return { key, cert, selfSigned: folder.tlsCertificate };
+    }
+
+    const made = await selfSigned(names, clock());
+    await replaceKept(folder.tlsKey, made.key);
+    await replaceKept(folder.tlsCertificate, made.cert);
+    return { ...made, selfSigned: folder.tlsCertificate };
+}
+
+async function readGiven(option: string, path: string | undefined): Promise<string> {
+    if (path === undefined) {
+        throw new ScanwireError('MISCONFIGURED', `--${option} is missing: --tls-cert and --tls-key go together`, { field: option });
+    }
+
+    try {
+        return await readFile(path, 'utf8');
+    } catch (cause) {
+        const { code } = cause as NodeJS.ErrnoException;
+        throw new ScanwireError('MISCONFIGURED', `Cannot read the file of --${option}: ${code}`, { field: option, cause });
+    }
+}
+
+function isUsable(pem: string, names: readonly string[], now: Date): boolean {
+    try {
+        const certificate = new X509Certificate(pem);
+        const covers = (name: string): boolean =>
+            (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)) !== undefined;
+        return new Date(certificate.validTo).getTime() - RENEW_DAYS * DAY > now.getTime() && names.every(covers);
+    } catch {
+        return false;
+    }
+}
+
+async function selfSigned(names: readonly string[], now: Date): Promise<{ key: string; cert: string }> {
+    const { generate } = await import('selfsigned');
+    const made = await generate([{ name: 'commonName', value: 'localhost' }], {
+        keyType: 'ec',
+        curve: 'P-256',
+        algorithm: 'sha256',
+        // A little earlier, for clients whose clock is slow.
+        notBeforeDate: new Date(now.getTime() - DAY),
+        notAfterDate: new Date(now.getTime() + (VALID_DAYS - 1) * DAY),
+        extensions: [
+            { name: 'basicConstraints', cA: false, critical: true },
+            { name: 'keyUsage', digitalSignature: true, critical: true },
+            { name: 'extKeyUsage', serverAuth: true },
+            {
+                name: 'subjectAltName',
+                altNames: names.map((name) => (isIP(name) === 0 ? { type: 2 as const, value: name } : { type: 7 as const, ip: name })),
+            },
+        ],
+    });
+    return { key: made.private, cert: made.cert };
+}

@@ -1,0 +1,222 @@
+import { randomUUID, timingSafeEqual } from 'node:crypto';
+import Joi from 'joi';
+import { checked } from '../checked.ts';
+import { type Clock, systemClock } from '../clock.ts';
+import { ScanwireError } from '../scanwire-error.ts';
+import { apiKeyDigest, apiKeyStart, looksLikeApiKey, looksLikeForeignKey, newApiKey } from './api-key.ts';
+import { type KeyRing, sealingKeyId } from './key-ring.ts';
+import type { ApiKeyStore, StoredApiKey } from './store.ts';
+
+export interface ApiKeysOptions {
+    readonly store: ApiKeyStore;
+    /** Seals the keys at rest; needed unless `revealable` is false. */
+    readonly keyRing?: KeyRing | undefined;
+    /** Whether a key can be shown again later. False keeps only its digest: it is shown once. Default true. */
+    readonly revealable?: boolean | undefined;
+    /** Whether keys that another system issued, and that the store knows by digest, are looked up too. Default false. */
+    readonly acceptForeignKeys?: boolean | undefined;
+    readonly clock?: Clock | undefined;
+    /** Gives the id of a new key; UUIDs by default. */
+    readonly newId?: (() => string) | undefined;
+    /** Gives that many random bytes for a new key. */
+    readonly random?: ((size: number) => Uint8Array) | undefined;
+}
+
+/** Who a verified key belongs to. */
+export interface VerifiedApiKey {
+    readonly id: string;
+    readonly name: string;
+}
+
+/** A key with its full text. */
+export interface RevealedApiKey extends VerifiedApiKey {
+    readonly key: string;
+}
+
+/** A key as lists show it: nothing in it is secret. Times are UTC instants. */
+export interface ApiKeySummary extends VerifiedApiKey {
+    /** The first characters of the key. */
+    readonly start: string;
+    readonly revealable: boolean;
+    readonly createdAt: Date;
+    /** Exact to a minute. */
+    readonly lastUsedAt: Date | null;
+    readonly revokedAt: Date | null;
+}
+
+/** Every method rejects with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
+export interface ApiKeys {
+    /**
+     * Makes a key.
+     *
+     * @param name 1 to 255 characters without control characters, trimmed; need not be unique.
+     * @throws ScanwireError `INVALID_INPUT` when the name breaks that rule.
+     */
+    create(name: string): Promise<RevealedApiKey>;
+
+    /** All keys, revoked ones included, oldest first. */
+    list(): Promise<readonly ApiKeySummary[]>;
+
+    /**
+     * The full text of a key.
+     *
+     * @throws ScanwireError `NOT_FOUND` without such a key, `CONFLICT` when it was kept as a digest only, `UNSEALABLE` when
+     *     the key ring cannot open it.
+     */
+    reveal(id: string): Promise<RevealedApiKey>;
+
+    /**
+     * From now on the key is refused, for good.
+     *
+     * @throws ScanwireError `NOT_FOUND` without such a key, `CONFLICT` when it was revoked before.
+     */
+    revoke(id: string): Promise<void>;
+
+    /** Whose key this is; null for anything that is not a valid key. */
+    verify(key: string): Promise<VerifiedApiKey | null>;
+
+    /**
+     * Checks that every key that can be revealed was sealed with a key of the ring.
+     *
+     * @throws ScanwireError `MISCONFIGURED` naming the key that is missing in the ring.
+     */
+    checkSealing(): Promise<void>;
+}
+
+const TOUCH_INTERVAL_MS = 60_000;
+
+const newKeySchema = Joi.object<{ name: string }, true>({
+    name: Joi.string()
+        .trim()
+        .max(255)
+        .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
+        .messages({ 'string.pattern.base': '{{#label}} must not contain control characters' })
+        .required(),
+});
+
+/** @throws ScanwireError `MISCONFIGURED` when keys shall be revealable and there is no key ring. */
+export function apiKeys(options: ApiKeysOptions): ApiKeys {
+    const { store, keyRing, acceptForeignKeys = false, clock = systemClock, newId = randomUUID, random } = options;
+    const sealing = sealingRing(options);
+    const looksRight = acceptForeignKeys ? looksLikeForeignKey : looksLikeApiKey;
+    const touch = touching(store, clock);
+
+    return {
+        async create(name) {
+            const { name: checkedName } = checked(newKeySchema, { name });
+            const id = newId();
+            const key = newApiKey(random);
+            await store.insert({
+                id,
+                name: checkedName,
+                digest: apiKeyDigest(key),
+                start: apiKeyStart(key),
+                sealed: sealing?.seal(key, sealingContext(id)) ?? null,
+                createdAt: clock(),
+                lastUsedAt: null,
+                revokedAt: null,
+            });
+            return { id, name: checkedName, key };
+        },
+
+        async list() {
+            return (await store.list()).map(summary);
+        },
+
+        async reveal(id) {
+            const stored = await existing(store, id);
+            if (stored.sealed === null || keyRing === undefined) {
+                throw new ScanwireError('CONFLICT', 'The key cannot be shown again: only its digest is kept');
+            }
+
+            return { id, name: stored.name, key: keyRing.open(stored.sealed, sealingContext(id)) };
+        },
+
+        async revoke(id) {
+            if (!(await store.revoke(id, clock()))) {
+                await existing(store, id);
+                throw new ScanwireError('CONFLICT', 'The key is revoked already');
+            }
+        },
+
+        async verify(key) {
+            if (!looksRight(key)) {
+                return null;
+            }
+
+            const digest = apiKeyDigest(key);
+            const stored = await store.findByDigest(digest);
+            if (stored === null || !sameDigest(stored.digest, digest) || stored.revokedAt !== null) {
+                return null;
+            }
+
+            touch(stored);
+            return { id: stored.id, name: stored.name };
+        },
+
+        async checkSealing() {
+            for (const { sealed } of await store.list()) {
+                const ringKey = sealed === null ? null : sealingKeyId(sealed);
+                if (ringKey !== null && keyRing !== undefined && !keyRing.ids.has(ringKey)) {
+                    throw new ScanwireError('MISCONFIGURED', `Missing key ${ringKey} in the key ring: it sealed API keys of this store`);
+                }
+            }
+        },
+    };
+}
+
+function sealingRing({ keyRing, revealable = true }: ApiKeysOptions): KeyRing | null {
+    if (!revealable) {
+        return null;
+    }
+
+    if (keyRing === undefined) {
+        throw new ScanwireError('MISCONFIGURED', 'keyRing is required unless revealable is false', { field: 'keyRing' });
+    }
+
+    return keyRing;
+}
+
+function sealingContext(id: string): string {
+    return `api-key:${id}`;
+}
+
+async function existing(store: ApiKeyStore, id: string): Promise<StoredApiKey> {
+    const stored = await store.get(id);
+    if (stored === null) {
+        throw new ScanwireError('NOT_FOUND', 'Unknown API key', { field: 'id' });
+    }
+
+    return stored;
+}
+
+/** The store is asked for a digest, so this catches only a store that answers with another row; timing gives nothing away. */
+function sameDigest(stored: string, computed: string): boolean {
+    return stored.length === computed.length && timingSafeEqual(Buffer.from(stored), Buffer.from(computed));
+}
+
+/** Notes the use of a key at most once a minute, in the background: a request neither waits for it nor fails with it. */
+function touching(store: ApiKeyStore, clock: Clock): (key: StoredApiKey) => void {
+    const touchedAt = new Map<string, number>();
+
+    return ({ id, lastUsedAt }) => {
+        const now = clock();
+        const last = Math.max(lastUsedAt?.getTime() ?? 0, touchedAt.get(id) ?? 0);
+        if (now.getTime() - last >= TOUCH_INTERVAL_MS) {
+            touchedAt.set(id, now.getTime());
+            void touchQuietly(store, id, now);
+        }
+    };
+}
+
+async function touchQuietly(store: ApiKeyStore, id: string, at: Date): Promise<void> {
+    try {
+        await store.touch(id, at);
+    } catch {
+        // Nothing to do about it but to try again a minute later.
+    }
+}
+
+function summary({ id, name, start, sealed, createdAt, lastUsedAt, revokedAt }: StoredApiKey): ApiKeySummary {
+    return { id, name, start, revealable: sealed !== null, createdAt, lastUsedAt, revokedAt };
+}

@@ -1,0 +1,90 @@
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import Joi from 'joi';
+import { compactVerify } from 'jose';
+import { ScanwireError } from '../scanwire-error.ts';
+
+/** What a genuine licence says. Times are UTC instants. */
+export interface License {
+    readonly holder: string;
+    /** First instant of validity. */
+    readonly notBefore: Date;
+    /** First instant after validity. */
+    readonly expires: Date;
+}
+
+/** The `typ` of the JWS header: a text signed with the same key for something else is no licence. */
+export const LICENSE_TYPE = 'scanwire-license+jws';
+
+/** Longer texts are refused unread. */
+const MAX_LENGTH = 8192;
+/** Last second that a Date can hold. */
+const MAX_SECONDS = 8.64e12;
+
+interface LicenseClaims {
+    readonly sub: string;
+    readonly nbf: number;
+    readonly exp: number;
+}
+
+const seconds = (): Joi.NumberSchema => Joi.number().integer().min(0).max(MAX_SECONDS).required();
+
+const claimsSchema = Joi.object<LicenseClaims, true>({
+    sub: Joi.string()
+        .max(255)
+        .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
+        .required(),
+    nbf: seconds(),
+    exp: seconds(),
+})
+    .required()
+    .unknown();
+
+/**
+ * @param pem SPKI PEM of an Ed25519 public key.
+ * @throws ScanwireError `MISCONFIGURED` when it is anything else.
+ */
+export function licensePublicKey(pem: string): KeyObject {
+    try {
+        const key = createPublicKey(pem);
+        if (key.asymmetricKeyType === 'ed25519') {
+            return key;
+        }
+    } catch {
+        // Said below: the text of a broken key does not belong in an error.
+    }
+
+    throw new ScanwireError('MISCONFIGURED', 'Invalid publicKey: it must be an Ed25519 public key in PEM form', { field: 'publicKey' });
+}
+
+/** The licence in the text, or null when it was not signed with that key or does not have the form of a licence. */
+export async function verifyLicense(text: string, publicKey: KeyObject): Promise<License | null> {
+    const claims = await signedClaims(text.trim(), publicKey);
+    const { value, error } = claimsSchema.validate(claims, { convert: false });
+    if (error !== undefined) {
+        return null;
+    }
+
+    return { holder: value.sub, notBefore: new Date(value.nbf * 1000), expires: new Date(value.exp * 1000) };
+}
+
+/** Why the licence does not hold at that instant; null when it does. */
+export function licenseProblem(license: License, now: Date): string | null {
+    if (now < license.notBefore) {
+        return 'not valid yet';
+    }
+
+    return now < license.expires ? null : 'expired';
+}
+
+async function signedClaims(text: string, publicKey: KeyObject): Promise<unknown> {
+    if (text.length > MAX_LENGTH) {
+        return null;
+    }
+
+    try {
+        const { payload, protectedHeader } = await compactVerify(text, publicKey, { algorithms: ['EdDSA', 'Ed25519'] });
+        return protectedHeader.typ === LICENSE_TYPE ? JSON.parse(new TextDecoder().decode(payload)) : null;
+    } catch {
+        return null;
+    }
+}

@@ -1,0 +1,73 @@
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import { ScanwireError } from '../scanwire-error.ts';
+import { isMetadataName, normalName } from './internal-names.ts';
+import type { Address } from './special-addresses.ts';
+
+/** What an operator has opened besides public addresses. */
+export interface Opened {
+    readonly ranges: readonly [Address, number][];
+    /** As {@link normalName} gives them. */
+    readonly names: ReadonlySet<string>;
+}
+
+/**
+ * Reads an allow list of CIDR blocks, single addresses and host names.
+ *
+ * @throws ScanwireError `MISCONFIGURED` that names the position of the entry, from 1, and what is wrong with it.
+ */
+export function readEgressPolicy(allow: readonly string[]): Opened {
+    if (!Array.isArray(allow)) {
+        throw new ScanwireError('MISCONFIGURED', 'The egress allow list must be a list of CIDR blocks and host names', { field: 'allow' });
+    }
+
+    const ranges: [Address, number][] = [];
+    const names = new Set<string>();
+    for (const [index, entry] of allow.entries()) {
+        const text = typeof entry === 'string' ? entry.trim() : '';
+        const wrong = /[/:]/.test(text) || isIP(text) !== 0 ? addRange(text, ranges) : addName(text, names);
+        if (wrong !== null) {
+            throw new ScanwireError('MISCONFIGURED', `Entry ${index + 1} of the egress allow list ${wrong}`, { field: `allow[${index}]` });
+        }
+    }
+
+    return { ranges, names };
+}
+
+/** Null once added, else what is wrong. */
+function addRange(text: string, ranges: [Address, number][]): string | null {
+    const [, network = text, digits] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
+    const family = network.includes('%') ? 0 : isIP(network);
+    const most = family === 4 ? 32 : 128;
+    const bits = digits === undefined ? most : Number(digits);
+    if (family === 0 || bits > most) {
+        return 'is not a CIDR block: write address/bits';
+    }
+
+    const address = ipaddr.parse(network);
+    if (address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress()) {
+        return 'is an IPv4-mapped block: write it as IPv4';
+    }
+
+    ranges.push([address, bits]);
+    return null;
+}
+
+const NAME = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*$/;
+
+/** Null once added, else what is wrong. */
+function addName(text: string, names: Set<string>): string | null {
+    const url = URL.canParse(`http://${text}/`) ? new URL(`http://${text}/`) : null;
+    const name = normalName(url?.hostname ?? '');
+    const plain = url !== null && url.href === `http://${url.hostname}/` && isIP(name) === 0 && NAME.test(name);
+    if (!plain) {
+        return 'is neither a CIDR block nor a host name';
+    }
+
+    if (isMetadataName(name)) {
+        return 'names a cloud metadata service, which stays closed';
+    }
+
+    names.add(name);
+    return null;
+}

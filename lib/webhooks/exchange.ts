@@ -1,0 +1,118 @@
+import type { Dispatcher } from 'undici';
+import type { AttemptTrace } from './attempt-trace.ts';
+import type { Connection } from './connection.ts';
+
+export interface ExchangeRequest {
+    /** Path and query. */
+    readonly path: string;
+    readonly headers: readonly (readonly [name: string, value: string])[];
+    readonly body: Uint8Array;
+    readonly maxResponseBytes: number;
+    /** Ends the exchange at once, whatever it waits for. */
+    readonly signal: AbortSignal;
+    /** Receives the time of `firstByte`. */
+    readonly trace: AttemptTrace;
+}
+
+export interface Exchange {
+    /** Null when no whole head of a final answer came. */
+    readonly status: number | null;
+    readonly location: string | undefined;
+    readonly retryAfter: string | readonly string[] | undefined;
+    /** What ended it before the end of the answer; null when the answer came whole. */
+    readonly error: unknown;
+    /** Whether a byte of the request may have been sent. */
+    readonly written: boolean;
+    /** Whether part of the request was still waiting to be sent when it ended. */
+    readonly unsent: boolean;
+}
+
+/** The answer was longer than what is read of one. */
+export class AnswerTooLong extends Error {
+    override readonly name = 'AnswerTooLong';
+}
+
+/** Sends one POST over a connection and reads the answer, which is counted and thrown away. Never rejects. */
+export function exchange(connection: Connection, request: ExchangeRequest): Promise<Exchange> {
+    const { signal, trace, maxResponseBytes } = request;
+    const state = { status: null as number | null, headers: {} as Headers, bytes: 0, written: false };
+
+    return new Promise((resolve) => {
+        const finish = (error: unknown): void => {
+            signal.removeEventListener('abort', onAbort);
+            const { status, headers, written } = state;
+            const unsent = connection.socket.writableLength > 0;
+            resolve({ status, location: single(headers.location), retryAfter: headers['retry-after'], error, written, unsent });
+            if (error !== null) {
+                connection.destroy();
+            }
+        };
+        const onAbort = (): void => finish(signal.reason);
+        const handler: Dispatcher.DispatchHandler = {
+            onRequestStart() {
+                state.written = true;
+                watchFirstByte(connection, trace);
+            },
+            onResponseStart(_controller, status, headers) {
+                state.status = status;
+                state.headers = headers;
+            },
+            onResponseData(_controller, chunk) {
+                state.bytes += chunk.length;
+                if (state.bytes > maxResponseBytes) {
+                    finish(new AnswerTooLong(`more than ${maxResponseBytes} bytes`));
+                }
+            },
+            onResponseEnd() {
+                finish(null);
+            },
+            onResponseError(_controller, error) {
+                finish(error);
+            },
+        };
+
+        signal.addEventListener('abort', onAbort, { once: true });
+        connection.used += 1;
+        dispatch(connection, request, handler);
+    });
+}
+
+type Headers = Record<string, string | string[] | undefined>;
+
+function dispatch({ client }: Connection, { path, headers, body }: ExchangeRequest, handler: Dispatcher.DispatchHandler): void {
+    const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+    try {
+        // the answer's body is never decoded, so no coding is asked for
+        client.dispatch({ method: 'POST', path, headers: [...headers.flat(), 'Accept-Encoding', 'identity'], body: bytes }, handler);
+    } catch (error) {
+        handler.onResponseError?.(NO_CONTROLLER, error instanceof Error ? error : new Error('dispatch failed'));
+    }
+}
+
+const NO_CONTROLLER = {
+    aborted: true,
+    paused: false,
+    reason: null,
+    abort() {},
+    pause() {},
+    resume() {},
+} satisfies Dispatcher.DispatchController;
+
+/** Counts from the moment in which the request has left our buffers, which is at once unless the receiver is slow to read. */
+function watchFirstByte({ socket, answers }: Connection, trace: AttemptTrace): void {
+    let sentAt = performance.now();
+    queueMicrotask(() => {
+        if (socket.writableNeedDrain) {
+            socket.once('drain', () => {
+                sentAt = performance.now();
+            });
+        }
+    });
+    answers.expect(() => {
+        trace.firstByte = Math.max(0, performance.now() - sentAt);
+    });
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+    return typeof value === 'string' ? value : undefined;
+}

@@ -1,0 +1,15 @@
+export { ScanwireError, type ScanwireErrorCode } from '../scanwire-error.ts';
+export { type EgressGuard, egressGuard } from './egress-guard.ts';
+export type { EventKind, EventKinds, RuleSet } from './event-kinds.ts';
+export type * from './exporter.ts';
+export type { ExporterChanges, ExporterSettings, NewExporterSettings } from './exporter-settings.ts';
+export type { Exporters, TestOutcome } from './exporters.ts';
+export { httpSender } from './http-sender.ts';
+export { OUTCOME_CODES, type Outcome, type OutcomeCode, type Timings } from './outcome.ts';
+export type { Publish, PublishOptions } from './publisher.ts';
+export type * from './queue.ts';
+export { DEFAULT_SCHEDULE } from './schedule.ts';
+export type * from './sender.ts';
+export type * from './store.ts';
+export { timestamp } from './timestamp-text.ts';
+export { type Deliveries, type DeliveryHistory, type Webhooks, type WebhooksOptions, webhooks } from './webhooks.ts';

@@ -1,0 +1,176 @@
+import type { X509Certificate } from 'node:crypto';
+import type net from 'node:net';
+import { isIP } from 'node:net';
+import tls from 'node:tls';
+import { AttemptFailure } from './attempt-failure.ts';
+import type { AttemptTrace } from './attempt-trace.ts';
+import type { Trust } from './exporter.ts';
+import type { OutcomeCode } from './outcome.ts';
+import { codeOfError, errorCode } from './outcome-code.ts';
+import { settledWithin } from './settled-within.ts';
+
+export interface Handshake {
+    /** Connected; destroyed when the handshake fails. */
+    readonly socket: net.Socket;
+    /** The host of the URL: it is what the certificate must name. */
+    readonly host: string;
+    readonly trust: Trust;
+    /** Milliseconds. */
+    readonly timeout: number;
+    readonly signal: AbortSignal;
+    readonly now: Date;
+    /** Receives the time of `tls` and the certificate's fingerprint. */
+    readonly trace: AttemptTrace;
+}
+
+/**
+ * Secures a connection and judges the certificate before a byte of the request is written.
+ *
+ * - `strict`: chain to a root that Node trusts, dates, name. `NODE_TLS_REJECT_UNAUTHORIZED` has no say.
+ * - `self-signed`: also a certificate signed by its own key, and a chain that ends in a self-signed root among the certificates
+ *   presented. Signatures, dates and name must be right all the same.
+ * - `all`: any certificate.
+ *
+ * TLS 1.2 is the floor in every mode, and no session is ever resumed, so nothing is carried from one exporter or mode to another.
+ *
+ * @throws AttemptFailure, or the signal's reason.
+ */
+export async function secure({ socket, host, trust, timeout, signal, now, trace }: Handshake): Promise<tls.TLSSocket> {
+    const startedAt = performance.now();
+    const secured = tls.connect({
+        socket,
+        host,
+        ...(isIP(host) === 0 && { servername: host }),
+        minVersion: 'TLSv1.2',
+        ALPNProtocols: ['http/1.1'],
+        // Node verifies all the same; the verdict is read below, when the fingerprint can still be had
+        rejectUnauthorized: false,
+    });
+    const done = new Promise<void>((resolve, reject) => {
+        secured.once('secureConnect', resolve);
+        secured.on('error', reject);
+        secured.once('close', () => reject(new AttemptFailure('tls_failed', `${host} closed the connection during the TLS handshake`)));
+    });
+    const late = new AttemptFailure('tls_failed', `the TLS handshake with ${host} timed out`);
+    try {
+        await settledWithin(done, { timeout, late, signal });
+        const certificate = secured.getPeerX509Certificate();
+        trace.fingerprint = certificate?.fingerprint256 ?? null;
+        const refusal = trust === 'all' ? null : judge(secured, certificate, { host, trust, now });
+        if (refusal !== null) {
+            throw refusal;
+        }
+
+        return secured;
+    } catch (error) {
+        secured.destroy();
+        socket.destroy();
+        throw error instanceof AttemptFailure || signal.aborted ? error : failedHandshake(host, error);
+    } finally {
+        trace.tls = performance.now() - startedAt;
+    }
+}
+
+interface Judgement {
+    readonly host: string;
+    readonly trust: Exclude<Trust, 'all'>;
+    readonly now: Date;
+}
+
+function judge(secured: tls.TLSSocket, certificate: X509Certificate | undefined, { host, trust, now }: Judgement): AttemptFailure | null {
+    if (secured.authorized) {
+        return null;
+    }
+
+    if (certificate === undefined) {
+        return refused('tls_failed', host, 'presented no certificate');
+    }
+
+    const code = verifyCode(secured.authorizationError);
+    if (trust === 'strict' || !SELF_SIGNED.has(code)) {
+        return refusedFor(code, host);
+    }
+
+    // Node stops at the first verify error, so all that comes after it is checked here
+    const chain = chainOf(certificate);
+    return chain === null
+        ? refused('tls_failed', host, 'presented a certificate that is not signed as it says')
+        : (wrongDates(chain, host, now) ?? wrongName(certificate, host));
+}
+
+const SELF_SIGNED: ReadonlySet<string> = new Set(['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN']);
+const MAX_CHAIN = 12;
+
+/** The certificate and those above it, each signed by the next, up to one signed by its own key; null when there is no such chain. */
+function chainOf(leaf: X509Certificate): readonly X509Certificate[] | null {
+    const presented: X509Certificate[] = [];
+    for (let next: X509Certificate | undefined = leaf; next !== undefined && presented.length < MAX_CHAIN; next = next.issuerCertificate) {
+        presented.push(next);
+    }
+
+    const chain = [leaf];
+    for (let last = leaf; !signedBy(last, last); ) {
+        const issuer = presented.find((candidate) => candidate.ca && !chain.includes(candidate) && signedBy(last, candidate));
+        if (issuer === undefined) {
+            return null;
+        }
+
+        chain.push(issuer);
+        last = issuer;
+    }
+
+    return chain;
+}
+
+function signedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
+    try {
+        return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+    } catch {
+        return false; // a key of a kind that cannot verify
+    }
+}
+
+function wrongDates(chain: readonly X509Certificate[], host: string, now: Date): AttemptFailure | null {
+    if (!chain.every(({ validTo }) => now.getTime() <= Date.parse(validTo))) {
+        return refusedFor('CERT_HAS_EXPIRED', host);
+    }
+
+    return chain.every(({ validFrom }) => now.getTime() >= Date.parse(validFrom)) ? null : refusedFor('CERT_NOT_YET_VALID', host);
+}
+
+/** By the rule that Node itself applies to a certificate it could verify. */
+function wrongName(certificate: X509Certificate, host: string): AttemptFailure | null {
+    const error = tls.checkServerIdentity(host, certificate.toLegacyObject());
+    return error === undefined ? null : refusedFor('ERR_TLS_CERT_ALTNAME_INVALID', host);
+}
+
+/** Node's types say Error; at run time it is the code of the error. */
+function verifyCode(error: unknown): string {
+    return typeof error === 'string' ? error : errorCode(error);
+}
+
+const REASONS: Readonly<Partial<Record<OutcomeCode, string>>> = {
+    tls_self_signed: 'presented a self-signed certificate',
+    tls_unknown_ca: 'presented a certificate of an unknown authority',
+    tls_expired: 'presented a certificate that has expired',
+    tls_not_yet_valid: 'presented a certificate that is not valid yet',
+    tls_name_mismatch: 'presented a certificate for another name',
+};
+
+function refusedFor(verifyError: string, host: string): AttemptFailure {
+    const code = codeOfError(Object.assign(new Error(), { code: verifyError }), 'tls');
+    return refused(code, host, REASONS[code] ?? `presented a certificate that cannot be verified (${verifyError || 'no reason given'})`);
+}
+
+function refused(code: OutcomeCode, host: string, reason: string): AttemptFailure {
+    return new AttemptFailure(code, `${host} ${reason}`);
+}
+
+function failedHandshake(host: string, error: unknown): AttemptFailure {
+    const code = codeOfError(error, 'tls');
+    const reason =
+        code === 'protocol_error'
+            ? 'does not speak TLS on this port'
+            : `broke off the TLS handshake (${errorCode(error) || 'no reason given'})`;
+    return new AttemptFailure(code, `${host} ${reason}`, error);
+}

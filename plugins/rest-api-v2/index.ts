@@ -1,0 +1,72 @@
+import type { Lifecycle, NamedPlugin, RouteOptions, Server } from '@hapi/hapi';
+import { checked } from '../../lib/checked.ts';
+import { VERSION } from '../../lib/version.ts';
+import { base, index, licensed, show, unknownRoute } from './handlers.ts';
+import { optionsSchema, type RestApiV2Options } from './options.ts';
+import { type Resource, resources } from './resources.ts';
+
+export type { OwnResource, ResourceRow, RestApiV2Options } from './options.ts';
+
+const BASE_PATH = '/rest_api/v2';
+
+/** Registers the read-only REST API over the host's store, below `/rest_api/v2`. */
+export const plugin: NamedPlugin<RestApiV2Options> = {
+    name: 'rest-api-v2',
+    version: VERSION,
+    requirements: { hapi: '>=21', node: '>=20.19' },
+
+    register(server, options) {
+        const settings = checked(optionsSchema, options, { subject: 'rest-api-v2 options', code: 'MISCONFIGURED' });
+        const table = resources(settings);
+        const routeOptions = optionsOfEveryRoute(settings);
+
+        addBaseRoute(server, routeOptions);
+        for (const resource of table) {
+            addResourceRoutes(server, routeOptions, resource);
+        }
+        addCatchAllRoute(server, routeOptions);
+    },
+};
+
+/** A valid key first, then a valid licence, then anything else. Cookies are nobody's business here, broken ones included. */
+function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options): RouteOptions {
+    return {
+        auth: { strategies: [auth], mode: 'required' },
+        cache: { otherwise: 'no-store' },
+        ext: { onPostAuth: { method: licensed(license) } },
+        state: { parse: false, failAction: 'ignore' },
+    };
+}
+
+function addBaseRoute(server: Server, options: RouteOptions): void {
+    addGetRoute(server, options, '/base', base);
+}
+
+function addResourceRoutes(server: Server, options: RouteOptions, resource: Resource): void {
+    addGetRoute(server, options, resource.path, index(resource));
+    addGetRoute(server, options, `${resource.path}/{${idName(resource.path)}}`, show(resource));
+}
+
+/** Whatever is no route is refused or unknown like a row: without a key nobody learns which. */
+function addCatchAllRoute(server: Server, options: RouteOptions): void {
+    server.route({
+        method: '*',
+        path: `${BASE_PATH}/{path*}`,
+        handler: unknownRoute,
+        options: { ...options, payload: { parse: false, output: 'stream' } },
+    });
+}
+
+/** With and without a trailing slash, unless the server strips it from every path anyway. */
+function addGetRoute(server: Server, options: RouteOptions, path: string, handler: Lifecycle.Method): void {
+    const slashes = server.settings.router?.stripTrailingSlash ? [''] : ['', '/'];
+    for (const slash of slashes) {
+        server.route({ method: 'GET', path: `${BASE_PATH}${path}${slash}`, handler, options });
+    }
+}
+
+/** `/workspaces/{workspace_id}/hosts` has rows with a `host_id`. */
+function idName(path: string): string {
+    const name = path.slice(path.lastIndexOf('/') + 1);
+    return `${name.replace(/s$/, '').replaceAll('-', '_')}_id`;
+}

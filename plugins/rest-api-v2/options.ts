@@ -1,0 +1,69 @@
+import Joi from 'joi';
+import { implementing } from '../../lib/implementing.ts';
+import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
+import type { LicenseSource } from '../../lib/license/license.ts';
+
+/** Rows of a resource that the host adds; the schema names every field, besides `id`, that is to go out. */
+export type ResourceRow = { readonly id: number };
+
+/** A resource of the host's own: it gets an index and a show route with the rules of all others. */
+export interface OwnResource {
+    /**
+     * Path of the index below `/rest_api/v2`, with the ids of its parents in braces, for example
+     * `/workspaces/{workspace_id}/campaigns`. What stands before an id must be the path of another resource.
+     */
+    readonly path: string;
+    /** The fields of a row, in the order in which they go out; dates go out as timestamps. */
+    readonly schema: Joi.ObjectSchema;
+    readonly store: Collection<ResourceRow>;
+}
+
+export interface RestApiV2Options {
+    /** The scan data. A store without an optional collection has no routes for it. */
+    readonly store: InventoryStore;
+    /** Whether the licence is valid now; asked on every request. */
+    readonly license: LicenseSource;
+    /** Name of the authentication strategy of every route. Default `token`. */
+    readonly auth?: string | undefined;
+    /** IANA name of the time zone whose offset the timestamps bear. Default `UTC`. */
+    readonly timeZone?: string | undefined;
+    /** Resources beyond those of the store. Default none. */
+    readonly resources?: readonly OwnResource[] | undefined;
+}
+
+const REQUIRED_COLLECTIONS = ['workspaces', 'hosts'] as const;
+const OPTIONAL_COLLECTIONS = ['services', 'notes', 'sessions', 'vulns'] as const;
+
+/** Passes the store through as it is, never cloned. */
+const storeSchema: Joi.ObjectSchema<InventoryStore> = Joi.object<InventoryStore>()
+    .unknown()
+    .custom((store: InventoryStore, helpers) => {
+        const missing = REQUIRED_COLLECTIONS.find((name) => !isCollection(store[name]));
+        const broken = OPTIONAL_COLLECTIONS.find((name) => store[name] !== undefined && !isCollection(store[name]));
+        const name = missing ?? broken;
+        return name === undefined
+            ? store
+            : helpers.message({ custom: `{{#label}} must have the collection ${name} with the functions list and get` });
+    });
+
+const ownResourceSchema: Joi.ObjectSchema<OwnResource> = Joi.object<OwnResource>({
+    path: Joi.string()
+        .pattern(/^(\/[a-z0-9_-]+\/\{\w+\})*\/[a-z0-9_-]+$/)
+        .messages({ 'string.pattern.base': '{{#label}} must look like /workspaces/{workspace_id}/campaigns' })
+        .required(),
+    schema: Joi.object().schema('object').required(),
+    store: implementing<Collection<ResourceRow>>('list', 'get').required(),
+});
+
+export const optionsSchema: Joi.ObjectSchema<RestApiV2Options> = Joi.object<RestApiV2Options>({
+    store: storeSchema.required(),
+    license: implementing<LicenseSource>('valid').required(),
+    auth: Joi.string().default('token'),
+    timeZone: Joi.string().default('UTC'),
+    resources: Joi.array().items(ownResourceSchema).default([]),
+}).required();
+
+function isCollection(value: unknown): boolean {
+    const { list, get } = (value ?? {}) as Partial<Collection<ResourceRow>>;
+    return typeof list === 'function' && typeof get === 'function';
+}

@@ -1,0 +1,89 @@
+import type Joi from 'joi';
+import { hostSchema } from '../../lib/inventory/host.ts';
+import { noteSchema, serviceSchema, sessionSchema, vulnSchema } from '../../lib/inventory/resources.ts';
+import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
+import { timestampFormat } from '../../lib/inventory/timestamp.ts';
+import { workspaceSchema } from '../../lib/inventory/workspace.ts';
+import { ScanwireError } from '../../lib/scanwire-error.ts';
+import type { ResourceRow, RestApiV2Options } from './options.ts';
+import { type Fill, type RowText, rowText } from './row-text.ts';
+
+/** One resource as its two routes need it. */
+export interface Resource {
+    /** Path of the index below the base, for example `/workspaces/{workspace_id}/hosts`; of a row: that and an id. */
+    readonly path: string;
+    readonly rows: Collection<ResourceRow>;
+    /** Rows of the resource right above; null at the top. */
+    readonly parents: Collection<ResourceRow> | null;
+    readonly rowText: RowText;
+}
+
+interface ResourceEntry {
+    readonly path: string;
+    readonly schema: Joi.ObjectSchema;
+    /** Undefined where the store has no such collection. */
+    readonly rows: Collection<ResourceRow> | undefined;
+    readonly fill?: Fill;
+}
+
+/**
+ * Every resource, the host's own included.
+ *
+ * @throws ScanwireError `MISCONFIGURED` for an unknown time zone, a path that is there twice, or one below no resource.
+ */
+export function resources({ store, timeZone, resources: own = [] }: RestApiV2Options): readonly Resource[] {
+    const timestamp = timestampFormat(timeZone);
+    const byShape = new Map<string, Collection<ResourceRow>>();
+    const ownEntries = own.map(({ path, schema, store: rows }): ResourceEntry => ({ path, schema, rows }));
+
+    return [...storeEntries(store), ...ownEntries].flatMap(({ path, schema, rows, fill }) => {
+        if (rows === undefined) {
+            return [];
+        }
+
+        const parents = parentsOf(path, byShape);
+        if (byShape.has(shape(path))) {
+            throw new ScanwireError('MISCONFIGURED', `rest-api-v2 options: resources has the path ${path} twice`, { field: 'resources' });
+        }
+
+        byShape.set(shape(path), rows);
+        return { path, rows, parents, rowText: rowText(schema, timestamp, fill) };
+    });
+}
+
+function storeEntries(store: InventoryStore): readonly ResourceEntry[] {
+    const host = '/workspaces/{workspace_id}/hosts/{host_id}';
+    return [
+        { path: '/workspaces', schema: workspaceSchema, rows: store.workspaces },
+        { path: '/workspaces/{workspace_id}/hosts', schema: hostSchema, rows: store.hosts, fill: hostFill },
+        { path: `${host}/services`, schema: serviceSchema, rows: store.services },
+        { path: `${host}/notes`, schema: noteSchema, rows: store.notes },
+        { path: `${host}/sessions`, schema: sessionSchema, rows: store.sessions },
+        // Without services there is nothing that a vulnerability could be below.
+        { path: `${host}/services/{service_id}/vulns`, schema: vulnSchema, rows: store.services && store.vulns },
+    ];
+}
+
+/** The rules of a host's name and state, also for stores that leave them open. */
+const hostFill: Fill = { name: ({ address }) => address, state: () => 'alive' };
+
+function parentsOf(path: string, byShape: ReadonlyMap<string, Collection<ResourceRow>>): Collection<ResourceRow> | null {
+    const [, parentPath] = /^(.+)\/\{\w+\}\/[^/]+$/.exec(path) ?? [];
+    if (parentPath === undefined) {
+        return null;
+    }
+
+    const parents = byShape.get(shape(parentPath));
+    if (parents === undefined) {
+        throw new ScanwireError('MISCONFIGURED', `rest-api-v2 options: the resource ${path} is below no known resource`, {
+            field: 'resources',
+        });
+    }
+
+    return parents;
+}
+
+/** The path whatever its ids are called. */
+function shape(path: string): string {
+    return path.replaceAll(/\{\w+\}/g, '{}');
+}

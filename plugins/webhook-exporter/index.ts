@@ -1,0 +1,2 @@
+export type { WebhookExporterOptions } from './options.ts';
+export { plugin, type WebhookExporterApi } from './plugin.ts';

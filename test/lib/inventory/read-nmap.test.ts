@@ -1,0 +1,225 @@
+import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import fc from 'fast-check';
+import t from 'tap';
+import { readNmap } from '../../../lib/inventory/read-nmap.ts';
+import { ScanwireError } from '../../../lib/scanwire-error.ts';
+import { bytes, collect, refusal } from './scan-source.ts';
+
+const fixture = (name: string): URL => new URL(`../../../../fixtures/scans/${name}`, import.meta.url);
+const scanOf = (...hosts: string[]): string => `<?xml version="1.0"?>\n<nmaprun scanner="nmap">\n${hosts.join('\n')}\n</nmaprun>\n`;
+const ADDRESS = '<address addr="192.0.2.1" addrtype="ipv4"/>';
+const UP = '<status state="up"/>';
+
+async function hostsOf(...hosts: string[]): Promise<unknown[]> {
+    return collect(readNmap(bytes(scanOf(...hosts))));
+}
+
+t.test('reads hosts, names, systems and services of a real scan', async (t) => {
+    const hosts = await collect(readNmap(createReadStream(fixture('services.xml'))));
+    t.same(
+        hosts.map(({ address }) => address),
+        ['127.0.0.1', '127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5'],
+    );
+    t.match(hosts[0], { name: 'localhost', state: 'alive' });
+    t.match(hosts[1], { state: 'alive', os_name: 'Linux', os_flavor: '5.X' });
+    t.match(hosts[1]?.services, [
+        { port: 22, proto: 'tcp', state: 'closed', name: 'ssh', info: null },
+        { port: 80, proto: 'tcp', state: 'open', name: 'http', info: 'nginx 1.22.1' },
+        { port: 443, proto: 'tcp', state: 'open', name: 'ssl/http', info: 'nginx 1.22.1' },
+    ]);
+    t.match(hosts[2]?.services?.at(-1), { port: 6379, name: 'redis', info: 'Redis key-value store 7.0.15' });
+});
+
+t.test('reads UDP, IPv6 and ping scans', async (t) => {
+    const [udp] = await collect(readNmap(createReadStream(fixture('udp.xml'))));
+    t.match(udp?.services, [
+        { port: 9998, proto: 'udp', state: 'closed' },
+        { port: 9999, proto: 'udp', state: 'filtered' },
+    ]);
+    t.match(await collect(readNmap(createReadStream(fixture('ipv6.xml')))), [{ address: '::1', services: [{ port: 22 }, { port: 8080 }] }]);
+    const sweep = await collect(readNmap(createReadStream(fixture('ping-sweep.xml'))));
+    t.match(sweep, [{ address: '127.0.0.4', state: 'alive' }, { address: '127.0.0.5' }, { address: '127.0.0.6' }]);
+    t.notOk(sweep.some((host) => 'services' in host));
+});
+
+t.test('refuses what an interrupted scan left', async (t) => {
+    const error = await refusal(readNmap(createReadStream(fixture('interrupted.xml'))));
+    t.equal(error.code, 'INVALID_INPUT');
+    t.match(error.message, /^Line 19, column 0: the file ends before <\/nmaprun>/);
+});
+
+t.test('refuses a scan cut anywhere, and never answers it with another error', async (t) => {
+    const whole = await readFile(fixture('udp.xml'));
+    const end = whole.lastIndexOf('</nmaprun>') + '</nmaprun>'.length;
+    for (let length = 0; length < end; length += 1) {
+        const error = await refusal(readNmap(bytes(whole.subarray(0, length))));
+        t.equal(error.code, 'INVALID_INPUT', `cut after ${length} bytes`);
+    }
+});
+
+t.test('reads the same hosts however the bytes are cut', async (t) => {
+    const text = scanOf(`<host>${UP}${ADDRESS}<hostnames><hostname name="café.example.test" type="PTR"/></hostnames></host>`);
+    const whole = Buffer.from(text);
+    const singly = Array.from(whole, (_, index) => whole.subarray(index, index + 1));
+    t.same(await collect(readNmap(bytes(...singly))), await collect(readNmap(bytes(whole))));
+});
+
+t.test('maps states, addresses and names', async (t) => {
+    t.match(
+        await hostsOf(
+            `<host>${UP}${ADDRESS}<address addr="00:16:3E:5A:21:07" addrtype="mac" vendor="Xensource"/>
+             <hostnames><hostname name="ptr.example.test" type="PTR"/><hostname name="asked.example.test" type="user"/></hostnames></host>`,
+            '<host><status state="unknown"/><address addr="192.0.2.2"/></host>',
+        ),
+        [
+            { address: '192.0.2.1', mac: /^00:16:3e:5a:21:07$/i, name: 'asked.example.test', state: 'alive' },
+            { address: '192.0.2.2', state: 'unknown' },
+        ],
+    );
+});
+
+t.test('leaves the state open where the scanner says nothing about it', async (t) => {
+    const [host] = await hostsOf(`<host>${ADDRESS}<ports><port protocol="tcp" portid="80"><state state="open"/></port></ports></host>`);
+    t.notOk('state' in (host as object));
+});
+
+t.test('leaves out hosts that are down, unless there is more to say about them', async (t) => {
+    const ports = '<ports><port protocol="tcp" portid="80"><state state="filtered"/></port></ports>';
+    t.match(
+        await hostsOf(
+            `<host><status state="down"/>${ADDRESS}</host>`,
+            `<host><status state="down"/><address addr="192.0.2.2"/>${ports}</host>`,
+        ),
+        [{ address: '192.0.2.2', state: 'down' }],
+    );
+});
+
+t.test('leaves out hosts without an address, port 0 and protocols that have no ports here', async (t) => {
+    const port = (protocol: string, id: number): string => `<port protocol="${protocol}" portid="${id}"><state state="open"/></port>`;
+    const hosts = await hostsOf(
+        `<host>${UP}</host>`,
+        `<host>${UP}${ADDRESS}<ports>${port('sctp', 5)}${port('ip', 1)}${port('tcp', 0)}${port('tcp', 7)}</ports></host>`,
+    );
+    t.equal(hosts.length, 1);
+    t.match(hosts, [{ services: [{ port: 7 }] }]);
+    t.equal((hosts as { services: unknown[] }[])[0]?.services.length, 1);
+});
+
+t.test('keeps a port once', async (t) => {
+    const port = '<port protocol="tcp" portid="80"><state state="open"/></port>';
+    const [host] = (await hostsOf(`<host>${UP}${ADDRESS}<ports>${port.repeat(1000)}</ports></host>`)) as { services: unknown[] }[];
+    t.equal(host?.services.length, 1);
+});
+
+t.test('writes a service as nmap prints it', async (t) => {
+    const [host] = await hostsOf(
+        `<host>${UP}${ADDRESS}<ports><port protocol="tcp" portid="22"><state state="unfiltered"/>
+         <service name="ssh" product="OpenSSH" version="9.2p1 Debian 2" extrainfo="protocol 2.0" ostype="Linux"/></port></ports></host>`,
+    );
+    t.match(host, {
+        os_name: 'Linux',
+        services: [{ state: 'unknown', name: 'ssh', info: 'OpenSSH 9.2p1 Debian 2 (protocol 2.0)' }],
+    });
+});
+
+t.test('takes the likeliest operating system apart', async (t) => {
+    const match = (name: string, accuracy: number, classes: string): string =>
+        `<host>${UP}${ADDRESS}<os><osmatch name="Other" accuracy="80"><osclass vendor="X" osfamily="Y" accuracy="80"/></osmatch>
+         <osmatch name="${name}" accuracy="${accuracy}">${classes}</osmatch></os></host>`;
+    const windows = '<osclass type="general purpose" vendor="Microsoft" osfamily="Windows" osgen="7" accuracy="96"/>';
+    t.match(await hostsOf(match('Microsoft Windows 7 SP1', 96, windows)), [{ os_name: 'Microsoft Windows', os_flavor: '7', os_sp: 'SP1' }]);
+
+    const bsd = '<osclass vendor="OpenBSD" osfamily="OpenBSD" osgen="4.X" accuracy="99"/>';
+    t.match(await hostsOf(match('OpenBSD 4.0 (x86)', 99, bsd)), [{ os_name: 'OpenBSD', os_flavor: '4.X', detected_arch: 'x86' }]);
+    t.match(await hostsOf(match('Some appliance', 99, '')), [{ os_name: 'Some appliance' }]);
+    t.match(await hostsOf(match('Unlikely', 10, '')), [{ os_name: 'X Y' }]);
+});
+
+t.test('reads the older form with classes beside their match', async (t) => {
+    const os =
+        '<os><osclass vendor="Linux" osfamily="Linux" osgen="2.6.X" accuracy="100"/><osmatch name="Linux 2.6.9" accuracy="100"/></os>';
+    t.match(await hostsOf(`<host>${UP}${ADDRESS}${os}</host>`), [{ os_name: 'Linux', os_flavor: '2.6.X' }]);
+});
+
+t.test('refuses what is not a scan, with line and column', async (t) => {
+    const cases: [string, RegExp][] = [
+        ['', /^Line 1, column 0: the file ends/],
+        ['no xml', /^Line 1, column 1: not well-formed XML: non-whitespace before first tag/],
+        ['<html></html>', /^Line 1, column 6: .*not a scan of nmap/],
+        ['<nmaprun>\n<host></hots></nmaprun>', /^Line 2, column 13: not well-formed XML: unexpected close tag/],
+        [scanOf('<host>&bomb;</host>'), /^Line 3, .*invalid character entity/],
+        ['<!DOCTYPE nmaprun [<!ENTITY a "b">]><nmaprun>&a;</nmaprun>', /document type with declarations/],
+        [scanOf('<a>'.repeat(100)), /nested deeper than 64/],
+        [`${scanOf()}<again/>`, /not a scan of nmap/],
+        [scanOf(`<host>${UP}<address addr="nonsense"/></host>`), /^Line 3, column 59: in the host that ends here, .*address/],
+        [scanOf(`<host>${UP}${ADDRESS}<ports><port protocol="tcp" portid="7e9"/></ports></host>`), /services/],
+    ];
+    for (const [text, message] of cases) {
+        const error = await refusal(readNmap(bytes(text)));
+        t.equal(error.code, 'INVALID_INPUT');
+        t.match(error.message, message);
+        t.notMatch(error.message, '\n');
+        t.notMatch(error.message, 'nonsense');
+    }
+});
+
+t.test('refuses text that is not UTF-8', async (t) => {
+    const error = await refusal(readNmap(bytes('<nmaprun>\n', Uint8Array.of(0xff), '</nmaprun>')));
+    t.match(error.message, /^Line 2, column 0: not UTF-8 text/);
+});
+
+t.test('bounds a single tag, text or comment', async (t) => {
+    async function* endless(start: string, middle: string): AsyncGenerator<Uint8Array> {
+        yield Buffer.from(start);
+        const block = Buffer.from(middle.repeat(64 * 1024));
+        for (let written = 0; written < 16 * 1024 * 1024; written += block.byteLength) {
+            yield block;
+        }
+
+        t.fail('was read to its end');
+    }
+
+    for (const [start, middle] of [
+        ['<nmaprun args="', 'x'],
+        ['<nmaprun ', 'a'],
+        ['<nmaprun>', 'text'],
+        ['<nmaprun><!--', 'x'],
+        ['<nmaprun><![CDATA[', 'x'],
+        ['<nmaprun><?pi ', 'x'],
+        ['<!DOCTYPE ', 'x'],
+        ['<nmaprun>&', 'x'],
+    ] as const) {
+        const error = await refusal(readNmap(endless(start, middle)));
+        t.equal(error.code, 'INVALID_INPUT', start);
+    }
+});
+
+t.test('passes over the long output of a script', async (t) => {
+    const script = `<hostscript><script id="x" output="${'x'.repeat(300_000)}"/></hostscript>`;
+    t.match(await hostsOf(`<host>${UP}${ADDRESS}${script}</host>`), [{ address: '192.0.2.1' }]);
+});
+
+t.test('answers anything with hosts or a ScanwireError', async (t) => {
+    const whole = await readFile(fixture('services.xml'));
+    const mutation = fc.record({
+        at: fc.nat(whole.byteLength - 1),
+        drop: fc.nat(40),
+        insert: fc.oneof(fc.string(), fc.constantFrom('<', '>', '"', '&', ']]>')),
+    });
+    await fc.assert(
+        fc.asyncProperty(fc.array(mutation, { minLength: 1, maxLength: 3 }), async (mutations) => {
+            let text = whole.toString('latin1');
+            for (const { at, drop, insert } of mutations) {
+                text = text.slice(0, at) + insert + text.slice(at + drop);
+            }
+
+            try {
+                await collect(readNmap(bytes(text)));
+            } catch (error) {
+                t.ok(error instanceof ScanwireError, String(error));
+            }
+        }),
+        { numRuns: 200 },
+    );
+});

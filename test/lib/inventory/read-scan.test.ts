@@ -1,0 +1,76 @@
+import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { gzipSync } from 'node:zlib';
+import t from 'tap';
+import { readScan } from '../../../lib/inventory/read-scan.ts';
+import { bytes, collect, refusal } from './scan-source.ts';
+
+const fixture = (name: string): URL => new URL(`../../../../fixtures/scans/${name}`, import.meta.url);
+
+t.test('tells nmap XML and JSON lines apart', async (t) => {
+    t.equal((await collect(readScan(createReadStream(fixture('services.xml'))))).length, 5);
+    t.equal((await collect(readScan(createReadStream(fixture('hosts.jsonl'))))).length, 5);
+});
+
+t.test('accepts both packed with gzip, and chunks of any size', async (t) => {
+    for (const name of ['services.xml', 'hosts.jsonl']) {
+        const file = await readFile(fixture(name));
+        const packed = gzipSync(file);
+        const singly = Array.from(packed, (_, index) => packed.subarray(index, index + 1));
+        t.same(await collect(readScan(bytes(...singly))), await collect(readScan(bytes(file))), name);
+    }
+});
+
+t.test('looks past blank lines and a byte order mark', async (t) => {
+    t.match(await collect(readScan(bytes('\uFEFF\n \r\n{"address":"192.0.2.1"}'))), [{ address: '192.0.2.1' }]);
+});
+
+t.test('refuses what is neither', async (t) => {
+    const cases: [string | Uint8Array, RegExp][] = [
+        ['', /^Line 1: the file is empty$/],
+        [' \n\n ', /^Line 1: the file is empty$/],
+        ['[{"address":"192.0.2.1"}]', /^Line 1: this is one JSON list/],
+        ['address,name\n', /^Line 1: neither the XML of nmap nor JSON lines/],
+        [Buffer.from('\uFEFF<nmaprun/>', 'utf16le'), /^Line 1: this is UTF-16 text/],
+        [gzipSync(gzipSync('{}')), /^Line 1: neither/],
+        [gzipSync('{"address":"192.0.2.1"}\n').subarray(0, -6), /^The gzip file is damaged or was cut off$/],
+        [' '.repeat(200_000), /^Line 1: the file is empty$/],
+    ];
+    for (const [content, message] of cases) {
+        const error = await refusal(readScan(bytes(content)));
+        t.equal(error.code, 'INVALID_INPUT');
+        t.match(error.message, message);
+    }
+});
+
+t.test('stops at a gzip file that expands without end', async (t) => {
+    const block = gzipSync(Buffer.alloc(16 * 1024 * 1024, `${' '.repeat(10_000)}\n`), { level: 9 });
+    const error = await refusal(readScan(bytes(gzipSync('{"address":"192.0.2.1"}\n'), ...Array.from({ length: 40 }, () => block))));
+    t.match(error.message, /expands more than 250 times/);
+});
+
+t.test('closes its source when it is left early or refuses', async (t) => {
+    for (const content of ['{"address":"192.0.2.1"}\n'.repeat(3), 'nonsense', gzipSync('{"address":"192.0.2.1"}\n'.repeat(3))]) {
+        let closed = false;
+        async function* source(): AsyncGenerator<Uint8Array> {
+            try {
+                for (;;) {
+                    yield Buffer.from(content);
+                }
+            } finally {
+                closed = true;
+            }
+        }
+
+        try {
+            for await (const host of readScan(source())) {
+                t.equal(host.address, '192.0.2.1');
+                break;
+            }
+        } catch (error) {
+            t.match(error, { code: 'INVALID_INPUT' });
+        }
+
+        t.ok(closed);
+    }
+});

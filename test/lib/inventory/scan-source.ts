@@ -1,0 +1,32 @@
+import { ScanwireError } from '../../../lib/scanwire-error.ts';
+
+/** A source of the given parts, each its own chunk. */
+export async function* bytes(...parts: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
+    for (const part of parts) {
+        yield typeof part === 'string' ? Buffer.from(part) : part;
+    }
+}
+
+export async function collect<T>(source: AsyncIterable<T>): Promise<T[]> {
+    const items: T[] = [];
+    for await (const item of source) {
+        items.push(item);
+    }
+
+    return items;
+}
+
+/** The error that reading ends with. */
+export async function refusal(source: AsyncIterable<unknown>): Promise<ScanwireError> {
+    try {
+        await collect(source);
+    } catch (error) {
+        if (error instanceof ScanwireError) {
+            return error;
+        }
+
+        throw error;
+    }
+
+    throw new Error('Nothing was refused');
+}

@@ -1,0 +1,205 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import t from 'tap';
+import { memoryApiKeys } from '../../../adapters/memory/api-keys.ts';
+import { newApiKey } from '../../../lib/keys/api-key.ts';
+import { type ApiKeysOptions, apiKeys } from '../../../lib/keys/api-keys.ts';
+import { keyRing } from '../../../lib/keys/key-ring.ts';
+
+const START = Date.parse('2026-11-21T09:30:00Z');
+
+function setUp(options: Partial<ApiKeysOptions> = {}) {
+    const store = options.store ?? memoryApiKeys();
+    const time = { now: START };
+    const ring = keyRing({ current: 'k1', keys: { k1: randomBytes(32) } });
+    const keys = apiKeys({ keyRing: ring, clock: () => new Date(time.now), ...options, store });
+    return { keys, store, time };
+}
+
+t.test('verifies the keys that it made, several at once', async (t) => {
+    const { keys } = setUp();
+    const made = [await keys.create('one'), await keys.create('two'), await keys.create('one')];
+    for (const { key, ...owner } of made) {
+        t.strictSame(await keys.verify(key), owner);
+    }
+    t.equal(new Set(made.map(({ id }) => id)).size, 3);
+});
+
+t.test('verifies nothing else', async (t) => {
+    const { keys } = setUp();
+    await keys.create('one');
+    for (const key of [newApiKey(), '', 'scw_', 'garbage', 'x'.repeat(100_000)]) {
+        t.equal(await keys.verify(key), null);
+    }
+});
+
+t.test('tells garbage from keys before it asks the store', async (t) => {
+    let asked = 0;
+    const store = memoryApiKeys();
+    const { keys } = setUp({
+        store: {
+            ...store,
+            async findByDigest() {
+                asked += 1;
+                return null;
+            },
+        },
+    });
+    await keys.verify('garbage');
+    t.equal(asked, 0);
+    await keys.verify(newApiKey());
+    t.equal(asked, 1);
+});
+
+t.test('verifies no key for a store that answers with another one', async (t) => {
+    const store = memoryApiKeys();
+    const { keys } = setUp({ store: { ...store, findByDigest: async () => (await store.list())[0] ?? null } });
+    await keys.create('one');
+
+    t.equal(await keys.verify(newApiKey()), null);
+});
+
+t.test('keeps a key as digest and sealed text only', async (t) => {
+    const { keys, store } = setUp();
+    const { key, id } = await keys.create('one');
+    const [stored] = await store.list();
+
+    t.match(stored, { id, name: 'one', start: key.slice(0, 8), createdAt: new Date(START), lastUsedAt: null, revokedAt: null });
+    t.equal(stored?.digest, createHash('sha256').update(key).digest('hex'));
+    t.notMatch(JSON.stringify(stored), key);
+    t.notMatch(JSON.stringify(await keys.list()), key);
+    t.notOk('sealed' in ((await keys.list())[0] ?? {}), 'lists show nothing sealed');
+});
+
+t.test('reveals a key, also one that was revoked', async (t) => {
+    const { keys } = setUp();
+    const made = await keys.create('one');
+    t.strictSame(await keys.reveal(made.id), made);
+    await keys.revoke(made.id);
+    t.strictSame(await keys.reveal(made.id), made);
+});
+
+t.test('opens a sealed key only for its own row', async (t) => {
+    const { keys, store } = setUp();
+    const { id } = await keys.create('one');
+    const stored = await store.get(id);
+    const other = randomUUID();
+    if (stored !== null) {
+        await store.insert({ ...stored, id: other, digest: '0'.repeat(64) });
+    }
+
+    await t.rejects(keys.reveal(other), { code: 'UNSEALABLE' });
+});
+
+t.test('shows a key once where revealing is off', async (t) => {
+    const { keys, store } = setUp({ revealable: false, keyRing: undefined });
+    const { id, key } = await keys.create('one');
+
+    t.equal((await store.get(id))?.sealed, null);
+    t.match(await keys.verify(key), { id });
+    await t.rejects(keys.reveal(id), { code: 'CONFLICT' });
+});
+
+t.test('refuses to seal without a key ring', async (t) => {
+    t.throws(() => apiKeys({ store: memoryApiKeys() }), { code: 'MISCONFIGURED', field: 'keyRing' });
+});
+
+t.test('refuses a key from the moment of its revocation, for good', async (t) => {
+    const { keys } = setUp();
+    const { id, key } = await keys.create('one');
+    await keys.revoke(id);
+
+    t.equal(await keys.verify(key), null);
+    await t.rejects(keys.revoke(id), { code: 'CONFLICT' });
+    t.match(await keys.list(), [{ id, revokedAt: new Date(START) }]);
+});
+
+t.test('says that a key is unknown', async (t) => {
+    const { keys } = setUp();
+
+    await t.rejects(keys.reveal(randomUUID()), { code: 'NOT_FOUND' });
+    await t.rejects(keys.revoke('no-uuid'), { code: 'NOT_FOUND' });
+});
+
+t.test('accepts names of 1 to 255 characters, trimmed', async (t) => {
+    const { keys } = setUp();
+
+    t.equal((await keys.create('  ключ 🔑👩‍🚀 ')).name, 'ключ 🔑👩‍🚀');
+    t.equal((await keys.create('x'.repeat(255))).name.length, 255);
+    for (const name of ['', '   ', 'x'.repeat(256), 'a\u0000b', 'a\nb', '\u009b', '\ud800', undefined, null, 7]) {
+        await t.rejects(keys.create(name as string), { code: 'INVALID_INPUT', field: 'name' }, JSON.stringify(name));
+    }
+});
+
+t.test('notes the use of a key at most once a minute', async (t) => {
+    const { keys, time } = setUp();
+    const { key } = await keys.create('one');
+    const lastUsed = async () => (await keys.list())[0]?.lastUsedAt?.getTime();
+
+    await keys.verify(key);
+    t.equal(await lastUsed(), START);
+    time.now += 59_999;
+    await keys.verify(key);
+    t.equal(await lastUsed(), START);
+    time.now += 1;
+    await keys.verify(key);
+    t.equal(await lastUsed(), START + 60_000);
+});
+
+t.test('notes one use for many requests at once, whatever the store still shows', async (t) => {
+    let touched = 0;
+    const { keys } = setUp({
+        store: {
+            ...memoryApiKeys(),
+            async touch() {
+                touched += 1;
+            },
+        },
+    });
+    const { key } = await keys.create('one');
+    await Promise.all([keys.verify(key), keys.verify(key), keys.verify(key)]);
+    await keys.verify(key);
+
+    t.equal(touched, 1);
+});
+
+t.test('neither waits for the note of a use nor fails with it', async (t) => {
+    const failures = [
+        () => new Promise<void>(() => {}),
+        () => Promise.reject(new Error('down')),
+        () => {
+            throw new Error('down');
+        },
+    ];
+    for (const touch of failures) {
+        const { keys } = setUp({ store: { ...memoryApiKeys(), touch } });
+        const { key, ...owner } = await keys.create('one');
+        t.strictSame(await keys.verify(key), owner);
+    }
+});
+
+t.test('rejects when the store fails', async (t) => {
+    const { keys } = setUp({ store: { ...memoryApiKeys(), findByDigest: () => Promise.reject(new Error('down')) } });
+
+    await t.rejects(keys.verify(newApiKey()), { message: 'down' });
+});
+
+t.test('finds foreign keys only where they are accepted', async (t) => {
+    const store = memoryApiKeys();
+    const owner = { id: randomUUID(), name: 'old system' };
+    const digest = createHash('sha256').update('0123-foreign').digest('hex');
+    await store.insert({ ...owner, digest, start: '0123', sealed: null, createdAt: new Date(START), lastUsedAt: null, revokedAt: null });
+
+    t.strictSame(await setUp({ store, acceptForeignKeys: true }).keys.verify('0123-foreign'), owner);
+    t.equal(await setUp({ store }).keys.verify('0123-foreign'), null);
+    t.equal(await setUp({ store, acceptForeignKeys: true }).keys.verify('0123-foreign, 0123-foreign'), null);
+});
+
+t.test('misses a sealing key that the store needs', async (t) => {
+    const { keys, store } = setUp();
+    await keys.create('one');
+    await keys.checkSealing();
+
+    const other = apiKeys({ store, keyRing: keyRing({ current: 'k2', keys: { k2: randomBytes(32) } }) });
+    await t.rejects(other.checkSealing(), { code: 'MISCONFIGURED', message: /k1/ });
+    await apiKeys({ store, revealable: false }).checkSealing();
+});

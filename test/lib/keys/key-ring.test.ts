@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto';
+import t from 'tap';
+import { keyRing, sealingKeyId } from '../../../lib/keys/key-ring.ts';
+
+const ring = () => keyRing({ current: 'k1', keys: { k1: randomBytes(32) } });
+
+t.test('opens what it sealed, in the same context', async (t) => {
+    const keys = ring();
+    for (const secret of ['', 'secret', '🔑'.repeat(1000)]) {
+        t.equal(keys.open(keys.seal(secret, 'exporter:1'), 'exporter:1'), secret);
+    }
+});
+
+t.test('seals the same secret differently each time', async (t) => {
+    const keys = ring();
+    const sealed = keys.seal('secret', 'c');
+
+    t.not(keys.seal('secret', 'c'), sealed);
+    t.notMatch(sealed, 'secret');
+});
+
+t.test('opens nothing in another context', async (t) => {
+    const keys = ring();
+
+    t.throws(() => keys.open(keys.seal('secret', 'exporter:1'), 'exporter:2'), { code: 'UNSEALABLE' });
+});
+
+t.test('opens nothing that was altered, at any place', async (t) => {
+    const keys = ring();
+    const sealed = keys.seal('secret', 'c');
+    const start = sealed.lastIndexOf('.') + 1;
+    const bytes = Buffer.from(sealed.slice(start), 'base64url');
+    for (let index = 0; index < bytes.length; index += 1) {
+        const altered = Buffer.from(bytes);
+        altered[index] = (altered[index] ?? 0) ^ 1;
+        t.throws(() => keys.open(sealed.slice(0, start) + altered.toString('base64url'), 'c'), { code: 'UNSEALABLE' });
+    }
+});
+
+t.test('opens no text that is not sealed', async (t) => {
+    const keys = ring();
+    const short = Buffer.alloc(27).toString('base64url');
+    for (const text of ['', 'secret', 'v1.k1', 'v1.k1.', 'v1.k1.AA', `v1.k1.${short}`, 'v2.k1.AAAA', 'v1..AAAA', 'v1.k1.A A']) {
+        t.throws(() => keys.open(text, 'c'), { code: 'UNSEALABLE' }, text);
+    }
+});
+
+t.test('opens what an older key sealed and seals with the current one', async (t) => {
+    const [k1, k2] = [randomBytes(32), randomBytes(32)];
+    const old = keyRing({ current: 'k1', keys: { k1 } });
+    const rotated = keyRing({ current: 'k2', keys: { k1, k2 } });
+    const sealed = old.seal('secret', 'c');
+
+    t.equal(rotated.open(sealed, 'c'), 'secret');
+    t.equal(sealingKeyId(sealed), 'k1');
+    t.equal(sealingKeyId(rotated.seal('secret', 'c')), 'k2');
+    t.throws(() => old.open(rotated.seal('secret', 'c'), 'c'), { code: 'UNSEALABLE', message: /k2/ });
+});
+
+t.test('knows the sealing key of nothing else', async (t) => {
+    t.equal(sealingKeyId('scw_secret'), null);
+});
+
+t.test('refuses a ring that cannot work', async (t) => {
+    t.throws(() => keyRing({ current: 'k2', keys: { k1: randomBytes(32) } }), { code: 'MISCONFIGURED', message: /k2/ });
+    t.throws(() => keyRing({ current: 'k.1', keys: { 'k.1': randomBytes(32) } }), { code: 'MISCONFIGURED' });
+    t.throws(() => keyRing({ current: 'k1', keys: { k1: randomBytes(31) } }), { code: 'MISCONFIGURED', message: /32 bytes/ });
+});

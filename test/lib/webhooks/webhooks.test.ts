@@ -1,0 +1,365 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import { memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
+import { keyRing } from '../../../lib/keys/key-ring.ts';
+import { ScanwireError } from '../../../lib/scanwire-error.ts';
+import { egressGuard } from '../../../lib/webhooks/egress-guard.ts';
+import { httpSender } from '../../../lib/webhooks/http-sender.ts';
+import type { DeliveryState } from '../../../lib/webhooks/store.ts';
+import { type Webhooks, type WebhooksOptions, webhooks } from '../../../lib/webhooks/webhooks.ts';
+
+interface Received {
+    readonly headers: IncomingHttpHeaders;
+    readonly body: string;
+}
+
+interface Receiver {
+    readonly url: string;
+    readonly received: Received[];
+    answer: (response: ServerResponse) => void;
+}
+
+const investigation = {
+    timestamp: '2026-11-21T09:30:00Z',
+    title: 'Suspicious sign-in',
+    link: 'https://example.com/i/1',
+    investigationId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa',
+    investigationRrn: 'rrn:investigation:eu:1:investigation:ABC',
+    actors: { users: [], assets: [] },
+};
+
+async function receiver(t: Test): Promise<Receiver> {
+    const self: Receiver & { url: string } = { url: '', received: [], answer: (response) => response.writeHead(204).end() };
+    const server: Server = createServer((request, response) => {
+        let body = '';
+        request.setEncoding('utf8').on('data', (chunk) => {
+            body += chunk;
+        });
+        request.on('end', () => {
+            self.received.push({ headers: request.headers, body });
+            self.answer(response);
+        });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.teardown(() => {
+        server.closeAllConnections();
+        server.close();
+    });
+    return Object.assign(self, { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` });
+}
+
+interface Setting extends Webhooks {
+    readonly errors: Error[];
+    advance(milliseconds: number): void;
+}
+
+async function setting(t: Test, options: Partial<WebhooksOptions> = {}): Promise<Setting> {
+    let offset = 0;
+    const errors: Error[] = [];
+    const guard = egressGuard({ allow: ['127.0.0.0/8'] });
+    const queue = memoryQueue();
+    const exporter = webhooks({
+        ...memoryWebhooks(),
+        queue,
+        keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
+        guard,
+        sender: httpSender({ guard, attemptTimeout: 2000 }),
+        clock: () => new Date(Date.now() + offset),
+        random: () => 0.5,
+        onError: (error) => errors.push(error),
+        ...options,
+    });
+    await exporter.start();
+    await exporter.work(['default']);
+    t.teardown(async () => {
+        await exporter.close();
+        await queue.close();
+    });
+    return {
+        ...exporter,
+        errors,
+        advance(milliseconds) {
+            offset += milliseconds;
+        },
+    };
+}
+
+/** The deliveries once all of them are in one of these states. */
+async function settled(exporter: Webhooks, ...states: DeliveryState[]) {
+    for (const deadline = Date.now() + 10_000; ; ) {
+        const deliveries = (await exporter.deliveries.list()).filter(({ kind }) => kind !== 'test');
+        if (deliveries.length > 0 && deliveries.every(({ state }) => states.includes(state))) {
+            return deliveries;
+        }
+
+        if (Date.now() > deadline) {
+            throw new Error(`still ${deliveries.map(({ state }) => state).join(', ')}`);
+        }
+
+        await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+}
+
+t.test('delivers an event with the headers and the signature of the contract', async (t) => {
+    const to = await receiver(t);
+    const exporter = await setting(t);
+    const { exporter: made, secret } = await exporter.exporters.create({
+        url: to.url,
+        name: 'first',
+        headers: [['Authorization', 'Bearer abc']],
+    });
+    t.equal(made.state, 'stopped');
+    t.equal(made.type, 'investigation');
+    t.notMatch(JSON.stringify(await exporter.exporters.list()), /abc|sealed/i);
+
+    const { test } = await exporter.exporters.start(made.id);
+    t.equal(test.attempt?.outcome?.code, 'delivered');
+    t.ok((test.attempt?.outcome?.timings.total ?? -1) >= 0);
+    const ping = to.received.shift();
+    t.match(JSON.parse(ping?.body ?? ''), { webhook_id: made.id, webhook_name: 'first', timestamp: /^\d{4}-.*\.\d{3}Z$/ });
+    t.equal(ping?.headers['x-vendor-event'], 'test');
+
+    const { eventId, deliveries } = await exporter.publish('idr_investigation_created', investigation);
+    t.match(eventId, /^[0-9a-f-]{36}$/);
+    t.equal(deliveries.length, 1);
+    await settled(exporter, 'delivered');
+
+    const [message] = to.received;
+    t.match(message?.headers, {
+        'x-vendor-event': 'idr_investigation_created',
+        'x-vendor-signature': createHmac('sha256', secret)
+            .update(message?.body ?? '')
+            .digest('base64'),
+        'content-type': 'application/json; charset=UTF-8',
+        'content-length': String(Buffer.byteLength(message?.body ?? '')),
+        'user-agent': 'Vendor Webhook Data Exporter',
+        authorization: 'Bearer abc',
+        host: new URL(to.url).host,
+    });
+    t.equal(message?.headers['transfer-encoding'], undefined);
+});
+
+t.test('retries with the same bytes, waits for its schedule and records every attempt', async (t) => {
+    const to = await receiver(t);
+    const exporter = await setting(t);
+    const { exporter: made } = await exporter.exporters.create({ url: to.url });
+    await exporter.exporters.start(made.id);
+    to.received.length = 0;
+
+    to.answer = (response) => response.writeHead(503).end();
+    const { deliveries } = await exporter.publish('idr_investigation_created', investigation);
+    await settled(exporter, 'pending');
+    t.equal(to.received.length, 1);
+
+    to.answer = (response) => response.writeHead(200).end('thank you');
+    exporter.advance(5000);
+    await settled(exporter, 'delivered');
+    t.equal(to.received.length, 2);
+    t.equal(to.received[0]?.body, to.received[1]?.body);
+    t.equal(to.received[0]?.headers['x-vendor-signature'], to.received[1]?.headers['x-vendor-signature']);
+
+    const { attempts } = await exporter.deliveries.show(deliveries[0] ?? '');
+    t.strictSame(
+        attempts.map(({ number, outcome }) => [number, outcome?.code, outcome?.status]),
+        [
+            [1, 'server_error', 503],
+            [2, 'delivered', 200],
+        ],
+    );
+});
+
+t.test('stops an exporter whose receiver is gone, and holds what it was given before', async (t) => {
+    const to = await receiver(t);
+    const exporter = await setting(t);
+    const { exporter: made } = await exporter.exporters.create({ url: to.url });
+    await exporter.exporters.start(made.id);
+    to.answer = (response) => response.writeHead(410).end();
+    await exporter.publish('idr_investigation_created', investigation);
+    const [delivery] = await settled(exporter, 'exhausted');
+    t.equal(delivery?.lastCode, 'gone');
+    t.match(await exporter.exporters.get(made.id), { state: 'stopped', stopReason: /410/ });
+    t.strictSame((await exporter.publish('idr_investigation_created', investigation)).deliveries, []);
+
+    to.answer = (response) => response.writeHead(204).end();
+    await exporter.exporters.start(made.id);
+    await exporter.deliveries.replay(delivery?.id ?? '');
+    await settled(exporter, 'delivered');
+});
+
+t.test('probes a failing receiver one delivery at a time and burns no attempt of the others', async (t) => {
+    const to = await receiver(t);
+    const exporter = await setting(t, { breakerAfter: 3, window: 1 });
+    const { exporter: made } = await exporter.exporters.create({ url: to.url });
+    await exporter.exporters.start(made.id);
+    to.received.length = 0;
+    to.answer = (response) => response.writeHead(500).end();
+    await Promise.all(Array.from({ length: 8 }, () => exporter.publish('idr_investigation_created', investigation)));
+    for (const deadline = Date.now() + 10_000; (await exporter.exporters.get(made.id)).consecutiveFailures < 3; ) {
+        t.ok(Date.now() < deadline);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+
+    await settled(exporter, 'pending');
+    t.equal(to.received.length, 3);
+
+    to.answer = (response) => response.writeHead(204).end();
+    exporter.advance(20_000);
+    await settled(exporter, 'delivered');
+    t.equal((await exporter.exporters.get(made.id)).consecutiveFailures, 0);
+});
+
+t.test('sends a test on every change, and on stop without waiting for it', async (t) => {
+    const to = await receiver(t);
+    const exporter = await setting(t);
+    const { exporter: made } = await exporter.exporters.create({ url: to.url });
+    t.equal(to.received.length, 0);
+    await exporter.exporters.update(made.id, { name: 'renamed' });
+    t.equal(JSON.parse(to.received.at(-1)?.body ?? '').webhook_name, 'renamed');
+    await exporter.exporters.start(made.id);
+    t.equal(to.received.length, 2);
+
+    to.answer = () => {};
+    t.equal((await exporter.exporters.stop(made.id)).state, 'stopped');
+
+    to.answer = (response) => response.writeHead(500).end();
+    const { attempt, deliveryId } = await exporter.exporters.test(made.id);
+    t.match(attempt?.outcome, { code: 'server_error', status: 500 });
+    t.equal((await exporter.deliveries.show(deliveryId)).state, 'exhausted');
+});
+
+t.test('keeps the rules of export types', async (t) => {
+    const to = await receiver(t);
+    const exporter = await setting(t);
+    const { exporter: plain } = await exporter.exporters.create({ url: to.url });
+    const { exporter: legacy } = await exporter.exporters.create({ url: to.url, legacy: true });
+    t.equal(legacy.type, 'investigation_legacy');
+    await exporter.exporters.start(plain.id);
+    await exporter.exporters.start(legacy.id);
+    const addressed = async (rules?: 'legacy' | 'library') =>
+        (await exporter.publish('idr_investigation_created', investigation, rules === undefined ? {} : { rules })).deliveries.length;
+    t.equal(await addressed(), 2);
+    t.equal(await addressed('legacy'), 2);
+    t.equal(await addressed('library'), 1);
+
+    await t.rejects(exporter.exporters.update(plain.id, { type: 'investigation_legacy' }), { code: 'CONFLICT', field: 'type' });
+    await t.rejects(exporter.exporters.update(legacy.id, { type: 'investigation' }), { code: 'CONFLICT', field: 'type' });
+    await exporter.exporters.update(legacy.id, { type: 'investigation_legacy_and_library' });
+    t.equal(await addressed('library'), 2);
+    await t.rejects(exporter.exporters.update(legacy.id, { type: 'investigation_legacy' }), { code: 'CONFLICT', field: 'type' });
+});
+
+t.test('signs with both secrets during the overlap where the form can carry two', async (t) => {
+    const to = await receiver(t);
+    const exporter = await setting(t);
+    const { exporter: made } = await exporter.exporters.create({ url: to.url, signatures: ['base64', 'standard-webhooks'] });
+    await exporter.exporters.update(made.id, { secret: 'another secret' });
+    const { headers, body } = to.received.at(-1) as Received;
+    t.equal(String(headers['webhook-signature']).split(' ').length, 2);
+    t.equal(headers['x-vendor-signature'], createHmac('sha256', 'another secret').update(body).digest('base64'));
+    t.equal(await exporter.exporters.secret(made.id), 'another secret');
+    exporter.advance(86_400_001);
+    await exporter.exporters.test(made.id);
+    t.equal(String(to.received.at(-1)?.headers['webhook-signature']).split(' ').length, 1);
+});
+
+t.test('refuses what is wrong with a clear error and stores nothing', async (t) => {
+    const exporter = await setting(t);
+    const create = (settings: object) => exporter.exporters.create(settings as never);
+    await t.rejects(create({}), { code: 'INVALID_INPUT', field: 'url' });
+    await t.rejects(create({ url: 'http://10.0.0.1/' }), { code: 'INVALID_INPUT', field: 'url' });
+    await t.rejects(create({ url: 'https://example.com', trust: 'some' }), { code: 'INVALID_INPUT', field: 'trust' });
+    await t.rejects(create({ url: 'https://example.com', headers: [['Host', 'a']] }), { code: 'INVALID_INPUT', field: 'headers' });
+    await t.rejects(create({ url: 'https://example.com', collector: 'a b' }), { code: 'INVALID_INPUT', field: 'collector' });
+    await t.rejects(create({ url: 'https://example.com', name: 'a\nb' }), { code: 'INVALID_INPUT', field: 'name' });
+    await t.rejects(create({ url: 'https://example.com', secret: '' }), { code: 'INVALID_INPUT', field: 'secret' });
+    t.strictSame(await exporter.exporters.list(), []);
+
+    const unknown = '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa';
+    await t.rejects(exporter.exporters.start(unknown), { code: 'NOT_FOUND' });
+    await t.rejects(exporter.exporters.remove(unknown), { code: 'NOT_FOUND' });
+    await t.rejects(exporter.deliveries.show(unknown), { code: 'NOT_FOUND' });
+    await t.rejects(exporter.deliveries.replay(unknown), { code: 'NOT_FOUND' });
+    await t.rejects(exporter.publish('unknown', investigation), { code: 'INVALID_INPUT', field: 'kind' });
+    await t.rejects(exporter.publish('test', {}), { code: 'INVALID_INPUT', field: 'kind' });
+    await t.rejects(exporter.publish('idr_investigation_created', {}), { code: 'INVALID_INPUT', field: 'timestamp' });
+    await t.rejects(exporter.publish('idr_investigation_created', investigation, { rules: 'own' as never }), {
+        code: 'INVALID_INPUT',
+        field: 'rules',
+    });
+    t.strictSame(await exporter.deliveries.list(), []);
+});
+
+t.test('says at the start that a sealing key is missing', async (t) => {
+    const stores = memoryWebhooks();
+    const first = await setting(t, stores);
+    await first.exporters.create({ url: 'https://example.com' });
+    await t.rejects(setting(t, { ...stores, keyRing: keyRing({ current: 'other', keys: { other: randomBytes(32) } }) }), {
+        code: 'MISCONFIGURED',
+        field: 'keyRing',
+    });
+});
+
+t.test('loses nothing when the queue is down or forgets its jobs', async (t) => {
+    const to = await receiver(t);
+    const queue = memoryQueue();
+    let lost = 0;
+    let behaviour: 'up' | 'down' | 'forgetful' = 'up';
+    const exporter = await setting(t, {
+        queue: {
+            ...queue,
+            async add(jobs) {
+                if (behaviour === 'down') {
+                    throw new ScanwireError('UNAVAILABLE', 'the queue is down');
+                }
+
+                if (behaviour === 'forgetful') {
+                    lost += jobs.length;
+                } else {
+                    await queue.add(jobs);
+                }
+            },
+        },
+    });
+    const { exporter: made } = await exporter.exporters.create({ url: to.url });
+    await exporter.exporters.start(made.id);
+
+    behaviour = 'down';
+    await exporter.publish('idr_investigation_created', investigation);
+    await settled(exporter, 'queued');
+    behaviour = 'forgetful';
+    await exporter.publish('idr_investigation_created', investigation);
+    await settled(exporter, 'queued');
+    t.match(exporter.errors, [{ code: 'UNAVAILABLE' }]);
+
+    behaviour = 'up';
+    exporter.advance(20_000);
+    await settled(exporter, 'delivered');
+    t.ok(lost > 0);
+});
+
+t.test('takes a claim back from a worker that vanished, and lets its late outcome change nothing', async (t) => {
+    const to = await receiver(t);
+    const stores = memoryWebhooks();
+    const exporter = await setting(t, stores);
+    const { exporter: made } = await exporter.exporters.create({ url: to.url });
+    await exporter.exporters.start(made.id);
+    await exporter.exporters.stop(made.id);
+    await exporter.exporters.start(made.id);
+
+    to.answer = () => {};
+    const { deliveries } = await exporter.publish('idr_investigation_created', investigation);
+    await settled(exporter, 'sending');
+    to.answer = (response) => response.writeHead(204).end();
+    exporter.advance(25_000);
+    await settled(exporter, 'delivered');
+    const { attempts } = await exporter.deliveries.show(deliveries[0] ?? '');
+    t.strictSame(
+        attempts.map(({ number, outcome }) => [number, outcome?.code]),
+        [
+            [1, 'interrupted'],
+            [2, 'delivered'],
+        ],
+    );
+});

@@ -1,0 +1,267 @@
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { memoryInventory } from '../../../adapters/memory/inventory.ts';
+import type { Host, HostInput } from '../../../lib/inventory/host.ts';
+import type { Collection, InventoryStore } from '../../../lib/inventory/store.ts';
+import { type Served, served } from './served.ts';
+
+/** The listing of hosts, as the test wants it; counts its readings. */
+interface Probe {
+    readonly store: InventoryStore;
+    /** Readings that have begun and not ended. */
+    open(): number;
+    batches(): number;
+}
+
+type Listing = (batch: (count: number) => readonly Host[], signal: AbortSignal | undefined) => AsyncGenerator<readonly Host[]>;
+
+async function probe(listing: Listing): Promise<Probe> {
+    const store = memoryInventory();
+    await store.importHosts('default', oneHost());
+    const host = (await store.hosts.get([1], 1)) as Host;
+    let open = 0;
+    let batches = 0;
+
+    const hosts: Collection<Host> = {
+        get: store.hosts.get,
+        async *list(_parents, { signal } = {}) {
+            open += 1;
+            try {
+                for await (const batch of listing((count) => Array.from({ length: count }, (_, id) => ({ ...host, id })), signal)) {
+                    batches += 1;
+                    yield batch;
+                }
+            } finally {
+                open -= 1;
+            }
+        },
+    };
+    return { store: { ...store, hosts }, open: () => open, batches: () => batches };
+}
+
+async function* oneHost(): AsyncIterable<HostInput> {
+    yield { address: '192.0.2.1' };
+}
+
+async function started(t: Test, options: Parameters<typeof served>[0]): Promise<Served> {
+    const running = await served(options);
+    await running.server.start();
+    t.teardown(() => running.server.stop({ timeout: 100 }));
+    return running;
+}
+
+function request({ server, headers }: Served, path: string, more: http.RequestOptions = {}): http.ClientRequest {
+    const sent = { ...headers, ...(more.headers as object) };
+    return http.request(`${server.info.uri}/rest_api/v2${path}`, { agent: false, ...more, headers: sent }).end();
+}
+
+async function answer(sent: http.ClientRequest): Promise<IncomingMessage> {
+    const [message] = (await once(sent, 'response')) as [IncomingMessage];
+    return message;
+}
+
+/** The body as far as it came, and the error that ended it. */
+async function received(message: IncomingMessage): Promise<{ body: string; error: Error | null }> {
+    const chunks: Buffer[] = [];
+    try {
+        for await (const chunk of message) {
+            chunks.push(chunk);
+        }
+        return { body: Buffer.concat(chunks).toString(), error: null };
+    } catch (error) {
+        return { body: Buffer.concat(chunks).toString(), error: error as Error };
+    }
+}
+
+async function until(condition: () => boolean): Promise<void> {
+    while (!condition()) {
+        await delay(5);
+    }
+}
+
+t.test('breaks the connection when the store fails after the first batch', async (t) => {
+    const { store, open } = await probe(async function* (batch) {
+        yield batch(1);
+        yield batch(100);
+        throw new Error('the database went away');
+    });
+    const running = await started(t, { store });
+    const message = await answer(request(running, '/workspaces/1/hosts'));
+    const { body, error } = await received(message);
+
+    t.equal(message.statusCode, 200);
+    t.match(error, { code: 'ECONNRESET' });
+    t.equal(message.complete, false);
+    t.throws(() => JSON.parse(body));
+    t.equal(open(), 0);
+});
+
+t.test('breaks the connection of a compressed answer too', async (t) => {
+    const { store } = await probe(async function* (batch) {
+        yield batch(1);
+        throw new Error('the database went away');
+    });
+    const running = await started(t, { store });
+    // The first bytes may still be in the compressor, and the connection then breaks before the head of the answer.
+    const reading = answer(request(running, '/workspaces/1/hosts', { headers: { 'accept-encoding': 'gzip' } })).then(received);
+    const { error } = await reading.catch((error: Error) => ({ error }));
+
+    t.match(error, { code: 'ECONNRESET' });
+});
+
+t.test('breaks the connection when the store ends because of a failure of its own signal handling', async (t) => {
+    const { store } = await probe(async function* (batch) {
+        yield batch(1);
+        throw Object.assign(new Error('aborted'), { name: 'AbortError' });
+    });
+    const running = await started(t, { store });
+    const { error } = await received(await answer(request(running, '/workspaces/1/hosts')));
+
+    t.match(error, { code: 'ECONNRESET' });
+});
+
+t.test('answers 503 when the store fails before the first batch', async (t) => {
+    // biome-ignore lint/correctness/useYield: it fails before there is anything to yield
+    const { store } = await probe(async function* () {
+        throw new Error('no connection to db.internal:5432');
+    });
+    const running = await started(t, { store });
+    const message = await answer(request(running, '/workspaces/1/hosts'));
+    const { body } = await received(message);
+
+    t.equal(message.statusCode, 503);
+    t.notMatch(body, /internal/);
+    t.match(JSON.parse(body), { statusCode: 503, error: 'Service Unavailable' });
+});
+
+t.test('answers 503 when the store throws instead of rejecting', async (t) => {
+    const { store } = await probe(async function* () {});
+    const broken = (): never => {
+        throw new Error('down');
+    };
+    const running = await started(t, { store: { ...store, workspaces: { list: broken, get: broken } } });
+
+    for (const path of ['/workspaces', '/workspaces/1', '/workspaces/1/hosts']) {
+        t.equal((await answer(request(running, path))).statusCode, 503, path);
+    }
+});
+
+t.test('answers 503 when a single row or a parent cannot be read', async (t) => {
+    const { store } = await probe(async function* () {});
+    const broken = () => Promise.reject(new Error('down'));
+    const running = await started(t, { store: { ...store, workspaces: { ...store.workspaces, get: broken } } });
+
+    for (const path of ['/workspaces/1', '/workspaces/1/hosts']) {
+        t.equal((await answer(request(running, path))).statusCode, 503, path);
+    }
+});
+
+t.test('ends the reading when the client leaves in the middle', async (t) => {
+    const probed = await probe(async function* (batch) {
+        for (;;) {
+            yield batch(500);
+        }
+    });
+    const running = await started(t, { store: probed.store });
+    const message = await answer(request(running, '/workspaces/1/hosts'));
+    await once(message, 'data');
+    t.equal(probed.open(), 1);
+    message.destroy();
+    await until(() => probed.open() === 0);
+    t.pass('the reading has ended');
+});
+
+t.test('ends the reading when the client leaves while the store waits for its next batch', async (t) => {
+    for (const before of [0, 1]) {
+        const probed = await probe(async function* (batch, signal) {
+            for (let given = 0; given < before; given += 1) {
+                yield batch(1);
+            }
+            await once(signal as AbortSignal, 'abort');
+        });
+        const running = await started(t, { store: probed.store });
+        const sent = request(running, '/workspaces/1/hosts').on('error', () => {});
+        await until(() => probed.open() === 1 && probed.batches() === before);
+        sent.destroy();
+        await until(() => probed.open() === 0);
+        t.pass(`the reading has ended after ${before} batches`);
+    }
+});
+
+t.test('reads no more than the first batch for HEAD, and frees it', async (t) => {
+    const probed = await probe(async function* (batch) {
+        for (;;) {
+            yield batch(1);
+        }
+    });
+    const running = await started(t, { store: probed.store });
+    const message = await answer(request(running, '/workspaces/1/hosts', { method: 'HEAD' }));
+    await received(message);
+    await until(() => probed.open() === 0);
+
+    t.equal(message.statusCode, 200);
+    t.equal(message.headers['content-type'], 'application/json; charset=utf-8');
+    t.equal(probed.batches(), 1);
+});
+
+t.test('lets other requests through while a source that never waits is read', async (t) => {
+    let ended = false;
+    const probed = await probe(async function* (batch) {
+        while (!ended) {
+            yield batch(500);
+        }
+    });
+    const running = await started(t, { store: probed.store });
+    const long = answer(request(running, '/workspaces/1/hosts')).then(async (message) => {
+        message.resume();
+        await once(message, 'end');
+    });
+    await until(() => probed.batches() > 2);
+    const other = await answer(request(running, '/workspaces'));
+    t.equal(other.statusCode, 200);
+    t.equal(ended, false, 'the other request was answered before the long one ended');
+    ended = true;
+    other.resume();
+    await long;
+});
+
+t.test('gives the plain array whatever the sizes of the batches', async (t) => {
+    for (const sizes of [[], [0], [0, 1, 0], [1, 2, 0, 3], [1201]]) {
+        const { store } = await probe(async function* (batch) {
+            for (const size of sizes) {
+                yield batch(size);
+            }
+        });
+        const running = await started(t, { store });
+        const { body } = await received(await answer(request(running, '/workspaces/1/hosts')));
+        const rows = JSON.parse(body);
+
+        t.equal(
+            rows.length,
+            sizes.reduce((sum, size) => sum + size, 0),
+        );
+        t.equal(body, JSON.stringify(rows));
+    }
+});
+
+t.test('pauses the store while the client does not read', async (t) => {
+    const probed = await probe(async function* (batch) {
+        for (;;) {
+            yield batch(500);
+        }
+    });
+    const running = await started(t, { store: probed.store });
+    const message = await answer(request(running, '/workspaces/1/hosts'));
+    message.pause();
+    let seen = -1;
+    // Quiet for a while means paused: an unpaused source gives hundreds of batches in that time.
+    while (seen !== probed.batches()) {
+        seen = probed.batches();
+        await delay(200);
+    }
+    t.ok(probed.open() === 1 && seen > 0);
+    message.destroy();
+    await until(() => probed.open() === 0);
+});

@@ -2,16 +2,17 @@
  * What `npm test` runs: every check of the code and the package, then the tests with a Redis and a PostgreSQL. With
  * arguments (test files, options of tap) only those tests run.
  */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { type TestServers, testServers } from './servers.ts';
-import { tapTotals } from './tap-totals.ts';
+import { isWorthReading, type TapTotals, tapTotals } from './tap-output.ts';
 
 const given = process.argv.slice(2);
-const results = join('build', 'results.tap');
-let running: ReturnType<typeof spawn> | undefined;
+let running: ChildProcess | undefined;
+let totals: TapTotals = { passed: 0, failed: 0 };
 let servers: TestServers | undefined;
 let interrupted = false;
 
@@ -35,7 +36,6 @@ async function main(): Promise<number> {
         failed.push('Tests');
     }
 
-    const totals = tapTotals(existsSync(results) ? readFileSync(results, 'utf8') : '');
     const others = failed.filter((title) => title !== 'Tests').length;
     const failures = others + (failed.includes('Tests') ? Math.max(1, totals.failed) : totals.failed);
     const summary = `${totals.passed} passed, ${failures} failed`;
@@ -49,8 +49,16 @@ async function runTests(): Promise<number> {
     heading('Servers');
     servers = await testServers();
     console.log(`Redis ${withoutPassword(servers.env.REDIS_URL)}, PostgreSQL ${withoutPassword(servers.env.DATABASE_URL)}`);
-    const args = ['run', '--disable-coverage', `--output-file=${results}`, ...given.map(compiled)];
-    return interrupted ? 1 : run('Tests', 'tap', args, servers.env);
+    const args = ['run', '--disable-coverage', '--reporter=tap', ...given.map(compiled)];
+    return interrupted ? 1 : run('Tests', 'tap', args, { env: servers.env, read: readTap });
+}
+
+/** Prints a line for each file and all about what failed. */
+function readTap(line: string): void {
+    totals = tapTotals(line) ?? totals;
+    if (isWorthReading(line)) {
+        console.log(line);
+    }
 }
 
 /** After a fresh install tap needs a build for its set of plugins, or its first run fails. */
@@ -66,11 +74,25 @@ async function buildTap(): Promise<void> {
     }
 }
 
-async function run(title: string, command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<number> {
+interface RunOptions {
+    readonly env?: Readonly<Record<string, string>>;
+    /** Gets the output line by line, instead of its being printed. */
+    readonly read?: (line: string) => void;
+}
+
+async function run(title: string, command: string, args: readonly string[], { env = {}, read }: RunOptions = {}): Promise<number> {
     heading(title);
     const path = `${join(process.cwd(), 'node_modules', '.bin')}:${process.env.PATH}`;
-    running = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit'], env: { ...process.env, ...env, PATH: path } });
-    const [code] = (await once(running, 'exit')) as [number | null];
+    const child = spawn(command, args, {
+        stdio: ['ignore', read === undefined ? 'inherit' : 'pipe', 'inherit'],
+        env: { ...process.env, ...env, PATH: path },
+    });
+    running = child;
+    if (read !== undefined && child.stdout !== null) {
+        createInterface(child.stdout).on('line', read);
+    }
+
+    const [code] = (await once(child, 'close')) as [number | null];
     running = undefined;
     return code ?? 1;
 }

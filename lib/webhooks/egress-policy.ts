@@ -1,8 +1,7 @@
 import { isIP } from 'node:net';
-import ipaddr from 'ipaddr.js';
 import { ScanwireError } from '../scanwire-error.ts';
 import { isMetadataName, normalName } from './internal-names.ts';
-import type { Address } from './special-addresses.ts';
+import { type Address, parseAddress, unmapped } from './ip-address.ts';
 
 /** What an operator has opened besides public addresses. */
 export interface Opened {
@@ -37,15 +36,14 @@ export function readEgressPolicy(allow: readonly string[]): Opened {
 /** Null once added, else what is wrong. */
 function addRange(text: string, ranges: [Address, number][]): string | null {
     const [, network = text, digits] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
-    const family = network.includes('%') ? 0 : isIP(network);
-    const most = family === 4 ? 32 : 128;
+    const address = parseAddress(network);
+    const most = isIP(network) === 4 ? 32 : 128;
     const bits = digits === undefined ? most : Number(digits);
-    if (family === 0 || bits > most) {
+    if (address === null || bits > most) {
         return 'is not a CIDR block: write address/bits';
     }
 
-    const address = ipaddr.parse(network);
-    if (address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress()) {
+    if (unmapped(address) !== address) {
         return 'is an IPv4-mapped block: write it as IPv4';
     }
 

@@ -1,9 +1,9 @@
 import { createPublicKey } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
+import { inspectLicense, type LicenseStatus } from '../lib/license/inspect-license.ts';
 import { issueLicense, newLicenseKeyPair } from '../lib/license/issue-license.ts';
 import type { LicenseSource } from '../lib/license/license.ts';
 import { signedLicense } from '../lib/license/signed-license.ts';
-import { inspectLicense, type LicenseStatus } from '../lib/license/inspect-license.ts';
 import { ScanwireError } from '../lib/scanwire-error.ts';
 import type { DataFolder } from './data-folder.ts';
 import { keptOrMade, readKept, replaceKept } from './kept-file.ts';

@@ -53,7 +53,17 @@ function deliveriesTable(deliveries: readonly Delivery[]): Promise<string> {
     );
 }
 
-function factsOf({ id, eventId, kind, exporterId, collector, state, dueAt, createdAt, finishedAt }: Omit<Delivery, 'attempts'>): readonly (readonly [string, string])[] {
+function factsOf({
+    id,
+    eventId,
+    kind,
+    exporterId,
+    collector,
+    state,
+    dueAt,
+    createdAt,
+    finishedAt,
+}: Omit<Delivery, 'attempts'>): readonly (readonly [string, string])[] {
     const now = new Date();
     return [
         ['Id', id],

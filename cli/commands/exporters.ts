@@ -33,15 +33,28 @@ export function addExporters(program: Command): void {
 
     command(exporters, 'list', 'list all exporters', listed);
 
-    command(exporters, 'show <id>', 'show one', async ({ args: [id = ''], perform }) => exporterAnswer(await perform(showExporter, { id })));
+    command(exporters, 'show <id>', 'show one', async ({ args: [id = ''], perform }) =>
+        exporterAnswer(await perform(showExporter, { id })),
+    );
 
-    const update = command(exporters, 'update <id>', 'change settings and send a test event', async ({ args: [id = ''], options, perform }) => {
-        const changes = { ...settingsOf(options), ...(options.type !== undefined && { type: options.type }) } as ExporterChanges;
-        return exporterAnswer(await perform(updateExporter, { id, changes, start: options.start === true }));
-    });
+    const update = command(
+        exporters,
+        'update <id>',
+        'change settings and send a test event',
+        async ({ args: [id = ''], options, perform }) => {
+            const changes = { ...settingsOf(options), ...(options.type !== undefined && { type: options.type }) } as ExporterChanges;
+            return exporterAnswer(await perform(updateExporter, { id, changes, start: options.start === true }));
+        },
+    );
     addSettings(update, false)
         .option('--no-header', 'drop all additional headers')
-        .addOption(new Option('--type <type>', 'export type').choices(['investigation', 'investigation_legacy', 'investigation_legacy_and_library']))
+        .addOption(
+            new Option('--type <type>', 'export type').choices([
+                'investigation',
+                'investigation_legacy',
+                'investigation_legacy_and_library',
+            ]),
+        )
         .option('--start', 'start it as well');
 
     command(exporters, 'start <id>', 'start it and send a test event', async ({ args: [id = ''], perform }) =>

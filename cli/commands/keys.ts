@@ -9,7 +9,15 @@ export function addKeys(program: Command): void {
 
     command(keys, 'create <name>', 'make a key and show it', async ({ args: [name = ''], perform }) => {
         const key = await perform(createKey, { name });
-        return { json: key, text: () => facts([['Key', key.key], ['Id', key.id], ['Name', key.name]]) };
+        return {
+            json: key,
+            text: () =>
+                facts([
+                    ['Key', key.key],
+                    ['Id', key.id],
+                    ['Name', key.name],
+                ]),
+        };
     });
 
     command(keys, 'list', 'list all keys, revoked ones included', async ({ perform }) => {

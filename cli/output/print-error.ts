@@ -4,7 +4,9 @@ import { printable } from './printable.ts';
 /** One line on stderr that names field and reason. What is our own fault is said with its message too, never with a stack. */
 export function printError(error: unknown, json: boolean): void {
     const { code, field, message } = described(error);
-    process.stderr.write(json ? `${JSON.stringify({ error: { code, field, message } })}\n` : `scanwire: ${printable(message)}${named(field, message)}\n`);
+    process.stderr.write(
+        json ? `${JSON.stringify({ error: { code, field, message } })}\n` : `scanwire: ${printable(message)}${named(field, message)}\n`,
+    );
 }
 
 interface Described {

@@ -6,8 +6,9 @@ import { server as hapiServer } from '@hapi/hapi';
 import { Pool } from 'pg';
 import { postgresQueue, redisQueue } from '../adapters/bullmq/index.ts';
 import { openEmbeddedDatabase } from '../adapters/pglite/index.ts';
-import { migrate, postgresWebhooks } from '../adapters/postgres/index.ts';
+import { migrate, type PoolLike, postgresWebhooks } from '../adapters/postgres/index.ts';
 import { keyRing } from '../lib/keys/key-ring.ts';
+import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
 import { plugin } from '../plugins/webhook-exporter/index.ts';
 import { investigation } from './investigation.ts';
 
@@ -17,7 +18,7 @@ import { investigation } from './investigation.ts';
  */
 const [mode = 'embedded', url = '', countText = '0'] = process.argv.slice(2);
 const count = Number(countText);
-const { pool, queue, end } = mode === 'embedded' ? await embedded() : await servers();
+const { pool, queue, end }: Stores = mode === 'embedded' ? await embedded() : await servers();
 const stores = postgresWebhooks({ pool });
 const server = hapiServer();
 await server.register({
@@ -60,7 +61,13 @@ async function unfinished(): Promise<number> {
     return rows.length;
 }
 
-async function embedded() {
+interface Stores {
+    readonly pool: PoolLike;
+    readonly queue: DeliveryQueue;
+    end(): Promise<void>;
+}
+
+async function embedded(): Promise<Stores> {
     const folder = await mkdtemp(join(tmpdir(), 'scanwire-bench-'));
     const pool = await openEmbeddedDatabase({ folder });
     await migrate(pool);
@@ -76,7 +83,7 @@ async function embedded() {
     };
 }
 
-async function servers() {
+async function servers(): Promise<Stores> {
     const admin = new Pool({ connectionString: process.env.DATABASE_URL, max: 1 });
     const database = `scanwire_bench_${randomBytes(6).toString('hex')}`;
     await admin.query(`create database ${database}`);

@@ -1,14 +1,11 @@
 import type pg from 'pg';
-import { memoryWebhooks } from '../adapters/memory/index.ts';
 import { openEmbeddedDatabase } from '../adapters/pglite/index.ts';
 import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../adapters/postgres/index.ts';
 import { ScanwireError } from '../lib/scanwire-error.ts';
-import type { DeliveryStore, ExporterStore } from '../lib/webhooks/store.ts';
 import type { DataFolder } from './data-folder.ts';
 
 /** The database of a deployment, its schema up to date. */
 export interface Stores extends PostgresStores {
-    readonly webhooks: { readonly exporters: ExporterStore; readonly deliveries: DeliveryStore };
     /** A `pg.Pool`, or the embedded database that has the form of one. */
     readonly pool: PoolLike & Pick<pg.Pool, 'end' | 'options'>;
     /** True for the database that lives in the data folder, which no other process can have open. */
@@ -32,7 +29,6 @@ export async function openStores(folder: DataFolder, url: string | undefined, on
         const applied = await migrate(pool);
         return {
             ...postgresStores({ pool }),
-            webhooks: memoryWebhooks(),
             pool,
             embedded: url === undefined,
             applied,

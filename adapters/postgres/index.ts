@@ -5,3 +5,4 @@ export type { Migration } from './migrations/migration.ts';
 export type { ClientLike, PoolLike } from './pool.ts';
 export { type PostgresStores, type PostgresStoresOptions, postgresStores } from './stores.ts';
 export { transaction } from './transaction.ts';
+export { postgresWebhooks } from './webhooks.ts';

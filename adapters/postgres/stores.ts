@@ -1,9 +1,11 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { ApiKeyStore } from '../../lib/keys/store.ts';
+import type { DeliveryStore, ExporterStore } from '../../lib/webhooks/store.ts';
 import { postgresApiKeys } from './api-keys.ts';
 import { postgresInventory } from './inventory.ts';
 import type { PoolLike } from './pool.ts';
+import { postgresWebhooks } from './webhooks.ts';
 
 export interface PostgresStoresOptions {
     /** A `pg.Pool` or the embedded database, its schema brought up to date by `migrate(pool)`. It stays the caller's to end. */
@@ -14,9 +16,10 @@ export interface PostgresStoresOptions {
 export interface PostgresStores {
     readonly inventory: Required<InventoryStore> & InventoryWriter;
     readonly apiKeys: ApiKeyStore;
+    readonly webhooks: { readonly exporters: ExporterStore; readonly deliveries: DeliveryStore };
 }
 
 /** Every store over one pool. */
 export function postgresStores(options: PostgresStoresOptions): PostgresStores {
-    return { inventory: postgresInventory(options), apiKeys: postgresApiKeys(options) };
+    return { inventory: postgresInventory(options), apiKeys: postgresApiKeys(options), webhooks: postgresWebhooks(options) };
 }

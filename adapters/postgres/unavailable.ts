@@ -1,3 +1,4 @@
+import type { Executor } from '../../lib/executor.ts';
 import { ScanwireError } from '../../lib/scanwire-error.ts';
 import type { ClientLike, PoolLike } from './pool.ts';
 
@@ -48,17 +49,22 @@ export function isUniqueViolation(error: unknown): boolean {
     return sqlState(error) === '23505';
 }
 
+/** The executor with every error of its statements passed through {@link storeError}. */
+export function guardedExecutor(executor: Executor): Executor {
+    return { query: (text, values) => executor.query(text, values).catch(rethrow) };
+}
+
 /** The pool with every error of its statements passed through {@link storeError}. */
 export function guarded(pool: PoolLike): PoolLike {
     return {
-        query: (text, values) => pool.query(text, values).catch(rethrow),
+        ...guardedExecutor(pool),
         connect: () => pool.connect().then(guardedClient, rethrow),
     };
 }
 
 function guardedClient(client: ClientLike): ClientLike {
     return {
-        query: (text, values) => client.query(text, values).catch(rethrow),
+        ...guardedExecutor(client),
         release: (destroy) => client.release(destroy),
         on: (event, listener) => client.on(event, listener),
         removeListener: (event, listener) => client.removeListener(event, listener),

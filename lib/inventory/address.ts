@@ -24,16 +24,11 @@ export function canonicalAddress(text: string): CanonicalAddress {
     }
 
     const [, body = '', zone] = /^([^%]*)(?:%(.*))?$/s.exec(trimmed) ?? [];
-    if (!isIPv6(body) || (zone !== undefined && !ZONE.test(zone))) {
+    if (!ipaddr.IPv6.isValid(body) || (zone !== undefined && !ZONE.test(zone))) {
         throw new ScanwireError('INVALID_INPUT', 'address must be an IPv4 or IPv6 address', { field: 'address' });
     }
 
     return { address: ipv6Text(ipaddr.IPv6.parse(body)), scope: zone ?? null };
-}
-
-/** ipaddr.js alone also takes bare IPv4 forms here and more groups than there are. */
-function isIPv6(text: string): boolean {
-    return text.includes(':') && ipaddr.IPv6.isValid(text);
 }
 
 /** RFC 5952, section 5: an IPv4-mapped address shows its IPv4 part as such. */

@@ -1,4 +1,3 @@
-import { AttemptFailure } from './attempt-failure.ts';
 import type { Connection } from './connection.ts';
 
 export interface ConnectionPoolOptions {
@@ -145,7 +144,7 @@ export function connectionPool({ perKey, maxIdle, maxAge }: ConnectionPoolOption
     };
 }
 
-/** Resolves when a lease that ends hands its place over. */
+/** Resolves when a lease that ends hands its place over; rejects with the signal's reason. */
 function turn({ waiting }: Place, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
         const settle = (act: () => void): void => {
@@ -154,10 +153,7 @@ function turn({ waiting }: Place, signal: AbortSignal): Promise<void> {
             act();
         };
         const next = (): void => settle(resolve);
-        const onAbort = (): void =>
-            settle(() =>
-                reject(new AttemptFailure('interrupted', 'no connection became free in time: earlier messages still use them all')),
-            );
+        const onAbort = (): void => settle(() => reject(signal.reason));
         waiting.add(next);
         signal.addEventListener('abort', onAbort, { once: true });
     });

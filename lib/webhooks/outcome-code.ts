@@ -44,13 +44,13 @@ const BY_CODE: ReadonlyMap<string, OutcomeCode> = new Map(
             'ERR_STREAM_DESTROYED',
             'ERR_STREAM_PREMATURE_CLOSE',
             'UND_ERR_SOCKET',
-            'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
         ],
         connect_timeout: ['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT'],
         headers_timeout: ['UND_ERR_HEADERS_TIMEOUT'],
         timeout: ['UND_ERR_BODY_TIMEOUT', 'UND_ERR_ABORTED', 'ABORT_ERR'],
         protocol_error: [
             'UND_ERR_HEADERS_OVERFLOW',
+            'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
             'ERR_SSL_WRONG_VERSION_NUMBER',
             'ERR_SSL_PACKET_LENGTH_TOO_LONG',
             'ERR_SSL_HTTP_REQUEST',
@@ -85,16 +85,19 @@ const BY_PHASE: Readonly<Record<AttemptPhase, OutcomeCode>> = {
     exchange: 'connection_reset',
 };
 
+/** How undici names what is not HTTP, an upgrade nobody asked for and an answer to no request: none of them has a code of its own. */
+const NOT_HTTP = /^(HTTPParserError: |SocketError: bad (upgrade|response)$)/;
+
 /** The outcome that an error stands for; what is in no table goes by the phase it came up in. */
 export function codeOfError(error: unknown, phase: AttemptPhase): OutcomeCode {
     const code = errorCode(error);
+    if (NOT_HTTP.test(String(error))) {
+        return 'protocol_error';
+    }
+
     const known = BY_CODE.get(code);
     if (known !== undefined) {
         return known;
-    }
-
-    if (code.startsWith('HPE_')) {
-        return 'protocol_error';
     }
 
     return code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_') || code === 'EPROTO' ? 'tls_failed' : BY_PHASE[phase];

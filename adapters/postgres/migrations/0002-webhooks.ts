@@ -1,3 +1,5 @@
+import type { Migration } from './migration.ts';
+
 /**
  * Exporters, events, deliveries and attempts.
  *
@@ -47,7 +49,6 @@ create table scanwire.deliveries (
     seq bigint generated always as identity,
     event_id uuid not null,
     exporter_id uuid not null,
-    created_at timestamptz not null,
     due_at timestamptz not null,
     queued_at timestamptz,
     claimed_at timestamptz,
@@ -94,6 +95,15 @@ create table scanwire.attempts (
     primary key (delivery_id, number)
 );
 
+-- The outcome of an attempt whose claim was taken away after this time.
+create function scanwire.interruption(outcome jsonb, elapsed interval)
+returns json
+language sql
+immutable
+as $$
+    select jsonb_set(outcome, '{timings,total}', to_jsonb(greatest(0, round(extract(epoch from elapsed) * 1000))::bigint))::json
+$$;
+
 -- The earliest due time of each exporter's pending deliveries of each priority: one step in an index per row of the answer,
 -- however many deliveries wait.
 create view scanwire.earliest_due as
@@ -115,6 +125,52 @@ with recursive step (exporter_id, priority, due_at) as (
     ) d
 )
 select exporter_id, priority, due_at from step;
+
+-- Removes an exporter and cancels its unfinished deliveries. A function for the same reason as the one below: 'accept' locks the
+-- exporters that it writes for, so when the delete has got through, the next statement sees every delivery there will ever be.
+create function scanwire.remove_exporter(removed uuid, at timestamptz, interruption jsonb)
+returns boolean
+language plpgsql
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    last_collector text;
+begin
+    delete from scanwire.exporters e where e.id = removed returning e.collector into last_collector;
+    if not found then
+        return false;
+    end if;
+
+    with unfinished as materialized (
+        select d.id, d.state = 'sending' as claimed, d.token, d.claimed_at, d.attempts from scanwire.deliveries d
+        where d.state in ('pending', 'queued', 'sending') and d.id in (
+            select w.id from scanwire.deliveries w where w.stage = 'waiting' and w.exporter_id = removed
+            union all
+            select f.id from scanwire.deliveries f where f.stage = 'in flight' and f.exporter_id = removed
+        )
+        order by d.id
+        for update
+    ),
+    recorded as (
+        insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, outcome)
+        select u.id, u.attempts, u.claimed_at, at, u.token, true, scanwire.interruption(interruption, at - u.claimed_at)
+        from unfinished u
+        where u.claimed
+    )
+    update scanwire.deliveries d
+    set
+        state = 'cancelled',
+        collector = last_collector,
+        finished_at = at,
+        token = null,
+        claim_expires_at = null,
+        last_code = case when u.claimed then interruption->>'code' else d.last_code end
+    from unfinished u
+    where d.id = u.id;
+    return true;
+end
+$$;
 
 -- Marks due deliveries queued, as DeliveryStore.dispatch says. A function, because it needs two snapshots in one round trip:
 -- only one dispatcher at a time may count a window and fill it, and the statement after the lock sees what the one before has
@@ -193,4 +249,4 @@ end
 $$;
 `;
 
-export const webhooks: { readonly id: string; readonly sql: string } = { id: '0002-webhooks', sql };
+export const webhooks: Migration = { id: '0002-webhooks', sql };

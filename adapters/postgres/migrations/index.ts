@@ -1,5 +1,6 @@
 import { inventoryAndKeys } from './0001-inventory-and-keys.ts';
+import { webhooks } from './0002-webhooks.ts';
 import type { Migration } from './migration.ts';
 
 /** All steps in order. A new one goes to the end. */
-export const migrations: readonly Migration[] = [inventoryAndKeys];
+export const migrations: readonly Migration[] = [inventoryAndKeys, webhooks];

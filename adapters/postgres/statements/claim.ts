@@ -1,6 +1,8 @@
 /**
- * Claims attempts. `$1` is a JSON array of {@link ClaimRow}. Rows are locked in the order of their ids, here and wherever several
- * are locked with waiting, so that two callers never wait for each other. A delivery asked for twice goes to the first.
+ * Claims attempts. The open attempt is the delivery row itself, so that a claim writes one row, and no index.
+ *
+ * `$1` is a JSON array of `{ place, id, token, at, expires_at }`. Here and wherever several deliveries are locked with waiting,
+ * this happens in the order of their ids, so that two callers never wait for each other.
  */
 export const CLAIM = `
 with asked as (
@@ -9,9 +11,10 @@ with asked as (
     order by a.id, a.place
 ),
 found as materialized (
-    select d.id, d.priority = 0 as single, a.place, a.token, a.at, a.expires_at
+    select a.*, d.priority = 0 as single, d.priority = 0 or e.state = 'running' as go
     from asked a
     join scanwire.deliveries d on d.id = a.id
+    join scanwire.exporters e on e.id = d.exporter_id
     where d.state = 'queued'
     order by d.id
     for update of d
@@ -19,21 +22,29 @@ found as materialized (
 moved as (
     update scanwire.deliveries d
     set
-        state = case when go.ahead then 'sending' else 'pending' end,
-        attempts = d.attempts + go.ahead::integer,
-        round = d.round + go.ahead::integer,
-        token = case when go.ahead then f.token end,
-        claimed_at = case when go.ahead then f.at end,
-        claim_expires_at = case when go.ahead then f.expires_at end
+        state = case when f.go then 'sending' else 'pending' end,
+        attempts = d.attempts + f.go::integer,
+        round = d.round + f.go::integer,
+        token = case when f.go then f.token end,
+        claimed_at = case when f.go then f.at end,
+        claim_expires_at = case when f.go then f.expires_at end
     from found f
-    join scanwire.deliveries same on same.id = f.id
-    join scanwire.exporters e on e.id = same.exporter_id
-    cross join lateral (select f.single or e.state = 'running' as ahead) go
     where d.id = f.id
-    returning d.id, d.event_id, d.exporter_id, d.attempts, d.round, d.state, f.place, f.single
+    returning f.place, f.go, f.token, f.single, d.id, d.event_id, d.exporter_id, d.attempts, d.round
 )
-select m.place, m.id as delivery_id, m.attempts, m.round, m.single, v.id as event_id, v.kind, v.body, v.created_at as event_created_at, e.*
+select
+    m.place,
+    m.id as delivery_id,
+    m.token as claim_token,
+    m.attempts as attempt,
+    m.round,
+    m.single,
+    v.id as event_id,
+    v.kind,
+    v.body,
+    v.created_at as event_created_at,
+    e.*
 from moved m
 join scanwire.events v on v.id = m.event_id
 join scanwire.exporters e on e.id = m.exporter_id
-where m.state = 'sending'`;
+where m.go`;

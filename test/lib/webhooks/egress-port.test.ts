@@ -16,8 +16,8 @@ t.test('judges the port of a receiver URL, the default one included', async (t) 
     const guard = egressGuard({ allow: ['127.0.0.1:8080', '10.1.2.3:443'] });
     t.equal(checkReceiverUrl('http://127.0.0.1:8080/in', guard), 'http://127.0.0.1:8080/in');
     t.equal(checkReceiverUrl('https://10.1.2.3/', guard), 'https://10.1.2.3/');
-    t.throws(() => checkReceiverUrl('http://10.1.2.3/', guard), { name: 'ScanwireError', field: 'url' } as object);
-    t.throws(() => checkReceiverUrl('http://127.0.0.1/', guard), { name: 'ScanwireError', field: 'url' } as object);
+    t.throws(() => checkReceiverUrl('http://10.1.2.3/', guard), { code: 'INVALID_INPUT', field: 'url' });
+    t.throws(() => checkReceiverUrl('http://127.0.0.1/', guard), { code: 'INVALID_INPUT', field: 'url' });
 });
 
 t.test('refuses a port that is none', async (t) => {

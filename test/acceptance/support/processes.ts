@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Test } from 'tap';
+
+const CLI = fileURLToPath(new URL('../../../../dist/cli/scanwire.js', import.meta.url));
+const RECEIVER = fileURLToPath(new URL('./receiver.js', import.meta.url));
+
+export interface Ended {
+    readonly code: number | null;
+    readonly stdout: string;
+    readonly stderr: string;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Runs the built command to its end. */
+export async function scanwire(args: readonly string[], { env = {}, input }: { env?: Environment; input?: string } = {}): Promise<Ended> {
+    const child = spawn(process.execPath, [CLI, ...args], {
+        env: environment(env),
+        stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    });
+    child.stdin?.end(input);
+    const [stdout, stderr] = [collected(child.stdout), collected(child.stderr)];
+    const [code] = await once(child, 'close');
+    return { code, stdout: stdout(), stderr: stderr() };
+}
+
+/** Runs the built command with `--json`, which must succeed. */
+export async function json<Answer>(args: readonly string[], options: { env?: Environment; input?: string } = {}): Promise<Answer> {
+    const { code, stdout, stderr } = await scanwire([...args, '--json'], options);
+    if (code !== 0) {
+        throw new Error(`scanwire ${args.join(' ')} ended with ${code}: ${stderr}`);
+    }
+
+    return JSON.parse(stdout);
+}
+
+export interface Running {
+    readonly child: ChildProcess;
+    readonly pid: number;
+    /** All output so far. */
+    output(): string;
+    /** Resolves with the exit code. */
+    stop(signal: NodeJS.Signals): Promise<number | null>;
+}
+
+/** Starts the built command and waits until its output matches. It is killed when the test ends. */
+export async function start(t: Test, args: readonly string[], ready: RegExp, env: Environment = {}): Promise<Running> {
+    const child = spawn(process.execPath, [CLI, ...args], { env: environment(env), stdio: ['ignore', 'pipe', 'pipe'] });
+    t.teardown(() => child.kill('SIGKILL'));
+    const ended = once(child, 'close');
+    const [stdout, stderr] = [collected(child.stdout), collected(child.stderr)];
+    const output = (): string => stdout() + stderr();
+    await new Promise<void>((resolve, reject) => {
+        const look = (): void => (ready.test(output()) ? resolve() : undefined);
+        child.stdout?.on('data', look);
+        child.stderr?.on('data', look);
+        void ended.then(([code]) => reject(new Error(`scanwire ${args.join(' ')} ended with ${code}: ${output()}`)));
+    });
+    return {
+        child,
+        pid: child.pid ?? 0,
+        output,
+        async stop(signal) {
+            child.kill(signal);
+            const [code] = await ended;
+            return code;
+        },
+    };
+}
+
+export interface Serving extends Running {
+    /** `https://127.0.0.1:PORT`. */
+    readonly origin: string;
+}
+
+export async function serve(
+    t: Test,
+    data: string,
+    { args = [], env = {} }: { args?: readonly string[]; env?: Environment } = {},
+): Promise<Serving> {
+    const running = await start(t, ['serve', '--data', data, '--port', '0', ...args], /https:\/\/127\.0\.0\.1:\d+/, env);
+    const [origin = ''] = /https:\/\/127\.0\.0\.1:\d+/.exec(running.output()) ?? [];
+    return { ...running, origin };
+}
+
+export interface Message {
+    readonly method: string;
+    readonly url: string;
+    readonly headers: Readonly<Record<string, string>>;
+    /** Exact bytes, base64. */
+    readonly body: string;
+}
+
+export interface ReceiverProcess {
+    readonly url: string;
+    messages(): readonly Message[];
+    /** The distinct investigations among the messages. */
+    investigations(): ReadonlySet<string>;
+}
+
+/** A receiver in a process of its own that answers after so many milliseconds. */
+export async function receiver(t: Test, folder: string, delay = 0): Promise<ReceiverProcess> {
+    const file = join(folder, 'messages.jsonl');
+    writeFileSync(file, '');
+    const child = spawn(process.execPath, [RECEIVER, file, String(delay)], { stdio: ['ignore', 'pipe', 'inherit'] });
+    t.teardown(() => child.kill('SIGKILL'));
+    const [port] = await once(child.stdout, 'data');
+    const messages = (): readonly Message[] =>
+        existsSync(file)
+            ? readFileSync(file, 'utf8')
+                  .split('\n')
+                  .filter((line) => line !== '')
+                  .map((line) => JSON.parse(line))
+            : [];
+    return {
+        url: `http://127.0.0.1:${String(port).trim()}/hook?of=test`,
+        messages,
+        investigations: () =>
+            new Set(
+                messages()
+                    .filter(({ headers }) => headers['x-vendor-event'] === 'idr_investigation_created')
+                    .map(({ body }) => JSON.parse(Buffer.from(body, 'base64').toString()).investigationId),
+            ),
+    };
+}
+
+/** The environment of a deployment: nothing of the test runner's own servers unless it is given. */
+function environment(env: Environment): NodeJS.ProcessEnv {
+    const { DATABASE_URL, REDIS_URL, SCANWIRE_EGRESS_ALLOW, SCANWIRE_KEY_RING, NODE_OPTIONS, ...own } = process.env;
+    return { ...own, ...env };
+}
+
+function collected(stream: NodeJS.ReadableStream | null): () => string {
+    let text = '';
+    stream?.setEncoding('utf8').on('data', (chunk) => {
+        text += chunk;
+    });
+    return () => text;
+}

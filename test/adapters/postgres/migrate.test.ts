@@ -1,0 +1,88 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import t from 'tap';
+import { migrate } from '../../../adapters/postgres/index.ts';
+import { migrations } from '../../../adapters/postgres/migrations/index.ts';
+import { createDatabase, databases } from './databases.ts';
+
+for (const { name, open } of databases) {
+    t.test(`migrations on ${name}`, async (t) => {
+        const { pool, stop } = await open();
+        t.after(stop);
+
+        t.test('run once', async (t) => {
+            const [first, second] = await Promise.all([migrate(pool), migrate(pool)]);
+            t.same(
+                [...first, ...second],
+                migrations.map(({ id }) => id),
+            );
+            t.same(await migrate(pool), []);
+            const { rows } = await pool.query('select name from scanwire.workspaces');
+            t.same(rows, [{ name: 'default' }]);
+        });
+
+        t.test('stay as they were when one fails', async (t) => {
+            const steps = [...migrations, { id: '9998-good', sql: 'create table scanwire.good ()' }, { id: '9999-bad', sql: 'nonsense' }];
+            await t.rejects(migrate(pool, { steps }), { code: '42601' });
+            const { rows } = await pool.query(`select to_regclass('scanwire.good') as good`);
+            t.same(rows, [{ good: null }]);
+        });
+
+        t.test('refuse a database whose steps were other ones', async (t) => {
+            const steps = migrations.map(({ id, sql }) => ({ id, sql: `${sql}\n` }));
+            await t.rejects(migrate(pool, { steps }), { code: 'MISCONFIGURED', message: /0001-inventory-and-keys/ });
+        });
+
+        t.test('refuse a database that is newer', async (t) => {
+            await pool.query(`insert into scanwire.migration (id, checksum) values ('7777-later', 'x')`);
+            await t.rejects(migrate(pool), { code: 'MISCONFIGURED', message: /newer than this version of scanwire.*7777-later/ });
+        });
+    });
+}
+
+t.test('two processes that start together migrate an empty database once', async (t) => {
+    const { url, drop } = await createDatabase();
+    t.after(drop);
+    const outputs = await Promise.all([migrateElsewhere(url), migrateElsewhere(url), migrateElsewhere(url)]);
+    t.same(
+        outputs.flatMap((output) => JSON.parse(output)),
+        migrations.map(({ id }) => id),
+    );
+
+    const pool = new pg.Pool({ connectionString: url });
+    const { rows } = await pool.query('select id from scanwire.migration order by id');
+    await pool.end();
+    t.same(
+        rows,
+        migrations.map(({ id }) => ({ id })),
+    );
+});
+
+t.test('migrate under a role that may not make schemas, where the schema was made for it', async (t) => {
+    const { url, drop } = await createDatabase();
+    t.after(drop);
+    const admin = new pg.Pool({ connectionString: url });
+    const role = `scanwire_${Math.random().toString(36).slice(2)}`;
+    await admin.query(`create role ${role} login; create schema scanwire authorization ${role}`);
+    const pool = new pg.Pool({ connectionString: url, onConnect: (client) => client.query(`set role ${role}`) });
+    t.same(
+        await migrate(pool),
+        migrations.map(({ id }) => id),
+    );
+    await pool.end();
+    await admin.query(`drop owned by ${role} cascade; drop role ${role}`);
+    await admin.end();
+});
+
+async function migrateElsewhere(url: string): Promise<string> {
+    const script = fileURLToPath(new URL('./migrate-child.js', import.meta.url));
+    const child = spawn(process.execPath, [script, url], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let output = '';
+    child.stdout.on('data', (text) => {
+        output += text;
+    });
+    await once(child, 'close');
+    return output;
+}

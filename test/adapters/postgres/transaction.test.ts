@@ -1,0 +1,56 @@
+import pg from 'pg';
+import t from 'tap';
+import { transaction } from '../../../adapters/postgres/index.ts';
+import { createDatabase, databases } from './databases.ts';
+
+for (const { name, open } of databases) {
+    t.test(`transactions on ${name}`, async (t) => {
+        const { pool, stop } = await open();
+        t.after(stop);
+        await pool.query('create table counted (n integer)');
+        const numbers = async (): Promise<number[]> =>
+            (await pool.query<{ n: number }>('select n from counted order by n')).rows.map(({ n }) => n);
+
+        t.test('keep what was done when the function resolves', async (t) => {
+            const result = await transaction(pool, async (client) => {
+                await client.query('insert into counted values (1)');
+                return 'done';
+            });
+            t.same([result, await numbers()], ['done', [1]]);
+        });
+
+        t.test('undo everything when the function rejects', async (t) => {
+            const failing = transaction(pool, async (client) => {
+                await client.query('insert into counted values (2)');
+                throw new Error('no');
+            });
+            await t.rejects(failing, { message: 'no' });
+            t.same(await numbers(), [1]);
+        });
+
+        t.test('undo everything when a statement fails', async (t) => {
+            const failing = transaction(pool, async (client) => {
+                await client.query('insert into counted values (3)');
+                await client.query('select 1 / 0');
+            });
+            await t.rejects(failing, { code: '22012' });
+            t.same(await numbers(), [1]);
+        });
+    });
+}
+
+t.test('reports a connection lost within a transaction as UNAVAILABLE and drops it', async (t) => {
+    const { url, drop } = await createDatabase();
+    t.after(drop);
+    const pool = new pg.Pool({ connectionString: url });
+    pool.on('error', () => {});
+    const lost = transaction(pool, async (client) => {
+        const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+        await pool.query('select pg_terminate_backend($1)', [rows[0]?.pid]);
+        await client.query('select 1');
+    });
+    await t.rejects(lost, { code: 'UNAVAILABLE' });
+    t.equal(pool.totalCount, 1);
+    t.equal(await transaction(pool, async () => 'again'), 'again');
+    await pool.end();
+});

@@ -1,0 +1,14 @@
+import t from 'tap';
+import { optionsSchema as restApiV2 } from '../../plugins/rest-api-v2/options.ts';
+import { optionsSchema as tokenAuth } from '../../plugins/token-auth/options.ts';
+import { documentedOptions, schemaOptions } from '../support/options-table.ts';
+
+const pages = { 'docs/token-auth.md': tokenAuth, 'docs/rest-api-v2.md': restApiV2 };
+
+for (const [page, schema] of Object.entries(pages)) {
+    t.test(`${page} has the options of the schema, with their defaults`, async (t) => {
+        const documented = await documentedOptions(page);
+        // Joi puts options that others depend on first.
+        t.strictSame(documented.toSorted(), schemaOptions(schema).toSorted());
+    });
+}

@@ -1,0 +1,220 @@
+import { request } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { createGzip, gzipSync } from 'node:zlib';
+import * as Boom from '@hapi/boom';
+import Hapi, { type Server } from '@hapi/hapi';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import t, { type Test } from 'tap';
+import { type HttpsRecordSchemaOptions, plugin } from '../../../plugins/https-record-schema/index.ts';
+
+const record = { data: 'SFRUUA==', host: 'www.example.com', ip: '192.0.2.7', port: 443 };
+const good = `${JSON.stringify(record)}\n`;
+const bad = `${JSON.stringify({ ...record, port: '443' })}\n`;
+const ndjson = { 'content-type': 'application/x-ndjson' };
+
+async function served(options: HttpsRecordSchemaOptions = {}): Promise<Server> {
+    const server = Hapi.server({ host: '127.0.0.1', port: 0 });
+    await server.register({ plugin, options });
+    return server;
+}
+
+function post(server: Server, payload: string | Buffer, headers: Record<string, string> = ndjson) {
+    return server.inject({ method: 'POST', url: '/https-record-schema/check', headers, payload });
+}
+
+t.test('serves the JSON Schema', async (t) => {
+    const server = await served();
+    const { statusCode, headers, payload } = await server.inject('/https-record-schema');
+    t.equal(statusCode, 200);
+    t.equal(headers['content-type'], 'application/schema+json');
+    const accepts = new Ajv2020({ strict: true }).compile(JSON.parse(payload));
+    t.equal(accepts(record), true);
+    t.equal(accepts({ ...record, seen: '2026-11-21' }), false);
+});
+
+t.test('checks one record for the host', async (t) => {
+    const server = await served();
+    const { validate } = server.plugins['https-record-schema'];
+    t.same(validate(record), { ok: true, record });
+    t.same(validate({ ...record, port: 0 }), { ok: false, problems: [{ field: 'port', reason: 'must be greater than or equal to 1' }] });
+});
+
+t.test('says what is wrong in which line of a batch', async (t) => {
+    const server = await served();
+    const { statusCode, result } = await post(server, good + bad + good);
+    t.equal(statusCode, 200);
+    t.same(result, {
+        ok: false,
+        records: 3,
+        good: 2,
+        bad: 1,
+        blank: 0,
+        bytes: 2 * good.length + bad.length,
+        lines: [{ line: 2, byteOffset: good.length, problems: [{ field: 'port', reason: 'must be a number' }] }],
+        unreported: 0,
+    });
+});
+
+t.test('takes every type of JSON lines, with parameters, and no other', async (t) => {
+    const server = await served();
+    for (const type of ['application/x-ndjson', 'application/jsonl', 'text/plain; charset=utf-8', 'application/octet-stream']) {
+        t.match(await post(server, good, { 'content-type': type }), { statusCode: 200, result: { ok: true, good: 1 } }, type);
+    }
+
+    for (const type of ['application/json', 'multipart/form-data; boundary=x', 'text/html']) {
+        t.equal((await post(server, good, { 'content-type': type })).statusCode, 415, type);
+    }
+});
+
+t.test('reads gzip, also of several members', async (t) => {
+    const server = await served();
+    const headers = { ...ndjson, 'content-encoding': 'GZIP' };
+    const payload = Buffer.concat([gzipSync(good), gzipSync(bad)]);
+    t.match(await post(server, payload, headers), { statusCode: 200, result: { good: 1, bad: 1 } });
+});
+
+t.test('refuses broken gzip and other encodings', async (t) => {
+    const server = await served();
+    const headers = { ...ndjson, 'content-encoding': 'gzip' };
+    for (const payload of [Buffer.from(good), gzipSync(good.repeat(1000)).subarray(0, -12)]) {
+        t.match(await post(server, payload, headers), { statusCode: 400, result: { message: /not valid gzip/ } });
+    }
+
+    t.match(await post(server, good, { ...ndjson, 'content-encoding': 'br' }), {
+        statusCode: 415,
+        result: { message: /Content-Encoding/ },
+    });
+});
+
+t.test('stops at a gzip bomb', async (t) => {
+    const server = await served({ maxDecodedBytes: 1_000_000 });
+    const bomb = gzipSync(Buffer.alloc(50_000_000, '\n'));
+    const answer = await post(server, bomb, { ...ndjson, 'content-encoding': 'gzip' });
+    t.match(answer, {
+        statusCode: 413,
+        result: { message: 'The batch is larger than 1000000 bytes after decompression: send it in parts' },
+    });
+});
+
+t.test('describes so many bad lines and counts the others', async (t) => {
+    const server = await served({ maxReported: 2 });
+    const { result } = await post(server, bad.repeat(5));
+    t.match(result, { bad: 5, unreported: 3 });
+    t.equal((result as { lines: unknown[] }).lines.length, 2);
+});
+
+t.test('skips a line that is too long', async (t) => {
+    const server = await served({ maxLineBytes: 200 });
+    const { result } = await post(server, `${'x'.repeat(201)}\n${good}`);
+    t.match(result, { good: 1, bad: 1, lines: [{ line: 1, problems: [{ field: '', reason: 'is longer than 200 bytes' }] }] });
+});
+
+/** Sends a body in chunks, without a length, and resolves with the answer. */
+async function upload(
+    t: Test,
+    server: Server,
+    body: AsyncIterable<Buffer>,
+    headers: object = ndjson,
+): Promise<{ status: number; body: string }> {
+    await server.start();
+    t.teardown(() => server.stop());
+    return new Promise((resolve, reject) => {
+        const url = `${server.info.uri}/https-record-schema/check`;
+        const sending = request(url, { method: 'POST', headers: { ...headers } }, async (response) => {
+            const chunks = await response.toArray();
+            resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString() });
+            sending.destroy();
+        });
+        sending.on('error', reject);
+        pipeline(body, sending).catch(() => {
+            // The server may answer before it has everything.
+        });
+    });
+}
+
+t.test('answers 413 to a batch without a length that grows too large', async (t) => {
+    const server = await served({ maxBytes: 200_000 });
+    async function* endless(): AsyncGenerator<Buffer> {
+        for (;;) {
+            yield Buffer.from(good.repeat(500));
+        }
+    }
+
+    const { status, body } = await upload(t, server, endless());
+    t.equal(status, 413);
+    t.match(body, 'larger than 200000 bytes');
+});
+
+t.test('answers 413 at once to a length that is too large', async (t) => {
+    const server = await served({ maxBytes: 100 });
+    t.equal((await post(server, good.repeat(3))).statusCode, 413);
+});
+
+t.test('checks a large batch in constant memory', async (t) => {
+    const server = await served();
+    const line = `${JSON.stringify({ ...record, data: Buffer.alloc(30_000, 'x').toString('base64') })}\n`;
+    const lines = 4_000;
+    const gzip = createGzip({ level: 1 });
+    let most = 0;
+    const before = process.memoryUsage();
+    void (async () => {
+        for (let sent = 0; sent < lines; sent += 1) {
+            if (!gzip.write(line)) {
+                await new Promise((drained) => gzip.once('drain', drained));
+            }
+
+            const { arrayBuffers } = process.memoryUsage();
+            most = Math.max(most, arrayBuffers - before.arrayBuffers);
+        }
+
+        gzip.end();
+    })();
+    const { status, body } = await upload(t, server, gzip, { ...ndjson, 'content-encoding': 'gzip' });
+    t.equal(status, 200);
+    t.match(JSON.parse(body), { ok: true, good: lines, bytes: lines * line.length });
+    t.ok(most < 40 * 1_048_576, `${most} bytes more for ${lines * line.length}`);
+});
+
+async function guarded(options: HttpsRecordSchemaOptions): Promise<Server> {
+    const server = Hapi.server();
+    server.auth.scheme('never', () => ({
+        authenticate() {
+            throw Boom.unauthorized();
+        },
+    }));
+    server.auth.strategy('strict', 'never');
+    server.auth.default('strict');
+    await server.register({ plugin, options });
+    return server;
+}
+
+t.test("uses the server's default authentication unless told otherwise", async (t) => {
+    for (const [options, status] of [
+        [{}, 401],
+        [{ auth: 'strict' }, 401],
+        [{ auth: false }, 200],
+    ] as const) {
+        const server = await guarded(options);
+        t.equal((await server.inject('/https-record-schema')).statusCode, status);
+        t.equal((await post(server, good)).statusCode, status);
+    }
+});
+
+t.test('moves to another path', async (t) => {
+    const server = await served({ path: '/schemas/record' });
+    t.equal((await server.inject('/schemas/record')).statusCode, 200);
+    t.equal((await server.inject({ method: 'POST', url: '/schemas/record/check', headers: ndjson, payload: good })).statusCode, 200);
+    t.equal((await server.inject('/https-record-schema')).statusCode, 404);
+});
+
+t.test('refuses options that cannot work', async (t) => {
+    for (const [options, field] of [
+        [{ path: 'records' }, 'path'],
+        [{ path: '/{id}' }, 'path'],
+        [{ maxBytes: 0 }, 'maxBytes'],
+        [{ auth: true }, 'auth'],
+        [{ maxLines: 1 }, 'maxLines'],
+    ] as const) {
+        await t.rejects(served(options as HttpsRecordSchemaOptions), { code: 'MISCONFIGURED', field });
+    }
+});

@@ -1,0 +1,181 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import Hapi, { type Server } from '@hapi/hapi';
+import t from 'tap';
+import { memoryApiKeys } from '../../../adapters/memory/api-keys.ts';
+import { newApiKey } from '../../../lib/keys/api-key.ts';
+import { keyRing } from '../../../lib/keys/key-ring.ts';
+import { plugin, simulate, type TokenAuthOptions, type TokenAuthRefs } from '../../../plugins/token-auth/index.ts';
+
+const ring = keyRing({ current: 'k1', keys: { k1: randomBytes(32) } });
+
+async function guarded(options: Partial<TokenAuthOptions> = {}): Promise<Server> {
+    const server = Hapi.server({ host: '127.0.0.1', port: 0 });
+    await server.register({ plugin, options: { store: memoryApiKeys(), keyRing: ring, ...options } });
+    server.route<TokenAuthRefs>({
+        method: 'GET',
+        path: '/whoami',
+        options: { auth: options.strategy ?? 'token' },
+        handler: ({ auth }) => ({ id: auth.credentials.id, name: auth.credentials.name }),
+    });
+    server.route({ method: 'GET', path: '/open', handler: () => 'open' });
+    return server;
+}
+
+async function whoami(server: Server, headers: Record<string, string>): Promise<{ status: number; body: string; headers: object }> {
+    const { statusCode, payload, headers: answered } = await server.inject({ url: '/whoami', headers });
+    return { status: statusCode, body: payload, headers: { ...answered, date: '' } };
+}
+
+t.test('lets a valid key in and says whose it is', async (t) => {
+    const server = await guarded();
+    const { key, ...owner } = await server.plugins['token-auth'].create('nightly job');
+    for (const header of ['token', 'Token', 'TOKEN']) {
+        const { status, body } = await whoami(server, { [header]: key });
+        t.equal(status, 200);
+        t.strictSame(JSON.parse(body), owner);
+    }
+});
+
+t.test('answers every other request alike, and leaves open routes open', async (t) => {
+    const server = await guarded();
+    const { create, revoke } = server.plugins['token-auth'];
+    const { key } = await create('valid');
+    const revoked = await create('revoked');
+    await revoke(revoked.id);
+    const refusals = [
+        {},
+        { token: '' },
+        { token: newApiKey() },
+        { token: revoked.key },
+        { token: `${key.slice(0, -1)}!` },
+        { token: `${key}, ${key}` },
+        { token: `Bearer ${key}` },
+        { authorization: `Bearer ${key}` },
+        { 'x-token': key },
+        { cookie: `token=${key}` },
+    ];
+    const expected = await whoami(server, {});
+
+    t.equal(expected.status, 403);
+    t.match(JSON.parse(expected.body), { statusCode: 403, error: 'Forbidden', message: /token.*/ });
+    t.match(expected.body, /licence/);
+    for (const headers of refusals) {
+        t.strictSame(await whoami(server, headers as Record<string, string>), expected, Object.keys(headers).join());
+    }
+    t.equal((await server.inject(`/whoami?token=${key}`)).statusCode, 403);
+    t.equal((await server.inject('/open')).statusCode, 200);
+});
+
+t.test('refuses a header that was sent twice, over a real connection', async (t) => {
+    const server = await guarded();
+    await server.start();
+    t.teardown(() => server.stop());
+    const { key } = await server.plugins['token-auth'].create('valid');
+    const statusOf = async (token: string | string[]): Promise<number | undefined> => {
+        const sent = http.get(`${server.info.uri}/whoami`, { agent: false, headers: { token } });
+        const [message] = (await once(sent, 'response')) as [IncomingMessage];
+        message.resume();
+        return message.statusCode;
+    };
+
+    t.equal(await statusOf(key), 200);
+    t.equal(await statusOf([key, key]), 403);
+});
+
+t.test('answers 503 when the store fails, without the cause', async (t) => {
+    const store = { ...memoryApiKeys(), findByDigest: () => Promise.reject(new Error('no route to db.internal')) };
+    const server = await guarded({ store });
+    const { status, body } = await whoami(server, { token: newApiKey() });
+
+    t.equal(status, 503);
+    t.notMatch(body, 'internal');
+    t.equal((await whoami(server, { token: 'garbage' })).status, 403);
+});
+
+t.test('makes, lists, reveals and revokes keys', async (t) => {
+    const server = await guarded();
+    const { create, list, reveal, revoke } = server.plugins['token-auth'];
+    const made = await create('one');
+    t.match(made.key, /^scw_\w{49}$/);
+    t.strictSame(await reveal(made.id), made);
+    await revoke(made.id);
+    t.match(await list(), [{ id: made.id, name: 'one', revokedAt: Date }]);
+    t.equal((await whoami(server, { token: made.key })).status, 403);
+});
+
+t.test('takes the clock, the name of the strategy and foreign keys from the options', async (t) => {
+    const store = memoryApiKeys();
+    const createdAt = new Date('2026-11-21T09:30:00Z');
+    const digest = createHash('sha256').update('old-key').digest('hex');
+    await store.insert({
+        id: randomUUID(),
+        name: 'old',
+        digest,
+        start: 'old-',
+        sealed: null,
+        createdAt,
+        lastUsedAt: null,
+        revokedAt: null,
+    });
+    const server = await guarded({ store, strategy: 'api', acceptForeignKeys: true, revealable: false, clock: () => createdAt });
+
+    t.equal((await whoami(server, { token: 'old-key' })).status, 200);
+    const { key } = await server.plugins['token-auth'].create('new');
+    t.equal((await whoami(server, { token: key })).status, 200);
+    t.match(await server.plugins['token-auth'].list(), [{ lastUsedAt: createdAt }, { createdAt }]);
+});
+
+t.test('lets the tests of a host in without a key', async (t) => {
+    const server = await guarded();
+    const { statusCode, result } = await server.inject({ url: '/whoami', auth: simulate({ name: 'nightly job' }) });
+
+    t.equal(statusCode, 200);
+    t.match(result, { name: 'nightly job' });
+});
+
+t.test('leaves it to a route whether a key is needed', async (t) => {
+    const server = await guarded();
+    server.route({
+        method: 'GET',
+        path: '/try',
+        options: { auth: { strategy: 'token', mode: 'try' } },
+        handler: ({ auth }) => ({ isAuthenticated: auth.isAuthenticated }),
+    });
+
+    t.strictSame((await server.inject('/try')).result, { isAuthenticated: false });
+});
+
+t.test('refuses options that cannot work, naming the field', async (t) => {
+    const store = memoryApiKeys();
+    const cases: [object | undefined, string][] = [
+        [undefined, 'store'],
+        [{ keyRing: ring }, 'store'],
+        [{ store: {}, keyRing: ring }, 'store must have the function insert'],
+        [{ store }, 'keyRing'],
+        [{ store, keyRing: 'SECRET' }, 'keyRing'],
+        [{ store, keyRing: ring, revealable: 'SECRET' }, 'revealable'],
+        [{ store, keyRing: ring, header: 'SECRET' }, 'header'],
+    ];
+    for (const [options, message] of cases) {
+        const server = Hapi.server();
+        const registered = server.register({ plugin, options: options as TokenAuthOptions });
+        await t.rejects(registered, { code: 'MISCONFIGURED', message: new RegExp(`^token-auth options: ${message}`) });
+        await registered.catch((error: Error) => t.notMatch(error.message, 'SECRET'));
+    }
+});
+
+t.test('does not start without a sealing key that the stored keys need', async (t) => {
+    const store = memoryApiKeys();
+    await (await guarded({ store })).plugins['token-auth'].create('one');
+    const server = await guarded({ store, keyRing: keyRing({ current: 'k2', keys: { k2: randomBytes(32) } }) });
+
+    await t.rejects(server.initialize(), { code: 'MISCONFIGURED', message: /k1/ });
+});
+
+t.test('starts while the store is down', async (t) => {
+    const server = await guarded({ store: { ...memoryApiKeys(), list: () => Promise.reject(new Error('down')) } });
+
+    await t.resolves(server.initialize());
+});

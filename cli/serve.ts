@@ -1,5 +1,7 @@
+import { chmod } from 'node:fs/promises';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import { systemClock } from '../lib/clock.ts';
+import { plugin as httpsRecordSchema } from '../plugins/https-record-schema/index.ts';
 import { plugin as restApi } from '../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../plugins/webhook-exporter/index.ts';
@@ -10,7 +12,7 @@ import { type Demo, startDemo } from './demo/demo.ts';
 import { errorLog } from './output/log-error.ts';
 import { serving } from './output/serving.ts';
 import { cannotListen } from './receiver/start-receiver.ts';
-import { announceSocket, claimSocket, withdrawSocket } from './server-socket.ts';
+import { claimSocket, withdrawSocket } from './server-socket.ts';
 import { stopSignal } from './stop-signal.ts';
 import { openParts, type Parts, type System, systemOf } from './system.ts';
 import { type TlsPair, tlsCertificate } from './tls-certificate.ts';
@@ -36,7 +38,8 @@ export async function serve({ data, options, json }: Call): Promise<void> {
     // Undone in reverse, whatever was reached.
     const undo: (() => Promise<unknown>)[] = [];
     try {
-        const socket = await claimSocket(folder);
+        const socket = await claimSocket(folder, process.pid);
+        undo.push(() => withdrawSocket(folder, socket, process.pid));
         const onError = errorLog();
         const tls = await tlsCertificate({
             folder,
@@ -58,11 +61,8 @@ export async function serve({ data, options, json }: Call): Promise<void> {
 
         const system = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
         const admin = await adminServer(socket, system, onError);
-        undo.push(
-            () => withdrawSocket(folder, socket),
-            () => within(PATIENCE, admin.stop({ timeout: PATIENCE / 2 })),
-        );
-        await announceSocket(folder, socket, process.pid);
+        undo.push(() => within(PATIENCE, admin.stop({ timeout: PATIENCE / 2 })));
+        await chmod(socket, 0o600);
 
         const shown = await demo?.show(system, parts);
         process.stdout.write(await serving({ json, uri: server.info.uri, folder, tls, environment: process.env, demo: shown ?? null }));
@@ -87,6 +87,7 @@ async function restServer({ host, port }: ServeOptions, { key, cert }: TlsPair, 
             plugin: webhookExporter,
             options: { stores: stores.webhooks, queue, keyRing, egress: { allow: [...allow, ...(demo?.allow ?? [])] } },
         },
+        { plugin: httpsRecordSchema, options: { auth: 'token' } },
     ]);
     return server;
 }

@@ -41,10 +41,10 @@ export function connectVetted({ guard, lookup, dnsTimeout = 5000, connectTimeout
 
     return async ({ host, port, signal, trace = attemptTrace() }) => {
         signal.throwIfAborted();
-        assertOpen(host, guard.vetHost(host));
+        assertOpen(host, guard.vetHost(host, port));
         const addresses = isIP(host) === 0 ? await timed(resolve(host, signal), trace) : [host];
         for (const address of addresses) {
-            assertOpen(host, guard.vet(address, host));
+            assertOpen(host, guard.vet(address, host, port));
         }
 
         const startedAt = performance.now();

@@ -53,7 +53,7 @@ export function egressGuard({ allow }: EgressPolicy): EgressGuard {
     const vet = (text: string, hostname?: string): string | null => {
         const parsed = parseAddress(text);
         if (parsed === null) {
-            return 'not a plain IP address';
+            return 'something that is no plain IP address';
         }
 
         const address = unmapped(parsed);

@@ -49,7 +49,9 @@ export function destinations(address: ipaddr.IPv6): readonly ipaddr.IPv4[] {
         return [ipv4(bytes.slice(2, 6))];
     }
 
-    const carriesLast = isIsatap(address) || LAST_32_BITS.some((range) => address.match(range));
+    // the unspecified and the loopback address lie among the IPv4-compatible ones without being any
+    const own = bytes.slice(0, 15).every((byte) => byte === 0) && (bytes[15] ?? 0) <= 1;
+    const carriesLast = !own && (isIsatap(address) || LAST_32_BITS.some((range) => address.match(range)));
     return carriesLast ? [lastIPv4(address)] : [];
 }
 

@@ -78,7 +78,7 @@ export async function bullmqWorker({ server, name, collector, handler, options }
                 report(error);
             } else if (count === ERRORS_BEFORE_PAUSE && !closing) {
                 void of.pause(true).catch(report);
-                retry = setTimeout(() => of.resume(), RETRY_DELAY);
+                retry = setTimeout(() => void of.resume().catch(report), RETRY_DELAY);
             }
         };
     }

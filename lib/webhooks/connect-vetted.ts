@@ -1,8 +1,8 @@
 import net, { isIP } from 'node:net';
-import ipaddr from 'ipaddr.js';
 import { AttemptFailure } from './attempt-failure.ts';
 import { type AttemptTrace, attemptTrace } from './attempt-trace.ts';
 import type { EgressGuard } from './egress-guard.ts';
+import { parseAddress, unmapped } from './ip-address.ts';
 import { codeOfError } from './outcome-code.ts';
 import { type Lookup, resolver } from './resolver.ts';
 import { settledWithin } from './settled-within.ts';
@@ -142,5 +142,6 @@ function refusedBy(where: string, error: unknown): AttemptFailure {
 
 /** In any spelling; an address that was mapped into IPv6 on the way counts as the IPv4 address it is. */
 function sameAddress(one: string | undefined, other: string): boolean {
-    return one !== undefined && isIP(one) !== 0 && ipaddr.process(one).toString() === ipaddr.process(other).toString();
+    const [left, right] = [parseAddress(one ?? ''), parseAddress(other)];
+    return left !== null && right !== null && unmapped(left).toString() === unmapped(right).toString();
 }

@@ -3,7 +3,8 @@ import ipaddr from 'ipaddr.js';
 import { readEgressPolicy } from './egress-policy.ts';
 import { destinations, embeddedIPv4, isIsatap } from './embedded-ipv4.ts';
 import { isInternalName, isMetadataName, normalName } from './internal-names.ts';
-import { type Address, GLOBAL_UNICAST, METADATA_BLOCKS, SPECIAL_BLOCKS, within } from './special-addresses.ts';
+import { type Address, parseAddress, unmapped } from './ip-address.ts';
+import { GLOBAL_UNICAST, METADATA_BLOCKS, SPECIAL_BLOCKS, within } from './special-addresses.ts';
 
 export interface EgressPolicy {
     /**
@@ -52,11 +53,12 @@ export function egressGuard({ allow }: EgressPolicy): EgressGuard {
     };
 
     const vet = (text: string, hostname?: string, port?: number): string | null => {
-        const address = parseAddress(text);
-        if (address === null) {
+        const parsed = parseAddress(text);
+        if (parsed === null) {
             return 'not a plain IP address';
         }
 
+        const address = unmapped(parsed);
         if (isMetadata(address)) {
             return 'a cloud metadata address';
         }
@@ -78,16 +80,6 @@ export function egressGuard({ allow }: EgressPolicy): EgressGuard {
     };
 
     return { vet, vetHost };
-}
-
-/** Null for anything but the plain text of an address: no zone, no octal or hexadecimal parts. IPv4-mapped addresses come out as IPv4. */
-function parseAddress(text: string): Address | null {
-    if (isIP(text) === 0 || text.includes('%')) {
-        return null;
-    }
-
-    const address = ipaddr.parse(text);
-    return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
 function isMetadata(address: Address): boolean {

@@ -1,8 +1,7 @@
 import { isIP } from 'node:net';
-import ipaddr from 'ipaddr.js';
 import { ScanwireError } from '../scanwire-error.ts';
 import { isMetadataName, normalName } from './internal-names.ts';
-import type { Address } from './special-addresses.ts';
+import { type Address, parseAddress, unmapped } from './ip-address.ts';
 
 /** A block of addresses, open on one port or on all. */
 export interface OpenBlock {
@@ -52,15 +51,14 @@ function addRange(entry: string, ranges: OpenBlock[]): string | null {
     }
 
     const [, network = text, digits] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
-    const family = network.includes('%') ? 0 : isIP(network);
-    const most = family === 4 ? 32 : 128;
+    const address = parseAddress(network);
+    const most = isIP(network) === 4 ? 32 : 128;
     const bits = digits === undefined ? most : Number(digits);
-    if (family === 0 || bits > most) {
+    if (address === null || bits > most) {
         return 'is not a CIDR block: write address/bits';
     }
 
-    const address = ipaddr.parse(network);
-    if (address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress()) {
+    if (unmapped(address) !== address) {
         return 'is an IPv4-mapped block: write it as IPv4';
     }
 

@@ -56,7 +56,7 @@ export function index({ rows, parents, rowText }: Resource): Lifecycle.Method {
     return async (request, h) => {
         const path = idsOf(request);
         const signal = untilClosed(request);
-        const texts = indexText(rows.list(path, { signal }), rowText);
+        const texts = indexText(() => rows.list(path, { signal }), rowText);
         const first = await fromSource(request, () => texts.next());
         if (first.value === EMPTY_INDEX && parents !== null && !(await exists(request, parents, path))) {
             throw Boom.notFound();

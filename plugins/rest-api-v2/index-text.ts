@@ -10,13 +10,13 @@ const ROWS_PER_TEXT = 500;
 export const EMPTY_INDEX = '[]';
 
 /**
- * The JSON array of all rows, in pieces: one text per batch. Ending it early ends the reading of `batches`; a failure of
- * `batches` is its failure.
+ * The JSON array of all rows, in pieces: one text per batch. Ending it early ends the reading that `read` begins; a failure of
+ * the reading is its failure.
  */
-export async function* indexText(batches: AsyncIterable<readonly object[]>, rowText: RowText): AsyncGenerator<string, void, undefined> {
+export async function* indexText(read: () => AsyncIterable<readonly object[]>, rowText: RowText): AsyncGenerator<string, void, undefined> {
     let separator = '[';
     let turnStarted = performance.now();
-    for await (const batch of batches) {
+    for await (const batch of read()) {
         for (let start = 0; start < batch.length; start += ROWS_PER_TEXT) {
             yield separator + rowText(batch.slice(start, start + ROWS_PER_TEXT));
             separator = ',';

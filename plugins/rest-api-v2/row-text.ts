@@ -28,12 +28,18 @@ interface FieldDescription {
  */
 export function rowText(schema: Joi.ObjectSchema, timestamp: TimestampFormat, fill: Fill = {}): RowText {
     const fields = describedFields(schema, fill);
-    const shaped = (row: object): object => shape(row as Readonly<Record<string, unknown>>, fields, timestamp);
+    // A copy of an object that has all keys already takes two thirds of the time of one that grows key by key.
+    const blank = Object.fromEntries(fields.map(({ name }) => [name, null]));
+    const shaped = (row: object): object => shape(row as Readonly<Record<string, unknown>>, { ...blank }, fields, timestamp);
     return (rows) => JSON.stringify(rows.map(shaped)).slice(1, -1);
 }
 
-function shape(row: Readonly<Record<string, unknown>>, fields: readonly Field[], timestamp: TimestampFormat): object {
-    const shaped: Record<string, unknown> = {};
+function shape(
+    row: Readonly<Record<string, unknown>>,
+    shaped: Record<string, unknown>,
+    fields: readonly Field[],
+    timestamp: TimestampFormat,
+): object {
     for (const { name, fill, isTime, fillsBlank } of fields) {
         const value = row[name];
         if (value === undefined || value === null || (fillsBlank && value === '')) {

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createConnection } from 'node:net';
-import { setTimeout as wait } from 'node:timers/promises';
 import { freePort } from './free-port.ts';
+import { inlineCommand, pingRedis } from './ping-redis.ts';
+import { until } from './until.ts';
 
 /** A Redis of the test's own, which it may stop, flush and misconfigure. */
 export interface RedisServer {
@@ -32,7 +32,7 @@ export async function redisServer(folder: string, settings: readonly string[] = 
 
             server = spawn(program, all, { stdio: 'ignore' });
             const failed = once(server, 'error').then(([error]) => Promise.reject(error));
-            await Promise.race([failed, answers(redis)]);
+            await Promise.race([failed, until(() => pingRedis(port))]);
         },
 
         async kill() {
@@ -49,26 +49,4 @@ export async function redisServer(folder: string, settings: readonly string[] = 
 
 function running(server: ChildProcess | undefined): server is ChildProcess {
     return server !== undefined && server.exitCode === null && server.signalCode === null;
-}
-
-async function answers(redis: RedisServer): Promise<void> {
-    for (;;) {
-        const reply = await redis.command('PING').catch(() => '');
-        if (reply.startsWith('+PONG') || reply.startsWith('-NOAUTH')) {
-            return;
-        }
-
-        await wait(20);
-    }
-}
-
-async function inlineCommand(port: number, text: string): Promise<string> {
-    const socket = createConnection(port, '127.0.0.1');
-    try {
-        socket.write(`${text}\r\n`);
-        const [reply] = (await once(socket, 'data')) as [Buffer];
-        return reply.toString();
-    } finally {
-        socket.destroy();
-    }
 }

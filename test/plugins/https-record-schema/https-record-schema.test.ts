@@ -1,4 +1,5 @@
 import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { createGzip, gzipSync } from 'node:zlib';
 import * as Boom from '@hapi/boom';
@@ -120,10 +121,10 @@ async function upload(
     t.teardown(() => server.stop());
     return new Promise((resolve, reject) => {
         const url = `${server.info.uri}/https-record-schema/check`;
-        const sending = request(url, { method: 'POST', headers: { ...headers } }, async (response) => {
-            const chunks = await response.toArray();
-            resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString() });
-            sending.destroy();
+        const sending = request(url, { method: 'POST', headers: { ...headers } }, (response) => {
+            text(response)
+                .then((body) => resolve({ status: response.statusCode ?? 0, body }), reject)
+                .finally(() => sending.destroy());
         });
         sending.on('error', reject);
         pipeline(body, sending).catch(() => {

@@ -136,6 +136,18 @@ t.test('answers 503 when the store fails before the first batch', async (t) => {
     t.match(JSON.parse(body), { statusCode: 503, error: 'Service Unavailable' });
 });
 
+t.test('answers 503 when the store throws instead of rejecting', async (t) => {
+    const { store } = await probe(async function* () {});
+    const broken = (): never => {
+        throw new Error('down');
+    };
+    const running = await started(t, { store: { ...store, workspaces: { list: broken, get: broken } } });
+
+    for (const path of ['/workspaces', '/workspaces/1', '/workspaces/1/hosts']) {
+        t.equal((await answer(request(running, path))).statusCode, 503, path);
+    }
+});
+
 t.test('answers 503 when a single row or a parent cannot be read', async (t) => {
     const { store } = await probe(async function* () {});
     const broken = () => Promise.reject(new Error('down'));

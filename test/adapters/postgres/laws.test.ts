@@ -1,0 +1,55 @@
+import t from 'tap';
+import { apiKeyStoreContract } from '../../../adapters/contract/api-keys.ts';
+import { inventoryContract } from '../../../adapters/contract/inventory.ts';
+import { type PoolLike, postgresApiKeys, postgresInventory } from '../../../adapters/postgres/index.ts';
+import { databases, startAfresh } from './databases.ts';
+
+for (const { name, open } of databases) {
+    t.test(`keeps the laws on ${name}`, async (t) => {
+        const { pool, stop } = await open();
+        t.after(stop);
+
+        inventoryContract(
+            (law, check) => t.test(law, check),
+            async () => {
+                await startAfresh(pool);
+                return { store: postgresInventory({ pool }), add: adding(pool), openReads: () => checkedOut(pool), async stop() {} };
+            },
+        );
+        apiKeyStoreContract(
+            (law, check) => t.test(law, check),
+            async () => {
+                await startAfresh(pool);
+                return { store: postgresApiKeys({ pool }), async stop() {} };
+            },
+        );
+    });
+}
+
+/** Clients of a node-postgres pool that somebody holds; the embedded database has none to count. */
+function checkedOut(pool: PoolLike): number {
+    const { totalCount = 0, idleCount = 0 } = pool as Partial<Record<'totalCount' | 'idleCount', number>>;
+    return totalCount - idleCount;
+}
+
+function adding(pool: PoolLike) {
+    const insert = async (sql: string, parent: number): Promise<number> =>
+        (await pool.query<{ id: number }>(`${sql} returning id`, [parent])).rows[0]?.id ?? 0;
+    return {
+        note: (hostId: number) =>
+            insert(
+                `insert into scanwire.notes (workspace_id, host_id, data) select workspace_id, id, '{}' from scanwire.hosts where id = $1`,
+                hostId,
+            ),
+        session: (hostId: number) =>
+            insert(
+                `insert into scanwire.sessions (host_id, datastore, opened_at) select id, '{}', now() from scanwire.hosts where id = $1`,
+                hostId,
+            ),
+        vuln: (serviceId: number) =>
+            insert(
+                `insert into scanwire.vulns (host_id, service_id, name) select host_id, id, 'x' from scanwire.services where id = $1`,
+                serviceId,
+            ),
+    };
+}

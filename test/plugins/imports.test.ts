@@ -1,0 +1,32 @@
+import { readFile } from 'node:fs/promises';
+import t from 'tap';
+
+/** Every package that a compiled module reaches, through whatever modules of ours. */
+async function packagesOf(module: URL, seen: Set<string> = new Set()): Promise<Set<string>> {
+    const packages = new Set<string>();
+    if (seen.has(module.href)) {
+        return packages;
+    }
+
+    seen.add(module.href);
+    const text = await readFile(module, 'utf8');
+    for (const [, specifier = ''] of text.matchAll(/(?:from|import) ?\(?'([^']+)'/g)) {
+        if (specifier.startsWith('.')) {
+            for (const name of await packagesOf(new URL(specifier, module), seen)) {
+                packages.add(name);
+            }
+        } else if (!specifier.startsWith('node:')) {
+            packages.add(specifier);
+        }
+    }
+
+    return packages;
+}
+
+for (const name of ['token-auth', 'rest-api-v2']) {
+    t.test(`${name} loads no queue, no database driver and no HTTP client`, async (t) => {
+        const packages = await packagesOf(new URL(`../../plugins/${name}/index.js`, import.meta.url));
+
+        t.strictSame([...packages].sort(), ['@hapi/boom', 'joi']);
+    });
+}

@@ -1,0 +1,129 @@
+/*
+ * What `npm test` runs: every check of the code and the package, then the tests with a Redis and a PostgreSQL. With
+ * arguments (test files, options of tap) only those tests run.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type TestServers, testServers } from './servers.ts';
+import { isWorthReading, type TapTotals, tapTotals } from './tap-output.ts';
+
+const given = process.argv.slice(2);
+let running: ChildProcess | undefined;
+let totals: TapTotals = { passed: 0, failed: 0 };
+let servers: TestServers | undefined;
+let interrupted = false;
+
+const checks: readonly [title: string, command: string, args: readonly string[]][] = [
+    ['Lint and format', 'npm', ['run', '--silent', 'lint']],
+    ['Package: publint', 'publint', ['--strict']],
+    ['Package: are the types wrong', 'attw', ['--pack', '.', '--profile', 'esm-only']],
+];
+
+async function main(): Promise<number> {
+    const failed: string[] = [];
+    if (given.length === 0) {
+        for (const [title, command, args] of checks) {
+            if (!interrupted && (await run(title, command, args)) !== 0) {
+                failed.push(title);
+            }
+        }
+    }
+
+    if (!interrupted && (await runTests()) !== 0) {
+        failed.push('Tests');
+    }
+
+    const others = failed.filter((title) => title !== 'Tests').length;
+    const failures = others + (failed.includes('Tests') ? Math.max(1, totals.failed) : totals.failed);
+    const summary = `${totals.passed} passed, ${failures} failed`;
+    writeFileSync(join('build', 'totals'), `${summary}\n`);
+    console.log(`\n${failed.length === 0 ? 'All is well' : `Failed: ${failed.join(', ')}`} (${summary})`);
+    return failed.length === 0 && !interrupted ? 0 : 1;
+}
+
+async function runTests(): Promise<number> {
+    await buildTap();
+    heading('Servers');
+    servers = await testServers();
+    console.log(`Redis ${withoutPassword(servers.env.REDIS_URL)}, PostgreSQL ${withoutPassword(servers.env.DATABASE_URL)}`);
+    const args = ['run', '--disable-coverage', '--reporter=tap', ...given.map(compiled)];
+    return interrupted ? 1 : run('Tests', 'tap', args, { env: servers.env, read: readTap });
+}
+
+/** Prints a line for each file and all about what failed. */
+function readTap(line: string): void {
+    totals = tapTotals(line) ?? totals;
+    if (isWorthReading(line)) {
+        console.log(line);
+    }
+}
+
+/** After a fresh install tap needs a build for its set of plugins, or its first run fails. */
+async function buildTap(): Promise<void> {
+    const marker = join('node_modules', '.tap-built');
+    const wanted = readFileSync('.taprc', 'utf8');
+    if (!existsSync(marker) || readFileSync(marker, 'utf8') !== wanted) {
+        if ((await run('Prepare tap (once)', 'tap', ['build'])) !== 0) {
+            throw new Error('tap cannot be prepared');
+        }
+
+        writeFileSync(marker, wanted);
+    }
+}
+
+interface RunOptions {
+    readonly env?: Readonly<Record<string, string>>;
+    /** Gets the output line by line, instead of its being printed. */
+    readonly read?: (line: string) => void;
+}
+
+async function run(title: string, command: string, args: readonly string[], { env = {}, read }: RunOptions = {}): Promise<number> {
+    heading(title);
+    const path = `${join(process.cwd(), 'node_modules', '.bin')}:${process.env.PATH}`;
+    const child = spawn(command, args, {
+        stdio: ['ignore', read === undefined ? 'inherit' : 'pipe', 'inherit'],
+        env: { ...process.env, ...env, PATH: path },
+    });
+    running = child;
+    if (read !== undefined && child.stdout !== null) {
+        createInterface(child.stdout).on('line', read);
+    }
+
+    const [code] = (await once(child, 'close')) as [number | null];
+    running = undefined;
+    return code ?? 1;
+}
+
+/** A test may be named as it is written: `test/lib/x.test.ts` for `build/test/lib/x.test.js`. */
+function compiled(argument: string): string {
+    return argument.replace(/^(?:\.\/)?(test\/.*)\.ts$/, 'build/$1.js');
+}
+
+function heading(title: string): void {
+    console.log(`\n== ${title}`);
+}
+
+function withoutPassword(text: string): string {
+    const url = new URL(text);
+    url.password = '';
+    return url.href;
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+        interrupted = true;
+        running?.kill(signal);
+    });
+}
+
+try {
+    process.exitCode = await main();
+} catch (error) {
+    console.error(`\n${error instanceof Error ? error.message : error}`);
+    process.exitCode = 1;
+} finally {
+    await servers?.stop();
+}

@@ -1,0 +1,146 @@
+import { spawnSync } from 'node:child_process';
+import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { findOnPath, findPostgres, findRedis } from './find-program.ts';
+import { freePort } from './free-port.ts';
+import { pingRedis } from './ping-redis.ts';
+import { type ServerProcess, startServer } from './server-process.ts';
+
+/** What the tests find in their environment. */
+export interface TestServers {
+    readonly env: { readonly REDIS_URL: string; readonly DATABASE_URL: string; readonly REDIS_SERVER: string };
+    /** Ends what was started here and removes its files. */
+    stop(): Promise<void>;
+}
+
+const isRoot = process.getuid?.() === 0;
+
+/**
+ * The Redis and the PostgreSQL named by `REDIS_URL` and `DATABASE_URL`, else new ones on free ports in a temporary folder.
+ * What is not on the machine is installed where this is root with apt. Some tests stop and restart a Redis of their own, so
+ * the program is needed in any case.
+ *
+ * @throws Error that says what to install.
+ */
+export async function testServers(): Promise<TestServers> {
+    const programs = { redis: findRedis(), postgres: process.env.DATABASE_URL ? '' : findPostgres() };
+    if (programs.redis === null || programs.postgres === null) {
+        install(
+            [programs.redis === null ? 'redis-server' : '', programs.postgres === null ? 'postgresql' : ''].filter((name) => name !== ''),
+        );
+    }
+
+    const redisProgram = programs.redis ?? findRedis();
+    const postgresFolder = programs.postgres ?? findPostgres();
+    if (redisProgram === null || postgresFolder === null) {
+        throw new Error('apt has installed the servers, but their programs are not where they should be');
+    }
+
+    // A folder that another user may enter.
+    const folder = mkdtempSync(join(isRoot ? '/tmp' : tmpdir(), 'scanwire-test-'));
+    const started: ServerProcess[] = [];
+    const stop = async (): Promise<void> => {
+        await Promise.all(started.splice(0).map((server) => server.stop()));
+        rmSync(folder, { recursive: true, force: true });
+    };
+
+    try {
+        const redisUrl = process.env.REDIS_URL || (await startRedis(redisProgram, folder, started));
+        const databaseUrl = process.env.DATABASE_URL || (await startPostgres(postgresFolder, folder, started));
+        return { env: { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, REDIS_SERVER: redisProgram }, stop };
+    } catch (error) {
+        await stop();
+        throw error;
+    }
+}
+
+async function startRedis(program: string, folder: string, started: ServerProcess[]): Promise<string> {
+    const port = await freePort();
+    const args = [
+        '--port',
+        String(port),
+        '--bind',
+        '127.0.0.1',
+        '--dir',
+        folder,
+        '--save',
+        '',
+        '--appendonly',
+        'yes',
+        '--appendfsync',
+        'no',
+    ];
+    const answers = (): Promise<boolean> => pingRedis(port);
+    started.push(await startServer({ program, args, cwd: folder, stopSignal: 'SIGTERM', answers }));
+    return `redis://127.0.0.1:${port}`;
+}
+
+async function startPostgres(programs: string, folder: string, started: ServerProcess[]): Promise<string> {
+    const data = join(folder, 'postgres');
+    const user = isRoot ? unprivilegedUser() : undefined;
+    if (user !== undefined) {
+        chownSync(folder, user.uid, user.gid);
+    }
+
+    const init = ['-D', data, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'];
+    const made = spawnSync(join(programs, 'initdb'), init, { cwd: folder, ...user, encoding: 'utf8' });
+    if (made.status !== 0) {
+        throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`);
+    }
+
+    const port = await freePort();
+    const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+    const settings = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=300', 'unix_socket_directories='];
+    const args = ['-D', data, '-h', '127.0.0.1', '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
+    const options = { program: join(programs, 'postgres'), args, cwd: folder, stopSignal: 'SIGINT', answers: () => connects(url) } as const;
+    started.push(await startServer(user === undefined ? options : { ...options, user }));
+    return url;
+}
+
+async function connects(url: string): Promise<boolean> {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 });
+    client.on('error', () => {});
+    try {
+        await client.connect();
+        return true;
+    } finally {
+        await client.end();
+    }
+}
+
+/** PostgreSQL refuses to run as root. */
+function unprivilegedUser(): { uid: number; gid: number } {
+    const users = readFileSync('/etc/passwd', 'utf8')
+        .split('\n')
+        .map((line) => line.split(':'));
+    const user = users.find(([name]) => name === 'postgres') ?? users.find(([name]) => name === 'nobody');
+    if (user === undefined) {
+        throw new Error('PostgreSQL does not run as root, and there is neither a user postgres nor nobody: set DATABASE_URL');
+    }
+
+    return { uid: Number(user[2]), gid: Number(user[3]) };
+}
+
+function install(packages: readonly string[]): void {
+    const apt = findOnPath('apt-get');
+    if (!isRoot || apt === null) {
+        throw new Error(
+            `Missing ${packages.join(' and ')}: install ${packages.length > 1 ? 'them' : 'it'} ` +
+                `(Debian and Ubuntu: sudo apt-get install ${packages.join(' ')}; macOS: brew install redis postgresql), ` +
+                'or name running servers by REDIS_URL and DATABASE_URL; the program redis-server is needed in any case.',
+        );
+    }
+
+    console.log(`Installing ${packages.join(' and ')}`);
+    for (const args of [['update'], ['install', '-y', '--no-install-recommends', ...packages]]) {
+        const { status, stdout, stderr } = spawnSync(apt, args, {
+            encoding: 'utf8',
+            env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+        });
+        if (status !== 0) {
+            throw new Error(`apt-get ${args.join(' ')} failed:\n${stdout}\n${stderr}`);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+export interface TapTotals {
+    readonly passed: number;
+    readonly failed: number;
+}
+
+/** How many assertions passed and failed, when this is the line of tap's output that says so; else null. */
+export function tapTotals(line: string): TapTotals | null {
+    return /^# \{ total: .*\}$/.test(line) ? { passed: count(line, 'pass'), failed: count(line, 'fail') } : null;
+}
+
+/** False for the lines of tap's output about what passed inside a file, which are very many. */
+export function isWorthReading(line: string): boolean {
+    return (
+        !/^\s+(?:ok |# Subtest|# time=|\d+\.\.\d+)|^\s*$|^# Subtest|^TAP version|^\d+\.\.\d+|^# No coverage/.test(line) ||
+        /# (?:skip|todo)/i.test(line)
+    );
+}
+
+function count(line: string, name: string): number {
+    return Number(new RegExp(`\\b${name}: (\\d+)`).exec(line)?.[1] ?? 0);
+}

@@ -18,7 +18,10 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Runs the built command to its end. */
 export async function scanwire(args: readonly string[], { env = {}, input }: { env?: Environment; input?: string } = {}): Promise<Ended> {
-    const child = spawn(process.execPath, [CLI, ...args], { env: environment(env), stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [CLI, ...args], {
+        env: environment(env),
+        stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    });
     child.stdin?.end(input);
     const [stdout, stderr] = [collected(child.stdout), collected(child.stderr)];
     const [code] = await once(child, 'close');
@@ -74,7 +77,11 @@ export interface Serving extends Running {
     readonly origin: string;
 }
 
-export async function serve(t: Test, data: string, { args = [], env = {} }: { args?: readonly string[]; env?: Environment } = {}): Promise<Serving> {
+export async function serve(
+    t: Test,
+    data: string,
+    { args = [], env = {} }: { args?: readonly string[]; env?: Environment } = {},
+): Promise<Serving> {
     const running = await start(t, ['serve', '--data', data, '--port', '0', ...args], /https:\/\/127\.0\.0\.1:\d+/, env);
     const [origin = ''] = /https:\/\/127\.0\.0\.1:\d+/.exec(running.output()) ?? [];
     return { ...running, origin };

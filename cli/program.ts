@@ -38,6 +38,10 @@ export function commandLine(): Command {
         add(program);
     }
 
+    for (const group of program.commands) {
+        group.helpCommand(false);
+    }
+
     return program;
 }
 

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { chmod, lstat, mkdir, rm } from 'node:fs/promises';
+import { lstat, mkdir, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ScanwireError } from '../lib/scanwire-error.ts';
 import type { DataFolder } from './data-folder.ts';
 import { readKept, replaceKept } from './kept-file.ts';
@@ -17,19 +18,37 @@ export interface RunningServer {
 /** `sun_path` holds 104 bytes on some systems, the ending zero included. */
 const LONGEST_PATH = 100;
 
-/** The server that runs on the folder, null when none does. What a killed server left behind is not taken for one. */
+/** How long a server that has begun to start is waited for, in milliseconds. */
+const START_PATIENCE = 20_000;
+const LOOK_EVERY = 100;
+
+/**
+ * The server that runs on the folder, null when none does. One that is still starting is waited for; what a killed server left
+ * behind is not taken for one.
+ */
 export async function runningServer(folder: DataFolder): Promise<RunningServer | null> {
-    const server = parse(await readKept(folder.server));
-    return server !== null && (await answers(server.socket)) ? server : null;
+    const giveUpAt = performance.now() + START_PATIENCE;
+    for (;;) {
+        const server = parse(await readKept(folder.server));
+        if (server === null || (await answers(server.socket))) {
+            return server;
+        }
+
+        if (server.pid === process.pid || !isAlive(server.pid) || performance.now() > giveUpAt) {
+            return null;
+        }
+
+        await sleep(LOOK_EVERY);
+    }
 }
 
 /**
- * Makes room for the socket of a new server and says where it goes: into the data folder, or, where that path is too long for a
- * socket, into a folder of the user's own among the temporary ones.
+ * Says that a server starts on the folder, and where its socket will be: in the data folder, or, where that path is too long for
+ * a socket, in a folder of the user's own among the temporary ones.
  *
  * @throws ScanwireError `CONFLICT` when a server runs on the folder already.
  */
-export async function claimSocket(folder: DataFolder): Promise<string> {
+export async function claimSocket(folder: DataFolder, pid: number): Promise<string> {
     const running = await runningServer(folder);
     if (running !== null) {
         throw new ScanwireError('CONFLICT', `A server runs on ${folder.path} already (process ${running.pid})`, { field: 'data' });
@@ -37,19 +56,24 @@ export async function claimSocket(folder: DataFolder): Promise<string> {
 
     const socket = Buffer.byteLength(folder.socket) <= LONGEST_PATH ? folder.socket : await temporarySocket(folder);
     await rm(socket, { force: true });
+    await replaceKept(folder.server, `${JSON.stringify({ pid, socket } satisfies RunningServer)}\n`);
     return socket;
 }
 
-/** Tells others of the socket once it is listened on. */
-export async function announceSocket(folder: DataFolder, socket: string, pid: number): Promise<void> {
-    await chmod(socket, 0o600);
-    await replaceKept(folder.server, `${JSON.stringify({ pid, socket } satisfies RunningServer)}\n`);
+/** Undoes {@link claimSocket}, unless another server has claimed the folder since. */
+export async function withdrawSocket(folder: DataFolder, socket: string, pid: number): Promise<void> {
+    if (parse(await readKept(folder.server))?.pid === pid) {
+        await rm(folder.server, { force: true });
+        await rm(socket, { force: true });
+    }
 }
 
-/** Undoes {@link announceSocket}. */
-export async function withdrawSocket(folder: DataFolder, socket: string): Promise<void> {
-    await rm(folder.server, { force: true });
-    await rm(socket, { force: true });
+function isAlive(pid: number): boolean {
+    try {
+        return process.kill(pid, 0);
+    } catch (error) {
+        return (error as NodeJS.ErrnoException).code === 'EPERM';
+    }
 }
 
 function parse(text: string | null): RunningServer | null {

@@ -27,7 +27,13 @@ export async function openStores(folder: DataFolder, url: string | undefined, on
     pool.on('error', onError);
     try {
         const applied = await migrate(pool);
-        return { ...postgresStores({ pool }), pool, embedded: url === undefined, applied, migrate: () => migrate(pool) };
+        return {
+            ...postgresStores({ pool }),
+            pool,
+            embedded: url === undefined,
+            applied,
+            migrate: () => migrate(pool),
+        };
     } catch (error) {
         await pool.end();
         throw error;

@@ -2,13 +2,11 @@ import { postgresQueue, redisQueue } from '../adapters/bullmq/index.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import type { InventoryWriter } from '../lib/inventory/store.ts';
 import { type ApiKeys, apiKeys } from '../lib/keys/api-keys.ts';
-import type { KeyRing } from '../lib/keys/key-ring.ts';
-import { egressGuard } from '../lib/webhooks/egress-guard.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter-settings.ts';
-import { httpSender } from '../lib/webhooks/http-sender.ts';
 import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
-import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
+import type { Webhooks } from '../lib/webhooks/webhooks.ts';
 import { type DataFolder, prepareDataFolder } from './data-folder.ts';
+import { type ExporterParts, egressAllowList, exporterOver } from './exporter-over.ts';
 import { storedKeyRing } from './stored-key-ring.ts';
 import { type StoredLicense, storedLicense } from './stored-license.ts';
 import { openStores, type Stores } from './stores.ts';
@@ -28,13 +26,9 @@ export interface System {
 }
 
 /** The parts of a deployment, chosen by its environment and opened. */
-export interface Parts {
+export interface Parts extends ExporterParts {
     readonly stores: Stores;
-    readonly keyRing: KeyRing;
     readonly license: StoredLicense;
-    readonly queue: DeliveryQueue;
-    /** Non-public receiver addresses that may be called. */
-    readonly allow: readonly string[];
     close(): Promise<void>;
 }
 
@@ -59,7 +53,7 @@ export async function openParts({ folder, environment, clock = systemClock, onEr
             keyRing,
             license,
             queue,
-            allow: listed(environment.SCANWIRE_EGRESS_ALLOW),
+            allow: egressAllowList(environment),
             async close() {
                 await queue.close();
                 await stores.pool.end();
@@ -80,9 +74,8 @@ export interface OwnSystem extends System {
 
 export async function openSystem(options: SystemOptions): Promise<OwnSystem> {
     const parts = await openParts(options);
-    const { stores, keyRing, queue } = parts;
-    const guard = egressGuard({ allow: parts.allow });
-    const own = webhooks({ ...stores.webhooks, keyRing, queue, guard, sender: httpSender({ guard }), onError: options.onError });
+    const { stores, keyRing } = parts;
+    const own = exporterOver(parts, options.onError);
 
     return {
         ...systemOf(parts, apiKeys({ store: stores.apiKeys, keyRing }), own),
@@ -120,11 +113,4 @@ export function systemOf({ stores, license }: Parts, keys: System['keys'], expor
 
 function queueOf({ pool }: Stores, url: string | undefined): DeliveryQueue {
     return url === undefined ? postgresQueue({ pool }) : redisQueue({ url });
-}
-
-function listed(text = ''): readonly string[] {
-    return text
-        .split(',')
-        .map((entry) => entry.trim())
-        .filter((entry) => entry !== '');
 }

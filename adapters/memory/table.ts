@@ -7,7 +7,7 @@ export const ROOT = 0;
 export interface Table<Row extends { readonly id: number }> {
     /** Adds a row with the next id, counted from 1. */
     insert(parent: number, make: (id: number) => Row): Row;
-    replace(row: Row): void;
+    replace(row: Row): Row;
     get(id: number): Row | undefined;
     /** Id of the parent; undefined when there is no such row. */
     parentOf(id: number): number | undefined;
@@ -32,6 +32,7 @@ export function table<Row extends { readonly id: number }>(): Table<Row> {
         },
         replace(row) {
             rows.set(row.id, row);
+            return row;
         },
         get: (id) => rows.get(id),
         parentOf: (id) => parents.get(id),

@@ -21,6 +21,9 @@ export interface DatabaseThread {
     close(): Promise<void>;
 }
 
+/** How long closing waits for the statement that is running, in milliseconds. */
+const PATIENCE = 10_000;
+
 interface Connection {
     readonly stream: Duplex;
     pending: number;
@@ -131,7 +134,10 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
         async close() {
             closing = true;
             request('close');
+            // A statement cannot be interrupted; ending the thread in its midst is as safe as ending the process.
+            const timer = setTimeout(() => void worker.terminate(), PATIENCE);
             await ended;
+            clearTimeout(timer);
         },
     };
 }

@@ -75,11 +75,16 @@ export async function embeddedPool(thread: DatabaseThread): Promise<EmbeddedData
 function withOwnEnd(pool: Pool, thread: DatabaseThread): Pool {
     const connectUnlessClosed = pool.connect.bind(pool) as Connect;
     const endPool = pool.end.bind(pool);
+    const clients = new Set<PoolClient>();
     let ended: Promise<void> | null = null;
+    pool.on('connect', (client) => clients.add(client));
+    pool.on('remove', (client) => clients.delete(client));
 
     async function close(): Promise<void> {
         await Promise.race([thread.idle(), sleep(PATIENCE, undefined, { ref: false })]);
         void endPool().catch(() => {});
+        // Those that are still checked out: ended by us, they do not take it for the loss of their connection.
+        await Promise.all([...clients].map((client) => endClient(client)));
         await thread.close();
     }
 
@@ -97,6 +102,11 @@ function withOwnEnd(pool: Pool, thread: DatabaseThread): Pool {
             return callback === undefined ? ended : void ended.then(callback);
         },
     });
+}
+
+/** Its types do not say that a checked-out client can be ended like any other. */
+async function endClient(client: unknown): Promise<void> {
+    await (client as { end(): Promise<void> }).end();
 }
 
 type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined, done: () => void) => void;

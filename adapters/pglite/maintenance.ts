@@ -20,26 +20,21 @@ const WRITTEN = { whenQuiet: 4 * MB, always: 64 * MB };
 const ROWS = 500;
 
 /**
- * Does what the servers's background processes would do, which PGlite has not: checkpoints (without any the write-ahead log
+ * Does what a server's background processes would do, which PGlite has not: checkpoints (without any the write-ahead log
  * grows for ever, and with it the time a start takes after a crash), and vacuum with analyse of the tables that changed.
  *
  * @returns Ends it, after what is under way.
  */
-export function maintain({ database, requests, ticker }: MaintenanceOptions): () => Promise<void> {
+export async function maintain({ database, requests, ticker }: MaintenanceOptions): Promise<() => Promise<void>> {
+    let clearedAt = await writtenBytes(database);
     let seen = requests();
-    let clearedAt: number | null = null;
     let work: Promise<void> = Promise.resolve();
     let ended = false;
 
     async function tick(): Promise<void> {
         const asked = requests() - seen;
-        if (asked === 0 && clearedAt !== null) {
-            return;
-        }
-
-        const written = await writtenBytes(database);
-        clearedAt ??= written;
-        if (written - clearedAt >= (asked < QUIET_BELOW ? WRITTEN.whenQuiet : WRITTEN.always)) {
+        const written = (await writtenBytes(database)) - clearedAt;
+        if (written >= (asked < QUIET_BELOW ? WRITTEN.whenQuiet : WRITTEN.always)) {
             await clearUp(database, () => ended);
             clearedAt = await writtenBytes(database);
         }
@@ -61,6 +56,8 @@ export function maintain({ database, requests, ticker }: MaintenanceOptions): ()
 
 /** Table by table, so that others get their turn in between. */
 async function clearUp(database: Executor, ended: () => boolean): Promise<void> {
+    // The session counts rows for itself and passes the counts on once in a while.
+    await database.query('select pg_catalog.pg_stat_force_next_flush()');
     const { rows } = await database.query<{ name: string }>(
         `select format('%I.%I', schemaname, relname) as name from pg_catalog.pg_stat_user_tables
          where n_dead_tup >= $1 or n_mod_since_analyze >= $1 order by n_dead_tup desc`,

@@ -38,7 +38,7 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
         void thread.ended.then(unlock);
         const database = await embeddedPool(thread);
         const end = database.end;
-        const stop = maintain({ database, requests: thread.requests, ticker });
+        const stop = await maintain({ database, requests: thread.requests, ticker });
         return Object.assign(database, {
             async end() {
                 await stop();

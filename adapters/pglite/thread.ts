@@ -20,8 +20,8 @@ export type ThreadReply =
     | 'open'
     | 'closed';
 
-/** Small buffers: what a server of many sessions needs is wasted on one, and half of the memory is saved. */
-const SETTINGS = ['shared_buffers=16MB', 'wal_buffers=1MB', 'max_connections=10'];
+/** Small buffers: what a server of many sessions needs is wasted on one, and half of the memory is saved. So is disk for old log. */
+const SETTINGS = ['shared_buffers=16MB', 'wal_buffers=1MB', 'max_connections=10', 'min_wal_size=32MB', 'max_wal_size=64MB'];
 
 if (parentPort !== null) {
     await serve(parentPort, workerData as ThreadData);

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { RecordsReport } from '../check-records.ts';
 import { bare } from '../command.ts';
 import { openInput } from '../input.ts';
 import { table } from '../output/table.ts';
@@ -10,14 +11,17 @@ export function addRecords(program: Command): void {
         const { source } = await openInput(file);
         const { checkRecords } = await import('../check-records.ts');
         const report = await checkRecords(source);
-        return {
-            json: report,
-            failed: report.invalid > 0,
-            text: async () => {
-                const summary = `${report.valid} valid, ${report.invalid} invalid`;
-                const rows = report.problems.map(({ line, field, reason }) => [String(line), field ?? '', reason]);
-                return rows.length === 0 ? summary : `${await table(['LINE', 'FIELD', 'REASON'], rows, '')}\n${summary}`;
-            },
-        };
+        return { json: report, text: () => reportText(report), failed: report.bad > 0 };
     });
+}
+
+async function reportText({ good, bad, problems, moreProblems }: RecordsReport): Promise<string> {
+    const summary = `${good} good, ${bad} bad`;
+    if (problems.length === 0) {
+        return summary;
+    }
+
+    const rows = problems.map(({ line, field, reason }) => [String(line), field, reason]);
+    const more = moreProblems === 0 ? '' : `and ${moreProblems} more problems\n`;
+    return `${await table(['LINE', 'FIELD', 'PROBLEM'], rows, '')}\n${more}${summary}`;
 }

@@ -1,8 +1,8 @@
 import net, { isIP } from 'node:net';
-import ipaddr from 'ipaddr.js';
 import { AttemptFailure } from './attempt-failure.ts';
 import { type AttemptTrace, attemptTrace } from './attempt-trace.ts';
 import type { EgressGuard } from './egress-guard.ts';
+import { parseAddress, unmapped } from './ip-address.ts';
 import { codeOfError } from './outcome-code.ts';
 import { type Lookup, resolver } from './resolver.ts';
 import { settledWithin } from './settled-within.ts';
@@ -41,10 +41,10 @@ export function connectVetted({ guard, lookup, dnsTimeout = 5000, connectTimeout
 
     return async ({ host, port, signal, trace = attemptTrace() }) => {
         signal.throwIfAborted();
-        assertOpen(host, guard.vetHost(host));
+        assertOpen(host, guard.vetHost(host, port));
         const addresses = isIP(host) === 0 ? await timed(resolve(host, signal), trace) : [host];
         for (const address of addresses) {
-            assertOpen(host, guard.vet(address, host));
+            assertOpen(host, guard.vet(address, host, port));
         }
 
         const startedAt = performance.now();
@@ -142,5 +142,6 @@ function refusedBy(where: string, error: unknown): AttemptFailure {
 
 /** In any spelling; an address that was mapped into IPv6 on the way counts as the IPv4 address it is. */
 function sameAddress(one: string | undefined, other: string): boolean {
-    return one !== undefined && isIP(one) !== 0 && ipaddr.process(one).toString() === ipaddr.process(other).toString();
+    const [left, right] = [parseAddress(one ?? ''), parseAddress(other)];
+    return left !== null && right !== null && unmapped(left).toString() === unmapped(right).toString();
 }

@@ -18,6 +18,8 @@ export interface Connection {
     readonly openedAt: number;
     /** Requests handed to it so far. */
     used: number;
+    /** The first error of the socket. An alert of a TLS peer is told here only: the socket goes on and just ends after it. */
+    broken: Error | null;
     destroy(): void;
 }
 
@@ -52,7 +54,7 @@ export function connection({ socket, address, fingerprint, origin }: ConnectionO
         },
     });
 
-    return {
+    const made: Connection = {
         client,
         socket,
         answers: filterInterim(socket),
@@ -60,9 +62,14 @@ export function connection({ socket, address, fingerprint, origin }: ConnectionO
         fingerprint,
         openedAt: performance.now(),
         used: 0,
+        broken: null,
         destroy() {
             socket.destroy();
             client.destroy().catch(() => undefined);
         },
     };
+    socket.on('error', (error) => {
+        made.broken ??= error;
+    });
+    return made;
 }

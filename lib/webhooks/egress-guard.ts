@@ -3,12 +3,14 @@ import ipaddr from 'ipaddr.js';
 import { readEgressPolicy } from './egress-policy.ts';
 import { destinations, embeddedIPv4, isIsatap } from './embedded-ipv4.ts';
 import { isInternalName, isMetadataName, normalName } from './internal-names.ts';
-import { type Address, GLOBAL_UNICAST, METADATA_BLOCKS, SPECIAL_BLOCKS, within } from './special-addresses.ts';
+import { type Address, parseAddress, unmapped } from './ip-address.ts';
+import { GLOBAL_UNICAST, METADATA_BLOCKS, SPECIAL_BLOCKS, within } from './special-addresses.ts';
 
 export interface EgressPolicy {
     /**
-     * What the operator opens besides public addresses: CIDR blocks (`10.20.0.0/16`, `fd12::/48`), single addresses, and host
-     * names, each allowed whatever it resolves to. Nothing opens a cloud metadata address or name.
+     * What the operator opens besides public addresses: CIDR blocks (`10.20.0.0/16`, `fd12::/48`), single addresses, on one port
+     * if it is given (`10.1.2.3:8080`, `[fd12::1]:8080`), and host names, each allowed whatever it resolves to. Nothing opens a
+     * cloud metadata address or name.
      */
     readonly allow: readonly string[];
 }
@@ -19,12 +21,13 @@ export interface EgressGuard {
      * Judges an address, in the plain form that a resolver or `URL` gives.
      *
      * @param hostname The name it was resolved from.
+     * @param port Where it would be called; without it, what is open on single ports only counts as closed.
      * @returns What the address is, for example `a loopback address`, when it may not be called; null when it may.
      */
-    vet(address: string, hostname?: string): string | null;
+    vet(address: string, hostname?: string, port?: number): string | null;
 
     /** Judges the host of a URL, without brackets, before anything is resolved: literals by address, names by name. Answers as `vet`. */
-    vetHost(host: string): string | null;
+    vetHost(host: string, port?: number): string | null;
 }
 
 /**
@@ -33,14 +36,14 @@ export interface EgressGuard {
 export function egressGuard({ allow }: EgressPolicy): EgressGuard {
     const opened = readEgressPolicy(allow);
 
-    const judge = (address: Address): string | null => {
-        if (!opened.ranges.some((range) => within(address, range))) {
+    const judge = (address: Address, port: number | undefined): string | null => {
+        if (!opened.ranges.some((range) => within(address, range.block) && (range.port === null || range.port === port))) {
             return specialUse(address);
         }
 
         // an opened NAT64 or tunnel range opens the way, not every place it leads to
         for (const inner of address instanceof ipaddr.IPv6 ? destinations(address) : []) {
-            const refusal = judge(inner);
+            const refusal = judge(inner, port);
             if (refusal !== null) {
                 return `${specialUse(address) ?? 'an address'} that leads to ${refusal}`;
             }
@@ -49,22 +52,23 @@ export function egressGuard({ allow }: EgressPolicy): EgressGuard {
         return null;
     };
 
-    const vet = (text: string, hostname?: string): string | null => {
-        const address = parseAddress(text);
-        if (address === null) {
+    const vet = (text: string, hostname?: string, port?: number): string | null => {
+        const parsed = parseAddress(text);
+        if (parsed === null) {
             return 'not a plain IP address';
         }
 
+        const address = unmapped(parsed);
         if (isMetadata(address)) {
             return 'a cloud metadata address';
         }
 
-        return hostname !== undefined && opened.names.has(normalName(hostname)) ? null : judge(address);
+        return hostname !== undefined && opened.names.has(normalName(hostname)) ? null : judge(address, port);
     };
 
-    const vetHost = (host: string): string | null => {
+    const vetHost = (host: string, port?: number): string | null => {
         if (isIP(host) !== 0) {
-            return vet(host);
+            return vet(host, undefined, port);
         }
 
         const name = normalName(host);
@@ -76,16 +80,6 @@ export function egressGuard({ allow }: EgressPolicy): EgressGuard {
     };
 
     return { vet, vetHost };
-}
-
-/** Null for anything but the plain text of an address: no zone, no octal or hexadecimal parts. IPv4-mapped addresses come out as IPv4. */
-function parseAddress(text: string): Address | null {
-    if (isIP(text) === 0 || text.includes('%')) {
-        return null;
-    }
-
-    const address = ipaddr.parse(text);
-    return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
 function isMetadata(address: Address): boolean {

@@ -1,18 +1,23 @@
 import { isIP } from 'node:net';
-import ipaddr from 'ipaddr.js';
 import { ScanwireError } from '../scanwire-error.ts';
 import { isMetadataName, normalName } from './internal-names.ts';
-import type { Address } from './special-addresses.ts';
+import { type Address, parseAddress, unmapped } from './ip-address.ts';
+
+/** A block of addresses, open on one port or on all. */
+export interface OpenBlock {
+    readonly block: readonly [Address, number];
+    readonly port: number | null;
+}
 
 /** What an operator has opened besides public addresses. */
 export interface Opened {
-    readonly ranges: readonly [Address, number][];
+    readonly ranges: readonly OpenBlock[];
     /** As {@link normalName} gives them. */
     readonly names: ReadonlySet<string>;
 }
 
 /**
- * Reads an allow list of CIDR blocks, single addresses and host names.
+ * Reads an allow list of CIDR blocks, single addresses, also with a port (`10.1.2.3:8080`, `[fd12::1]:8080`), and host names.
  *
  * @throws ScanwireError `MISCONFIGURED` that names the position of the entry, from 1, and what is wrong with it.
  */
@@ -21,7 +26,7 @@ export function readEgressPolicy(allow: readonly string[]): Opened {
         throw new ScanwireError('MISCONFIGURED', 'The egress allow list must be a list of CIDR blocks and host names', { field: 'allow' });
     }
 
-    const ranges: [Address, number][] = [];
+    const ranges: OpenBlock[] = [];
     const names = new Set<string>();
     for (const [index, entry] of allow.entries()) {
         const text = typeof entry === 'string' ? entry.trim() : '';
@@ -34,22 +39,30 @@ export function readEgressPolicy(allow: readonly string[]): Opened {
     return { ranges, names };
 }
 
+const WITH_PORT = /^(?:\[([^\]]+)\]|([0-9.]+)):(\d{1,5})$/;
+
 /** Null once added, else what is wrong. */
-function addRange(text: string, ranges: [Address, number][]): string | null {
+function addRange(entry: string, ranges: OpenBlock[]): string | null {
+    const [, six, four, portDigits] = WITH_PORT.exec(entry) ?? [];
+    const text = six ?? four ?? entry;
+    const port = portDigits === undefined ? null : Number(portDigits);
+    if (port !== null && (port < 1 || port > 65_535)) {
+        return 'has a port outside of 1 to 65535';
+    }
+
     const [, network = text, digits] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
-    const family = network.includes('%') ? 0 : isIP(network);
-    const most = family === 4 ? 32 : 128;
+    const address = parseAddress(network);
+    const most = isIP(network) === 4 ? 32 : 128;
     const bits = digits === undefined ? most : Number(digits);
-    if (family === 0 || bits > most) {
+    if (address === null || bits > most) {
         return 'is not a CIDR block: write address/bits';
     }
 
-    const address = ipaddr.parse(network);
-    if (address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress()) {
+    if (unmapped(address) !== address) {
         return 'is an IPv4-mapped block: write it as IPv4';
     }
 
-    ranges.push([address, bits]);
+    ranges.push({ block: [address, bits], port });
     return null;
 }
 

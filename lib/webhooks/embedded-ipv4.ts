@@ -33,6 +33,8 @@ export function isIsatap(address: ipaddr.IPv6): boolean {
 }
 
 const TEREDO = ipaddr.IPv6.parseCIDR('2001::/32');
+/** `::` and `::1` mean this machine; no mechanism reads an address out of them, though `::/96` holds them. */
+const OWN = ipaddr.IPv6.parseCIDR('::/127');
 const SIX_TO_FOUR = ipaddr.IPv6.parseCIDR('2002::/16');
 const LAST_32_BITS = ['::/96', '::ffff:0:0/96', '::ffff:0:0:0/96', '64:ff9b::/96', '64:ff9b:1::/48'].map((cidr) =>
     ipaddr.IPv6.parseCIDR(cidr),
@@ -47,6 +49,10 @@ export function destinations(address: ipaddr.IPv6): readonly ipaddr.IPv4[] {
 
     if (address.match(SIX_TO_FOUR)) {
         return [ipv4(bytes.slice(2, 6))];
+    }
+
+    if (address.match(OWN)) {
+        return [];
     }
 
     const carriesLast = isIsatap(address) || LAST_32_BITS.some((range) => address.match(range));

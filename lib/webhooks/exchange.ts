@@ -67,7 +67,7 @@ export function exchange(connection: Connection, request: ExchangeRequest): Prom
                 finish(null);
             },
             onResponseError(_controller, error) {
-                finish(error);
+                finish(connection.broken ?? error);
             },
         };
 

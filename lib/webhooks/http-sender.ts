@@ -12,7 +12,7 @@ import type { EgressGuard } from './egress-guard.ts';
 import { type Exchange, exchange } from './exchange.ts';
 import type { Outcome } from './outcome.ts';
 import { codeOfError } from './outcome-code.ts';
-import { checkReceiverUrl, hostOf } from './receiver-url.ts';
+import { checkReceiverUrl, hostOf, portOf } from './receiver-url.ts';
 import type { Lookup } from './resolver.ts';
 import type { Message, Sender } from './sender.ts';
 import { secure } from './tls-trust.ts';
@@ -181,7 +181,12 @@ function vettedTarget({ url: text, headers }: Message, guard: EgressGuard): URL 
 }
 
 function isBlockedHost(text: unknown, guard: EgressGuard): boolean {
-    return typeof text === 'string' && URL.canParse(text) && guard.vetHost(hostOf(new URL(text))) !== null;
+    if (typeof text !== 'string' || !URL.canParse(text)) {
+        return false;
+    }
+
+    const url = new URL(text);
+    return guard.vetHost(hostOf(url), portOf(url)) !== null;
 }
 
 /** A kept connection that had been closed before anything was written: nobody has seen the request. */

@@ -65,7 +65,6 @@ const BY_CODE: ReadonlyMap<string, OutcomeCode> = new Map(
             'UNABLE_TO_GET_ISSUER_CERT',
             'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
             'CERT_UNTRUSTED',
-            'INVALID_CA',
             'CERT_CHAIN_TOO_LONG',
             'PATH_LENGTH_EXCEEDED',
         ],

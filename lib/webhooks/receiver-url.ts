@@ -3,6 +3,7 @@ import { ScanwireError } from '../scanwire-error.ts';
 import type { EgressGuard } from './egress-guard.ts';
 
 const MAX_LENGTH = 2048;
+const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
 const NAME = /^[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*$/;
 
 /**
@@ -31,7 +32,7 @@ export function checkReceiverUrl(text: string, guard: Pick<EgressGuard, 'vetHost
         throw refused(wrongHost);
     }
 
-    const refusal = guard.vetHost(host);
+    const refusal = guard.vetHost(host, portOf(url));
     if (refusal !== null) {
         throw refused(`points to ${refusal}, which is not open to receivers`);
     }
@@ -55,6 +56,11 @@ export function displayUrl(text: string): string {
 
     const { protocol, host, pathname, search } = new URL(text);
     return `${protocol}//${host}${pathname}${redacted(search)}`;
+}
+
+/** The port that a URL leads to. */
+export function portOf({ port, protocol }: URL): number {
+    return port === '' ? (DEFAULT_PORTS[protocol] ?? 0) : Number(port);
 }
 
 /** The host of a URL as resolvers and certificates know it: an IPv6 address without its brackets. */

@@ -1,6 +1,5 @@
 import ipaddr from 'ipaddr.js';
-
-export type Address = ipaddr.IPv4 | ipaddr.IPv6;
+import type { Address } from './ip-address.ts';
 
 /** A block of addresses and what to call an address in it, for example `a loopback address`. */
 export interface Block {

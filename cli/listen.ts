@@ -1,0 +1,32 @@
+import type { Call } from './call.ts';
+import { printable } from './output/printable.ts';
+import { type Received, startReceiver } from './receiver/start-receiver.ts';
+import { stopSignal } from './stop-signal.ts';
+
+/** Runs the receiver until it is told to stop. With `--json` it prints a line when it listens, then one for each message. */
+export async function listen({ options, json }: Call): Promise<void> {
+    const { host, port, secret } = options as { host: string; port: number; secret: string };
+    const print = json ? printJson : printText;
+    const receiver = await startReceiver({ host, port, secret: () => secret, onMessage: print });
+    process.stdout.write(json ? `${JSON.stringify({ listening: receiver.url })}\n` : `Listening on ${receiver.url}\n`);
+    await stopSignal();
+    await receiver.close();
+}
+
+function printJson({ receivedAt, event, verification, body }: Received): void {
+    const { ok, forms, reason } = verification;
+    process.stdout.write(`${JSON.stringify({ receivedAt, event, verified: ok, forms, reason, body })}\n`);
+}
+
+function printText({ receivedAt, event, verification, body }: Received): void {
+    const verdict = verification.ok ? `verified (${verification.forms.join(', ')})` : `NOT verified: ${verification.reason}`;
+    process.stdout.write(`\n${receivedAt.toISOString()}  ${printable(event ?? 'no event kind')}  ${verdict}\n${pretty(body)}\n`);
+}
+
+function pretty(body: string): string {
+    try {
+        return JSON.stringify(JSON.parse(body), null, 4).split('\n').map(printable).join('\n');
+    } catch {
+        return printable(body);
+    }
+}

@@ -1,0 +1,57 @@
+import { redisQueue } from '../adapters/bullmq/index.ts';
+import { ScanwireError } from '../lib/scanwire-error.ts';
+import type { Call } from './call.ts';
+import { dataFolder } from './data-folder.ts';
+import { egressAllowList, exporterOver } from './exporter-over.ts';
+import { errorLog } from './output/log-error.ts';
+import { stopSignal } from './stop-signal.ts';
+import { existingKeyRing } from './stored-key-ring.ts';
+import { openStores } from './stores.ts';
+
+/**
+ * Sends for collectors until it is told to stop, and then finishes what it has in hand.
+ *
+ * @throws ScanwireError `MISCONFIGURED` without `DATABASE_URL`, `REDIS_URL` or a key ring.
+ */
+export async function worker({ data, options, json }: Call): Promise<void> {
+    const { collector: collectors, concurrency } = options as { collector: readonly string[]; concurrency: number };
+    const databaseUrl = required('DATABASE_URL');
+    const redisUrl = required('REDIS_URL');
+    const folder = dataFolder(data);
+    const keyRing = await existingKeyRing(folder, process.env);
+    const onError = errorLog();
+
+    const stopped = stopSignal();
+    const stores = await openStores(folder, databaseUrl, onError);
+    try {
+        const queue = redisQueue({ url: redisUrl });
+        const exporter = exporterOver({ stores, keyRing, queue, allow: egressAllowList(process.env) }, onError);
+        try {
+            await exporter.start();
+            await exporter.work(collectors, { concurrency });
+            const ready = { collectors, concurrency, pid: process.pid };
+            process.stdout.write(
+                json ? `${JSON.stringify(ready)}\n` : `Sending for ${collectors.join(', ')}, ${concurrency} at once each\n`,
+            );
+            await stopped;
+        } finally {
+            await exporter.close();
+            await queue.close();
+        }
+    } finally {
+        await stores.pool.end();
+    }
+}
+
+function required(name: string): string {
+    const value = process.env[name];
+    if (value === undefined || value === '') {
+        throw new ScanwireError(
+            'MISCONFIGURED',
+            `${name} is not set: a worker shares the database and the queue of its server, so it needs DATABASE_URL and REDIS_URL`,
+            { field: name },
+        );
+    }
+
+    return value;
+}

@@ -1,0 +1,86 @@
+import t, { type Test } from 'tap';
+import { type RedisServer, redisServer } from '../support/redis-server.ts';
+import { testDatabase } from '../support/test-database.ts';
+import { until } from '../support/until.ts';
+import { assertSameDuplicates } from './support/duplicates.ts';
+import { publishMany } from './support/investigations.ts';
+import { json, type ReceiverProcess, type Running, receiver, serve, start } from './support/processes.ts';
+
+interface Deployment {
+    readonly data: string;
+    readonly to: ReceiverProcess;
+    readonly redis: RedisServer;
+    /** Starts a worker of the collector `remote`. */
+    worker(): Promise<Running>;
+}
+
+/** A server on a Redis and a database of its own, with a running exporter on a collector that the server does not serve. */
+async function deployment(t: Test, delay: number): Promise<Deployment> {
+    const folder = t.testdir();
+    const data = `${folder}/data`;
+    const database = await testDatabase();
+    const redis = await redisServer(folder);
+    t.teardown(async () => {
+        await redis.kill();
+        await database.drop();
+    });
+    const env = { DATABASE_URL: database.url, REDIS_URL: redis.url, SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' };
+    const to = await receiver(t, folder, delay);
+    await serve(t, data, { env });
+    const worker = () => start(t, ['worker', '--collector', 'remote', '--concurrency', '20', '--data', data], /remote/, env);
+    const first = await worker();
+    const { id } = await json<{ id: string }>(['exporters', 'create', '--url', to.url, '--collector', 'remote', '--data', data]);
+    await json(['exporters', 'start', id, '--data', data]);
+    await first.stop('SIGTERM');
+    return { data, to, redis, worker };
+}
+
+t.test('loses nothing when one of two workers is killed in mid-flight, and the other goes on', async (t) => {
+    const { data, to, worker } = await deployment(t, 50);
+    const [doomed] = await Promise.all([worker(), worker()]);
+    const ids = await publishMany(data, 400);
+    await until(() => to.investigations().size > 20);
+    await doomed.stop('SIGKILL');
+    t.ok(to.investigations().size < 400, 'killed before the end');
+
+    await until(() => to.investigations().size === ids.length);
+    assertSameDuplicates(t, to.messages());
+});
+
+t.test('shares the work between two workers and finishes what is in flight on SIGTERM', async (t) => {
+    const { data, to, worker } = await deployment(t, 100);
+    const workers = await Promise.all([worker(), worker()]);
+    await publishMany(data, 200);
+    await until(() => to.investigations().size > 20);
+    t.strictSame(await Promise.all(workers.map((each) => each.stop('SIGTERM'))), [0, 0]);
+
+    const arrived = to.investigations().size;
+    const deliveries = await json<{ state: string; kind: string }[]>(['deliveries', 'list', '--limit', '1000', '--data', data]);
+    const delivered = deliveries.filter(({ state, kind }) => state === 'delivered' && kind !== 'test');
+    t.equal(delivered.length, arrived, 'every message that arrived is recorded as delivered');
+    t.equal(deliveries.filter(({ state }) => state === 'sending').length, 0);
+
+    await worker();
+    await until(() => to.investigations().size === 200);
+    t.equal(to.messages().filter(({ headers }) => headers['x-vendor-event'] !== 'test').length, 200, 'nothing was sent twice');
+});
+
+t.test('loses nothing when Redis forgets everything with deliveries waiting, and needs no restart', async (t) => {
+    const { data, to, redis, worker } = await deployment(t, 20);
+    const ids = await publishMany(data, 200);
+    await worker();
+    await until(() => to.investigations().size > 10);
+    t.match(await redis.command('FLUSHALL'), /OK/);
+    await until(() => to.investigations().size === ids.length);
+    assertSameDuplicates(t, to.messages());
+});
+
+t.test('accepts events while Redis is down and delivers them when it is back', async (t) => {
+    const { data, to, redis, worker } = await deployment(t, 0);
+    await worker();
+    await redis.kill();
+    await publishMany(data, 50);
+    t.equal(to.investigations().size, 0);
+    await redis.start();
+    await until(() => to.investigations().size === 50);
+});

@@ -1,0 +1,84 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { lockFolder } from '../../../adapters/pglite/folder-lock.ts';
+
+const fileIn = (folder: string): string => join(folder, 'database.lock');
+
+t.test('holds a folder until it is given back', async (t) => {
+    const folder = t.testdir();
+    const unlock = await lockFolder(folder);
+    await t.rejects(lockFolder(folder), {
+        code: 'MISCONFIGURED',
+        message: `The embedded database in ${folder} is in use by process ${process.pid}; only one process at a time can open it`,
+    });
+    unlock();
+    (await lockFolder(folder))();
+});
+
+t.test('yields to the death of the process that holds it, and not before', async (t) => {
+    const folder = t.testdir();
+    const holder = holdElsewhere(folder);
+    t.equal(await outputOf(holder), 'held\n');
+    await t.rejects(lockFolder(folder), { code: 'MISCONFIGURED', message: new RegExp(`in use by process ${holder.pid};`) });
+
+    holder.kill('SIGKILL');
+    await once(holder, 'close');
+    (await lockFolder(folder))();
+});
+
+t.test('yields when the pid of its holder belongs to a later process', async (t) => {
+    const folder = t.testdir();
+    writeFileSync(fileIn(folder), JSON.stringify({ pid: process.pid, started: 'another boot/1' }));
+    (await lockFolder(folder))();
+});
+
+t.test('takes an empty file for a lock that is being written, and after some seconds for the remains of one', async (t) => {
+    const folder = t.testdir();
+    writeFileSync(fileIn(folder), '');
+    await t.rejects(lockFolder(folder), { code: 'MISCONFIGURED', message: /just opening it/ });
+
+    utimesSync(fileIn(folder), 0, 0);
+    (await lockFolder(folder))();
+});
+
+t.test('is not held up by somebody who died while clearing', async (t) => {
+    const folder = t.testdir();
+    writeFileSync(fileIn(folder), JSON.stringify({ pid: process.pid, started: 'another boot/1' }));
+    writeFileSync(`${fileIn(folder)}.clearing`, '');
+    utimesSync(`${fileIn(folder)}.clearing`, 0, 0);
+    (await lockFolder(folder))();
+});
+
+t.test('admits one of many who find a dead lock at the same time', async (t) => {
+    const folder = t.testdir();
+    writeFileSync(fileIn(folder), JSON.stringify({ pid: process.pid, started: 'another boot/1' }));
+    const rivals = Array.from({ length: 6 }, () => holdElsewhere(folder));
+    const outputs = await Promise.all(rivals.map(outputOf));
+    t.same(outputs.toSorted(), [...Array.from({ length: 5 }, () => 'MISCONFIGURED\n'), 'held\n']);
+    t.equal(JSON.parse(readFileSync(fileIn(folder), 'utf8')).pid, rivals[outputs.indexOf('held\n')]?.pid);
+    for (const rival of rivals) {
+        rival.kill('SIGKILL');
+    }
+});
+
+t.test('leaves the lock of another alone when it is given back late', async (t) => {
+    const folder = t.testdir();
+    const unlock = await lockFolder(folder);
+    writeFileSync(fileIn(folder), 'somebody else');
+    unlock();
+    t.equal(readFileSync(fileIn(folder), 'utf8'), 'somebody else');
+});
+
+function holdElsewhere(folder: string): ChildProcess {
+    const script = fileURLToPath(new URL('./lock-child.js', import.meta.url));
+    return spawn(process.execPath, [script, folder], { stdio: ['ignore', 'pipe', 'inherit'] });
+}
+
+async function outputOf({ stdout }: ChildProcess): Promise<string> {
+    const [chunk] = stdout === null ? [] : await once(stdout, 'data');
+    return String(chunk);
+}

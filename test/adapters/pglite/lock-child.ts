@@ -1,0 +1,10 @@
+import { lockFolder } from '../../../adapters/pglite/folder-lock.ts';
+import { ScanwireError } from '../../../lib/scanwire-error.ts';
+
+try {
+    await lockFolder(process.argv[2] ?? '');
+    process.stdout.write('held\n');
+    setInterval(() => {}, 60_000);
+} catch (error) {
+    process.stdout.write(`${error instanceof ScanwireError ? error.code : error}\n`);
+}

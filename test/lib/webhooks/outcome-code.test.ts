@@ -1,0 +1,121 @@
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { OUTCOME_CODES, type OutcomeCode } from '../../../lib/webhooks/outcome.ts';
+import { codeOfError, codeOfStatus, errorCode, retryability } from '../../../lib/webhooks/outcome-code.ts';
+import { retryAfter } from '../../../lib/webhooks/retry-after.ts';
+
+const withCode = (code: unknown): Error => Object.assign(new Error('secret text'), { code });
+
+t.test('names what a status means', async (t) => {
+    const codes: Readonly<Record<number, OutcomeCode>> = {
+        200: 'delivered',
+        201: 'delivered',
+        204: 'delivered',
+        299: 'delivered',
+        300: 'redirect_refused',
+        301: 'redirect_refused',
+        304: 'unexpected_status',
+        308: 'redirect_refused',
+        399: 'unexpected_status',
+        400: 'client_error',
+        404: 'client_error',
+        408: 'client_error',
+        410: 'gone',
+        425: 'client_error',
+        429: 'rate_limited',
+        500: 'server_error',
+        503: 'server_error',
+        599: 'server_error',
+        600: 'unexpected_status',
+        999: 'unexpected_status',
+        101: 'unexpected_status',
+    };
+    for (const [status, code] of Object.entries(codes)) {
+        t.equal(codeOfStatus(Number(status)), code, status);
+    }
+});
+
+t.test('names what an error means, by its code and else by its phase', async (t) => {
+    t.equal(codeOfError(withCode('EMFILE'), 'connect'), 'interrupted');
+    t.equal(codeOfError(withCode('ECONNREFUSED'), 'connect'), 'connect_refused');
+    t.equal(codeOfError(withCode('EHOSTUNREACH'), 'connect'), 'connect_failed');
+    t.equal(codeOfError(withCode('ETIMEDOUT'), 'connect'), 'connect_timeout');
+    t.equal(codeOfError(withCode('EPIPE'), 'exchange'), 'connection_reset');
+    t.equal(codeOfError(withCode('ERR_SSL_SOMETHING_NEW'), 'exchange'), 'tls_failed');
+    t.equal(codeOfError(withCode('ESTRANGE'), 'dns'), 'dns_failed');
+    t.equal(codeOfError(withCode('ESTRANGE'), 'connect'), 'connect_failed');
+    t.equal(codeOfError(withCode('ESTRANGE'), 'tls'), 'tls_failed');
+    t.equal(codeOfError('text', 'exchange'), 'connection_reset');
+    t.equal(codeOfError(undefined, 'exchange'), 'connection_reset');
+});
+
+t.test('shows an error code only when it is one', async (t) => {
+    t.equal(errorCode(withCode('ECONNRESET')), 'ECONNRESET');
+    for (const code of ['text with blanks', 'lower', 7, null, 'X'.repeat(70), 'A\nB']) {
+        t.equal(errorCode(withCode(code)), '');
+    }
+});
+
+t.test('says what follows an attempt', async (t) => {
+    const url = 'https://example.com/';
+    const kind = (code: OutcomeCode, status: number | null = null, to = url): string => retryability({ code, status }, to).kind;
+    t.equal(kind('delivered', 200), 'success');
+    t.equal(kind('gone', 410), 'gone');
+    t.equal(kind('invalid_exporter'), 'permanent');
+    t.equal(kind('client_error', 404), 'short');
+    t.equal(kind('client_error', 408), 'retry');
+    t.equal(kind('client_error', 425), 'retry');
+    t.equal(kind('address_blocked'), 'retry');
+    t.equal(kind('address_blocked', null, 'http://10.0.0.1/'), 'permanent');
+    t.equal(kind('address_blocked', null, 'http://[fd00::1]/'), 'permanent');
+    t.equal(kind('address_blocked', null, 'nonsense'), 'permanent');
+    const special = new Set(['delivered', 'gone', 'invalid_exporter', 'client_error', 'address_blocked']);
+    for (const code of OUTCOME_CODES.filter((code) => !special.has(code))) {
+        t.equal(kind(code), 'retry', code);
+    }
+});
+
+t.test('reads Retry-After', async (t) => {
+    const now = new Date('2026-11-21T09:30:00Z');
+    const day = 86_400_000;
+    const values: readonly [string | string[] | undefined, number | null][] = [
+        ['30', 30_000],
+        [' 30 ', 30_000],
+        ['0', 0],
+        ['86400', day],
+        ['86401', day],
+        ['999999999999', day],
+        ['Sat, 21 Nov 2026 09:31:00 GMT', 60_000],
+        ['Saturday, 21-Nov-26 09:31:00 GMT', 60_000],
+        ['Sat Nov 21 09:31:00 2026', 60_000],
+        ['Sat, 21 Nov 2026 09:29:00 GMT', 0],
+        ['Mon, 01 Jan 2035 00:00:00 GMT', day],
+        [undefined, null],
+        ['', null],
+        ['abc', null],
+        ['-1', null],
+        ['1e9', null],
+        ['1.5', null],
+        ['0x10', null],
+        ['30, 60', null],
+        [['30', '60'], null],
+        ['2026-11-21', null],
+        ['Sat, 99 Nov 2026 09:31:00 GMT', null],
+        ['Sat, 21 Nov 2026 09:31:00 PST', null],
+        ['9'.repeat(400), null],
+        ['Infinity', null],
+    ];
+    for (const [value, expected] of values) {
+        t.equal(retryAfter(value, now), expected, JSON.stringify(value)?.slice(0, 60));
+    }
+});
+
+t.test('is explained in the docs, code by code', async (t) => {
+    const page = readFileSync(new URL('../../../../docs/outcomes.md', import.meta.url), 'utf8');
+    const documented = [...page.matchAll(/^\| `([a-z_]+)` \| (.+) \| (.+) \|$/gm)];
+    t.same(
+        documented.map(([, code]) => code),
+        [...OUTCOME_CODES],
+    );
+    t.ok(documented.every(([, , meaning = '', advice = '']) => meaning.length > 10 && advice.length > 1));
+});

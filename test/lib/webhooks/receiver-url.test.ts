@@ -1,0 +1,233 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { egressGuard } from '../../../lib/webhooks/egress-guard.ts';
+import { checkReceiverUrl, displayUrl } from '../../../lib/webhooks/receiver-url.ts';
+
+const closed = egressGuard({ allow: [] });
+
+t.test('writes a URL in its one form', async (t) => {
+    const forms = {
+        'https://example.com': 'https://example.com/',
+        '  HTTPS://EXAMPLE.com:443/a/../b/%2e%2e/c  ': 'https://example.com/c',
+        'http://example.com./hook?a=1#part': 'http://example.com/hook?a=1',
+        'https://bücher.example/ü': 'https://xn--bcher-kva.example/%C3%BC',
+        'https://exаmple.com/': 'https://xn--exmple-4nf.com/',
+        'https://a_b.example.com:8443/': 'https://a_b.example.com:8443/',
+        'http://8.8.8.8./': 'http://8.8.8.8/',
+        'http://0x8080808/': 'http://8.8.8.8/',
+        'http://[2606:4700:0:0::1111]/': 'http://[2606:4700::1111]/',
+        'http://example.com:443/': 'http://example.com:443/',
+        'http://example.com/%0d%0aX:%20y': 'http://example.com/%0d%0aX:%20y',
+        'https://example.com/?re=\\d': 'https://example.com/?re=\\d',
+    };
+    for (const [text, expected] of Object.entries(forms)) {
+        t.equal(checkReceiverUrl(text, closed), expected);
+    }
+});
+
+const REFUSED: Readonly<Record<string, readonly string[]>> = {
+    'must be an absolute http or https URL': [
+        '',
+        '   ',
+        '//example.com',
+        'example.com',
+        '/path',
+        'file:///etc/passwd',
+        'ftp://example.com/',
+        'gopher://example.com/',
+        'ws://example.com/',
+        'unix:/run/x',
+        'data:,x',
+        'javascript:alert(1)',
+        'blob:https://example.com/x',
+        'http:example.com',
+        'http:/example.com',
+        'http:\\\\example.com',
+        'http:///example.com',
+        'https+x://example.com',
+        'hhttp://example.com',
+    ],
+    'control characters': [
+        'http://exam\tple.com/',
+        'http://example.com/\r\nX: y',
+        '\u0000http://example.com/',
+        'http://example.com/\u007f',
+        'http://example.com/\u0085',
+        'http://example.com/\u2028',
+    ],
+    'user name or password': [
+        'http://user:pass@example.com/',
+        'http://user@example.com/',
+        'http://@example.com/',
+        'http://:@example.com/',
+        'http://example.com@127.0.0.1/',
+        'http://example.com%2f@127.0.0.1/',
+        'http://example.com\\@127.0.0.1/',
+    ],
+    backslash: ['http://a\\b.example/', 'http://example.com/a\\b'],
+    'not a valid URL': [
+        'http://256.256.256.256/',
+        'http://1.2.3.4.5/',
+        'http://0x100000000/',
+        'http://example.com:65536/',
+        'http://1.1.1.1:0x50/',
+        'http://xn--/',
+        'http://exam ple.com/',
+        'http://a%00b/',
+        'http://[fe80::1%25eth0]/',
+        'http://[::1/',
+        'http://[1:2]/',
+    ],
+    'neither a name nor an IP address': [
+        'http://example.com../',
+        'http://.example.com/',
+        'http://a..b/',
+        'http://*.example.com/',
+        "http://a'b.example/",
+        'http://a,b/',
+        'http://-a.example/',
+        `http://${'a'.repeat(64)}.example/`,
+    ],
+    'more than 253': [`http://${'a.'.repeat(130)}example/`],
+    'at most 2048 characters': [`http://example.com/${'a'.repeat(2048)}`, `http://example.com/${'ü'.repeat(1000)}`],
+    'port 0': ['http://example.com:0/'],
+    'a loopback address': [
+        'http://127.0.0.1/',
+        'http://127.1/',
+        'http://2130706433/',
+        'http://0x7f.1/',
+        'http://0177.0.0.1/',
+        'http://127.0.0.1./',
+        'http://127。0。0。1/',
+        'http://①②⑦.0.0.1/',
+        'http://[::1]/',
+        'http://[0:0:0:0:0:0:0:1]/',
+        'http://[::ffff:127.0.0.1]/',
+        'http://%31%32%37.0.0.1/',
+        'http://127.0.0.1#@example.com/',
+    ],
+    'an address of this network': ['http://0/', 'http://0.0.0.0/'],
+    'a cloud metadata address': [
+        'http://2852039166/',
+        'http://0xA9FEA9FE/',
+        'http://169.254.169.254/latest/meta-data/',
+        'http://169.254.170.2/',
+        'http://100.100.100.200/',
+        'http://192.0.0.192/',
+        'http://168.63.129.16/',
+        'http://[fd00:ec2::254]/',
+        'http://[::ffff:169.254.169.254]/',
+        'http://[64:ff9b::169.254.169.254]/',
+        'http://[2002:a9fe:a9fe::]/',
+    ],
+    'a NAT64 address': ['http://[64:ff9b::127.0.0.1]/', 'http://[64:ff9b::8.8.8.8]/'],
+    'the name of a cloud metadata service': [
+        'http://metadata.google.internal/',
+        'http://metadata/',
+        'http://instance-data/',
+        'http://METADATA.google.internal./',
+    ],
+    'an internal name': [
+        'http://localhost/',
+        'http://LOCALHOST./',
+        'http://foo.localhost/',
+        'http://printer.local/',
+        'http://x.internal:8080/',
+        'http://nas.home.arpa/',
+        'http://abc.onion/',
+    ],
+    'not open': [
+        'http://10.0.0.1/',
+        'http://172.16.0.1/',
+        'http://192.168.0.1/',
+        'http://100.64.0.1/',
+        'http://198.18.0.1/',
+        'http://192.0.2.1/',
+        'http://192.88.99.1/',
+        'http://224.0.0.1/',
+        'http://240.0.0.1/',
+        'http://255.255.255.255/',
+        'http://[fc00::1]/',
+        'http://[fec0::1]/',
+        'http://[ff02::1]/',
+        'http://[2001:db8::1]/',
+        'http://[3fff::1]/',
+        'http://[100::1]/',
+        'http://[5f00::1]/',
+        'http://[::]/',
+        'http://[2001:0:1::1]/',
+        'http://[::127.0.0.1]/',
+    ],
+};
+
+for (const [reason, texts] of Object.entries(REFUSED)) {
+    t.test(`refuses with "${reason}"`, async (t) => {
+        for (const text of texts) {
+            t.throws(
+                () => checkReceiverUrl(text, closed),
+                { code: 'INVALID_INPUT', field: 'url', message: new RegExp(reason) },
+                encodeURIComponent(text),
+            );
+        }
+    });
+}
+
+t.test('refuses what is no text', async (t) => {
+    for (const value of [undefined, null, 7, {}, ['http://example.com/'], new URL('http://example.com/')]) {
+        t.throws(() => checkReceiverUrl(value as string, closed), { code: 'INVALID_INPUT', field: 'url' });
+    }
+});
+
+t.test('follows the operator, but never to metadata', async (t) => {
+    const guard = egressGuard({ allow: ['127.0.0.0/8', '169.254.0.0/16', 'nas.local'] });
+    t.equal(checkReceiverUrl('http://127.0.0.1:8080/hook', guard), 'http://127.0.0.1:8080/hook');
+    t.equal(checkReceiverUrl('http://nas.local/', guard), 'http://nas.local/');
+    t.throws(() => checkReceiverUrl('http://169.254.169.254/', guard), /metadata/);
+    t.throws(() => checkReceiverUrl('http://other.local/', guard), /internal name/);
+});
+
+t.test('never says the URL that it refuses', async (t) => {
+    for (const text of [
+        'http://user:s3cr3t@example.com/',
+        'http://127.0.0.1/?token=s3cr3t',
+        'http://s3cr3t..x/',
+        `http://example.com/s3cr3t${'x'.repeat(3000)}`,
+    ]) {
+        t.throws(() => checkReceiverUrl(text, closed), { message: /^(?!.*s3cr3t)/ });
+    }
+});
+
+t.test('accepts its own result, unchanged', async () => {
+    const host = fc.oneof(
+        fc.domain(),
+        fc.ipV4(),
+        fc.ipV6().map((address) => `[${address}]`),
+        fc.string(),
+    );
+    const text = fc.oneof(
+        fc.webUrl({ withQueryParameters: true, withFragments: true }),
+        fc.tuple(fc.constantFrom('http', 'https', 'HTTP'), host, fc.string()).map(([scheme, name, rest]) => `${scheme}://${name}/${rest}`),
+    );
+    fc.assert(
+        fc.property(text, (input) => {
+            let once: string;
+            try {
+                once = checkReceiverUrl(input, closed);
+            } catch (error) {
+                return error instanceof Error && 'field' in error && error.field === 'url';
+            }
+
+            return checkReceiverUrl(once, closed) === once && !once.includes('#') && !/[^\x21-\x7e]/.test(once);
+        }),
+        { numRuns: 300 },
+    );
+});
+
+t.test('shows a URL without the values of its query', async (t) => {
+    t.equal(
+        displayUrl('https://u:p@example.com:8443/a?token=s3cr3t&b=&s3cr3t&c=a=b#s3cr3t'),
+        'https://example.com:8443/a?token=***&b=***&***&c=***',
+    );
+    t.equal(displayUrl('https://example.com/a'), 'https://example.com/a');
+    t.equal(displayUrl('nonsense'), 'invalid URL');
+});

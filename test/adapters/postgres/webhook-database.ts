@@ -5,7 +5,7 @@ import { webhooks as migration } from '../../../adapters/postgres/migrations/000
 import type { PoolLike } from '../../../adapters/postgres/pool.ts';
 import { postgresWebhooks } from '../../../adapters/postgres/webhooks.ts';
 
-/** Sets the tables up, statement by statement where the driver wants it so. */
+/** Sets the tables up. */
 export const SCHEMA: string = `create schema if not exists scanwire; ${migration.sql}`;
 
 const TABLES = 'scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts';
@@ -22,7 +22,9 @@ export async function createDatabase(): Promise<{ readonly pool: pg.Pool; drop()
     await server.query(`create database ${name}`);
     const own = new URL(url);
     own.pathname = name;
-    const pool = new pg.Pool({ connectionString: own.href, max: 20 });
+    const pool = new pg.Pool({ connectionString: own.href, max: 10 });
+    // a connection may still be closing when the database is dropped
+    pool.on('connect', (client) => client.on('error', () => {}));
     await pool.query(SCHEMA);
     return {
         pool,

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { chmod } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import { systemClock } from '../lib/clock.ts';
 import { plugin as httpsRecordSchema } from '../plugins/https-record-schema/index.ts';
@@ -40,6 +42,7 @@ export async function serve({ data, options, json }: Call): Promise<void> {
     try {
         const socket = await claimSocket(folder, process.pid);
         undo.push(() => withdrawSocket(folder, socket, process.pid));
+        await assertCanListen(given.host, given.port);
         const onError = errorLog();
         const tls = await tlsCertificate({
             folder,
@@ -90,6 +93,19 @@ async function restServer({ host, port }: ServeOptions, { key, cert }: TlsPair, 
         { plugin: httpsRecordSchema, options: { auth: 'token' } },
     ]);
     return server;
+}
+
+/** Says at once what would else be found out only after the database was opened. */
+async function assertCanListen(host: string, port: number): Promise<void> {
+    const probe = createServer().listen(port, host);
+    try {
+        await once(probe, 'listening');
+    } catch (error) {
+        throw cannotListen(error, host, port);
+    }
+
+    probe.close();
+    await once(probe, 'close');
 }
 
 async function listen(server: Server, { host, port }: ServeOptions): Promise<void> {

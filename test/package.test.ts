@@ -1,0 +1,55 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import t from 'tap';
+
+/*
+ * What the package offers, name by name, so that none comes or goes unnoticed. After a wanted change:
+ * UPDATE_EXPORTS=1 npm test -- test/package.test.ts
+ */
+const LIST = 'test/package-exports.json';
+
+interface Manifest {
+    readonly exports: Readonly<Record<string, { readonly types: string; readonly default: string } | string>>;
+    readonly bin: Readonly<Record<string, string>>;
+}
+
+const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as Manifest;
+const subpaths = Object.keys(manifest.exports)
+    .filter((subpath) => !subpath.endsWith('.json'))
+    .map((subpath) => subpath.slice('./'.length));
+
+t.test('offers the listed names and no others', async (t) => {
+    const offered: Record<string, string[]> = {};
+    for (const subpath of subpaths) {
+        offered[subpath] = Object.keys(await import(`scanwire/${subpath}`)).sort();
+    }
+
+    if (process.env.UPDATE_EXPORTS === '1') {
+        writeFileSync(LIST, `${JSON.stringify(offered, null, 4)}\n`);
+    }
+
+    t.strictSame(offered, JSON.parse(readFileSync(LIST, 'utf8')));
+});
+
+t.test('loads by require, and each plugin registers alone', (t) => {
+    const output = execFileSync(process.execPath, ['test/support/register-every-plugin.cjs'], { encoding: 'utf8' });
+    const { names, plugins } = JSON.parse(output) as { names: Record<string, string[]>; plugins: string[] };
+    t.strictSame(Object.keys(names).sort(), subpaths.toSorted());
+    t.strictSame(
+        plugins.sort(),
+        subpaths.filter((subpath) => existsSync(`plugins/${subpath}`)).sort(),
+        'every folder of plugins/ that is exported exports a plugin',
+    );
+    t.end();
+});
+
+t.test('has the files that its manifest names', (t) => {
+    const files = Object.values(manifest.exports).flatMap((target) =>
+        typeof target === 'string' ? [target] : [target.types, target.default],
+    );
+    for (const file of [...files, ...Object.values(manifest.bin)]) {
+        t.ok(existsSync(file), file);
+    }
+
+    t.end();
+});

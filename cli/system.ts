@@ -11,6 +11,7 @@ import { type ExporterParts, egressAllowList, exporterOver } from './exporter-ov
 import { storedKeyRing } from './stored-key-ring.ts';
 import { type StoredLicense, storedLicense } from './stored-license.ts';
 import { openStores, type Stores } from './stores.ts';
+import { within } from './within.ts';
 
 export interface Migrated {
     /** Ids of the migrations that ran now; none when the schema was up to date. */
@@ -42,6 +43,8 @@ export interface SystemOptions {
     readonly onError: (error: Error) => void;
 }
 
+const QUEUE_PATIENCE = 1_000;
+
 /** @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`; nothing stays open then. */
 export async function openParts({ folder, environment, clock = systemClock, onError }: SystemOptions): Promise<Parts> {
     const allow = egressAllowList(environment);
@@ -51,7 +54,7 @@ export async function openParts({ folder, environment, clock = systemClock, onEr
     const [keyRing, license] = await Promise.all([storedKeyRing(folder, environment), storedLicense(folder, clock)]);
     const stores = await openStores(folder, environment.DATABASE_URL, onError);
     try {
-        const queue = queueOf(stores, environment.REDIS_URL);
+        const queue = queueOf(stores, environment.REDIS_URL, onError);
         return {
             stores,
             keyRing,
@@ -59,7 +62,8 @@ export async function openParts({ folder, environment, clock = systemClock, onEr
             queue,
             allow,
             async close() {
-                await queue.close();
+                // An attempt that is still under way holds the queue; the stores are closed properly all the same.
+                await within(QUEUE_PATIENCE, queue.close());
                 await stores.pool.end();
             },
         };
@@ -115,6 +119,6 @@ export function systemOf({ stores, license }: Parts, keys: System['keys'], expor
     };
 }
 
-function queueOf({ pool }: Stores, url: string | undefined): DeliveryQueue {
-    return url === undefined ? postgresQueue({ pool }) : redisQueue({ url });
+function queueOf({ pool }: Stores, url: string | undefined, onError: SystemOptions['onError']): DeliveryQueue {
+    return url === undefined ? postgresQueue({ pool }) : redisQueue({ url, onWarning: (message) => onError(new Error(message)) });
 }

@@ -1,5 +1,5 @@
 export { type ApiKeyStoreFixture, apiKeyStoreContract } from './api-keys.ts';
 export type { ContractFixture, ContractTest } from './contract-test.ts';
-export { type InventoryFixture, inventoryContract } from './inventory.ts';
 export { deliveryQueueContract } from './delivery-queue.ts';
+export { type InventoryFixture, inventoryContract } from './inventory.ts';
 export { webhookStoresContract } from './webhooks.ts';

@@ -14,8 +14,15 @@ export interface Queues {
 
 interface Bench extends Queues {
     readonly until: Until;
+    /** A gate for handlers to wait at; opened after the test at the latest. */
+    gate(): Gate;
     /** Starts a worker that is closed after the test, and answers with the jobs it has seen. */
     start(collector: string, options?: StartOptions): Promise<{ readonly seen: DeliveryJob[]; readonly worker: QueueWorker }>;
+}
+
+interface Gate {
+    readonly opened: Promise<void>;
+    open(): void;
 }
 
 type Until = (what: string, condition: () => boolean | Promise<boolean>) => Promise<void>;
@@ -75,8 +82,8 @@ const LAWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
         assert.deepEqual(sorted(both.flatMap(({ seen }) => seen)), sorted(jobs));
     },
 
-    'has as many jobs in hand as its concurrency and no more': async ({ queue, start, until }) => {
-        const gate = openable();
+    'has as many jobs in hand as its concurrency and no more': async ({ queue, start, until, gate }) => {
+        const door = gate();
         let inHand = 0;
         let most = 0;
         const handler = async (job: DeliveryJob): Promise<void> => {
@@ -85,26 +92,26 @@ const LAWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
                 // more work from within a handler must not get past the limit either
                 await queue.add([{ ...job, attempt: 2 }]);
             }
-            await gate.opened;
+            await door.opened;
             inHand--;
         };
         const { seen } = await start('west', { handler, concurrency: 3 });
         await queue.add(Array.from({ length: 10 }, () => jobFor('west')));
         await until('three jobs in hand', () => inHand === 3);
-        gate.open();
+        door.open();
         await until('all jobs', () => seen.length === 20 && inHand === 0);
         assert.equal(most, 3);
     },
 
-    'ignores a job that is there already': async ({ queue, other, start, until }) => {
-        const gate = openable();
+    'ignores a job that is there already': async ({ queue, other, start, until, gate }) => {
+        const door = gate();
         const [first, second] = [jobFor('west'), jobFor('west')];
         await queue.add([first, first]);
         await other.add([first]);
-        const { seen } = await start('west', { handler: () => gate.opened, concurrency: 1 });
+        const { seen } = await start('west', { handler: () => door.opened, concurrency: 1 });
         await until('the first in hand', () => seen.length === 1);
         await other.add([first, second]);
-        gate.open();
+        door.open();
         await until('the second', () => seen.some(({ deliveryId }) => deliveryId === second.deliveryId));
         assert.deepEqual(seen, [first, second]);
     },
@@ -143,11 +150,11 @@ const LAWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
         await addUntilSeen(queue, until, bad, seen, 3);
     },
 
-    'waits for the jobs in hand when a worker is closed, and takes no more': async ({ queue, start, until }) => {
-        const gate = openable();
+    'waits for the jobs in hand when a worker is closed, and takes no more': async ({ queue, start, until, gate }) => {
+        const door = gate();
         let done = 0;
         const handler = async (): Promise<void> => {
-            await gate.opened;
+            await door.opened;
             done++;
         };
         const first = await start('west', { handler, concurrency: 2 });
@@ -161,7 +168,7 @@ const LAWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
         });
         await new Promise(setImmediate);
         assert.deepEqual([closed, done], [false, 0]);
-        gate.open();
+        door.open();
         await closing;
         assert.deepEqual([first.seen.length, done], [2, 2]);
 
@@ -200,13 +207,22 @@ export function deliveryQueueContract(
         test(name, async () => {
             const queues = await create();
             const workers: QueueWorker[] = [];
+            const gates: Gate[] = [];
             try {
                 await law({
                     ...queues,
                     start: starter(queues.queue, workers),
+                    gate: () => {
+                        const gate = newGate();
+                        gates.push(gate);
+                        return gate;
+                    },
                     until: (what, condition) => until(what, condition, deadline),
                 });
             } finally {
+                for (const gate of gates) {
+                    gate.open();
+                }
                 await Promise.all(workers.map((worker) => worker.close()));
                 await queues.queue.close();
                 await queues.other.close();
@@ -251,7 +267,7 @@ function sorted(jobs: readonly DeliveryJob[]): readonly DeliveryJob[] {
     return [...jobs].sort((a, b) => a.deliveryId.localeCompare(b.deliveryId) || a.attempt - b.attempt);
 }
 
-function openable(): { readonly opened: Promise<void>; readonly open: () => void } {
+function newGate(): Gate {
     let open = (): void => {};
     const opened = new Promise<void>((resolve) => {
         open = resolve;

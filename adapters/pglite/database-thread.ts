@@ -10,7 +10,7 @@ export interface DatabaseThread {
     /** A new connection, as the socket of a node-postgres client. */
     connect(): Duplex;
     /** Whether the client at the other end of this stream has a transaction open or an answer to wait for. */
-    busy(stream: unknown): boolean;
+    busy(stream: object): boolean;
     /** Resolves when no connection is busy. */
     idle(): Promise<void>;
     /** How many times anything was asked of the database. */
@@ -34,6 +34,7 @@ interface Connection {
 export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThread> {
     const worker = new Worker(new URL('./thread.js', import.meta.url), { workerData: data, name: 'scanwire-database' });
     const connections = new Map<number, Connection>();
+    const byStream = new WeakMap<object, Connection>();
     const idleWaiters: (() => void)[] = [];
     let failure: ScanwireError | null = null;
     let closing = false;
@@ -92,7 +93,7 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
     }
 
     function noteIdle(): void {
-        if (![...connections.values()].some(isBusy)) {
+        if (idleWaiters.length > 0 && ![...connections.values()].some(isBusy)) {
             for (const resolve of idleWaiters.splice(0)) {
                 resolve();
             }
@@ -104,7 +105,6 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
         const stream = connectionStream({
             refusal: () => failure,
             send(bytes) {
-                const connection = connections.get(id) ?? { stream, pending: 0, state: 'I' };
                 connections.set(id, connection);
                 connection.pending += 1;
                 const own = new Uint8Array(bytes);
@@ -117,13 +117,18 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
                 }
             },
         });
+        const connection: Connection = { stream, pending: 0, state: 'I' };
+        byStream.set(stream, connection);
         return stream;
     }
 
     await opened;
     return {
         connect,
-        busy: (stream) => [...connections.values()].some((connection) => connection.stream === stream && isBusy(connection)),
+        busy(stream) {
+            const connection = byStream.get(stream);
+            return connection !== undefined && isBusy(connection);
+        },
         idle: () =>
             new Promise((resolve) => {
                 idleWaiters.push(resolve);

@@ -113,6 +113,6 @@ type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined
 type Connect = (callback?: ConnectCallback) => unknown;
 
 /** node-postgres keeps the stream it was given here; its types do not say so. */
-function socketOf(client: unknown): unknown {
-    return (client as { connection?: { stream?: unknown } }).connection?.stream;
+function socketOf(client: unknown): object {
+    return (client as { connection: { stream: object } }).connection.stream;
 }

@@ -55,9 +55,7 @@ export async function sharedSession({ execute, send }: SharedSessionOptions): Pr
     async function takeTurns(): Promise<void> {
         for (let work = next(); work !== undefined; work = next()) {
             const connection = connections.get(work.id);
-            if (connection === undefined) {
-                open(work);
-            } else {
+            if (connection !== undefined) {
                 await run(connection, work.bytes);
             }
         }
@@ -68,6 +66,7 @@ export async function sharedSession({ execute, send }: SharedSessionOptions): Pr
         return index < 0 ? undefined : waiting.splice(index, 1)[0];
     }
 
+    /** Takes no turn: whoever connects is not held up by a transaction. */
     function open({ id, bytes }: Work): void {
         const path = /-c\s*search_path=(\S+)/.exec(startupParameters(bytes).get('options') ?? '')?.[1];
         connections.set(id, { id, searchPath: path ?? defaultPath, channels: new Set() });
@@ -149,8 +148,13 @@ export async function sharedSession({ execute, send }: SharedSessionOptions): Pr
     }
 
     return {
-        receive(connection, bytes) {
-            waiting.push({ id: connection, bytes });
+        receive(id, bytes) {
+            if (!connections.has(id)) {
+                open({ id, bytes });
+                return;
+            }
+
+            waiting.push({ id, bytes });
             void proceed();
         },
 

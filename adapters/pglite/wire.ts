@@ -10,13 +10,12 @@ export interface WireMessage {
     readonly end: number;
 }
 
-/** Types of messages a client sends, as the codes of their letters Q, P, S, H and X. */
-export const Frontend: Readonly<Record<'query' | 'parse' | 'sync' | 'flush' | 'terminate', number>> = {
+/** Types of messages a client sends, as the codes of their letters Q, P, S and H. */
+export const Frontend: Readonly<Record<'query' | 'parse' | 'sync' | 'flush', number>> = {
     query: 81,
     parse: 80,
     sync: 83,
     flush: 72,
-    terminate: 88,
 };
 
 /** Types of messages a server sends, as the codes of their letters C, A, S and Z. */

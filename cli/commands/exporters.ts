@@ -1,4 +1,5 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
+import { ScanwireError } from '../../lib/scanwire-error.ts';
 import type { Exporter, HeaderPairs } from '../../lib/webhooks/exporter.ts';
 import type { ExporterChanges, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporter-settings.ts';
 import type { TestOutcome } from '../../lib/webhooks/exporters.ts';
@@ -43,6 +44,10 @@ export function addExporters(program: Command): void {
         'change settings and send a test event',
         async ({ args: [id = ''], options, perform }) => {
             const changes = { ...settingsOf(options), ...(options.type !== undefined && { type: options.type }) } as ExporterChanges;
+            if (Object.keys(changes).length === 0) {
+                throw new ScanwireError('INVALID_INPUT', 'Nothing to change: give at least one setting, for example --url');
+            }
+
             return exporterAnswer(await perform(updateExporter, { id, changes, start: options.start === true }));
         },
     );
@@ -82,27 +87,34 @@ function addSettings(target: Command, creating: boolean): Command {
         .addOption(creating ? url.makeOptionMandatory() : url)
         .option('--name <name>', 'goes out as webhook_name')
         .option('--secret <secret>', creating ? 'signing secret; made when absent' : 'new signing secret')
-        .option('--header <header>', 'additional header as "Name: value", repeatable', repeated(headerPair))
+        .option('--header <header>', 'additional header as "Name: value", repeatable', repeated(String))
         .option('--collector <name>', 'worker pool that sends for it')
         .addOption(new Option('--trust <trust>', "trust in the receiver's certificate").choices(['strict', 'self-signed', 'all']))
         .option('--signature <form>', 'base64, hex, sha256-hex or standard-webhooks, repeatable', repeated(String));
 }
 
-/** Never with the header in the message: its value is a secret. */
+function settingsOf(options: Call['options']): Partial<ExporterSettings> {
+    const { url, name, secret, header, collector, trust, signature } = options;
+    const given = { url, name, secret, headers: headersOf(header), collector, trust, signatures: signature };
+    return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}
+
+/** Not parsed by the option itself: its message would hold the header, and with it a secret. */
+function headersOf(header: unknown): HeaderPairs | undefined {
+    if (header === undefined || header === true) {
+        return undefined;
+    }
+
+    return header === false ? [] : (header as readonly string[]).map(headerPair);
+}
+
 function headerPair(text: string): readonly [string, string] {
     const colon = text.indexOf(':');
     if (colon < 1) {
-        throw new InvalidArgumentError('It must have the form "Name: value".');
+        throw new ScanwireError('INVALID_INPUT', 'A header must have the form "Name: value"', { field: 'header' });
     }
 
     return [text.slice(0, colon).trim(), text.slice(colon + 1).trim()];
-}
-
-function settingsOf(options: Call['options']): Partial<ExporterSettings> {
-    const { url, name, secret, header, collector, trust, signature } = options;
-    const headers = header === false ? [] : (header as HeaderPairs | undefined);
-    const given = { url, name, secret, headers, collector, trust, signatures: signature };
-    return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
 async function listed({ perform }: Call): Promise<Answer> {

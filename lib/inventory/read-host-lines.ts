@@ -1,4 +1,4 @@
-import { type Line, readLines } from '../lines.ts';
+import { type Line, lineSplitter } from '../line-splitter.ts';
 import { ScanwireError } from '../scanwire-error.ts';
 import type { HostInput } from './host.ts';
 import { normaliseHost } from './host-input.ts';
@@ -13,12 +13,19 @@ export const HOST_LINE_LIMIT: number = 1024 * 1024;
  * @throws ScanwireError `INVALID_INPUT` that names the line, the field and the reason; never the value.
  */
 export async function* readHostLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<HostInput, void, undefined> {
-    for await (const lines of readLines(source, HOST_LINE_LIMIT)) {
-        for (const line of lines) {
-            const text = textOf(line);
-            if (text !== '') {
-                yield hostOf(text, line.number);
-            }
+    const splitter = lineSplitter(HOST_LINE_LIMIT);
+    for await (const chunk of source) {
+        yield* hostsOf(splitter.push(chunk));
+    }
+
+    yield* hostsOf(splitter.end());
+}
+
+function* hostsOf(lines: Iterable<Line>): Generator<HostInput, void, undefined> {
+    for (const line of lines) {
+        const text = textOf(line);
+        if (text !== '') {
+            yield hostOf(text, line.number);
         }
     }
 }

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
+import { type Line, lineSplitter } from '../line-splitter.ts';
 import { type CheckedRecord, checkRecord, refusedRecord } from './check-record.ts';
 import { duplicateKeys } from './duplicate-keys.ts';
-import { type Line, lineSplitter } from './line-splitter.ts';
 
 export interface CheckRecordLinesOptions {
     /** A longer line is reported and skipped. 1 MiB by default. */

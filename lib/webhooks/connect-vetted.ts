@@ -41,10 +41,10 @@ export function connectVetted({ guard, lookup, dnsTimeout = 5000, connectTimeout
 
     return async ({ host, port, signal, trace = attemptTrace() }) => {
         signal.throwIfAborted();
-        assertOpen(host, guard.vetHost(host, port));
+        assertOpen(`${host} is`, guard.vetHost(host, port));
         const addresses = isIP(host) === 0 ? await timed(resolve(host, signal), trace) : [host];
         for (const address of addresses) {
-            assertOpen(host, guard.vet(address, host, port));
+            assertOpen(`${host} resolves to`, guard.vet(address, host, port));
         }
 
         const startedAt = performance.now();
@@ -56,10 +56,9 @@ export function connectVetted({ guard, lookup, dnsTimeout = 5000, connectTimeout
     };
 }
 
-function assertOpen(host: string, refusal: string | null): void {
+function assertOpen(what: string, refusal: string | null): void {
     if (refusal !== null) {
-        const what = isIP(host) === 0 && refusal.includes('address') ? `${host} resolves to ${refusal}` : `${host} is ${refusal}`;
-        throw new AttemptFailure('address_blocked', `${what}, which may not be called`);
+        throw new AttemptFailure('address_blocked', `${what} ${refusal}, which may not be called`);
     }
 }
 

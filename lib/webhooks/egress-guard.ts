@@ -55,7 +55,7 @@ export function egressGuard({ allow }: EgressPolicy): EgressGuard {
     const vet = (text: string, hostname?: string, port?: number): string | null => {
         const parsed = parseAddress(text);
         if (parsed === null) {
-            return 'not a plain IP address';
+            return 'something that is no plain IP address';
         }
 
         const address = unmapped(parsed);

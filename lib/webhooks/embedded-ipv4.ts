@@ -22,7 +22,7 @@ const PLACES: readonly (readonly number[])[] = [
 ];
 
 /** The IPv4 address in the last 32 bits. */
-export function lastIPv4(address: ipaddr.IPv6): ipaddr.IPv4 {
+function lastIPv4(address: ipaddr.IPv6): ipaddr.IPv4 {
     return ipv4(address.toByteArray().slice(12));
 }
 

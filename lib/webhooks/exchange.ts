@@ -71,32 +71,32 @@ export function exchange(connection: Connection, request: ExchangeRequest): Prom
             },
         };
 
+        if (signal.aborted) {
+            onAbort();
+            return;
+        }
+
         signal.addEventListener('abort', onAbort, { once: true });
         connection.used += 1;
-        dispatch(connection, request, handler);
+        try {
+            connection.client.dispatch(requestOptions(request), handler);
+        } catch (error) {
+            finish(error);
+        }
     });
 }
 
 type Headers = Record<string, string | string[] | undefined>;
 
-function dispatch({ client }: Connection, { path, headers, body }: ExchangeRequest, handler: Dispatcher.DispatchHandler): void {
-    const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-    try {
+function requestOptions({ path, headers, body }: ExchangeRequest): Dispatcher.DispatchOptions {
+    return {
+        method: 'POST',
+        path,
         // the answer's body is never decoded, so no coding is asked for
-        client.dispatch({ method: 'POST', path, headers: [...headers.flat(), 'Accept-Encoding', 'identity'], body: bytes }, handler);
-    } catch (error) {
-        handler.onResponseError?.(NO_CONTROLLER, error instanceof Error ? error : new Error('dispatch failed'));
-    }
+        headers: [...headers.flat(), 'Accept-Encoding', 'identity'],
+        body: Buffer.from(body.buffer, body.byteOffset, body.byteLength),
+    };
 }
-
-const NO_CONTROLLER = {
-    aborted: true,
-    paused: false,
-    reason: null,
-    abort() {},
-    pause() {},
-    resume() {},
-} satisfies Dispatcher.DispatchController;
 
 /** Counts from the moment in which the request has left our buffers, which is at once unless the receiver is slow to read. */
 function watchFirstByte({ socket, answers }: Connection, trace: AttemptTrace): void {

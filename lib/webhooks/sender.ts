@@ -7,7 +7,7 @@ export interface Message {
     readonly exporterId: string;
     readonly url: string;
     readonly trust: Trust;
-    /** All headers but `Host`, `Content-Length` and `Connection`, in order. */
+    /** All headers in order, but `Host`, `Connection`, `Accept-Encoding` and `Content-Length`, which are the sender's. */
     readonly headers: readonly (readonly [name: string, value: string])[];
     readonly body: Uint8Array;
 }

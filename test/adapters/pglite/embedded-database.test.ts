@@ -47,6 +47,7 @@ t.test('the session that all clients share', async (t) => {
         });
         await client.query('insert into kept values (1)');
         await client.query('insert into kept values (2)');
+        (await database.connect()).release();
         order.push('commit');
         await client.query('commit');
         t.same([await waiting, order], [[{ count: 2 }], ['commit', 'other']]);

@@ -1,8 +1,11 @@
 import t from 'tap';
 import { apiKeyStoreContract } from '../../../adapters/contract/api-keys.ts';
 import { inventoryContract } from '../../../adapters/contract/inventory.ts';
+import { webhookStoresContract } from '../../../adapters/contract/webhooks.ts';
 import { type PoolLike, postgresApiKeys, postgresInventory } from '../../../adapters/postgres/index.ts';
+import { tapTest } from '../contract/tap-test.ts';
 import { databases, startAfresh } from './databases.ts';
+import { emptyWebhookStores } from './empty-webhook-stores.ts';
 
 for (const { name, open } of databases) {
     t.test(`keeps the laws on ${name}`, async (t) => {
@@ -23,6 +26,10 @@ for (const { name, open } of databases) {
                 return { store: postgresApiKeys({ pool }), async stop() {} };
             },
         );
+        webhookStoresContract(tapTest(t), async () => {
+            await startAfresh(pool);
+            return emptyWebhookStores(pool);
+        });
     });
 }
 

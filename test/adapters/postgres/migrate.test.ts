@@ -5,7 +5,8 @@ import pg from 'pg';
 import t from 'tap';
 import { migrate } from '../../../adapters/postgres/index.ts';
 import { migrations } from '../../../adapters/postgres/migrations/index.ts';
-import { createDatabase, databases } from './databases.ts';
+import { testDatabase } from '../../support/test-database.ts';
+import { databases } from './databases.ts';
 
 for (const { name, open } of databases) {
     t.test(`migrations on ${name}`, async (t) => {
@@ -43,7 +44,7 @@ for (const { name, open } of databases) {
 }
 
 t.test('two processes that start together migrate an empty database once', async (t) => {
-    const { url, drop } = await createDatabase();
+    const { url, drop } = await testDatabase();
     t.after(drop);
     const outputs = await Promise.all([migrateElsewhere(url), migrateElsewhere(url), migrateElsewhere(url)]);
     t.same(
@@ -61,7 +62,7 @@ t.test('two processes that start together migrate an empty database once', async
 });
 
 t.test('migrate under a role that may not make schemas, where the schema was made for it', async (t) => {
-    const { url, drop } = await createDatabase();
+    const { url, drop } = await testDatabase();
     t.after(drop);
     const admin = new pg.Pool({ connectionString: url });
     const role = `scanwire_${Math.random().toString(36).slice(2)}`;

@@ -1,7 +1,8 @@
 import pg from 'pg';
 import t from 'tap';
 import { transaction } from '../../../adapters/postgres/index.ts';
-import { createDatabase, databases } from './databases.ts';
+import { testDatabase } from '../../support/test-database.ts';
+import { databases } from './databases.ts';
 
 for (const { name, open } of databases) {
     t.test(`transactions on ${name}`, async (t) => {
@@ -40,7 +41,7 @@ for (const { name, open } of databases) {
 }
 
 t.test('reports a connection lost within a transaction as UNAVAILABLE and drops it', async (t) => {
-    const { url, drop } = await createDatabase();
+    const { url, drop } = await testDatabase();
     t.after(drop);
     const pool = new pg.Pool({ connectionString: url });
     pool.on('error', () => {});

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { readLines } from '../../lib/lines.ts';
+import { type Line, lineSplitter } from '../../lib/line-splitter.ts';
 
 async function* chunks(...parts: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
     for (const part of parts) {
@@ -9,13 +9,19 @@ async function* chunks(...parts: (string | Uint8Array)[]): AsyncGenerator<Uint8A
 }
 
 async function linesOf(source: AsyncIterable<Uint8Array>, limit = 100): Promise<[number, string | null][]> {
+    const splitter = lineSplitter(limit);
     const lines: [number, string | null][] = [];
-    for await (const batch of readLines(source, limit)) {
-        for (const { number, bytes } of batch) {
+    const take = (found: Iterable<Line>): void => {
+        for (const { number, bytes } of found) {
             lines.push([number, bytes === null ? null : Buffer.from(bytes).toString()]);
         }
+    };
+
+    for await (const chunk of source) {
+        take(splitter.push(chunk));
     }
 
+    take(splitter.end());
     return lines;
 }
 

@@ -1,0 +1,38 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import { postgresQueue, redisQueue } from '../../../adapters/bullmq/index.ts';
+import { deliveryQueueContract } from '../../../adapters/contract/delivery-queue.ts';
+import type { DeliveryQueue } from '../../../lib/webhooks/queue.ts';
+import { required } from '../../support/required.ts';
+import { tapTest } from '../contract/tap-test.ts';
+import { databases } from '../postgres/databases.ts';
+
+t.test('keeps the laws on Redis', async (t) => {
+    deliveryQueueContract(tapTest(t), async () => {
+        const options = { url: required('REDIS_URL'), prefix: `test-${randomUUID()}` };
+        return both(redisQueue(options), redisQueue(options));
+    });
+});
+
+for (const { name, open } of databases) {
+    t.test(`keeps the laws on ${name}`, async (t) => {
+        const { pool, stop } = await open();
+        t.after(stop);
+        const queue = (): DeliveryQueue => postgresQueue({ pool });
+        deliveryQueueContract(tapTest(t), async () => {
+            await pool.query('drop schema if exists bullmq cascade');
+            return both(queue(), queue());
+        });
+    });
+}
+
+async function both(queue: DeliveryQueue, other: DeliveryQueue) {
+    await Promise.all([queue.ready(), other.ready()]);
+    return {
+        queue,
+        other,
+        async stop() {
+            await Promise.all([queue.close(), other.close()]);
+        },
+    };
+}

@@ -1,0 +1,70 @@
+import { at } from '../../../adapters/contract/webhook-samples.ts';
+import type { Claim, ClaimRequest, DeliveryStore } from '../../../lib/webhooks/store.ts';
+import type { Mutant, Mutants } from './mutant.ts';
+
+export const claimMutants: Mutants = {
+    'claims a queued delivery with its event and its exporter': claiming((claim) => {
+        return claim && { ...claim, exporter: { ...claim.exporter, sealedHeaders: null } };
+    }),
+    'opens an attempt with the claim': (_, deliveries) => ({
+        deliveries: { attempts: async (id) => (await deliveries.attempts(id)).filter(({ finishedAt }) => finishedAt !== null) },
+    }),
+    'claims nothing but what is queued': (_, deliveries) => ({
+        deliveries: {
+            claim: async (requests) => {
+                await deliveries.dispatch({ now: at(9), window: 100, breakerAfter: 9, limit: 100 });
+                return await deliveries.claim(requests);
+            },
+        },
+    }),
+    'answers claims in the order in which they were asked for': (_, deliveries) => ({
+        deliveries: { claim: async (requests) => (await deliveries.claim(requests)).toReversed() },
+    }),
+    'lets one of fifty claims at once win': (_, deliveries) => {
+        const won = new Map<string, Claim>();
+        return {
+            deliveries: {
+                claim: async (requests) =>
+                    (await remember(deliveries, requests, won)).map((_, n) => won.get(requests[n]?.deliveryId ?? '') ?? null),
+            },
+        };
+    },
+    'lets the first of two claims in one call win': (_, deliveries) => ({
+        deliveries: { claim: async (requests) => (await deliveries.claim(requests.toReversed())).toReversed() },
+    }),
+    'returns a delivery of a stopped exporter': (_, deliveries) => ({
+        deliveries: {
+            get: async (id) => {
+                const delivery = await deliveries.get(id);
+                return delivery && { ...delivery, state: 'queued' };
+            },
+        },
+    }),
+    'claims a test of a stopped exporter': claiming((claim) => (claim?.exporter.state === 'stopped' ? null : claim)),
+    'claims nothing of a removed exporter': (exporters, deliveries) => ({
+        exporters: {
+            remove: async (id) => {
+                const { sealedSecret } = (await exporters.get(id)) ?? {};
+                return sealedSecret !== undefined;
+            },
+        },
+        deliveries,
+    }),
+    'counts the attempts of a round': claiming((claim) => claim && { ...claim, round: 1 }),
+};
+
+function claiming(change: (claim: Claim | null) => Claim | null): Mutant {
+    return (_, deliveries) => ({
+        deliveries: { claim: async (requests) => (await deliveries.claim(requests)).map(change) },
+    });
+}
+
+async function remember(deliveries: DeliveryStore, requests: readonly ClaimRequest[], won: Map<string, Claim>) {
+    const claims = await deliveries.claim(requests);
+    for (const claim of claims) {
+        if (claim !== null) {
+            won.set(claim.deliveryId, claim);
+        }
+    }
+    return claims;
+}

@@ -1,0 +1,99 @@
+import t from 'tap';
+import { deliveryQueueContract } from '../../../adapters/contract/delivery-queue.ts';
+import { memoryQueue } from '../../../adapters/memory/delivery-queue.ts';
+import { ScanwireError } from '../../../lib/scanwire-error.ts';
+import type { DeliveryQueue } from '../../../lib/webhooks/queue.ts';
+
+type Mutant = (honest: DeliveryQueue) => Partial<DeliveryQueue>;
+
+const MUTANTS: Readonly<Record<string, Mutant>> = {
+    'is ready': () => ({ ready: () => Promise.reject(new ScanwireError('UNAVAILABLE', 'not yet')) }),
+    'hands a job over as it was added': (queue) => ({
+        work: (collector, handler, options) => queue.work(collector, (job) => handler({ ...job, attempt: 1 }), options),
+    }),
+    'hands over jobs that were added before the worker came': (queue) => {
+        let listening = false;
+        return {
+            add: async (jobs) => (listening ? await queue.add(jobs) : undefined),
+            work: (...given) => {
+                listening = true;
+                return queue.work(...given);
+            },
+        };
+    },
+    'hands jobs to the workers of their collector only': (queue) => ({
+        add: (jobs) => queue.add(jobs.map((job) => ({ ...job, collector: 'west' }))),
+    }),
+    'hands over jobs that another queue object added': () => ({ add: async () => {} }),
+    'shares the jobs of a collector among its workers, each job once': (queue) => {
+        let last: Parameters<DeliveryQueue['work']>[1] | undefined;
+        return {
+            work: (collector, handler, options) => {
+                const earlier = last;
+                last = handler;
+                return queue.work(collector, async (job) => void (await Promise.all([handler(job), earlier?.(job)])), options);
+            },
+        };
+    },
+    'has as many jobs in hand as its concurrency and no more': (queue) => ({
+        work: (collector, handler, options) => queue.work(collector, handler, { ...options, concurrency: options.concurrency + 1 }),
+    }),
+    'ignores a job that is there already': (queue) => ({
+        // the number of the attempt is made up and taken off again, so that no two jobs are the same
+        add: (jobs) => queue.add(jobs.map((job) => ({ ...job, attempt: Math.random() }))),
+        work: (collector, handler, options) => queue.work(collector, (job) => handler({ ...job, attempt: 1 }), options),
+    }),
+    'takes another attempt of the same delivery for another job': (queue) => ({
+        add: (jobs) => queue.add(jobs.map((job) => ({ ...job, attempt: 1 }))),
+    }),
+    'takes a job again once it is done': once,
+    'reports a rejected handler and drops its job': (queue) => ({
+        work: (collector, handler, { concurrency }) => queue.work(collector, handler, { concurrency }),
+    }),
+    'waits for the jobs in hand when a worker is closed, and takes no more': (queue) => ({
+        work: async (...given) => {
+            const worker = await queue.work(...given);
+            return { close: async () => void worker.close() };
+        },
+    }),
+    'adds nothing when given nothing': (queue) => ({
+        add: (jobs) => (jobs.length === 0 ? Promise.reject(new Error('no jobs')) : queue.add(jobs)),
+    }),
+    'refuses jobs after it was closed': () => ({ close: async () => {} }),
+};
+
+t.test('has a mutant for every law', async (t) => {
+    t.same([...lawsFor(() => ({})).keys()].sort(), Object.keys(MUTANTS).sort());
+});
+
+for (const [law, mutant] of Object.entries(MUTANTS)) {
+    t.test(`catches a queue that breaks: ${law}`, async (t) => {
+        const run = lawsFor(mutant).get(law);
+        await t.rejects(run?.() ?? Promise.resolve());
+    });
+}
+
+function lawsFor(mutant: Mutant): Map<string, () => Promise<void>> {
+    const laws = new Map<string, () => Promise<void>>();
+    const create = async () => {
+        const honest = memoryQueue();
+        const queue = { ...honest, ...mutant(honest) };
+        return { queue, other: queue, stop: async () => {} };
+    };
+    deliveryQueueContract((name, run) => laws.set(name, run), create, { deadline: 200 });
+    return laws;
+}
+
+/** Remembers every job for ever. */
+function once(queue: DeliveryQueue): Partial<DeliveryQueue> {
+    const added = new Set<string>();
+    return {
+        add: async (jobs) => {
+            const fresh = jobs.filter(({ deliveryId, attempt }) => !added.has(`${deliveryId}/${attempt}`));
+            for (const { deliveryId, attempt } of fresh) {
+                added.add(`${deliveryId}/${attempt}`);
+            }
+            await queue.add(fresh);
+        },
+    };
+}

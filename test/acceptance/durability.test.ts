@@ -2,11 +2,12 @@ import t from 'tap';
 import { assertSameDuplicates } from './support/duplicates.ts';
 import { publishMany } from './support/investigations.ts';
 import { json, receiver, serve } from './support/processes.ts';
+import { temporaryFolder } from './support/temporary-folder.ts';
 
 const COUNT = 500;
 
 t.test('delivers all of 500 investigations although the embedded server is killed while it delivers', async (t) => {
-    const folder = t.testdir();
+    const folder = temporaryFolder(t);
     const data = `${folder}/data`;
     const to = await receiver(t, folder, 20);
     const env = { SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' };

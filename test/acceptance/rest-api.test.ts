@@ -3,6 +3,7 @@ import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
 import { json, scanwire, serve } from './support/processes.ts';
+import { temporaryFolder } from './support/temporary-folder.ts';
 
 const SCAN = new URL('../../../fixtures/scans/services.xml', import.meta.url).pathname;
 
@@ -13,7 +14,7 @@ interface Answer {
 }
 
 t.test('serves an imported scan behind a key and tells nobody else anything', async (t) => {
-    const folder = t.testdir();
+    const folder = temporaryFolder(t);
     const data = `${folder}/data`;
     const { origin, stop } = await serve(t, data);
     const ca = readFileSync(`${data}/tls/cert.pem`);

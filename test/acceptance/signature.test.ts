@@ -3,6 +3,7 @@ import { Webhook } from 'standardwebhooks';
 import t from 'tap';
 import { until } from '../support/until.ts';
 import { json, type Message, receiver, serve } from './support/processes.ts';
+import { temporaryFolder } from './support/temporary-folder.ts';
 
 interface Created {
     readonly id: string;
@@ -12,7 +13,7 @@ interface Created {
 const SAMPLE = new URL('../../../fixtures/events/investigation.json', import.meta.url).pathname;
 
 t.test('signs so that other programs verify it', async (t) => {
-    const folder = t.testdir();
+    const folder = temporaryFolder(t);
     const data = `${folder}/data`;
     const env = { SCANWIRE_EGRESS_ALLOW: '127.0.0.1/32' };
     const to = await receiver(t, folder);

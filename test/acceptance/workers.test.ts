@@ -5,6 +5,7 @@ import { until } from '../support/until.ts';
 import { assertSameDuplicates } from './support/duplicates.ts';
 import { publishMany } from './support/investigations.ts';
 import { json, type ReceiverProcess, type Running, receiver, serve, start } from './support/processes.ts';
+import { temporaryFolder } from './support/temporary-folder.ts';
 
 interface Deployment {
     readonly data: string;
@@ -16,7 +17,7 @@ interface Deployment {
 
 /** A server on a Redis and a database of its own, with a running exporter on a collector that the server does not serve. */
 async function deployment(t: Test, delay: number): Promise<Deployment> {
-    const folder = t.testdir();
+    const folder = temporaryFolder(t);
     const data = `${folder}/data`;
     const database = await testDatabase();
     const redis = await redisServer(folder);

@@ -48,4 +48,4 @@ async function main() {
     process.stdout.write(JSON.stringify({ names, plugins }));
 }
 
-main();
+void main();

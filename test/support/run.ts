@@ -7,13 +7,13 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { type Servers, startServers } from './servers.ts';
+import { type TestServers, testServers } from './servers.ts';
 import { isWorthReading, type TapTotals, tapTotals } from './tap-output.ts';
 
 const given = process.argv.slice(2);
 let running: ChildProcess | undefined;
 let totals: TapTotals = { passed: 0, failed: 0 };
-let servers: Servers | undefined;
+let servers: TestServers | undefined;
 let interrupted = false;
 
 const checks: readonly [title: string, command: string, args: readonly string[]][] = [
@@ -47,10 +47,9 @@ async function main(): Promise<number> {
 async function runTests(): Promise<number> {
     await buildTap();
     heading('Servers');
-    servers = await startServers();
-    const { redisUrl, databaseUrl, redisServer } = servers;
-    console.log(`Redis ${withoutPassword(redisUrl)}, PostgreSQL ${withoutPassword(databaseUrl)}`);
-    const env = { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, REDIS_SERVER: redisServer };
+    servers = await testServers();
+    const { env } = servers;
+    console.log(`Redis ${withoutPassword(env.REDIS_URL)}, PostgreSQL ${withoutPassword(env.DATABASE_URL)}`);
     const args = ['run', '--disable-coverage', '--reporter=tap', ...given.map(compiled)];
     return interrupted ? 1 : run('Tests', 'tap', args, { env, read: readTap });
 }

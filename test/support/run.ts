@@ -7,13 +7,13 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { type TestServers, testServers } from './servers.ts';
+import { type Servers, startServers } from './servers.ts';
 import { isWorthReading, type TapTotals, tapTotals } from './tap-output.ts';
 
 const given = process.argv.slice(2);
 let running: ChildProcess | undefined;
 let totals: TapTotals = { passed: 0, failed: 0 };
-let servers: TestServers | undefined;
+let servers: Servers | undefined;
 let interrupted = false;
 
 const checks: readonly [title: string, command: string, args: readonly string[]][] = [
@@ -26,7 +26,7 @@ async function main(): Promise<number> {
     const failed: string[] = [];
     if (given.length === 0) {
         for (const [title, command, args] of checks) {
-            if (!interrupted && (await run(title, command, args)) !== 0) {
+            if (!interrupted && (await check(title, command, args)) !== 0) {
                 failed.push(title);
             }
         }
@@ -44,11 +44,19 @@ async function main(): Promise<number> {
     return failed.length === 0 && !interrupted ? 0 : 1;
 }
 
+/** Says nothing more than that it is well, unless it is not. */
+async function check(title: string, command: string, args: readonly string[]): Promise<number> {
+    const lines: string[] = [];
+    const code = await run(title, command, args, { read: (line) => lines.push(line) });
+    console.log(code === 0 ? 'ok' : lines.join('\n'));
+    return code;
+}
+
 async function runTests(): Promise<number> {
     await buildTap();
     heading('Servers');
-    servers = await testServers();
-    const { env } = servers;
+    servers = await startServers();
+    const env = { REDIS_URL: servers.redisUrl, DATABASE_URL: servers.databaseUrl, REDIS_SERVER: servers.redisServer };
     console.log(`Redis ${withoutPassword(env.REDIS_URL)}, PostgreSQL ${withoutPassword(env.DATABASE_URL)}`);
     const args = ['run', '--disable-coverage', '--reporter=tap', ...given.map(compiled)];
     return interrupted ? 1 : run('Tests', 'tap', args, { env, read: readTap });

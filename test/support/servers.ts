@@ -9,9 +9,11 @@ import { pingRedis } from './ping-redis.ts';
 import { type ServerProcess, startServer } from './server-process.ts';
 
 /** The servers that tests and measurements need. */
-export interface TestServers {
-    /** `REDIS_SERVER` is the path of the program. */
-    readonly env: { readonly REDIS_URL: string; readonly DATABASE_URL: string; readonly REDIS_SERVER: string };
+export interface Servers {
+    readonly redisUrl: string;
+    readonly databaseUrl: string;
+    /** Path of the program. */
+    readonly redisServer: string;
     /** Ends what was started here and removes its files. */
     stop(): Promise<void>;
 }
@@ -25,7 +27,7 @@ const isRoot = process.getuid?.() === 0;
  *
  * @throws Error that says what to install.
  */
-export async function testServers(): Promise<TestServers> {
+export async function startServers(): Promise<Servers> {
     const programs = { redis: findRedis(), postgres: process.env.DATABASE_URL ? '' : findPostgres() };
     if (programs.redis === null || programs.postgres === null) {
         install(
@@ -50,7 +52,7 @@ export async function testServers(): Promise<TestServers> {
     try {
         const redisUrl = process.env.REDIS_URL || (await startRedis(redisProgram, folder, started));
         const databaseUrl = process.env.DATABASE_URL || (await startPostgres(postgresFolder, folder, started));
-        return { env: { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, REDIS_SERVER: redisProgram }, stop };
+        return { redisUrl, databaseUrl, redisServer: redisProgram, stop };
     } catch (error) {
         await stop();
         throw error;

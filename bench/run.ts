@@ -1,5 +1,5 @@
 import Table from 'cli-table3';
-import { startServers } from '../test/support/servers.ts';
+import { testServers } from '../test/support/servers.ts';
 import { child } from './child.ts';
 import { DELIVERIES, measureDeliveries } from './measure-deliveries.ts';
 import { HOSTS, measureIndex } from './measure-index.ts';
@@ -9,10 +9,9 @@ import { serveCost } from './serve-cost.ts';
 
 /** `npm run bench`: every figure that the documentation quotes, beside its peer, from one interleaved run. */
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
-const services = await startServers();
+const services = await testServers();
 
-process.env.DATABASE_URL = services.databaseUrl;
-process.env.REDIS_URL = services.redisUrl;
+Object.assign(process.env, services.env);
 
 try {
     const table = new Table({ head: ['what', 'scanwire', 'peer', 'ratio'], style: { head: [], border: [] } });

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { VERSION } from '../lib/version.ts';
 import { addDeliveries } from './commands/deliveries.ts';
 import { addEvents } from './commands/events.ts';
 import { addExporters } from './commands/exporters.ts';
@@ -16,7 +16,7 @@ import { addWorker } from './commands/worker.ts';
 export function commandLine(): Command {
     const program = new Command('scanwire')
         .description("Puts a server's scan data on the wire: REST API, signed webhooks, HTTPS scan records.")
-        .version(version())
+        .version(VERSION)
         .exitOverride()
         .helpCommand(false)
         .showHelpAfterError(false)
@@ -43,9 +43,4 @@ export function commandLine(): Command {
     }
 
     return program;
-}
-
-function version(): string {
-    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
-    return version;
 }

@@ -5,6 +5,8 @@ import { commandLine } from './program.ts';
 
 const FAILURE = 1;
 const WRONG_USAGE = 2;
+/** In milliseconds. */
+const PATIENCE = 2_000;
 
 const json = process.argv.includes('--json');
 
@@ -17,6 +19,8 @@ try {
     await run();
 } catch (error) {
     process.exitCode = failed(error);
+    // Something half open must not keep a failed command from ending.
+    setTimeout(() => process.exit(), PATIENCE).unref();
 }
 
 async function run(): Promise<void> {

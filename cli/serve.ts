@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { chmod } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import { systemClock } from '../lib/clock.ts';
 import { plugin as httpsRecordSchema } from '../plugins/https-record-schema/index.ts';
@@ -7,8 +9,8 @@ import { plugin as tokenAuth } from '../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../plugins/webhook-exporter/index.ts';
 import { adminRoutes } from './admin-routes.ts';
 import type { Call } from './call.ts';
-import { dataFolder, prepareDataFolder } from './data-folder.ts';
-import { type Demo, startDemo } from './demo/demo.ts';
+import { type DataFolder, dataFolder, prepareDataFolder } from './data-folder.ts';
+import { type Demo, type DemoShown, startDemo } from './demo/demo.ts';
 import { errorLog } from './output/log-error.ts';
 import { serving } from './output/serving.ts';
 import { cannotListen } from './receiver/start-receiver.ts';
@@ -16,6 +18,7 @@ import { claimSocket, withdrawSocket } from './server-socket.ts';
 import { stopSignal } from './stop-signal.ts';
 import { openParts, type Parts, type System, systemOf } from './system.ts';
 import { type TlsPair, tlsCertificate } from './tls-certificate.ts';
+import { within } from './within.ts';
 
 interface ServeOptions {
     readonly host: string;
@@ -25,49 +28,37 @@ interface ServeOptions {
     readonly demo?: boolean;
 }
 
-/** How long a stop waits for answers and attempts under way, in milliseconds. What is cut off is sent again after the next start. */
-const PATIENCE = 4_000;
+/** How long a stop waits, in milliseconds: for answers and attempts under way, for commands. What is cut off is sent again after the next start. */
+const PATIENCE = 3_000;
+const COMMAND_PATIENCE = 500;
 
 /** Runs the server until it is told to stop. */
 export async function serve({ data, options, json }: Call): Promise<void> {
-    const given = options as unknown as ServeOptions;
     const stopped = stopSignal();
     const folder = dataFolder(data);
     await prepareDataFolder(folder);
 
     // Undone in reverse, whatever was reached.
-    const undo: (() => Promise<unknown>)[] = [];
+    const undo: Undo[] = [];
+    const log = errorLog();
+    let stopping = false;
+    const onError = (error: unknown): void => {
+        if (!stopping) {
+            log(error);
+        }
+    };
+
     try {
-        const socket = await claimSocket(folder, process.pid);
-        undo.push(() => withdrawSocket(folder, socket, process.pid));
-        const onError = errorLog();
-        const tls = await tlsCertificate({
-            folder,
-            host: given.host,
-            clock: systemClock,
-            certificateFile: given.tlsCert,
-            keyFile: given.tlsKey,
-        });
-        const parts = await openParts({ folder, environment: process.env, onError });
-        undo.push(() => within(PATIENCE, parts.close()));
+        const { uri, tls, demo } = await start(folder, options as unknown as ServeOptions, undo, onError);
+        // Whoever has had enough need not wait for the demonstration.
+        const shown = await Promise.race([demo(), stopped]);
+        if (shown !== undefined) {
+            process.stdout.write(await serving({ json, uri, folder, tls, environment: process.env, demo: shown }));
+        }
 
-        const demo = given.demo === true ? await startDemo(folder) : null;
-        undo.push(async () => demo?.receiver.close());
-
-        const server = await restServer(given, tls, parts, demo);
-        reportErrors(server, onError);
-        await listen(server, given);
-        undo.push(() => within(PATIENCE, server.stop({ timeout: PATIENCE / 2 })));
-
-        const system = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
-        const admin = await adminServer(socket, system, onError);
-        undo.push(() => within(PATIENCE, admin.stop({ timeout: PATIENCE / 2 })));
-        await chmod(socket, 0o600);
-
-        const shown = await demo?.show(system, parts);
-        process.stdout.write(await serving({ json, uri: server.info.uri, folder, tls, environment: process.env, demo: shown ?? null }));
         await stopped;
     } finally {
+        stopping = true;
         for (const step of undo.reverse()) {
             await step();
         }
@@ -75,6 +66,39 @@ export async function serve({ data, options, json }: Call): Promise<void> {
 
     // A receiver that answers too slowly must not hold the process.
     process.exit();
+}
+
+type Undo = () => Promise<unknown>;
+
+interface Started {
+    /** Where the REST API listens. */
+    readonly uri: string;
+    readonly tls: TlsPair;
+    /** Shows what works; null where no demonstration is wanted. */
+    demo(): Promise<DemoShown | null>;
+}
+
+async function start(folder: DataFolder, options: ServeOptions, undo: Undo[], onError: (error: unknown) => void): Promise<Started> {
+    const { host, port, tlsCert, tlsKey } = options;
+    const socket = await claimSocket(folder, process.pid);
+    undo.push(() => withdrawSocket(folder, socket, process.pid));
+    await assertCanListen(host, port);
+    const tls = await tlsCertificate({ folder, host, clock: systemClock, certificateFile: tlsCert, keyFile: tlsKey });
+    const parts = await openParts({ folder, environment: process.env, onError });
+    undo.push(() => within(PATIENCE, parts.close()));
+
+    const demo = options.demo === true ? await startDemo(folder) : null;
+    undo.push(async () => demo?.receiver.close());
+
+    const server = await restServer(options, tls, parts, demo);
+    reportErrors(server, onError);
+    await listen(server, options);
+    undo.push(() => within(PATIENCE, server.stop({ timeout: PATIENCE })));
+
+    const system = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
+    const admin = await adminServer(socket, system, onError);
+    undo.push(() => admin.stop({ timeout: COMMAND_PATIENCE }));
+    return { uri: server.info.uri, tls, demo: async () => (demo === null ? null : demo.show(system, parts)) };
 }
 
 async function restServer({ host, port }: ServeOptions, { key, cert }: TlsPair, parts: Parts, demo: Demo | null): Promise<Server> {
@@ -92,6 +116,19 @@ async function restServer({ host, port }: ServeOptions, { key, cert }: TlsPair, 
     return server;
 }
 
+/** Says at once what would else be found out only after the database was opened. */
+async function assertCanListen(host: string, port: number): Promise<void> {
+    const probe = createServer().listen(port, host);
+    try {
+        await once(probe, 'listening');
+    } catch (error) {
+        throw cannotListen(error, host, port);
+    }
+
+    probe.close();
+    await once(probe, 'close');
+}
+
 async function listen(server: Server, { host, port }: ServeOptions): Promise<void> {
     try {
         await server.start();
@@ -106,25 +143,16 @@ async function adminServer(socket: string, system: System, onError: (error: unkn
     admin.route(adminRoutes(system));
     reportErrors(admin, onError);
     await admin.start();
+    await chmod(socket, 0o600);
     return admin;
 }
 
 function reportErrors(server: Server, onError: (error: unknown) => void): void {
-    const report = (_: unknown, { error }: { error?: unknown }): void => {
+    const report = ({ error }: { error?: object }): void => {
         if (error !== undefined) {
             onError(error);
         }
     };
-    server.events.on({ name: 'request', channels: ['app', 'error', 'internal'] }, report);
+    server.events.on({ name: 'request', channels: ['app', 'error', 'internal'] }, (_, event) => report(event));
     server.events.on('log', report);
-}
-
-/** Resolves when the work is done or the time is over, whichever comes first; a failure while stopping changes nothing. */
-async function within(milliseconds: number, work: Promise<unknown>): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise((resolve) => {
-        timer = setTimeout(resolve, milliseconds);
-    });
-    await Promise.race([work.catch(() => {}), late]);
-    clearTimeout(timer);
 }

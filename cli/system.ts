@@ -2,6 +2,7 @@ import { postgresQueue, redisQueue } from '../adapters/bullmq/index.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import type { InventoryWriter } from '../lib/inventory/store.ts';
 import { type ApiKeys, apiKeys } from '../lib/keys/api-keys.ts';
+import { egressGuard } from '../lib/webhooks/egress-guard.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter-settings.ts';
 import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
 import type { Webhooks } from '../lib/webhooks/webhooks.ts';
@@ -10,6 +11,7 @@ import { type ExporterParts, egressAllowList, exporterOver } from './exporter-ov
 import { storedKeyRing } from './stored-key-ring.ts';
 import { type StoredLicense, storedLicense } from './stored-license.ts';
 import { openStores, type Stores } from './stores.ts';
+import { within } from './within.ts';
 
 export interface Migrated {
     /** Ids of the migrations that ran now; none when the schema was up to date. */
@@ -41,21 +43,27 @@ export interface SystemOptions {
     readonly onError: (error: Error) => void;
 }
 
+const QUEUE_PATIENCE = 1_000;
+
 /** @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`; nothing stays open then. */
 export async function openParts({ folder, environment, clock = systemClock, onError }: SystemOptions): Promise<Parts> {
+    const allow = egressAllowList(environment);
+    // Refused before anything is made or opened.
+    egressGuard({ allow });
     await prepareDataFolder(folder);
     const [keyRing, license] = await Promise.all([storedKeyRing(folder, environment), storedLicense(folder, clock)]);
     const stores = await openStores(folder, environment.DATABASE_URL, onError);
     try {
-        const queue = queueOf(stores, environment.REDIS_URL);
+        const queue = queueOf(stores, environment.REDIS_URL, onError);
         return {
             stores,
             keyRing,
             license,
             queue,
-            allow: egressAllowList(environment),
+            allow,
             async close() {
-                await queue.close();
+                // An attempt that is still under way holds the queue; the stores are closed properly all the same.
+                await within(QUEUE_PATIENCE, queue.close());
                 await stores.pool.end();
             },
         };
@@ -111,6 +119,6 @@ export function systemOf({ stores, license }: Parts, keys: System['keys'], expor
     };
 }
 
-function queueOf({ pool }: Stores, url: string | undefined): DeliveryQueue {
-    return url === undefined ? postgresQueue({ pool }) : redisQueue({ url });
+function queueOf({ pool }: Stores, url: string | undefined, onError: SystemOptions['onError']): DeliveryQueue {
+    return url === undefined ? postgresQueue({ pool }) : redisQueue({ url, onWarning: (message) => onError(new Error(message)) });
 }

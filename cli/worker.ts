@@ -24,7 +24,7 @@ export async function worker({ data, options, json }: Call): Promise<void> {
     const stopped = stopSignal();
     const stores = await openStores(folder, databaseUrl, onError);
     try {
-        const queue = redisQueue({ url: redisUrl });
+        const queue = redisQueue({ url: redisUrl, onWarning: onError });
         const exporter = exporterOver({ stores, keyRing, queue, allow: egressAllowList(process.env) }, onError);
         try {
             await exporter.start();

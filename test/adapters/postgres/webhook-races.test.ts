@@ -1,0 +1,188 @@
+import pg from 'pg';
+import t from 'tap';
+import { until } from '../../../adapters/contract/until.ts';
+import {
+    addExporter,
+    at,
+    claim,
+    claimOne,
+    dispatchedIds,
+    failure,
+    only,
+    publish,
+    publishTest,
+    sampleEvent,
+    settlement,
+} from '../../../adapters/contract/webhook-samples.ts';
+import type { WebhookStores } from '../../../adapters/contract/webhook-stores.ts';
+import { deliveries } from '../../../adapters/postgres/deliveries.ts';
+import { migrate } from '../../../adapters/postgres/migrate.ts';
+import { postgresWebhooks } from '../../../adapters/postgres/webhooks.ts';
+import { testDatabase } from '../../support/test-database.ts';
+import { emptyWebhookStores } from './empty-webhook-stores.ts';
+
+const { url, drop } = await testDatabase();
+const pool = new pg.Pool({ connectionString: url, max: 10 });
+pool.on('error', () => {}); // the pool has ended before its connections have
+await migrate(pool);
+t.teardown(async () => {
+    await pool.end();
+    await drop();
+});
+
+/** Runs `first` in a transaction that commits only when `second`, started meanwhile, waits for it or is done. */
+async function interleave<T>(first: (client: pg.PoolClient) => Promise<unknown>, second: () => Promise<T>): Promise<T> {
+    const client = await pool.connect();
+    try {
+        await client.query('begin');
+        await first(client);
+        let done = false;
+        const result = second().finally(() => {
+            done = true;
+        });
+        await until('the second to wait or to be done', async () => done || (await someoneWaits()), 20_000);
+        await client.query('commit');
+        return await result;
+    } finally {
+        client.release();
+    }
+}
+
+async function someoneWaits(): Promise<boolean> {
+    const { rows } = await pool.query(
+        'select from pg_locks l join pg_stat_activity a using (pid) where a.datname = current_database() and not l.granted',
+    );
+    return rows.length > 0;
+}
+
+const stores = (): Promise<WebhookStores> => emptyWebhookStores(pool);
+const window = { now: at(0), window: 3, breakerAfter: 9, limit: 99 };
+
+t.test('counts what another dispatcher has not committed yet', async (t) => {
+    const own = await stores();
+    const { id } = await addExporter(own);
+    await publish(own, {}, {}, {});
+    const handed = await interleave(
+        (client) => deliveries(client).dispatch(window),
+        async () => {
+            await publishTest(own, id);
+            return await dispatchedIds(own, window);
+        },
+    );
+    t.same(handed, [], 'the test waits for room, though it goes first');
+});
+
+t.test('sees what was accepted while another dispatcher was at work', async (t) => {
+    const own = await stores();
+    await addExporter(own);
+    await publish(own);
+    const handed = await interleave(
+        (client) => deliveries(client).dispatch(window),
+        async () => {
+            const id = only(await publish(own));
+            return [id, await dispatchedIds(own, window)];
+        },
+    );
+    t.same(handed[1], [handed[0]]);
+});
+
+t.test('cancels what a transaction of the host accepts during a removal', async (t) => {
+    const own = await stores();
+    const { id } = await addExporter(own);
+    const acceptance = { event: sampleEvent(), addressees: { types: ['investigation'] } } as const;
+    const removed = await interleave(
+        (tx) => own.deliveries.accept([acceptance], { tx }),
+        () => own.exporters.remove(id, at(5)),
+    );
+    t.equal(removed, true);
+    t.equal(only(await own.deliveries.list({ limit: 9 })).state, 'cancelled');
+});
+
+t.test('accepts nothing for an exporter whose removal commits first', async (t) => {
+    const own = await stores();
+    const { id } = await addExporter(own);
+    const accepted = await interleave(
+        (client) => client.query('select scanwire.remove_exporter($1, now(), $2)', [id, '{"timings":{}}']),
+        () => publish(own),
+    );
+    t.same(accepted, []);
+});
+
+t.test('records a late outcome that is told while the claim is being taken away', async (t) => {
+    const own = await stores();
+    const lost = await claimOne(own);
+    const held = await interleave(
+        (client) => deliveries(client).sweep({ now: at(60_000), queuedBefore: at(0), limit: 9 }),
+        () => own.deliveries.settle([settlement(lost)]),
+    );
+    t.same(held, [false]);
+    t.match(only(await own.deliveries.attempts(lost.deliveryId)), { late: true, outcome: { code: 'delivered' } });
+    t.match(await own.deliveries.get(lost.deliveryId), { state: 'pending', lastCode: 'interrupted' });
+});
+
+t.test('waits with a replay for the removal of the exporter', async (t) => {
+    const own = await stores();
+    const held = await claimOne(own);
+    await own.deliveries.settle([settlement(held)]);
+    const refused = interleave(
+        (client) => client.query('select scanwire.remove_exporter($1, now(), $2)', [held.exporter.id, '{"timings":{}}']),
+        () => own.deliveries.replay(held.deliveryId, at(99)),
+    );
+    await t.rejects(refused, { code: 'CONFLICT' });
+});
+
+t.test('lets accept go on while an exporter is being settled', async (t) => {
+    const own = await stores();
+    const held = await claimOne(own);
+    let waited = true;
+    await interleave(
+        (client) => deliveries(client).settle([failure(held, at(9))]),
+        async () => {
+            await publish(own);
+            waited = false;
+        },
+    );
+    t.equal(waited, false);
+    t.equal((await own.deliveries.list({ limit: 9 })).length, 2);
+});
+
+t.test('claims without touching an index', async (t) => {
+    const own = await stores();
+    await addExporter(own);
+    await publish(own, ...Array(5).fill({}));
+    const ids = await dispatchedIds(own);
+    const client = await pool.connect();
+    const updates = async () => {
+        const { rows } = await client.query<{ all: number; hot: number }>(
+            `select n_tup_upd::integer as all, n_tup_hot_upd::integer as hot from pg_stat_xact_user_tables where relname = 'deliveries'`,
+        );
+        return only(rows);
+    };
+
+    await client.query('begin');
+    const before = await updates();
+    await claim({ ...own, deliveries: deliveries(client) }, ids);
+    const after = await updates();
+    await client.query('rollback');
+    client.release();
+    t.same([after.all - before.all, after.hot - before.hot], [5, 5]);
+});
+
+t.test('leaves the exporter row alone while all goes well', async (t) => {
+    const own = await stores();
+    const held = await claimOne(own);
+    const version = async () => (await pool.query('select xmin, xmax, ctid from scanwire.exporters')).rows;
+    const before = await version();
+    await own.deliveries.settle([settlement(held)]);
+    t.same(await version(), before);
+});
+
+t.test('is unavailable when the database cannot be reached', async (t) => {
+    const { default: pg } = await import('pg');
+    const pool = new pg.Pool({ connectionString: 'postgres://nobody@127.0.0.1:1/none' });
+    const { exporters, deliveries } = postgresWebhooks({ pool });
+    await t.rejects(exporters.list(), { code: 'UNAVAILABLE' });
+    await t.rejects(deliveries.dispatch(window), { code: 'UNAVAILABLE' });
+    await pool.end();
+    await t.rejects(deliveries.nextDue(), { code: 'UNAVAILABLE' });
+});

@@ -1,0 +1,47 @@
+import t from 'tap';
+import { printable } from '../../cli/output/printable.ts';
+import { relativeTime } from '../../cli/output/relative-time.ts';
+import { facts, table } from '../../cli/output/table.ts';
+
+t.test('says how long ago, or when', async (t) => {
+    const now = new Date('2026-11-21T12:00:00Z');
+    const cases: [string | null, string][] = [
+        [null, 'never'],
+        ['2026-11-21T12:00:00Z', 'now'],
+        ['2026-11-21T11:59:58Z', '2 seconds ago'],
+        ['2026-11-21T11:00:01Z', '59 minutes ago'],
+        ['2026-11-21T14:00:00Z', 'in 2 hours'],
+        ['2026-11-20T11:00:00Z', 'yesterday'],
+        ['2126-11-21T12:00:00Z', 'in 100 years'],
+    ];
+    for (const [time, text] of cases) {
+        t.equal(relativeTime(time, now), text);
+    }
+});
+
+t.test('lets nothing through that a terminal would obey', async (t) => {
+    t.equal(printable('a\u001b[31mb\u0007\u202Ec\n'), 'a\uFFFD[31mb\uFFFD\uFFFDc\uFFFD');
+    t.equal(printable('häuser 家'), 'häuser 家');
+});
+
+t.test('aligns columns without lines, colours or trailing blanks', async (t) => {
+    t.equal(
+        await table(
+            ['ID', 'NAME'],
+            [
+                ['1', 'one\u001b[2J'],
+                ['1000', ''],
+            ],
+            'none',
+        ),
+        'ID    NAME\n1     one\uFFFD[2J\n1000',
+    );
+    t.equal(await table(['ID'], [], 'none'), 'none');
+    t.equal(
+        await facts([
+            ['Id', '1'],
+            ['Longer', '2'],
+        ]),
+        'Id      1\nLonger  2',
+    );
+});

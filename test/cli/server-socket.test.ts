@@ -1,0 +1,87 @@
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import t, { type Test } from 'tap';
+import { type DataFolder, dataFolder } from '../../cli/data-folder.ts';
+import { claimSocket, runningServer, withdrawSocket } from '../../cli/server-socket.ts';
+
+/** No process has it. */
+const DEAD = 2 ** 22 + 1;
+
+/** Short enough for a socket, which the folders of tests are not everywhere. */
+function shortFolder(t: Test): DataFolder {
+    const path = mkdtempSync(join(tmpdir(), 'scanwire-test-'));
+    t.teardown(() => rmSync(path, { recursive: true }));
+    return dataFolder(path);
+}
+
+async function listening(socket: string): Promise<Server> {
+    const server = createServer((connection) => connection.destroy()).listen(socket);
+    await once(server, 'listening');
+    return server;
+}
+
+t.test('finds the server that listens, and none once it has gone', async (t) => {
+    const folder = shortFolder(t);
+    t.equal(await runningServer(folder), null);
+    const socket = await claimSocket(folder, DEAD);
+    t.equal(socket, folder.socket);
+    const server = await listening(socket);
+    t.same(await runningServer(folder), { pid: DEAD, socket });
+    await t.rejects(claimSocket(folder, DEAD + 1), { code: 'CONFLICT', field: 'data' });
+    server.close();
+    await once(server, 'close');
+    await withdrawSocket(folder, socket, DEAD);
+    t.equal(await runningServer(folder), null);
+});
+
+t.test('takes what a killed server left for none, and its place', async (t) => {
+    const folder = dataFolder(t.testdir());
+    writeFileSync(folder.server, JSON.stringify({ pid: DEAD, socket: folder.socket }));
+    writeFileSync(folder.socket, '');
+    t.equal(await runningServer(folder), null);
+    const socket = await claimSocket(folder, process.pid);
+    const server = await listening(socket);
+    t.ok(await runningServer(folder));
+    server.close();
+});
+
+t.test('waits for a server that is starting', async (t) => {
+    const folder = dataFolder(t.testdir());
+    const socket = await claimSocket(folder, process.ppid);
+    const found = runningServer(folder);
+    const server = await listening(socket);
+    t.same(await found, { pid: process.ppid, socket });
+    server.close();
+});
+
+t.test('leaves the note of a later server alone', async (t) => {
+    const folder = dataFolder(t.testdir());
+    const socket = await claimSocket(folder, DEAD);
+    await claimSocket(folder, DEAD + 1);
+    await withdrawSocket(folder, socket, DEAD);
+    t.ok(statSync(folder.server));
+});
+
+t.test('survives a damaged note', async (t) => {
+    const folder = dataFolder(t.testdir({ 'server.json': '{"pid":' }));
+    t.equal(await runningServer(folder), null);
+});
+
+t.test('puts the socket of a long path into a folder of its own, for the owner only', async (t) => {
+    const folder = dataFolder(join(t.testdir(), 'x'.repeat(120)));
+    mkdirSync(folder.path);
+    const socket = await claimSocket(folder, DEAD);
+    t.teardown(() => rmSync(dirname(socket), { recursive: true, force: true }));
+    t.ok(Buffer.byteLength(socket) <= 100);
+    t.equal(statSync(dirname(socket)).mode & 0o777, 0o700);
+    const server = await listening(socket);
+    t.same(await runningServer(folder), { pid: DEAD, socket });
+    server.close();
+    await once(server, 'close');
+
+    chmodSync(dirname(socket), 0o755);
+    await t.rejects(claimSocket(folder, DEAD), { code: 'MISCONFIGURED', field: 'data' });
+});

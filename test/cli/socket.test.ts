@@ -1,0 +1,45 @@
+import t from 'tap';
+import { ended, scanwire } from '../support/scanwire.ts';
+import { dataOf, fixture, get, json, serve } from '../support/served.ts';
+
+t.test('answers commands through its socket', async (t) => {
+    const data = dataOf(t);
+    const { server, served } = await serve(t, data);
+    const key = await json<{ id: string; name: string; key: string }>(data, 'keys', 'create', 'ci');
+    t.same(Object.keys(key), ['id', 'name', 'key']);
+    t.equal((await get(served, '/rest_api/v2/base', key.key)).status, 200);
+    t.same(await json(data, 'keys', 'reveal', key.id), key);
+
+    t.match(await json(data, 'import', fixture('scans/hosts.jsonl'), '--workspace', 'lab'), {
+        workspace: { name: 'lab' },
+        hosts: { created: 5, updated: 0 },
+    });
+    t.match(await json(data, 'import', fixture('scans/services.xml'), '--workspace', 'lab'), { hosts: { created: 5 } });
+
+    await json(data, 'keys', 'revoke', key.id);
+    t.equal((await get(served, '/rest_api/v2/base', key.key)).status, 403);
+    t.match(await scanwire(['keys', 'revoke', key.id, '--data', data]), { code: 1, stderr: /^scanwire: .*revoked already.*\n$/ });
+    t.match(await scanwire(['keys', 'reveal', 'nonsense', '--data', data]), { code: 1, stderr: /^scanwire: Unknown API key.*\n$/ });
+
+    t.match(await json(data, 'migrate'), { applied: [String] });
+    t.match(await json(data, 'migrate'), { applied: [] });
+    t.match(await json(data, 'license', 'show'), { valid: true });
+    const second = await scanwire(['serve', '--data', data, '--port', '0']);
+    t.match(second, { code: 1, stderr: /^scanwire: A server runs on .* already \(process \d+\)/ });
+    t.equal(await ended(server, 'SIGTERM'), 0);
+});
+
+t.test('changes nothing for a file that is bad somewhere, and names line and reason', async (t) => {
+    const data = dataOf(t);
+    const { server, served } = await serve(t, data);
+    const { key } = await json<{ key: string }>(data, 'keys', 'create', 'ci');
+    const good = '{"address":"192.0.2.1"}\n'.repeat(3000);
+    const bad = await scanwire(['import', '-', '--data', data], { input: `${good}{"address":"nowhere"}\n${good}` });
+    t.match(bad, { code: 1, stdout: '', stderr: /^scanwire: Line 3001: address .*\n$/ });
+    t.match(await scanwire(['import', fixture('scans/interrupted.xml'), '--data', data]), {
+        code: 1,
+        stderr: /^scanwire: Line 19, column 0: /,
+    });
+    t.same(JSON.parse((await get(served, '/rest_api/v2/workspaces/1/hosts', key)).body), []);
+    t.equal(await ended(server, 'SIGINT'), 0);
+});

@@ -1,0 +1,89 @@
+import t from 'tap';
+import { scanwire } from '../support/scanwire.ts';
+
+t.test('prints help and version, and leaves with 0', async (t) => {
+    for (const args of [['--help'], ['keys', '--help'], ['exporters', 'create', '--help']]) {
+        const { code, stdout, stderr } = await scanwire(args);
+        t.equal(code, 0);
+        t.match(stdout, /^Usage: scanwire/);
+        t.equal(stderr, '');
+    }
+
+    t.match(await scanwire(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ });
+});
+
+t.test('leaves with 2 after wrong usage, and says what was wrong', async (t) => {
+    const cases: [string[], RegExp][] = [
+        [[], /Usage/],
+        [['keys'], /Usage/],
+        [['nothing'], /unknown command/],
+        [['keys', 'create'], /missing required argument 'name'/],
+        [['keys', 'create', 'a', 'b'], /too many arguments/],
+        [['keys', 'list', '--wrong'], /unknown option '--wrong'/],
+        [['exporters', 'create'], /required option '--url <url>'/],
+        [['exporters', 'create', '--url', 'http://x.test', '--trust', 'none'], /--trust.*strict, self-signed, all/],
+        [['serve', '--port', '70000'], /--port.*whole number from 0 to 65535/],
+        [['serve', '--port', '1e3'], /--port.*whole number/],
+        [['deliveries', 'list', '--state', 'lost'], /--state/],
+        [['worker'], /required option '--collector <name>'/],
+        [['listen', '--port', '0'], /required option '--secret <secret>'/],
+    ];
+    for (const [args, message] of cases) {
+        const { code, stdout, stderr } = await scanwire(args);
+        t.equal(code, 2, args.join(' '));
+        t.equal(stdout, '');
+        t.match(stderr, message);
+        t.notMatch(stderr, /\bat .*:\d+:\d+/);
+    }
+});
+
+t.test('says wrong usage as one JSON document with --json', async (t) => {
+    for (const args of [
+        ['keys', 'create', '--json'],
+        ['keys', '--json'],
+        ['exporters', 'create', '--json'],
+    ]) {
+        const { code, stdout, stderr } = await scanwire(args);
+        t.equal(code, 2);
+        t.equal(stdout, '');
+        t.match(JSON.parse(stderr), { error: { code: 'USAGE', field: null, message: String } });
+    }
+});
+
+t.test('leaves with 1 after a refusal, in one line that names field and reason', async (t) => {
+    const data = `${t.testdir()}/none`;
+    const cases: [string[], RegExp, object][] = [
+        [['keys', 'list', '--data', data], /^scanwire: There is no data folder at .*--data.*\n$/, { code: 'NOT_FOUND', field: 'data' }],
+        [
+            ['import', `${data}/scan.xml`, '--data', data],
+            /^scanwire: Cannot read .*no such file.*\n$/,
+            { code: 'INVALID_INPUT', field: 'file' },
+        ],
+        [
+            ['exporters', 'create', '--url', 'http://x.test', '--header', 'Authorization s3cret', '--data', data],
+            /^scanwire: A header must have the form.*\n$/,
+            { code: 'INVALID_INPUT', field: 'header' },
+        ],
+        [
+            ['worker', '--collector', 'c', '--data', data],
+            /^scanwire: DATABASE_URL is not set.*\n$/,
+            { code: 'MISCONFIGURED', field: 'DATABASE_URL' },
+        ],
+    ];
+    for (const [args, message, error] of cases) {
+        const said = await scanwire(args);
+        t.equal(said.code, 1, args.join(' '));
+        t.equal(said.stdout, '');
+        t.match(said.stderr, message);
+        t.notMatch(said.stderr, 's3cret');
+        t.match(JSON.parse((await scanwire([...args, '--json'])).stderr), { error });
+    }
+});
+
+t.test('keeps quiet when nobody reads its output any more', async (t) => {
+    const { spawnSync } = await import('node:child_process');
+    const entry = new URL('../../cli/scanwire.js', import.meta.url).pathname;
+    const { stderr, stdout } = spawnSync('sh', ['-c', `"${process.execPath}" "${entry}" --help | true; echo done`], { encoding: 'utf8' });
+    t.equal(stderr, '');
+    t.equal(stdout, 'done\n');
+});

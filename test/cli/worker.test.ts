@@ -1,0 +1,59 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { redisServer } from '../support/redis-server.ts';
+import { ended, linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
+import { testDatabase } from '../support/test-database.ts';
+
+const EVENT = fileURLToPath(new URL('../../../fixtures/events/investigation.json', import.meta.url));
+
+t.test('sends for its collector, with the key ring of the data folder, and ends at SIGTERM', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'scanwire-test-'));
+    t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+    const data = join(folder, 'data');
+    const database = await testDatabase();
+    t.teardown(() => database.drop());
+    const redis = await redisServer(folder, ['--maxmemory-policy', 'noeviction']);
+    t.teardown(() => redis.kill());
+
+    const receiver = startScanwire(['listen', '--port', '0', '--secret', 'shared secret', '--json']);
+    t.teardown(() => receiver.kill('SIGKILL'));
+    const messages = linesOf(receiver);
+    const { listening } = (await nextJson(receiver, messages)) as { listening: string };
+    const env = { DATABASE_URL: database.url, REDIS_URL: redis.url, SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' };
+
+    const orphan = await scanwire(['worker', '--collector', 'edge', '--data', data], { env });
+    t.match(orphan, { code: 1, stderr: /^scanwire: No key ring: set SCANWIRE_KEY_RING.*\n$/ });
+
+    const create = [
+        'exporters',
+        'create',
+        '--url',
+        listening,
+        '--secret',
+        'shared secret',
+        '--collector',
+        'edge',
+        '--data',
+        data,
+        '--json',
+    ];
+    const { id } = JSON.parse((await scanwire(create, { env })).stdout) as { id: string };
+
+    const worker = startScanwire(
+        ['worker', '--collector', 'edge', '--collector', 'other', '--concurrency', '5', '--data', data, '--json'],
+        { env },
+    );
+    t.teardown(() => worker.kill('SIGKILL'));
+    t.match(await nextJson(worker, linesOf(worker)), { collectors: ['edge', 'other'], concurrency: 5 });
+
+    t.match(JSON.parse((await scanwire(['exporters', 'start', id, '--data', data, '--json'], { env })).stdout), {
+        test: { attempt: { outcome: { code: 'delivered' } } },
+    });
+    t.match(await nextJson(receiver, messages), { event: 'test', verified: true });
+    await scanwire(['events', 'publish', 'idr_investigation_created', EVENT, '--data', data], { env });
+    t.match(await nextJson(receiver, messages), { event: 'idr_investigation_created', verified: true });
+    t.equal(await ended(worker, 'SIGTERM'), 0);
+});

@@ -1,0 +1,76 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+const ENTRY = fileURLToPath(new URL('../../cli/scanwire.js', import.meta.url));
+
+export interface Ran {
+    readonly code: number | null;
+    readonly stdout: string;
+    readonly stderr: string;
+}
+
+export interface RunOptions {
+    /** Instead of the test's own environment, which names servers that a command would use. */
+    readonly env?: Readonly<Record<string, string>>;
+    readonly input?: string | Uint8Array;
+    readonly cwd?: string;
+}
+
+/** Runs the compiled command in a process of its own, without any server unless `env` names one. */
+export async function scanwire(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+    const child = startScanwire(args, options);
+    const output = { stdout: '', stderr: '' };
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+        output.stdout += text;
+    });
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+        output.stderr += text;
+    });
+    child.stdin?.on('error', () => {});
+    child.stdin?.end(options.input);
+    const [code] = (await once(child, 'close')) as [number | null];
+    return { code, ...output };
+}
+
+/** One that goes on running: wait for {@link firstLine}, then signal it. */
+export function startScanwire(args: readonly string[], { env = {}, cwd }: RunOptions = {}): ChildProcess {
+    return spawn(process.execPath, [ENTRY, ...args], {
+        env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+        ...(cwd !== undefined && { cwd }),
+        stdio: ['pipe', 'pipe', 'pipe'],
+    });
+}
+
+/** The lines of its output as they come. */
+export async function* linesOf(child: ChildProcess): AsyncGenerator<string, void, undefined> {
+    let text = '';
+    for await (const part of child.stdout?.setEncoding('utf8') ?? []) {
+        text += part;
+        for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n')) {
+            yield text.slice(0, end);
+            text = text.slice(end + 1);
+        }
+    }
+}
+
+/** Its next line as JSON. Fails with what it said on stderr when it ends without one. */
+export async function nextJson(child: ChildProcess, lines: AsyncGenerator<string, void, undefined>): Promise<Record<string, unknown>> {
+    let said = '';
+    child.stderr?.on('data', (text) => {
+        said += text;
+    });
+    const { value, done } = await lines.next();
+    if (done === true) {
+        throw new Error(`It ended without a line: ${said}`);
+    }
+
+    return JSON.parse(value) as Record<string, unknown>;
+}
+
+/** Signals it and answers with its exit code. */
+export async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+    const exited = once(child, 'exit') as Promise<[number | null]>;
+    child.kill(signal);
+    return (await exited)[0];
+}

@@ -7,13 +7,13 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { type Servers, startServers } from './servers.ts';
+import { type TestServers, testServers } from './servers.ts';
 import { isWorthReading, type TapTotals, tapTotals } from './tap-output.ts';
 
 const given = process.argv.slice(2);
 let running: ChildProcess | undefined;
 let totals: TapTotals = { passed: 0, failed: 0 };
-let servers: Servers | undefined;
+let servers: TestServers | undefined;
 let interrupted = false;
 
 const checks: readonly [title: string, command: string, args: readonly string[]][] = [
@@ -55,8 +55,8 @@ async function check(title: string, command: string, args: readonly string[]): P
 async function runTests(): Promise<number> {
     await buildTap();
     heading('Servers');
-    servers = await startServers();
-    const env = { REDIS_URL: servers.redisUrl, DATABASE_URL: servers.databaseUrl, REDIS_SERVER: servers.redisServer };
+    servers = await testServers();
+    const { env } = servers;
     console.log(`Redis ${withoutPassword(env.REDIS_URL)}, PostgreSQL ${withoutPassword(env.DATABASE_URL)}`);
     const args = ['run', '--disable-coverage', '--reporter=tap', ...given.map(compiled)];
     return interrupted ? 1 : run('Tests', 'tap', args, { env, read: readTap });

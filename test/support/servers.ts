@@ -9,11 +9,9 @@ import { pingRedis } from './ping-redis.ts';
 import { type ServerProcess, startServer } from './server-process.ts';
 
 /** The servers that tests and measurements need. */
-export interface Servers {
-    readonly redisUrl: string;
-    readonly databaseUrl: string;
-    /** Path of the program. */
-    readonly redisServer: string;
+export interface TestServers {
+    /** `REDIS_SERVER` is the path of the program. */
+    readonly env: { readonly REDIS_URL: string; readonly DATABASE_URL: string; readonly REDIS_SERVER: string };
     /** Ends what was started here and removes its files. */
     stop(): Promise<void>;
 }
@@ -27,7 +25,7 @@ const isRoot = process.getuid?.() === 0;
  *
  * @throws Error that says what to install.
  */
-export async function startServers(): Promise<Servers> {
+export async function testServers(): Promise<TestServers> {
     const programs = { redis: findRedis(), postgres: process.env.DATABASE_URL ? '' : findPostgres() };
     if (programs.redis === null || programs.postgres === null) {
         install(
@@ -52,7 +50,7 @@ export async function startServers(): Promise<Servers> {
     try {
         const redisUrl = process.env.REDIS_URL || (await startRedis(redisProgram, folder, started));
         const databaseUrl = process.env.DATABASE_URL || (await startPostgres(postgresFolder, folder, started));
-        return { redisUrl, databaseUrl, redisServer: redisProgram, stop };
+        return { env: { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, REDIS_SERVER: redisProgram }, stop };
     } catch (error) {
         await stop();
         throw error;

@@ -28,7 +28,7 @@ const CLOSE_TIMEOUT = 5_000;
 export async function bullmqWorker({ server, name, collector, handler, options }: BullmqWorkerOptions): Promise<QueueWorker> {
     const inHand = new Set<Promise<void>>();
     const report = (error: Error): void => options.onError?.(error);
-    let closing = false;
+    let closing: Promise<void> | undefined;
     let retry: NodeJS.Timeout | undefined;
     const connection = await server.worker();
     let worker = start();
@@ -48,7 +48,7 @@ export async function bullmqWorker({ server, name, collector, handler, options }
             },
             server.backend,
         );
-        started.on('error', onWorkerError(started));
+        started.on('error', pausingOnFlood(started, report));
         started.waitUntilReady().catch(() => restart(started));
         return started;
     }
@@ -56,31 +56,11 @@ export async function bullmqWorker({ server, name, collector, handler, options }
     /** A worker whose first connection failed never recovers by itself. */
     function restart(failed: JobWorker): void {
         void failed.close(true).catch(report);
-        if (!closing) {
+        if (closing === undefined) {
             retry = setTimeout(() => {
                 worker = start();
             }, RETRY_DELAY);
         }
-    }
-
-    function onWorkerError(of: JobWorker): (error: Error) => void {
-        let since = 0;
-        let count = 0;
-        return (error) => {
-            const now = Date.now();
-            if (now - since > RETRY_DELAY) {
-                since = now;
-                count = 0;
-            }
-
-            count += 1;
-            if (count < ERRORS_BEFORE_PAUSE) {
-                report(error);
-            } else if (count === ERRORS_BEFORE_PAUSE && !closing) {
-                void of.pause(true).catch(report);
-                retry = setTimeout(() => void of.resume().catch(report), RETRY_DELAY);
-            }
-        };
     }
 
     async function track(running: Promise<void>): Promise<void> {
@@ -100,19 +80,44 @@ export async function bullmqWorker({ server, name, collector, handler, options }
         }
     }
 
-    return {
-        async close() {
-            closing = true;
-            clearTimeout(retry);
-            connection.stopWaiting();
-            const closed = worker.close();
-            while (inHand.size > 0) {
-                await Promise.allSettled(inHand);
-            }
+    async function close(): Promise<void> {
+        clearTimeout(retry);
+        connection.stopWaiting();
+        const closed = worker.close();
+        while (inHand.size > 0) {
+            await Promise.allSettled(inHand);
+        }
 
-            await within(CLOSE_TIMEOUT, closed, `Worker of queue ${name} did not close in time`).catch(report);
-            connection.release();
+        await within(CLOSE_TIMEOUT, closed, `Worker of queue ${name} did not close in time`).catch(report);
+        connection.release();
+    }
+
+    return {
+        close() {
+            closing ??= close();
+            return closing;
         },
+    };
+}
+
+/** Reports errors, and lets the worker rest when they come in a flood: what repeats at once is not reported then. */
+function pausingOnFlood(worker: JobWorker, report: (error: Error) => void): (error: Error) => void {
+    let since = 0;
+    let count = 0;
+    return (error) => {
+        const now = Date.now();
+        if (now - since > RETRY_DELAY) {
+            since = now;
+            count = 0;
+        }
+
+        count += 1;
+        if (count < ERRORS_BEFORE_PAUSE) {
+            report(error);
+        } else if (count === ERRORS_BEFORE_PAUSE) {
+            void worker.pause(true).catch(report);
+            setTimeout(() => void worker.resume().catch(report), RETRY_DELAY).unref();
+        }
     };
 }
 

@@ -14,8 +14,11 @@ export interface BullmqWorkerOptions {
 
 type JobWorker = Worker<unknown, void, string, IQueueBackend>;
 
-/** Longer than any attempt may take, so that a lock is lost only with its process. */
-const LOCK_DURATION = 30_000;
+/**
+ * BullMQ renews a lock at half its time for as long as the process lives. It is the claim in the rows that keeps an attempt from
+ * being made twice; a short lock finds sooner what a dead process held.
+ */
+const LOCK_DURATION = 10_000;
 const STALLED_INTERVAL = 5_000;
 /** How often a job may lose its process; our rows count attempts, BullMQ must not give up before them. */
 const MAX_STALLED = 1_000;

@@ -1,7 +1,7 @@
 import { type IQueueBackend, type Job, Worker } from 'bullmq';
 import { ScanwireError } from '../../lib/scanwire-error.ts';
 import type { DeliveryJob, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
-import type { BullmqServer } from './bullmq-queue.ts';
+import type { BullmqServer } from './bullmq-server.ts';
 import { within } from './within.ts';
 
 export interface BullmqWorkerOptions {

@@ -17,7 +17,7 @@ import type {
 import { listDeliveries } from './list-deliveries.ts';
 import { ACCEPT, type AcceptedRow } from './statements/accept.ts';
 import { CLAIM } from './statements/claim.ts';
-import { ATTEMPTS, DISPATCH, GET, NEXT_DUE, REPLAY } from './statements/deliveries.ts';
+import { ATTEMPTS, DISPATCH, GET, REPLAY } from './statements/deliveries.ts';
 import { SETTLE, SETTLE_LATE } from './statements/settle.ts';
 import { SWEEP } from './statements/sweep.ts';
 import { guardedExecutor, isUniqueViolation } from './unavailable.ts';
@@ -35,12 +35,6 @@ export function deliveries(db: Executor): DeliveryStore {
 
         async dispatch(options) {
             return await dispatch(db, options);
-        },
-
-        async nextDue() {
-            const { rows } = await db.query<{ due_at: Date | null }>(NEXT_DUE);
-            const dueAt = rows[0]?.due_at ?? null;
-            return dueAt === null ? null : time(dueAt);
         },
 
         async sweep(options) {

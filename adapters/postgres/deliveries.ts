@@ -22,7 +22,7 @@ import { SETTLE, SETTLE_LATE } from './statements/settle.ts';
 import { SWEEP } from './statements/sweep.ts';
 import { guardedExecutor, isUniqueViolation } from './unavailable.ts';
 import { isUuid } from './uuid.ts';
-import { type AttemptRow, attemptFromRow, type ClaimRow, claimFromRow, type DeliveryRow, deliveryFromRow, time } from './webhook-rows.ts';
+import { type AttemptRow, attemptFromRow, type ClaimRow, claimFromRow, type DeliveryRow, deliveryFromRow } from './webhook-rows.ts';
 
 /** Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` answers `UNAVAILABLE` by itself. */
 export function deliveries(db: Executor): DeliveryStore {

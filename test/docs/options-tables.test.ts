@@ -1,10 +1,17 @@
 import t from 'tap';
+import { newExporterSchema } from '../../lib/webhooks/exporter-settings.ts';
 import { optionsSchema as httpsRecordSchema } from '../../plugins/https-record-schema/options.ts';
 import { optionsSchema as restApiV2 } from '../../plugins/rest-api-v2/options.ts';
 import { optionsSchema as tokenAuth } from '../../plugins/token-auth/options.ts';
+import { optionsSchema as webhookExporter } from '../../plugins/webhook-exporter/options.ts';
 import { documentedOptions, schemaOptions } from '../support/options-table.ts';
 
-const pages = { 'docs/https-record-schema.md': httpsRecordSchema, 'docs/token-auth.md': tokenAuth, 'docs/rest-api-v2.md': restApiV2 };
+const pages = {
+    'docs/https-record-schema.md': httpsRecordSchema,
+    'docs/token-auth.md': tokenAuth,
+    'docs/rest-api-v2.md': restApiV2,
+    'docs/webhook-exporter.md': webhookExporter,
+};
 
 for (const [page, schema] of Object.entries(pages)) {
     t.test(`${page} has the options of the schema, with their defaults`, async (t) => {
@@ -13,3 +20,8 @@ for (const [page, schema] of Object.entries(pages)) {
         t.strictSame(documented.toSorted(), schemaOptions(schema).toSorted());
     });
 }
+
+t.test('docs/webhook-exporter.md has the settings of an exporter', async (t) => {
+    const documented = await documentedOptions('docs/webhook-exporter.md', 'Settings');
+    t.strictSame(documented.toSorted(), schemaOptions(newExporterSchema).toSorted());
+});

@@ -34,8 +34,23 @@ export function storeError(error: unknown): unknown {
 
     const code = sqlState(error);
     const unavailable = NETWORK.has(code) || SERVER.test(code) || (code === '' && DRIVER.test(error.message));
-    const why = code === '' ? '' : ` (${code})`;
-    return unavailable ? new ScanwireError('UNAVAILABLE', `The database cannot be used now${why}`, { cause: error }) : error;
+    return unavailable ? new ScanwireError('UNAVAILABLE', `The database cannot be used now${why(code)}`, { cause: error }) : error;
+}
+
+/** The commonest causes in words: the server's own may quote what was sent. */
+const CAUSES: ReadonlyMap<string, string> = new Map([
+    ['ECONNREFUSED', 'nothing listens at its address'],
+    ['ENOTFOUND', 'its host name is unknown'],
+    ['ETIMEDOUT', 'its host does not answer'],
+    ['3D000', 'the server has no database of this name'],
+    ['28P01', 'user name or password is wrong'],
+    ['28000', 'the server does not let this user in'],
+    ['53300', 'the server has no connection left'],
+]);
+
+function why(code: string): string {
+    const cause = CAUSES.get(code);
+    return `${cause === undefined ? '' : `: ${cause}`}${code === '' ? '' : ` (${code})`}`;
 }
 
 /** The code of an error of PostgreSQL or of the network, `''` when it has none. */

@@ -66,6 +66,7 @@ export interface WebhooksOptions {
 const DEFAULT_CONCURRENCY = 200;
 const DEFAULT_LIMIT = 100;
 const CLAIM_MARGIN = 5_000;
+const STOP_PATIENCE = 200;
 const DAY = 86_400_000;
 
 /** Puts the exporter together from its parts. */
@@ -118,6 +119,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             guard: options.guard,
             secretOverlap: DAY,
             testPatience: attemptTimeout + CLAIM_MARGIN,
+            stopPatience: STOP_PATIENCE,
             onAccepted: dispatching.kick,
         }),
 

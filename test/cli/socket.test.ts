@@ -40,6 +40,11 @@ t.test('changes nothing for a file that is bad somewhere, and names line and rea
         code: 1,
         stderr: /^scanwire: Line 19, column 0: /,
     });
+    t.match(await scanwire(['import', fixture('scans/hosts.jsonl'), '--workspace', ' ', '--data', data]), {
+        code: 1,
+        stderr: 'scanwire: workspace is not allowed to be empty\n',
+    });
     t.same(JSON.parse((await get(served, '/rest_api/v2/workspaces/1/hosts', key)).body), []);
+    t.equal(JSON.parse((await get(served, '/rest_api/v2/workspaces', key)).body).length, 1);
     t.equal(await ended(server, 'SIGINT'), 0);
 });

@@ -211,7 +211,7 @@ t.test('probes a failing receiver one delivery at a time and burns no attempt of
     t.equal((await exporter.exporters.get(made.id)).consecutiveFailures, 0);
 });
 
-t.test('sends a test on every change, and on stop without waiting for it', async (t) => {
+t.test('sends a test on every change, and does not hold up a stop for it', async (t) => {
     const to = await receiver(t);
     const exporter = await setting(t);
     const { exporter: made } = await exporter.exporters.create({ url: to.url });
@@ -222,11 +222,13 @@ t.test('sends a test on every change, and on stop without waiting for it', async
     t.equal(to.received.length, 2);
 
     to.answer = () => {};
-    t.equal((await exporter.exporters.stop(made.id)).state, 'stopped');
+    const stopped = await exporter.exporters.stop(made.id);
+    t.equal(stopped.exporter.state, 'stopped');
+    t.match(stopped.test, { deliveryId: String, attempt: null });
 
     to.answer = (response) => response.writeHead(500).end();
     const { attempt, deliveryId } = await exporter.exporters.test(made.id);
-    t.match(attempt?.outcome, { code: 'server_error', status: 500 });
+    t.match(attempt?.outcome, { code: 'server_error', status: 500, timings: { connect: Number, firstByte: Number } });
     t.equal((await exporter.deliveries.show(deliveryId)).state, 'exhausted');
 });
 

@@ -13,8 +13,7 @@ export const listDeliveries: Operation<DeliveryFilter, readonly Delivery[]> = op
     name: 'deliveries.list',
     method: 'GET',
     path: '/deliveries',
-    run: (system, { limit, ...filter }) =>
-        system.webhooks.deliveries.list({ ...filter, ...(limit !== undefined && { limit: Number(limit) }) }),
+    run: (system, filter) => system.webhooks.deliveries.list(filter),
 });
 
 export const showDelivery: Operation<{ id: string }, DeliveryHistory> = operation({

@@ -1,5 +1,4 @@
 import Joi from 'joi';
-import { checked } from '../checked.ts';
 
 export interface Workspace {
     readonly id: number;
@@ -14,19 +13,6 @@ export interface Workspace {
 
 /** Name of the workspace that exists from the start and receives what names no other. */
 export const DEFAULT_WORKSPACE = 'default';
-
-const nameSchema: Joi.StringSchema = Joi.string()
-    .label('workspace')
-    .trim()
-    .max(255)
-    .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
-    .messages({ 'string.pattern.base': '{{#label}} must not contain control characters' })
-    .required();
-
-/** The name of a workspace that is to be made or found, without blanks around it. @throws ScanwireError `INVALID_INPUT`. */
-export function workspaceName(name: string): string {
-    return checked(nameSchema, name);
-}
 
 /** The fields in the order in which they go out. */
 export const workspaceSchema: Joi.ObjectSchema<Workspace> = Joi.object<Workspace, true>({

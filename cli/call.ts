@@ -13,7 +13,7 @@ export interface Invocation {
 export interface Call extends Invocation {
     readonly args: readonly string[];
     readonly options: Readonly<Record<string, unknown>>;
-    /** Runs the operation in the server of the data folder, or here where none runs. */
+    /** Runs the operation in the server of the data folder, or here where none runs. Times in the answer are ISO 8601 texts by then. */
     perform<Input extends object, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output>;
 }
 

@@ -1,7 +1,7 @@
 import { type IQueueBackend, type Job, Worker } from 'bullmq';
 import { ScanwireError } from '../../lib/scanwire-error.ts';
 import type { DeliveryJob, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
-import type { BullmqServer } from './bullmq-queue.ts';
+import type { BullmqServer } from './bullmq-server.ts';
 import { within } from './within.ts';
 
 export interface BullmqWorkerOptions {
@@ -14,8 +14,11 @@ export interface BullmqWorkerOptions {
 
 type JobWorker = Worker<unknown, void, string, IQueueBackend>;
 
-/** Longer than any attempt may take, so that a lock is lost only with its process. */
-const LOCK_DURATION = 30_000;
+/**
+ * BullMQ renews a lock at half its time for as long as the process lives. It is the claim in the rows that keeps an attempt from
+ * being made twice; a short lock finds sooner what a dead process held.
+ */
+const LOCK_DURATION = 10_000;
 const STALLED_INTERVAL = 5_000;
 /** How often a job may lose its process; our rows count attempts, BullMQ must not give up before them. */
 const MAX_STALLED = 1_000;
@@ -28,7 +31,7 @@ const CLOSE_TIMEOUT = 5_000;
 export async function bullmqWorker({ server, name, collector, handler, options }: BullmqWorkerOptions): Promise<QueueWorker> {
     const inHand = new Set<Promise<void>>();
     const report = (error: Error): void => options.onError?.(error);
-    let closing = false;
+    let closing: Promise<void> | undefined;
     let retry: NodeJS.Timeout | undefined;
     const connection = await server.worker();
     let worker = start();
@@ -48,7 +51,7 @@ export async function bullmqWorker({ server, name, collector, handler, options }
             },
             server.backend,
         );
-        started.on('error', onWorkerError(started));
+        started.on('error', pausingOnFlood(started, report));
         started.waitUntilReady().catch(() => restart(started));
         return started;
     }
@@ -56,31 +59,11 @@ export async function bullmqWorker({ server, name, collector, handler, options }
     /** A worker whose first connection failed never recovers by itself. */
     function restart(failed: JobWorker): void {
         void failed.close(true).catch(report);
-        if (!closing) {
+        if (closing === undefined) {
             retry = setTimeout(() => {
                 worker = start();
             }, RETRY_DELAY);
         }
-    }
-
-    function onWorkerError(of: JobWorker): (error: Error) => void {
-        let since = 0;
-        let count = 0;
-        return (error) => {
-            const now = Date.now();
-            if (now - since > RETRY_DELAY) {
-                since = now;
-                count = 0;
-            }
-
-            count += 1;
-            if (count < ERRORS_BEFORE_PAUSE) {
-                report(error);
-            } else if (count === ERRORS_BEFORE_PAUSE && !closing) {
-                void of.pause(true).catch(report);
-                retry = setTimeout(() => void of.resume().catch(report), RETRY_DELAY);
-            }
-        };
     }
 
     async function track(running: Promise<void>): Promise<void> {
@@ -100,19 +83,44 @@ export async function bullmqWorker({ server, name, collector, handler, options }
         }
     }
 
-    return {
-        async close() {
-            closing = true;
-            clearTimeout(retry);
-            connection.stopWaiting();
-            const closed = worker.close();
-            while (inHand.size > 0) {
-                await Promise.allSettled(inHand);
-            }
+    async function close(): Promise<void> {
+        clearTimeout(retry);
+        connection.stopWaiting();
+        const closed = worker.close();
+        while (inHand.size > 0) {
+            await Promise.allSettled(inHand);
+        }
 
-            await within(CLOSE_TIMEOUT, closed, `Worker of queue ${name} did not close in time`).catch(report);
-            connection.release();
+        await within(CLOSE_TIMEOUT, closed, `Worker of queue ${name} did not close in time`).catch(report);
+        connection.release();
+    }
+
+    return {
+        close() {
+            closing ??= close();
+            return closing;
         },
+    };
+}
+
+/** Reports errors, and lets the worker rest when they come in a flood: what repeats at once is not reported then. */
+function pausingOnFlood(worker: JobWorker, report: (error: Error) => void): (error: Error) => void {
+    let since = 0;
+    let count = 0;
+    return (error) => {
+        const now = Date.now();
+        if (now - since > RETRY_DELAY) {
+            since = now;
+            count = 0;
+        }
+
+        count += 1;
+        if (count < ERRORS_BEFORE_PAUSE) {
+            report(error);
+        } else if (count === ERRORS_BEFORE_PAUSE) {
+            void worker.pause(true).catch(report);
+            setTimeout(() => void worker.resume().catch(report), RETRY_DELAY).unref();
+        }
     };
 }
 

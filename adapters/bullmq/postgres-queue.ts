@@ -3,7 +3,8 @@ import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/scanwire-error.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
-import { type BullmqServer, bullmqQueue } from './bullmq-queue.ts';
+import { bullmqQueue } from './bullmq-queue.ts';
+import type { BullmqServer } from './bullmq-server.ts';
 import { assertLooksInto, type PoolLike, type QueuePool, queuePool } from './queue-pool.ts';
 
 export interface PostgresQueueOptions {

@@ -4,7 +4,8 @@ import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/scanwire-error.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
-import { type BullmqServer, type BullmqWorkerConnection, bullmqQueue } from './bullmq-queue.ts';
+import { bullmqQueue } from './bullmq-queue.ts';
+import type { BullmqServer, BullmqWorkerConnection } from './bullmq-server.ts';
 import { assertKeepsJobs } from './redis-keeps-jobs.ts';
 import { within } from './within.ts';
 

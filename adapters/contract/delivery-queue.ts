@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { DeliveryJob, DeliveryQueue, QueueWorker } from '../../lib/webhooks/queue.ts';
-import type { TestFunction } from './test-function.ts';
+import type { ContractTest } from './contract-test.ts';
 import { until } from './until.ts';
 
 /** Two queue objects over the same jobs, as two processes have them; one and the same where a queue lives in one process. */
@@ -199,7 +199,7 @@ export interface DeliveryQueueContractOptions {
  * @param create Makes queues without jobs for one test; they are closed and stopped after it.
  */
 export function deliveryQueueContract(
-    test: TestFunction,
+    test: ContractTest,
     create: () => Promise<Queues>,
     { deadline = 20_000 }: DeliveryQueueContractOptions = {},
 ): void {

@@ -180,23 +180,6 @@ export const dispatchLaws: Laws = {
         const test = await publishTest(stores, id);
         assert.deepEqual(await dispatchedIds(stores, { now: at(100) }), [test]);
     },
-
-    'tells when the next delivery of a running exporter falls due': async (stores) => {
-        const { deliveries, exporters } = stores;
-        assert.equal(await deliveries.nextDue(), null);
-        const first = await addExporter(stores);
-        await publish(stores, { createdAt: at(7) }, { createdAt: at(5) }, { createdAt: at(6) });
-        await addExporter(stores);
-        await publish(stores, { createdAt: at(9) });
-        assert.deepEqual(await deliveries.nextDue(), at(5));
-
-        assert.equal((await dispatchedIds(stores, { now: at(5) })).length, 1);
-        assert.deepEqual(await deliveries.nextDue(), at(6), 'what is queued is not awaited');
-        await exporters.update(first.id, { state: 'stopped' }, at(1));
-        assert.deepEqual(await deliveries.nextDue(), at(9));
-        await dispatch(stores, { now: at(9) });
-        assert.equal(await deliveries.nextDue(), null);
-    },
 };
 
 /** Sends all that is due; everything fails and is due again after 10 ms. */

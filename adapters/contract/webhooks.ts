@@ -1,11 +1,11 @@
 import { acceptanceLaws } from './acceptance-laws.ts';
 import { claimLaws } from './claim-laws.ts';
+import type { ContractTest } from './contract-test.ts';
 import { deliveryLaws } from './delivery-laws.ts';
 import { dispatchLaws } from './dispatch-laws.ts';
 import { exporterLaws } from './exporter-laws.ts';
 import { settlementLaws } from './settlement-laws.ts';
 import { sweepLaws } from './sweep-laws.ts';
-import type { TestFunction } from './test-function.ts';
 import type { Laws, WebhookStores } from './webhook-stores.ts';
 
 const LAWS: Laws = {
@@ -27,7 +27,7 @@ const LAWS: Laws = {
  * @example
  * webhookStoresContract(test, async () => ({ ...memoryWebhooks(), stop: async () => {} }));
  */
-export function webhookStoresContract(test: TestFunction, create: () => Promise<WebhookStores>): void {
+export function webhookStoresContract(test: ContractTest, create: () => Promise<WebhookStores>): void {
     for (const [name, law] of Object.entries(LAWS)) {
         test(name, async () => {
             const stores = await create();

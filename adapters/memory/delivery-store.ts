@@ -20,14 +20,6 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
             return dispatch(state, options);
         },
 
-        async nextDue() {
-            const waiting = [...state.unfinished].filter((row) => {
-                return row.state === 'pending' && state.exporters.get(row.exporterId)?.state === 'running';
-            });
-            const earliest = waiting.reduce((least, { dueAt }) => Math.min(least, dueAt.getTime()), Number.POSITIVE_INFINITY);
-            return earliest === Number.POSITIVE_INFINITY ? null : new Date(earliest);
-        },
-
         async sweep(options) {
             return sweep(state, options);
         },

@@ -17,12 +17,12 @@ import type {
 import { listDeliveries } from './list-deliveries.ts';
 import { ACCEPT, type AcceptedRow } from './statements/accept.ts';
 import { CLAIM } from './statements/claim.ts';
-import { ATTEMPTS, DISPATCH, GET, NEXT_DUE, REPLAY } from './statements/deliveries.ts';
+import { ATTEMPTS, DISPATCH, GET, REPLAY } from './statements/deliveries.ts';
 import { SETTLE, SETTLE_LATE } from './statements/settle.ts';
 import { SWEEP } from './statements/sweep.ts';
 import { guardedExecutor, isUniqueViolation } from './unavailable.ts';
 import { isUuid } from './uuid.ts';
-import { type AttemptRow, attemptFromRow, type ClaimRow, claimFromRow, type DeliveryRow, deliveryFromRow, time } from './webhook-rows.ts';
+import { type AttemptRow, attemptFromRow, type ClaimRow, claimFromRow, type DeliveryRow, deliveryFromRow } from './webhook-rows.ts';
 
 /** Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` answers `UNAVAILABLE` by itself. */
 export function deliveries(db: Executor): DeliveryStore {
@@ -35,12 +35,6 @@ export function deliveries(db: Executor): DeliveryStore {
 
         async dispatch(options) {
             return await dispatch(db, options);
-        },
-
-        async nextDue() {
-            const { rows } = await db.query<{ due_at: Date | null }>(NEXT_DUE);
-            const dueAt = rows[0]?.due_at ?? null;
-            return dueAt === null ? null : time(dueAt);
         },
 
         async sweep(options) {

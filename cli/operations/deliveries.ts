@@ -8,7 +8,8 @@ export interface DeliveryFilter {
     readonly state?: DeliveryState;
     readonly exporterId?: string;
     readonly after?: string;
-    readonly limit?: number;
+    /** As text where it comes from a query. */
+    readonly limit?: number | string;
 }
 
 export const listDeliveries: Operation<DeliveryFilter, readonly Delivery[]> = operation({

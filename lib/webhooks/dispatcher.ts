@@ -49,6 +49,8 @@ export function dispatcher(parts: DispatcherParts): Dispatcher {
     let stopped = true;
     let poll: NodeJS.Timeout | undefined;
     let lastSweep = Number.NEGATIVE_INFINITY;
+    /** Marked queued in their rows, not yet taken by the queue. */
+    let owed: readonly Dispatched[] = [];
 
     async function dispatch(): Promise<number> {
         let handedOut = 0;
@@ -69,8 +71,10 @@ export function dispatcher(parts: DispatcherParts): Dispatcher {
     }
 
     async function enqueue(batch: readonly Dispatched[]): Promise<void> {
-        if (batch.length > 0) {
-            await queue.add(batch);
+        owed = [...owed, ...batch];
+        if (owed.length > 0) {
+            await queue.add(owed);
+            owed = [];
         }
     }
 
@@ -78,6 +82,7 @@ export function dispatcher(parts: DispatcherParts): Dispatcher {
         do {
             kicked = false;
             try {
+                await enqueue([]);
                 if (clock().getTime() - lastSweep >= sweepEvery) {
                     lastSweep = clock().getTime();
                     await sweep();

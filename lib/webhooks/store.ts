@@ -196,9 +196,6 @@ export interface DeliveryStore {
      */
     dispatch(options: DispatchOptions): Promise<readonly Dispatched[]>;
 
-    /** When the earliest pending delivery of a running exporter falls due; null when there is none. */
-    nextDue(): Promise<Date | null>;
-
     /** Finds what queue or workers have lost: jobs queued too long ago and claims that ran out. */
     sweep(options: SweepOptions): Promise<Swept>;
 

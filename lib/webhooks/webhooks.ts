@@ -96,7 +96,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         onError,
         pollEvery: 1_000,
         sweepEvery: 5_000,
-        requeueAfter: 15_000,
+        requeueAfter: 10_000,
     });
     const shared = { deliveries, keyRing, vendor, clock, newId, sleep: (ms: number) => sleep(ms) };
     const send = deliveryWorker({

@@ -35,8 +35,8 @@ export interface WebhookExporterOptions {
 
 export type CheckedWebhookExporterOptions = Required<WebhookExporterOptions>;
 
-/** An attempt must end before its job's lock in the queue runs out (30 s), claim margin included. */
-const LONGEST_ATTEMPT = 20_000;
+/** The longest that Standard Webhooks advises to wait for a receiver. */
+const LONGEST_ATTEMPT = 30_000;
 
 export const optionsSchema: Joi.ObjectSchema<CheckedWebhookExporterOptions> = Joi.object({
     stores: Joi.object({

@@ -16,6 +16,9 @@ export interface TestServers {
     stop(): Promise<void>;
 }
 
+/** Names of Debian packages. Tests recompute signatures with `openssl`. */
+const PACKAGES = { redis: 'redis-server', postgres: 'postgresql', openssl: 'openssl' };
+
 const isRoot = process.getuid?.() === 0;
 
 /**
@@ -26,11 +29,10 @@ const isRoot = process.getuid?.() === 0;
  * @throws Error that says what to install.
  */
 export async function testServers(): Promise<TestServers> {
-    const programs = { redis: findRedis(), postgres: process.env.DATABASE_URL ? '' : findPostgres() };
-    if (programs.redis === null || programs.postgres === null) {
-        install(
-            [programs.redis === null ? 'redis-server' : '', programs.postgres === null ? 'postgresql' : ''].filter((name) => name !== ''),
-        );
+    const programs = { redis: findRedis(), postgres: process.env.DATABASE_URL ? '' : findPostgres(), openssl: findOnPath('openssl') };
+    const missing = Object.entries(PACKAGES).filter(([name]) => programs[name as keyof typeof programs] === null);
+    if (missing.length > 0) {
+        install(missing.map(([, debianPackage]) => debianPackage));
     }
 
     const redisProgram = programs.redis ?? findRedis();

@@ -1,28 +1,41 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { required } from './required.ts';
+import { until } from './until.ts';
 
 /** A database of a test's own on the server of `DATABASE_URL`. */
 export interface TestDatabase {
     readonly url: string;
-    /** Drops it, whoever is still connected. */
+    /** Drops it, once those who have ended their connections are gone; who is connected after seconds is thrown out. */
     drop(): Promise<void>;
 }
+
+const PATIENCE = 3_000;
 
 export async function testDatabase(): Promise<TestDatabase> {
     const server = required('DATABASE_URL');
     const name = `test_${randomBytes(6).toString('hex')}`;
-    await administer(server, `CREATE DATABASE ${name}`);
+    await administer(server, (client) => client.query(`CREATE DATABASE ${name}`));
     const url = new URL(server);
     url.pathname = `/${name}`;
-    return { url: url.href, drop: () => administer(server, `DROP DATABASE ${name} WITH (FORCE)`) };
+    return { url: url.href, drop: () => administer(server, (client) => dropDatabase(client, name)) };
 }
 
-async function administer(url: string, statement: string): Promise<void> {
+/** The server notices the end of a connection after its client does, and one that is thrown out reports an error. */
+async function dropDatabase(client: pg.Client, name: string): Promise<void> {
+    const giveUp = Date.now() + PATIENCE;
+    await until(async () => {
+        const { rows } = await client.query('SELECT FROM pg_stat_activity WHERE datname = $1', [name]);
+        return rows.length === 0 || Date.now() > giveUp;
+    });
+    await client.query(`DROP DATABASE ${name} WITH (FORCE)`);
+}
+
+async function administer(url: string, task: (client: pg.Client) => Promise<unknown>): Promise<void> {
     const client = new pg.Client(url);
     await client.connect();
     try {
-        await client.query(statement);
+        await task(client);
     } finally {
         await client.end();
     }

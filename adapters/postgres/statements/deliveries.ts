@@ -3,12 +3,6 @@ import { DELIVERY_COLUMNS } from '../webhook-rows.ts';
 /** `$1` now, `$2` window, `$3` failures from which an exporter is probed only, `$4` limit. */
 export const DISPATCH = 'select delivery_id, collector, attempt from scanwire.dispatch_deliveries($1, $2, $3, $4)';
 
-export const NEXT_DUE = `
-select min(w.due_at) as due_at
-from scanwire.earliest_due w
-join scanwire.exporters e on e.id = w.exporter_id
-where e.state = 'running'`;
-
 export const GET: string = `
 select ${DELIVERY_COLUMNS}
 from scanwire.deliveries d

@@ -65,14 +65,6 @@ export const dispatchMutants: Mutants = {
             },
         },
     }),
-    'tells when the next delivery of a running exporter falls due': (exporters, deliveries) => ({
-        deliveries: {
-            nextDue: async () => {
-                const pending = await deliveries.list({ state: 'pending', limit: 99 });
-                return (await exporters.list()).length === 0 ? null : (pending.at(-1)?.dueAt ?? null);
-            },
-        },
-    }),
 };
 
 function withOptions(change: (options: DispatchOptions) => Partial<DispatchOptions>): Mutant {

@@ -1,8 +1,8 @@
 import type { Test } from 'tap';
-import type { TestFunction } from '../../../adapters/contract/test-function.ts';
+import type { ContractTest } from '../../../adapters/contract/contract-test.ts';
 
 /** The contracts assert with `node:assert`; tap takes a test without an assertion of its own for a skipped one. */
-export function tapTest(t: Test): TestFunction {
+export function tapTest(t: Test): ContractTest {
     return (name, run) =>
         t.test(name, async (t) => {
             await run();

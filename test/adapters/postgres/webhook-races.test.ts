@@ -184,5 +184,5 @@ t.test('is unavailable when the database cannot be reached', async (t) => {
     await t.rejects(exporters.list(), { code: 'UNAVAILABLE' });
     await t.rejects(deliveries.dispatch(window), { code: 'UNAVAILABLE' });
     await pool.end();
-    await t.rejects(deliveries.nextDue(), { code: 'UNAVAILABLE' });
+    await t.rejects(deliveries.dispatch(window), { code: 'UNAVAILABLE' });
 });

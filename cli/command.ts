@@ -1,9 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Call, Handler } from './call.ts';
+import { DEFAULT_DATA } from './data-folder.ts';
 import { printAnswer } from './output/print-answer.ts';
 import { perform } from './perform.ts';
-
-export const DEFAULT_DATA = './scanwire-data';
 
 /** A command with the options that every one has. `usage` is its name and its arguments, as commander writes them. */
 export function command(parent: Command, usage: string, description: string, handler: Handler): Command {

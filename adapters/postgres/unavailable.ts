@@ -26,6 +26,13 @@ const SERVER = /^(?:08|28|3D|40|53|57|58)...$|^55P03$/;
 /** What node-postgres says, without a code, of a connection that it has lost or a pool that is closed. */
 const DRIVER = /^Connection terminated|^timeout exceeded when trying|not queryable$|^Cannot use a pool after|^Query read timeout/;
 
+/** What the codes say that whoever sets up a deployment meets. */
+const MEANING: Readonly<Record<string, string>> = {
+    '3D000': 'there is no such database',
+    '28P01': 'wrong password',
+    '28000': 'the server does not let this user in',
+};
+
 /** The error as a store reports it: `UNAVAILABLE` when the database cannot be used now, anything else as it is. */
 export function storeError(error: unknown): unknown {
     if (error instanceof ScanwireError || !(error instanceof Error)) {
@@ -34,7 +41,8 @@ export function storeError(error: unknown): unknown {
 
     const code = sqlState(error);
     const unavailable = NETWORK.has(code) || SERVER.test(code) || (code === '' && DRIVER.test(error.message));
-    const why = code === '' ? '' : ` (${code})`;
+    const meaning = MEANING[code];
+    const why = code === '' ? '' : ` (${meaning === undefined ? code : `${code}, ${meaning}`})`;
     return unavailable ? new ScanwireError('UNAVAILABLE', `The database cannot be used now${why}`, { cause: error }) : error;
 }
 

@@ -1,10 +1,9 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Call, Handler } from './call.ts';
+import { DEFAULT_DATA } from './data-folder.ts';
 import { announced } from './output/announced.ts';
 import { printAnswer } from './output/print-answer.ts';
 import { perform } from './perform.ts';
-
-export const DEFAULT_DATA = './scanwire-data';
 
 /**
  * A command with the options that every one has, also those that need no data folder. `usage` is its name and its arguments,

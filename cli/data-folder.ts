@@ -2,6 +2,9 @@ import { chmod, mkdir, readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ScanwireError } from '../lib/scanwire-error.ts';
 
+/** Where a deployment is when nothing else is said. */
+export const DEFAULT_DATA = './scanwire-data';
+
 /**
  * The folder that holds what a deployment keeps on disk, for its owner's eyes only (folders 0700, files 0600). Every file is
  * made once and found again by the next start.

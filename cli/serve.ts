@@ -149,7 +149,8 @@ async function adminServer(socket: string, system: System, onError: (error: unkn
 
 function reportErrors(server: Server, onError: (error: unknown) => void): void {
     const report = ({ error }: { error?: object }): void => {
-        if (error !== undefined) {
+        // What a client did wrong it was told.
+        if (error !== undefined && (error as { isServer?: boolean }).isServer !== false) {
             onError(error);
         }
     };

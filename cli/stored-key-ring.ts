@@ -33,8 +33,10 @@ export async function existingKeyRing(folder: DataFolder, environment: NodeJS.Pr
     return storedKeyRing(folder, environment);
 }
 
+/** Two rings that were made apart have no id in common, so what one sealed is never taken for the other's. */
 function newKeyRing(): string {
-    return `${JSON.stringify({ current: 'k1', keys: { k1: randomBytes(KEY_BYTES).toString('base64') } })}\n`;
+    const id = `k-${randomBytes(4).toString('hex')}`;
+    return `${JSON.stringify({ current: id, keys: { [id]: randomBytes(KEY_BYTES).toString('base64') } })}\n`;
 }
 
 function parse(text: string, source: string): KeyRing {

@@ -5,6 +5,7 @@ import { type ApiKeys, apiKeys } from '../lib/keys/api-keys.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter-settings.ts';
 import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
 import type { Webhooks } from '../lib/webhooks/webhooks.ts';
+import { assertRingFits } from './assert-ring-fits.ts';
 import { type DataFolder, prepareDataFolder } from './data-folder.ts';
 import { type ExporterParts, egressAllowList, exporterOver } from './exporter-over.ts';
 import { storedKeyRing } from './stored-key-ring.ts';
@@ -52,6 +53,7 @@ export async function openParts({ folder, environment, clock = systemClock, onEr
     const [keyRing, license] = await Promise.all([storedKeyRing(folder, environment), storedLicense(folder, clock)]);
     const stores = await openStores(folder, environment.DATABASE_URL, onError);
     try {
+        await assertRingFits(stores, keyRing);
         const queue = queueOf(stores, environment.REDIS_URL, onError);
         return {
             stores,

@@ -1,5 +1,6 @@
+import { resolve } from 'node:path';
 import { VERSION } from '../../lib/version.ts';
-import type { DataFolder } from '../data-folder.ts';
+import { type DataFolder, DEFAULT_DATA } from '../data-folder.ts';
 import type { DemoShown } from '../demo/demo.ts';
 import type { TlsPair } from '../tls-certificate.ts';
 import { facts } from './table.ts';
@@ -29,7 +30,7 @@ export async function serving({ json, uri, folder, tls, environment, demo }: Ser
         ['Data', `${folder.path}, database ${database}, queue ${queue}`],
         ['Certificate', tls.selfSigned === null ? 'yours' : `${tls.selfSigned} (self-signed)`],
     ]);
-    const rest = demo === null ? 'Make an API key with: scanwire keys create NAME' : await demoText(demo, uri, tls);
+    const rest = demo === null ? `Make an API key with: scanwire keys create NAME${dataOption(folder)}` : await demoText(demo, uri, tls);
     return `\nscanwire ${VERSION}\n\n${indented(server)}\n\n${rest}\n\nCtrl-C stops the server.\n`;
 }
 
@@ -61,6 +62,11 @@ function investigationText({ verification, attempt }: DemoShown['investigation']
     }
 
     return verification.ok ? `arrived, signature verified (${verification.forms.join(', ')})` : `arrived, but ${verification.reason}`;
+}
+
+/** What a command needs to find the server. */
+function dataOption({ path }: DataFolder): string {
+    return path === resolve(DEFAULT_DATA) ? '' : ` --data ${quoted(path)}`;
 }
 
 /** For a shell, as one word. */

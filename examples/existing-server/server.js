@@ -83,6 +83,7 @@ function investigation({ id, foundAt }, title, { label }) {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
     const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL });
+    pool.on('error', (error) => console.error('database:', error.message));
     const sealingKey = Buffer.from(process.env.SEALING_KEY ?? '', 'base64');
     const server = await buildServer({ pool, sealingKey, redisUrl: process.env.REDIS_URL, sessions: new Map([['demo', 'Ada']]) });
     await server.start();

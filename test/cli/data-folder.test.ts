@@ -55,6 +55,13 @@ t.test('opens with the key ring of a later start what an earlier one sealed', as
     t.equal(await readKept(elsewhere.keyRing), null);
 });
 
+t.test('makes no two key rings with a key of the same id', async (t) => {
+    const dir = t.testdir();
+    const [here, elsewhere] = await Promise.all(['here', 'elsewhere'].map((name) => storedKeyRing(dataFolder(join(dir, name)), {})));
+    t.not(here?.current, elsewhere?.current);
+    t.match(here?.current, /^k-[0-9a-f]{8}$/);
+});
+
 t.test('makes no key ring for a worker', async (t) => {
     const folder = dataFolder(t.testdir());
     await t.rejects(existingKeyRing(folder, {}), { code: 'MISCONFIGURED', field: 'SCANWIRE_KEY_RING' });

@@ -42,6 +42,12 @@ t.test('sends for its collector, with the key ring of the data folder, and ends 
     ];
     const { id } = JSON.parse((await scanwire(create, { env })).stdout) as { id: string };
 
+    const stranger = await scanwire(['keys', 'create', 'ci', '--data', join(folder, 'elsewhere')], { env });
+    t.match(stranger, {
+        code: 1,
+        stderr: /^scanwire: The database was sealed with key k-\w+, which is not in the key ring: .*--data.*\n$/,
+    });
+
     const worker = startScanwire(
         ['worker', '--collector', 'edge', '--collector', 'other', '--concurrency', '5', '--data', data, '--json'],
         { env },

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestServers, testServers } from './servers.ts';
@@ -58,7 +58,7 @@ async function runTests(): Promise<number> {
     servers = await testServers();
     const { env } = servers;
     console.log(`Redis ${withoutPassword(env.REDIS_URL)}, PostgreSQL ${withoutPassword(env.DATABASE_URL)}`);
-    const args = ['run', '--disable-coverage', '--reporter=tap', ...given.map(compiled)];
+    const args = ['run', '--disable-coverage', '--reporter=tap', ...given.flatMap(compiled)];
     return interrupted ? 1 : run('Tests', 'tap', args, { env, read: readTap });
 }
 
@@ -106,9 +106,21 @@ async function run(title: string, command: string, args: readonly string[], { en
     return code ?? 1;
 }
 
-/** A test may be named as it is written: `test/lib/x.test.ts` for `build/test/lib/x.test.js`. */
-function compiled(argument: string): string {
-    return argument.replace(/^(?:\.\/)?(test\/.*)\.ts$/, 'build/$1.js');
+/** A test may be named as it is written: `test/lib/x.test.ts` for `build/test/lib/x.test.js`; a folder stands for all in it. */
+function compiled(argument: string): readonly string[] {
+    const [, path, extension] = /^(?:\.\/)?(test(?:\/.*?)?)\/?(\.ts)?$/.exec(argument) ?? [];
+    if (path === undefined) {
+        return [argument];
+    }
+
+    const built = join('build', path);
+    if (extension !== undefined || !existsSync(built)) {
+        return [`${built}.js`];
+    }
+
+    return readdirSync(built, { encoding: 'utf8', recursive: true })
+        .filter((name) => name.endsWith('.test.js'))
+        .map((name) => join(built, name));
 }
 
 function heading(title: string): void {

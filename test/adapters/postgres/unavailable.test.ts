@@ -18,6 +18,11 @@ t.test('takes errors of connection, server and driver for UNAVAILABLE, and repea
     }
 });
 
+t.test('says in words what a wrong DATABASE_URL comes to', async (t) => {
+    t.match(storeError(withCode('3D000')), { message: 'The database cannot be used now (3D000, there is no such database)' });
+    t.match(storeError(withCode('57P01')), { message: 'The database cannot be used now (57P01)' });
+});
+
 t.test('leaves errors of a statement, and our own, as they are', async (t) => {
     for (const error of [withCode('42601'), withCode('23505'), new Error('other'), new ScanwireError('NOT_FOUND', 'x'), 'text']) {
         t.equal(storeError(error), error);

@@ -1,4 +1,4 @@
-import type { Lifecycle, NamedPlugin, RouteOptions, Server } from '@hapi/hapi';
+import type { Lifecycle, NamedPlugin, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/scanwire-error.ts';
 import { VERSION } from '../../lib/version.ts';
@@ -9,6 +9,14 @@ import { type Resource, resources } from './resources.ts';
 export type { OwnResource, ResourceRow, RestApiV2Options } from './options.ts';
 
 const BASE_PATH = '/rest_api/v2';
+
+/** The body of a request to no route is nobody's business: neither its size nor its type is looked at. */
+const UNREAD: RouteOptionsPayload = {
+    parse: false,
+    output: 'stream',
+    maxBytes: Number.MAX_SAFE_INTEGER,
+    override: 'application/octet-stream',
+};
 
 /** Registers the read-only REST API over the host's store, below `/rest_api/v2`. */
 export const plugin: NamedPlugin<RestApiV2Options> = {
@@ -71,7 +79,7 @@ function addCatchAllRoute(server: Server, options: RouteOptions): void {
         method: '*',
         path: `${BASE_PATH}/{path*}`,
         handler: unknownRoute,
-        options: { ...options, payload: { parse: false, output: 'stream' } },
+        options: { ...options, payload: UNREAD },
     });
 }
 

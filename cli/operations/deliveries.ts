@@ -8,16 +8,14 @@ export interface DeliveryFilter {
     readonly state?: DeliveryState;
     readonly exporterId?: string;
     readonly after?: string;
-    /** As text where it comes from a query. */
-    readonly limit?: number | string;
+    readonly limit?: number;
 }
 
 export const listDeliveries: Operation<DeliveryFilter, readonly Delivery[]> = operation({
     name: 'deliveries.list',
     method: 'GET',
     path: '/deliveries',
-    run: (system, { limit, ...filter }) =>
-        system.webhooks.deliveries.list({ ...filter, ...(limit !== undefined && { limit: Number(limit) }) }),
+    run: (system, filter) => system.webhooks.deliveries.list(filter),
 });
 
 export const showDelivery: Operation<{ id: string }, ShownDelivery> = operation({

@@ -72,9 +72,14 @@ export const newExporterSchema: Joi.ObjectSchema<NewExporterSettings> = Joi.obje
     ...settings,
     url: settings.url.required(),
     legacy: Joi.boolean(),
-});
+})
+    .label('settings')
+    .required();
 
 export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.object({
     ...settings,
     type: Joi.string().valid('investigation', 'investigation_legacy', 'investigation_legacy_and_library'),
-}).min(1);
+})
+    .label('changes')
+    .min(1)
+    .required();

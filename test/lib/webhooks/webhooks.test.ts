@@ -277,6 +277,7 @@ t.test('refuses what is wrong with a clear error and stores nothing', async (t) 
     await t.rejects(create({ url: 'https://example.com', collector: 'a b' }), { code: 'INVALID_INPUT', field: 'collector' });
     await t.rejects(create({ url: 'https://example.com', name: 'a\nb' }), { code: 'INVALID_INPUT', field: 'name' });
     await t.rejects(create({ url: 'https://example.com', secret: '' }), { code: 'INVALID_INPUT', field: 'secret' });
+    await t.rejects(create(undefined as never), { code: 'INVALID_INPUT', message: 'Exporter: settings is required' });
     t.strictSame(await exporter.exporters.list(), []);
 
     const unknown = '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa';
@@ -292,6 +293,24 @@ t.test('refuses what is wrong with a clear error and stores nothing', async (t) 
         field: 'rules',
     });
     t.strictSame(await exporter.deliveries.list(), []);
+});
+
+t.test('refuses to list deliveries by what cannot be', async (t) => {
+    const { deliveries } = await setting(t);
+    for (const query of [
+        { limit: 0 },
+        { limit: 1.5 },
+        { limit: 1001 },
+        { limit: 'x' },
+        { state: 'lost' },
+        { exporterId: ['a'] },
+        { after: 1 },
+    ]) {
+        const [field] = Object.keys(query);
+        await t.rejects(deliveries.list(query as never), { code: 'INVALID_INPUT', field }, JSON.stringify(query));
+    }
+
+    t.strictSame(await deliveries.list({ exporterId: 'nobody', limit: 1000 }), []);
 });
 
 t.test('says at the start that a sealing key is missing', async (t) => {

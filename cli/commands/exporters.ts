@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import { ScanwireError } from '../../lib/scanwire-error.ts';
 import type { Exporter, HeaderPairs } from '../../lib/webhooks/exporter.ts';
 import type { ExporterChanges, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporter-settings.ts';
+import { displayUrl } from '../../lib/webhooks/receiver-url.ts';
 import type { Call } from '../call.ts';
 import { command, repeated } from '../command.ts';
 import {
@@ -127,7 +128,7 @@ async function listed({ perform }: Call): Promise<Answer> {
                 all.map(({ id, name, url, collector, state, consecutiveFailures, updatedAt }) => [
                     id,
                     name,
-                    url,
+                    displayUrl(url),
                     collector,
                     state,
                     String(consecutiveFailures),
@@ -143,7 +144,7 @@ function exporterAnswer(exporter: Exporter & { readonly test?: ShownTest }, more
     const pairs: readonly (readonly [string, string])[] = [
         ['Id', id],
         ['Name', name],
-        ['URL', url],
+        ['URL', displayUrl(url)],
         ...more,
         ['State', stopReason === null ? state : `${state}: ${stopReason}`],
         ['Collector', collector],

@@ -76,3 +76,17 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
     t.equal(await ended(server, 'SIGINT'), 0);
     t.equal(await ended(receiver, 'SIGINT'), 0);
 });
+
+t.test('shows no value of the query of a URL, but with --json', async (t) => {
+    const data = dataOf(t);
+    const url = 'https://example.com/in?token=hunter2';
+    const { id } = await json<{ id: string }>(data, 'exporters', 'create', '--url', url);
+    for (const command of [['list'], ['show', id]]) {
+        const { code, stdout } = await scanwire(['exporters', ...command, '--data', data]);
+        t.equal(code, 0);
+        t.match(stdout, 'https://example.com/in?token=***');
+        t.notMatch(stdout, 'hunter2');
+    }
+
+    t.match(await json(data, 'exporters', 'show', id), { url });
+});

@@ -6,6 +6,5 @@ export const publishEvent: Operation<{ kind: string; body: unknown; rules?: Rule
     name: 'events.publish',
     method: 'POST',
     path: '/events/{kind}',
-    creates: true,
     run: (system, { kind, body, rules }) => system.webhooks.publish(kind, body, rules === undefined ? {} : { rules }),
 });

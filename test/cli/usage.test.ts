@@ -56,6 +56,11 @@ t.test('leaves with 1 after a refusal, in one line that names field and reason',
     const cases: [string[], RegExp, object][] = [
         [['keys', 'list', '--data', data], /^scanwire: There is no data folder at .*--data.*\n$/, { code: 'NOT_FOUND', field: 'data' }],
         [
+            ['events', 'publish', 'idr_investigation_created', 'fixtures/events/investigation.json', '--data', data],
+            /^scanwire: There is no data folder at .*--data.*\n$/,
+            { code: 'NOT_FOUND', field: 'data' },
+        ],
+        [
             ['import', `${data}/scan.xml`, '--data', data],
             /^scanwire: Cannot read .*no such file.*\n$/,
             { code: 'INVALID_INPUT', field: 'file' },

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import type { Lifecycle, Request, ResponseObject, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import { ScanwireError, type ScanwireErrorCode } from '../lib/scanwire-error.ts';
 import { operations } from './operations/index.ts';
@@ -44,9 +45,22 @@ function handlerOf(operation: Operation<object, unknown>, system: System): Lifec
         try {
             return h.response((await operation.run(system, inputOf(operation, request))) as object).type('application/json');
         } catch (error) {
+            if (operation.streamed === true) {
+                await drained(request.payload as Readable);
+            }
+
             return refusal(error, h, request);
         }
     };
+}
+
+/** The rest is read before a refusal goes out: an answer to somebody who still writes is lost with the connection. */
+async function drained(payload: Readable): Promise<void> {
+    try {
+        await finished(payload.resume(), { writable: false });
+    } catch {
+        // The sender has gone, and nobody waits for the answer.
+    }
 }
 
 function inputOf({ streamed }: Operation<object, unknown>, { params, query, payload }: Request): object {

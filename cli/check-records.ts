@@ -1,4 +1,5 @@
 import { checkRecordLines, type RecordProblem, type RecordTotals } from '../lib/records/index.ts';
+import { unpacked } from '../lib/unpacked.ts';
 
 export interface RecordsReport extends RecordTotals {
     /** Of the first bad lines, in order; a line may have several. */
@@ -16,8 +17,9 @@ export interface LineProblem extends RecordProblem {
 /** A file may have millions of bad lines, and nobody reads them all. */
 const KEPT = 1000;
 
+/** Checks a file of records, plain or packed with gzip. */
 export async function checkRecords(source: AsyncIterable<Uint8Array>): Promise<RecordsReport> {
-    const lines = checkRecordLines(source);
+    const lines = checkRecordLines(unpacked(source));
     const kept: LineProblem[] = [];
     let more = 0;
     for await (const checked of lines) {

@@ -1,20 +1,20 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Call, Handler } from './call.ts';
 import { DEFAULT_DATA } from './data-folder.ts';
+import { announced } from './output/announced.ts';
 import { printAnswer } from './output/print-answer.ts';
 import { perform } from './perform.ts';
 
-/** A command with the options that every one has. `usage` is its name and its arguments, as commander writes them. */
+/**
+ * A command with the options that every one has, also those that need no data folder. `usage` is its name and its arguments,
+ * as commander writes them.
+ */
 export function command(parent: Command, usage: string, description: string, handler: Handler): Command {
-    return bare(parent, usage, description, handler).option('--data <dir>', 'data folder', DEFAULT_DATA);
-}
-
-/** The same for a command that works without a data folder. */
-export function bare(parent: Command, usage: string, description: string, handler: Handler): Command {
     return parent
         .command(usage)
         .description(description)
         .option('--json', 'print one JSON document')
+        .option('--data <dir>', 'data folder', DEFAULT_DATA)
         .action(async (...given: unknown[]) => {
             const self = given.at(-1) as Command;
             await printAnswer(await handler(callOf(self)), self.opts().json === true);
@@ -23,13 +23,17 @@ export function bare(parent: Command, usage: string, description: string, handle
 
 function callOf(self: Command): Call {
     const options = self.opts();
-    const data = String(options.data ?? DEFAULT_DATA);
+    const data = String(options.data);
+    const json = options.json === true;
     return {
         data,
-        json: options.json === true,
+        json,
         args: self.args,
         options,
-        perform: (operation, input) => perform(data, operation, input),
+        perform(operation, input) {
+            const answer = perform(data, operation, input);
+            return operation.delivers === true && !json ? announced('Waiting for the outcome of the test …', answer) : answer;
+        },
     };
 }
 

@@ -18,6 +18,7 @@ export function commandLine(): Command {
         .description("Puts a server's scan data on the wire: REST API, signed webhooks, HTTPS scan records.")
         .version(VERSION)
         .exitOverride()
+        .configureOutput({ outputError: (text, write) => write(`scanwire: ${usageError(text)}\n`) })
         .helpCommand(false)
         .showHelpAfterError(false)
         .enablePositionalOptions();
@@ -43,4 +44,12 @@ export function commandLine(): Command {
     }
 
     return program;
+}
+
+/** What is wrong with the usage, in one line. */
+export function usageError(text: string): string {
+    return text
+        .replace(/^error: /, '')
+        .trim()
+        .replaceAll('\n', ' ');
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { CommanderError } from 'commander';
 import { printError } from './output/print-error.ts';
-import { commandLine } from './program.ts';
+import { commandLine, usageError } from './program.ts';
 
 const FAILURE = 1;
 const WRONG_USAGE = 2;
@@ -9,6 +9,13 @@ const WRONG_USAGE = 2;
 const PATIENCE = 2_000;
 
 const json = process.argv.includes('--json');
+
+// A variable that is set to nothing is one that is not set.
+for (const name of ['DATABASE_URL', 'REDIS_URL', 'SCANWIRE_KEY_RING', 'SCANWIRE_EGRESS_ALLOW']) {
+    if (process.env[name] === '') {
+        delete process.env[name];
+    }
+}
 
 // Whoever read our output has had enough, for example `head`: no reason for an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -49,7 +56,7 @@ function failed(error: unknown): number {
     }
 
     if (json) {
-        const message = error.code === 'commander.help' ? 'a command is missing' : error.message.replace(/^error: /, '');
+        const message = error.code === 'commander.help' ? 'a command is missing' : usageError(error.message);
         process.stderr.write(`${JSON.stringify({ error: { code: 'USAGE', field: null, message } })}\n`);
     }
 

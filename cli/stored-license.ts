@@ -31,6 +31,10 @@ export async function storedLicense(folder: DataFolder, clock: Clock): Promise<S
         source,
         inspect: () => source.inspect(),
         async install(text) {
+            if (typeof text !== 'string') {
+                throw new ScanwireError('INVALID_INPUT', 'text must be a string', { field: 'text' });
+            }
+
             const status = await inspectLicense(text, publicKey, clock());
             if (!status.valid) {
                 throw new ScanwireError('INVALID_INPUT', `The licence was not installed: ${status.reason}`, { field: 'license' });

@@ -2,7 +2,6 @@ import { postgresQueue, redisQueue } from '../adapters/bullmq/index.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import type { InventoryWriter } from '../lib/inventory/store.ts';
 import { type ApiKeys, apiKeys } from '../lib/keys/api-keys.ts';
-import { egressGuard } from '../lib/webhooks/egress-guard.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter-settings.ts';
 import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
 import type { Webhooks } from '../lib/webhooks/webhooks.ts';
@@ -48,9 +47,8 @@ const QUEUE_PATIENCE = 1_000;
 
 /** @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`; nothing stays open then. */
 export async function openParts({ folder, environment, clock = systemClock, onError }: SystemOptions): Promise<Parts> {
-    const allow = egressAllowList(environment);
     // Refused before anything is made or opened.
-    egressGuard({ allow });
+    const allow = egressAllowList(environment);
     await prepareDataFolder(folder);
     const [keyRing, license] = await Promise.all([storedKeyRing(folder, environment), storedLicense(folder, clock)]);
     const stores = await openStores(folder, environment.DATABASE_URL, onError);

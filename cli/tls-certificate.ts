@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { Clock } from '../lib/clock.ts';
@@ -38,7 +38,9 @@ const EVERYWHERE = new Set(['0.0.0.0', '::']);
  */
 export async function tlsCertificate({ folder, host, clock, certificateFile, keyFile }: TlsOptions): Promise<TlsPair> {
     if (certificateFile !== undefined || keyFile !== undefined) {
-        return { cert: await readGiven('tls-cert', certificateFile), key: await readGiven('tls-key', keyFile), selfSigned: null };
+        const given = { cert: await readGiven('tls-cert', certificateFile), key: await readGiven('tls-key', keyFile) };
+        assertPair(given);
+        return { ...given, selfSigned: null };
     }
 
     const names = EVERYWHERE.has(host) || ALWAYS.includes(host) ? ALWAYS : [...ALWAYS, host];
@@ -63,6 +65,25 @@ async function readGiven(option: string, path: string | undefined): Promise<stri
     } catch (cause) {
         const { code } = cause as NodeJS.ErrnoException;
         throw new ScanwireError('MISCONFIGURED', `Cannot read the file of --${option}: ${code}`, { field: option, cause });
+    }
+}
+
+function assertPair({ cert, key }: { readonly cert: string; readonly key: string }): void {
+    const certificate = parsed('tls-cert', 'a certificate', () => new X509Certificate(cert));
+    const privateKey = parsed('tls-key', 'a private key without a password', () => createPrivateKey(key));
+    if (!certificate.checkPrivateKey(privateKey)) {
+        throw new ScanwireError('MISCONFIGURED', 'The key of --tls-key does not belong to the certificate of --tls-cert', {
+            field: 'tls-key',
+        });
+    }
+}
+
+/** Without the cause's own message, which only says where its parser gave up. */
+function parsed<T>(option: string, what: string, parse: () => T): T {
+    try {
+        return parse();
+    } catch (cause) {
+        throw new ScanwireError('MISCONFIGURED', `The file of --${option} is not ${what} in PEM form`, { field: option, cause });
     }
 }
 

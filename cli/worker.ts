@@ -45,7 +45,7 @@ export async function worker({ data, options, json }: Call): Promise<void> {
 
 function required(name: string): string {
     const value = process.env[name];
-    if (value === undefined || value === '') {
+    if (value === undefined) {
         throw new ScanwireError(
             'MISCONFIGURED',
             `${name} is not set: a worker shares the database and the queue of its server, so it needs DATABASE_URL and REDIS_URL`,

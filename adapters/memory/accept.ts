@@ -27,7 +27,7 @@ function findAddressees(state: WebhookState, addressees: Addressees): readonly E
 
     const exporter = state.exporters.get(addressees.exporterId);
     if (exporter === undefined) {
-        throw new ScanwireError('NOT_FOUND', 'the exporter does not exist');
+        throw new ScanwireError('NOT_FOUND', 'Unknown exporter');
     }
     return [exporter];
 }

@@ -66,7 +66,7 @@ function list(state: WebhookState, { state: wanted, exporterId, after, limit }: 
 function replay(state: WebhookState, id: string, at: Date): Delivery {
     const row = state.deliveries.get(id);
     if (row === undefined) {
-        throw new ScanwireError('NOT_FOUND', 'the delivery does not exist');
+        throw new ScanwireError('NOT_FOUND', 'Unknown delivery', { field: 'id' });
     }
     if (!state.exporters.has(row.exporterId)) {
         throw new ScanwireError('CONFLICT', 'the exporter of this delivery was removed');

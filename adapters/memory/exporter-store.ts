@@ -25,7 +25,7 @@ export function exporterStore(state: WebhookState): ExporterStore {
         async update(id, { ifType, ...patch }, at) {
             const row = state.exporters.get(id);
             if (row === undefined) {
-                throw new ScanwireError('NOT_FOUND', 'the exporter does not exist');
+                throw new ScanwireError('NOT_FOUND', 'Unknown exporter', { field: 'id' });
             }
             if (ifType !== undefined && row.type !== ifType) {
                 throw new ScanwireError('CONFLICT', 'the exporter has another type by now');

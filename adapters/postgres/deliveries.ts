@@ -104,7 +104,7 @@ async function queryUnlessTaken(db: Executor, given: string): Promise<readonly A
 }
 
 function unknownExporter(): ScanwireError {
-    return new ScanwireError('NOT_FOUND', 'the exporter does not exist');
+    return new ScanwireError('NOT_FOUND', 'Unknown exporter');
 }
 
 function takenEvent(cause?: unknown): ScanwireError {
@@ -183,7 +183,7 @@ async function get(db: Executor, id: string): Promise<Delivery | null> {
 
 async function replay(db: Executor, id: string, at: Date): Promise<Delivery> {
     if (!isUuid(id)) {
-        throw new ScanwireError('NOT_FOUND', 'the delivery does not exist');
+        throw new ScanwireError('NOT_FOUND', 'Unknown delivery', { field: 'id' });
     }
 
     const { rows } = await db.query<DeliveryRow>(REPLAY, [id, at]);
@@ -191,6 +191,6 @@ async function replay(db: Executor, id: string, at: Date): Promise<Delivery> {
         return deliveryFromRow(rows[0]);
     }
     throw (await get(db, id)) === null
-        ? new ScanwireError('NOT_FOUND', 'the delivery does not exist')
+        ? new ScanwireError('NOT_FOUND', 'Unknown delivery', { field: 'id' })
         : new ScanwireError('CONFLICT', 'the delivery is still under way or its exporter was removed');
 }

@@ -80,7 +80,7 @@ async function update(db: Executor, id: string, { ifType, ...patch }: ExporterPa
 
     const { rows: found } = await db.query('select 1 from scanwire.exporters where id = $1', [uuidOrNull(id)]);
     throw found.length === 0
-        ? new ScanwireError('NOT_FOUND', 'the exporter does not exist')
+        ? new ScanwireError('NOT_FOUND', 'Unknown exporter', { field: 'id' })
         : new ScanwireError('CONFLICT', 'the exporter has another type by now');
 }
 

@@ -26,13 +26,6 @@ const SERVER = /^(?:08|28|3D|40|53|57|58)...$|^55P03$/;
 /** What node-postgres says, without a code, of a connection that it has lost or a pool that is closed. */
 const DRIVER = /^Connection terminated|^timeout exceeded when trying|not queryable$|^Cannot use a pool after|^Query read timeout/;
 
-/** What the codes say that whoever sets up a deployment meets. */
-const MEANING: Readonly<Record<string, string>> = {
-    '3D000': 'there is no such database',
-    '28P01': 'wrong password',
-    '28000': 'the server does not let this user in',
-};
-
 /** The error as a store reports it: `UNAVAILABLE` when the database cannot be used now, anything else as it is. */
 export function storeError(error: unknown): unknown {
     if (error instanceof ScanwireError || !(error instanceof Error)) {
@@ -41,9 +34,23 @@ export function storeError(error: unknown): unknown {
 
     const code = sqlState(error);
     const unavailable = NETWORK.has(code) || SERVER.test(code) || (code === '' && DRIVER.test(error.message));
-    const meaning = MEANING[code];
-    const why = code === '' ? '' : ` (${meaning === undefined ? code : `${code}, ${meaning}`})`;
-    return unavailable ? new ScanwireError('UNAVAILABLE', `The database cannot be used now${why}`, { cause: error }) : error;
+    return unavailable ? new ScanwireError('UNAVAILABLE', `The database cannot be used now${why(code)}`, { cause: error }) : error;
+}
+
+/** The commonest causes in words: the server's own may quote what was sent. */
+const CAUSES: ReadonlyMap<string, string> = new Map([
+    ['ECONNREFUSED', 'nothing listens at its address'],
+    ['ENOTFOUND', 'its host name is unknown'],
+    ['ETIMEDOUT', 'its host does not answer'],
+    ['3D000', 'the server has no database of this name'],
+    ['28P01', 'user name or password is wrong'],
+    ['28000', 'the server does not let this user in'],
+    ['53300', 'the server has no connection left'],
+]);
+
+function why(code: string): string {
+    const cause = CAUSES.get(code);
+    return `${cause === undefined ? '' : `: ${cause}`}${code === '' ? '' : ` (${code})`}`;
 }
 
 /** The code of an error of PostgreSQL or of the network, `''` when it has none. */

@@ -1,7 +1,8 @@
 import { type Command, Option } from 'commander';
-import type { Attempt, Delivery, DeliveryState } from '../../lib/webhooks/store.ts';
+import type { Delivery, DeliveryState } from '../../lib/webhooks/store.ts';
 import { command, wholeNumber } from '../command.ts';
 import { listDeliveries, replayDelivery, showDelivery } from '../operations/deliveries.ts';
+import type { ShownAttempt } from '../operations/shown-attempt.ts';
 import { relativeTime } from '../output/relative-time.ts';
 import { facts, table } from '../output/table.ts';
 import { timesText } from '../output/test-outcome.ts';
@@ -75,16 +76,16 @@ function factsOf({
     ];
 }
 
-function attemptsTable(attempts: readonly Attempt[]): Promise<string> {
+function attemptsTable(attempts: readonly ShownAttempt[]): Promise<string> {
     return table(
         ['ATTEMPT', 'STARTED', 'STATUS', 'OUTCOME', 'TOOK', 'DETAIL'],
-        attempts.map(({ number, startedAt, outcome }) => [
+        attempts.map(({ number, startedAt, status, code, timings, detail }) => [
             String(number),
             relativeTime(startedAt, new Date()),
-            String(outcome?.status ?? ''),
-            outcome?.code ?? 'under way',
-            outcome === null ? '' : timesText(outcome.timings).replace(/^in /, ''),
-            outcome?.detail ?? '',
+            String(status ?? ''),
+            code ?? 'under way',
+            timings === null ? '' : timesText(timings).replace(/^in /, ''),
+            detail ?? '',
         ]),
         'No attempts yet.',
     );

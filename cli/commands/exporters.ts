@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { ScanwireError } from '../../lib/scanwire-error.ts';
 import type { Exporter, HeaderPairs } from '../../lib/webhooks/exporter.ts';
 import type { ExporterChanges, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporter-settings.ts';
-import type { TestOutcome } from '../../lib/webhooks/exporters.ts';
+import { displayUrl } from '../../lib/webhooks/receiver-url.ts';
 import type { Call } from '../call.ts';
 import { command, repeated } from '../command.ts';
 import {
@@ -15,6 +15,7 @@ import {
     testExporter,
     updateExporter,
 } from '../operations/exporters.ts';
+import type { ShownTest } from '../operations/shown-attempt.ts';
 import type { Answer } from '../output/answer.ts';
 import { relativeTime } from '../output/relative-time.ts';
 import { facts, table } from '../output/table.ts';
@@ -127,7 +128,7 @@ async function listed({ perform }: Call): Promise<Answer> {
                 all.map(({ id, name, url, collector, state, consecutiveFailures, updatedAt }) => [
                     id,
                     name,
-                    url,
+                    displayUrl(url),
                     collector,
                     state,
                     String(consecutiveFailures),
@@ -138,12 +139,12 @@ async function listed({ perform }: Call): Promise<Answer> {
     };
 }
 
-function exporterAnswer(exporter: Exporter & { readonly test?: TestOutcome }, more: readonly (readonly [string, string])[] = []): Answer {
+function exporterAnswer(exporter: Exporter & { readonly test?: ShownTest }, more: readonly (readonly [string, string])[] = []): Answer {
     const { id, name, url, collector, type, trust, signatures, headerNames, state, stopReason, test } = exporter;
     const pairs: readonly (readonly [string, string])[] = [
         ['Id', id],
         ['Name', name],
-        ['URL', url],
+        ['URL', displayUrl(url)],
         ...more,
         ['State', stopReason === null ? state : `${state}: ${stopReason}`],
         ['Collector', collector],

@@ -3,6 +3,7 @@ import type { ImportSummary } from '../../lib/inventory/store.ts';
 import { command } from '../command.ts';
 import { openInput } from '../input.ts';
 import { importScan } from '../operations/import.ts';
+import { printable } from '../output/printable.ts';
 import { withProgress } from '../output/progress.ts';
 
 export function addImport(program: Command): void {
@@ -16,7 +17,7 @@ export function addImport(program: Command): void {
 }
 
 function summaryText({ workspace, hosts, services }: ImportSummary): string {
-    return `Imported into ${workspace.name}: hosts ${counts(hosts)}; services ${counts(services)}`;
+    return `Imported into ${printable(workspace.name)}: hosts ${counts(hosts)}; services ${counts(services)}`;
 }
 
 function counts({ created, updated }: { readonly created: number; readonly updated: number }): string {

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { bare, wholeNumber } from '../command.ts';
+import { command, wholeNumber } from '../command.ts';
 
 export function addListen(program: Command): void {
-    const listen = bare(program, 'listen', 'receive messages, verify their signatures and print them', async (call) => {
+    const listen = command(program, 'listen', 'receive messages, verify their signatures and print them', async (call) => {
         const { listen } = await import('../listen.ts');
         await listen(call);
         return undefined;

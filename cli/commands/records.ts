@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import type { RecordsReport } from '../check-records.ts';
-import { bare } from '../command.ts';
+import { command } from '../command.ts';
 import { openInput } from '../input.ts';
 import { table } from '../output/table.ts';
 
 export function addRecords(program: Command): void {
     const records = program.command('records').description('HTTPS scan records');
 
-    bare(records, 'check <file>', 'check a file of records, one in each line, - for stdin', async ({ args: [file = ''] }) => {
+    command(records, 'check <file>', 'check a file of records, one in each line, - for stdin', async ({ args: [file = ''] }) => {
         const { source } = await openInput(file);
         const { checkRecords } = await import('../check-records.ts');
         const report = await checkRecords(source);

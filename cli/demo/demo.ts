@@ -4,10 +4,10 @@ import type { ImportSummary } from '../../lib/inventory/store.ts';
 import type { RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import { ScanwireError } from '../../lib/scanwire-error.ts';
 import type { Exporter } from '../../lib/webhooks/exporter.ts';
-import type { TestOutcome } from '../../lib/webhooks/exporters.ts';
-import type { Attempt } from '../../lib/webhooks/store.ts';
+import type { ChangedExporter } from '../../lib/webhooks/exporters.ts';
 import type { DataFolder } from '../data-folder.ts';
 import { importScan } from '../operations/import.ts';
+import { type ShownAttempt, type ShownTest, shownAttempt, shownTest } from '../operations/shown-attempt.ts';
 import { type Received, type Receiver, startReceiver } from '../receiver/start-receiver.ts';
 import type { Verification } from '../receiver/verify-message.ts';
 import type { Parts, System } from '../system.ts';
@@ -21,13 +21,14 @@ export interface DemoShown {
     readonly imported: ImportSummary | null;
     readonly receiver: string;
     readonly exporter: Exporter;
-    readonly test: TestOutcome;
+    readonly test: ShownTest;
     readonly investigation: {
         readonly eventId: string;
         readonly deliveryId: string;
         /** What the receiver made of it, null when it did not arrive in time. */
         readonly verification: Verification | null;
-        readonly attempt: Attempt | null;
+        /** Null when it was not tried yet. */
+        readonly attempt: ShownAttempt | null;
     };
 }
 
@@ -76,7 +77,7 @@ export async function startDemo(folder: DataFolder): Promise<Demo> {
             const key = await findOrMakeKey(system, file, remember);
             const { exporter, test } = await findOrMakeExporter(system, receiver, file, remember);
             const investigation = await publishSample(system, waiting);
-            return { key, workspaceId, imported, receiver: receiver.url, exporter, test, investigation };
+            return { key, workspaceId, imported, receiver: receiver.url, exporter, test: shownTest(test), investigation };
         },
     };
 }
@@ -123,7 +124,7 @@ async function findOrMakeExporter(
     { port, url }: Receiver,
     { exporterId, secret }: DemoFile,
     remember: Remember,
-): Promise<{ readonly exporter: Exporter; readonly test: TestOutcome }> {
+): Promise<ChangedExporter> {
     const known = (await exporters.list()).find(({ id }) => id === exporterId);
     if (known === undefined || secret === undefined) {
         const made = await exporters.create({ url, name: EXPORTER_NAME });
@@ -154,7 +155,8 @@ async function publishSample({ webhooks }: System, waiting: Set<(message: Receiv
 
     const message = await arrival;
     const { attempts } = await webhooks.deliveries.show(deliveryId);
-    return { eventId, deliveryId, verification: message?.verification ?? null, attempt: attempts.at(-1) ?? null };
+    const attempt = attempts.map(shownAttempt).at(-1) ?? null;
+    return { eventId, deliveryId, verification: message?.verification ?? null, attempt };
 }
 
 /** The first message that is looked for; null when it does not come in time. */

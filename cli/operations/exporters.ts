@@ -1,11 +1,12 @@
 import type { Exporter } from '../../lib/webhooks/exporter.ts';
 import type { ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter-settings.ts';
-import type { TestOutcome } from '../../lib/webhooks/exporters.ts';
+import type { ChangedExporter } from '../../lib/webhooks/exporters.ts';
 import type { System } from '../system.ts';
 import { type Operation, operation } from './operation.ts';
+import { type ShownTest, shownTest } from './shown-attempt.ts';
 
-export type TestedExporter = Exporter & { readonly test: TestOutcome };
-export type CreatedExporter = Exporter & { readonly secret: string; readonly test?: TestOutcome };
+export type TestedExporter = Exporter & { readonly test: ShownTest };
+export type CreatedExporter = Exporter & { readonly secret: string; readonly test?: ShownTest };
 
 export const createExporter: Operation<{ settings: NewExporterSettings; start?: boolean }, CreatedExporter> = operation({
     name: 'exporters.create',
@@ -39,8 +40,8 @@ export const updateExporter: Operation<{ id: string; changes: ExporterChanges; s
     path: '/exporters/{id}',
     delivers: true,
     async run(system, { id, changes, start = false }) {
-        const { exporter, test } = await system.webhooks.exporters.update(id, changes);
-        return start ? started(system, id) : { ...exporter, test };
+        const changed = await system.webhooks.exporters.update(id, changes);
+        return start ? started(system, id) : tested(changed);
     },
 });
 
@@ -52,19 +53,20 @@ export const startExporter: Operation<{ id: string }, TestedExporter> = operatio
     run: (system, { id }) => started(system, id),
 });
 
-export const stopExporter: Operation<{ id: string }, Exporter> = operation({
+export const stopExporter: Operation<{ id: string }, TestedExporter> = operation({
     name: 'exporters.stop',
     method: 'POST',
     path: '/exporters/{id}/stop',
-    run: (system, { id }) => system.webhooks.exporters.stop(id),
+    delivers: true,
+    run: async (system, { id }) => tested(await system.webhooks.exporters.stop(id)),
 });
 
-export const testExporter: Operation<{ id: string }, TestOutcome> = operation({
+export const testExporter: Operation<{ id: string }, ShownTest> = operation({
     name: 'exporters.test',
     method: 'POST',
     path: '/exporters/{id}/test',
     delivers: true,
-    run: (system, { id }) => system.webhooks.exporters.test(id),
+    run: async (system, { id }) => shownTest(await system.webhooks.exporters.test(id)),
 });
 
 export const removeExporter: Operation<{ id: string }, { readonly id: string; readonly removed: true }> = operation({
@@ -78,6 +80,9 @@ export const removeExporter: Operation<{ id: string }, { readonly id: string; re
 });
 
 async function started(system: System, id: string): Promise<TestedExporter> {
-    const { exporter, test } = await system.webhooks.exporters.start(id);
-    return { ...exporter, test };
+    return tested(await system.webhooks.exporters.start(id));
+}
+
+function tested({ exporter, test }: ChangedExporter): TestedExporter {
+    return { ...exporter, test: shownTest(test) };
 }

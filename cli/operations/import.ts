@@ -10,6 +10,7 @@ export const importScan: Operation<{ workspace: string; source: AsyncIterable<Ui
     creates: true,
     async run(system, { workspace, source }) {
         const { readScan } = await import('../../lib/inventory/read-scan.ts');
-        return system.inventory.importHosts(workspace, readScan(source));
+        const { workspaceName } = await import('../../lib/inventory/workspace-name.ts');
+        return system.inventory.importHosts(workspaceName(workspace), readScan(source));
     },
 });

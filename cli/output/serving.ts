@@ -58,7 +58,7 @@ async function demoText(
 
 function investigationText({ verification, attempt }: DemoShown['investigation']): string {
     if (verification === null) {
-        return `did not arrive in time (${attempt?.outcome?.detail ?? 'not sent yet'})`;
+        return `did not arrive in time (${attempt?.detail ?? 'not sent yet'})`;
     }
 
     return verification.ok ? `arrived, signature verified (${verification.forms.join(', ')})` : `arrived, but ${verification.reason}`;

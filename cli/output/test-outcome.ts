@@ -1,21 +1,20 @@
-import type { TestOutcome } from '../../lib/webhooks/exporters.ts';
 import type { Timings } from '../../lib/webhooks/outcome.ts';
+import type { ShownTest } from '../operations/shown-attempt.ts';
 
 /** What a `test` event came to, in one line. */
-export function testText({ attempt }: TestOutcome): string {
-    const outcome = attempt?.outcome;
-    if (outcome == null) {
-        return 'test not sent: no worker of its collector took it in time';
+export function testText({ deliveryId, attempt }: ShownTest): string {
+    if (attempt === null) {
+        return `test has no outcome yet: see scanwire deliveries show ${deliveryId}`;
     }
 
-    const status = outcome.status === null ? '' : ` ${outcome.status}`;
-    return outcome.code === 'delivered'
-        ? `test delivered:${status} ${timesText(outcome.timings)}`
-        : `test failed: ${outcome.code}${status}, ${outcome.detail}`;
+    const { code, detail, timings } = attempt;
+    const status = attempt.status === null ? '' : ` ${attempt.status}`;
+    const times = timings === null ? '' : ` ${timesText(timings)}`;
+    return code === 'delivered' ? `test delivered:${status}${times}` : `test failed: ${code}${status}, ${detail}${times}`;
 }
 
-export function isDelivered({ attempt }: TestOutcome): boolean {
-    return attempt?.outcome?.code === 'delivered';
+export function isDelivered({ attempt }: ShownTest): boolean {
+    return attempt?.code === 'delivered';
 }
 
 /** `in 31 ms (dns 2, connect 1, tls 12, first byte 14)`. */

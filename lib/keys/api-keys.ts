@@ -129,7 +129,8 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
                 throw new ScanwireError('CONFLICT', 'The key cannot be shown again: only its digest is kept');
             }
 
-            return { id, name: stored.name, key: keyRing.open(stored.sealed, sealingContext(id)) };
+            // Not the id that was asked for: a UUID is found in upper case too.
+            return { id: stored.id, name: stored.name, key: keyRing.open(stored.sealed, sealingContext(stored.id)) };
         },
 
         async revoke(id) {

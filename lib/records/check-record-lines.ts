@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { type Line, lineSplitter } from '../line-splitter.ts';
+import { takeTurns } from '../take-turns.ts';
 import { type CheckedRecord, checkRecord, refusedRecord } from './check-record.ts';
 import { duplicateKeys } from './duplicate-keys.ts';
 
@@ -36,18 +37,24 @@ const BYTE_ORDER_MARK = '\uFEFF';
 
 /**
  * Checks a file of JSON lines, record by record, and goes on after a bad line. Lines end with LF or CR LF, the last one may
- * do without, and a byte order mark at the start is passed over. Holds no more than a line at a time. A failure of the source ends the
- * iteration with that error.
+ * do without, and a byte order mark at the start is passed over. Holds no more than a line at a time, and lets others have a turn
+ * between lines. A failure of the source ends the iteration with that error.
  */
 export function checkRecordLines(source: AsyncIterable<Uint8Array>, options: CheckRecordLinesOptions = {}): CheckedLines {
     const { maxLineBytes = MAX_LINE_BYTES } = options;
     const splitter = lineSplitter(maxLineBytes);
+    const turn = takeTurns();
     let good = 0;
     let bad = 0;
     let blank = 0;
 
-    function* checked(lines: Iterable<Line>): Generator<CheckedLine> {
+    async function* checked(lines: Iterable<Line>): AsyncGenerator<CheckedLine> {
         for (const line of lines) {
+            const othersTurn = turn();
+            if (othersTurn !== null) {
+                await othersTurn;
+            }
+
             const result = checkLine(line, maxLineBytes);
             if (result === null) {
                 blank += 1;

@@ -16,10 +16,12 @@ export type CheckedRecord =
 
 const FIELD_LENGTH = 64;
 const MOST_PROBLEMS = 20;
+/** Far more than a record has. */
+const MOST_KEYS = 64;
 
 /** The value against the strict profile, with all that is wrong with it (the first 20 problems). */
 export function checkRecord(value: unknown): CheckedRecord {
-    const { error, value: record } = recordSchema.validate(value, { abortEarly: false, errors: { label: false } });
+    const { error, value: record } = recordSchema.validate(withoutExcess(value), { abortEarly: false, errors: { label: false } });
     const problems = [...(error?.details ?? []).map(problem), ...hiddenKeys(value)];
     return problems.length === 0 ? { ok: true, record } : refusedRecord(problems);
 }
@@ -28,6 +30,26 @@ export function checkRecord(value: unknown): CheckedRecord {
 export function refusedRecord(problems: readonly RecordProblem[]): CheckedRecord & { readonly ok: false } {
     const said = problems.slice(0, MOST_PROBLEMS).map(({ field, reason }) => ({ field: shortened(field), reason }));
     return { ok: false, problems: said };
+}
+
+/** Joi takes seconds to complain of a hundred thousand unknown keys; those beyond what is said anyway are kept from it. */
+function withoutExcess(value: unknown): unknown {
+    const few = fewKeys(value, RECORD_KEYS);
+    return isObject(few) && isObject(few.subject) ? { ...few, subject: fewKeys(few.subject, SUBJECT_KEYS) } : few;
+}
+
+const RECORD_KEYS: readonly string[] = Object.keys(recordSchema.describe().keys);
+const SUBJECT_KEYS: readonly string[] = Object.keys(recordSchema.extract('subject').describe().keys);
+
+/** The object itself while it has no more keys than any record could need, else one with the known keys and some others. */
+function fewKeys(value: unknown, known: readonly string[]): unknown {
+    if (!isObject(value) || Array.isArray(value) || Object.keys(value).length <= MOST_KEYS) {
+        return value;
+    }
+
+    const unknown = Object.keys(value).filter((key) => !known.includes(key));
+    const kept = [...known.filter((key) => Object.hasOwn(value, key)), ...unknown.slice(0, MOST_PROBLEMS)];
+    return Object.fromEntries(kept.map((key) => [key, value[key]]));
 }
 
 function problem({ path, message, type }: ValidationErrorItem): RecordProblem {

@@ -28,6 +28,8 @@ const REFUSED: readonly { readonly names: RegExp; readonly why: string }[] = [
         names: /^(connection|keep-alive|te|trailers?|transfer-encoding|upgrade|http2-settings|proxy-.*)$/,
         why: 'belongs to the connection, not to the message',
     },
+    // CGI-like receivers take it for the variable HTTP_PROXY.
+    { names: /^proxy$/, why: "would lead the receiver's own requests elsewhere" },
     { names: /^expect$/, why: 'would make the receiver hold back its answer' },
     { names: /^(webhook-.*|(.*-)?(signatures?|signature-.*|hmac|hmac-.*))$/, why: 'is reserved for signatures' },
     {

@@ -89,7 +89,7 @@ async function attempt(claim: Claim, parts: DeliveryWorkerParts): Promise<Outcom
     return await parts.sender.send(message);
 }
 
-function messageOf({ event, exporter }: Claim, { keyRing, vendor, clock }: DeliveryWorkerParts): Message {
+function messageOf({ event, exporter, single }: Claim, { keyRing, vendor, clock }: DeliveryWorkerParts): Message {
     const body = Buffer.from(event.body);
     const headers = messageHeaders({
         vendor,
@@ -101,7 +101,7 @@ function messageOf({ event, exporter }: Claim, { keyRing, vendor, clock }: Deliv
         timestamp: clock(),
         additional: openHeaders(exporter, keyRing),
     });
-    return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body };
+    return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body, fresh: single };
 }
 
 /** An exporter that cannot be sent for is its configuration's fault; a secret that cannot be opened may be this worker's. */

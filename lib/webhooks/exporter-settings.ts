@@ -34,7 +34,9 @@ export interface ExporterChanges extends Partial<ExporterSettings> {
 export const DEFAULT_COLLECTOR = 'default';
 
 /** Collector names become queue names. */
-export const collectorSchema: Joi.StringSchema = Joi.string().pattern(/^[A-Za-z0-9_-]{1,64}$/, 'letters, digits, "-" and "_", at most 64');
+export const collectorSchema: Joi.StringSchema = Joi.string()
+    .pattern(/^[A-Za-z0-9_-]{1,64}$/)
+    .messages({ 'string.pattern.base': '{{#label}} must be 1 to 64 letters, digits, "-" and "_"' });
 
 const DAY = 86_400_000;
 
@@ -44,7 +46,8 @@ const settings = {
         .allow('')
         .max(255)
         // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what the rule is about
-        .pattern(/[\u0000-\u001f\u007f]/, { invert: true, name: 'control characters' }),
+        .pattern(/[\u0000-\u001f\u007f]/, { invert: true })
+        .messages({ 'string.pattern.invert.base': '{{#label}} must not contain control characters' }),
     secret: Joi.string(),
     headers: Joi.array().items(Joi.array().ordered(Joi.string().required(), Joi.string().allow('').required())),
     collector: collectorSchema,
@@ -69,9 +72,14 @@ export const newExporterSchema: Joi.ObjectSchema<NewExporterSettings> = Joi.obje
     ...settings,
     url: settings.url.required(),
     legacy: Joi.boolean(),
-});
+})
+    .label('settings')
+    .required();
 
 export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.object({
     ...settings,
     type: Joi.string().valid('investigation', 'investigation_legacy', 'investigation_legacy_and_library'),
-}).min(1);
+})
+    .label('changes')
+    .min(1)
+    .required();

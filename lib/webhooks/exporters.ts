@@ -23,8 +23,14 @@ import type { Vendor } from './vendor.ts';
 /** What a `test` event came to. */
 export interface TestOutcome {
     readonly deliveryId: string;
-    /** Null when no worker of the exporter's collector took it in time. */
+    /** Null when it had no outcome in the time that it was waited for: no worker of its collector took it, or, on stop, it takes a moment longer. */
     readonly attempt: Attempt | null;
+}
+
+/** An exporter after a change, and what the `test` came to that the change sent. */
+export interface ChangedExporter {
+    readonly exporter: Exporter;
+    readonly test: TestOutcome;
 }
 
 /** Configured receivers. Methods reject with ScanwireError `NOT_FOUND` for an unknown id and `UNAVAILABLE` without a store. */
@@ -41,11 +47,11 @@ export interface Exporters {
      *
      * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type that is not allowed.
      */
-    update(id: string, changes: ExporterChanges): Promise<{ readonly exporter: Exporter; readonly test: TestOutcome }>;
+    update(id: string, changes: ExporterChanges): Promise<ChangedExporter>;
     /** From now on events are addressed to it, and what it held back is sent. Sends a `test`. */
-    start(id: string): Promise<{ readonly exporter: Exporter; readonly test: TestOutcome }>;
-    /** New events pass it by; accepted deliveries wait in their rows. Sends a `test` without waiting for it. */
-    stop(id: string): Promise<Exporter>;
+    start(id: string): Promise<ChangedExporter>;
+    /** New events pass it by; accepted deliveries wait in their rows. Sends a `test`, whose outcome is waited for a moment only. */
+    stop(id: string): Promise<ChangedExporter>;
     /** Sends a `test` and waits for what it comes to. */
     test(id: string): Promise<TestOutcome>;
     /** Removes it with its secrets; deliveries under way are cancelled. */
@@ -65,6 +71,8 @@ export interface ExportersParts {
     readonly secretOverlap: number;
     /** How long the outcome of a `test` is waited for, in milliseconds. */
     readonly testPatience: number;
+    /** The same on stop, which nothing may delay. */
+    readonly stopPatience: number;
     /** Called when a `test` was accepted. */
     readonly onAccepted: () => void;
 }
@@ -81,9 +89,13 @@ export function exporters(parts: ExportersParts): Exporters {
         return exporter;
     }
 
-    async function changed(id: string, patch: ExporterPatch): Promise<{ exporter: Exporter; test: TestOutcome }> {
+    async function changed(id: string, patch: ExporterPatch, patience: number = parts.testPatience): Promise<ChangedExporter> {
         const exporter = await store.update(id, patch, clock());
-        return { exporter: visible(exporter), test: await awaited(await requestTest(exporter, parts), parts) };
+        return { exporter: visible(exporter), test: await tested(exporter, patience) };
+    }
+
+    async function tested(exporter: StoredExporter, patience: number): Promise<TestOutcome> {
+        return awaited(await requestTest(exporter, parts), patience, parts);
     }
 
     return {
@@ -140,13 +152,11 @@ export function exporters(parts: ExportersParts): Exporters {
         },
 
         async stop(id) {
-            const exporter = await store.update(id, { state: 'stopped', stopReason: null }, clock());
-            await requestTest(exporter, parts);
-            return visible(exporter);
+            return changed(id, { state: 'stopped', stopReason: null }, parts.stopPatience);
         },
 
         async test(id) {
-            return awaited(await requestTest(await stored(id), parts), parts);
+            return tested(await stored(id), parts.testPatience);
         },
 
         async remove(id) {
@@ -216,8 +226,8 @@ async function requestTest(exporter: StoredExporter, { deliveries, clock, newId,
 const LOOK_EVERY = 25;
 
 /** Looks at the rows: whoever sends the test may be another process on another machine. */
-async function awaited(deliveryId: string, { deliveries, sleep, testPatience }: ExportersParts): Promise<TestOutcome> {
-    for (let waited = 0; waited < testPatience; waited += LOOK_EVERY) {
+async function awaited(deliveryId: string, patience: number, { deliveries, sleep }: ExportersParts): Promise<TestOutcome> {
+    for (let waited = 0; waited < patience; waited += LOOK_EVERY) {
         const [attempt] = await deliveries.attempts(deliveryId);
         if (attempt?.finishedAt != null) {
             return { deliveryId, attempt };

@@ -7,7 +7,7 @@ import { answered, failed } from './attempt-result.ts';
 import { type AttemptTrace, attemptTrace, traced } from './attempt-trace.ts';
 import { connectVetted } from './connect-vetted.ts';
 import { type Connection, connection } from './connection.ts';
-import { connectionPool } from './connection-pool.ts';
+import { connectionPool, type Lease } from './connection-pool.ts';
 import type { EgressGuard } from './egress-guard.ts';
 import { type Exchange, exchange } from './exchange.ts';
 import type { Outcome } from './outcome.ts';
@@ -85,7 +85,8 @@ export function httpSender({ guard, clock = systemClock, lookup, ...given }: Htt
     const post = async (url: URL, message: Message, signal: AbortSignal, trace: AttemptTrace): Promise<Exchange> => {
         const key = JSON.stringify([message.exporterId, url.origin, message.trust]);
         for (;;) {
-            const lease = await pool.lease(key, () => open(url, message, signal, trace), signal);
+            const make = (): Promise<Connection> => open(url, message, signal, trace);
+            const lease = message.fresh === true ? await ownConnection(make) : await pool.lease(key, make, signal);
             try {
                 const { connection: used } = lease;
                 trace.address = used.address;
@@ -149,6 +150,11 @@ export function httpSender({ guard, clock = systemClock, lookup, ...given }: Htt
             pool.close();
         },
     };
+}
+
+async function ownConnection(open: () => Promise<Connection>): Promise<Lease> {
+    const connection = await open();
+    return { connection, release: () => connection.destroy() };
 }
 
 /** What no message may bring along: the sender writes these, or they would change where the message ends. */

@@ -10,6 +10,8 @@ export interface Message {
     /** All headers in order, but `Host`, `Connection`, `Accept-Encoding` and `Content-Length`, which are the sender's. */
     readonly headers: readonly (readonly [name: string, value: string])[];
     readonly body: Uint8Array;
+    /** Goes over a connection of its own, made for it: a `test` shows whether the receiver can be reached now, and each time that it takes. */
+    readonly fresh?: boolean;
 }
 
 /** Sends messages through the egress guard. Never rejects: whatever happens is an {@link Outcome}. */

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { checked } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { type KeyRing, sealingKeyId } from '../keys/key-ring.ts';
 import { ScanwireError } from '../scanwire-error.ts';
+import { deliveryQuerySchema } from './delivery-query.ts';
 import { deliveryWorker } from './delivery-worker.ts';
 import { dispatcher } from './dispatcher.ts';
 import type { EgressGuard } from './egress-guard.ts';
@@ -19,7 +21,7 @@ export type DeliveryHistory = Omit<Delivery, 'attempts'> & { readonly attempts: 
 
 /** Reads of deliveries, and their replay. */
 export interface Deliveries {
-    /** Newest first, 100 unless `limit` says otherwise. */
+    /** Newest first, 100 unless `limit` says otherwise, at most 1,000. @throws ScanwireError `INVALID_INPUT` with the field. */
     list(query?: Partial<DeliveryQuery>): Promise<readonly Delivery[]>;
     /** @throws ScanwireError `NOT_FOUND`. */
     show(id: string): Promise<DeliveryHistory>;
@@ -64,8 +66,8 @@ export interface WebhooksOptions {
 }
 
 const DEFAULT_CONCURRENCY = 200;
-const DEFAULT_LIMIT = 100;
 const CLAIM_MARGIN = 5_000;
+const STOP_PATIENCE = 200;
 const DAY = 86_400_000;
 
 /** Puts the exporter together from its parts. */
@@ -118,11 +120,14 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             guard: options.guard,
             secretOverlap: DAY,
             testPatience: attemptTimeout + CLAIM_MARGIN,
+            stopPatience: STOP_PATIENCE,
             onAccepted: dispatching.kick,
         }),
 
         deliveries: {
-            list: (query) => deliveries.list({ limit: DEFAULT_LIMIT, ...query }),
+            async list(query) {
+                return deliveries.list(checked(deliveryQuerySchema, query));
+            },
 
             async show(id) {
                 const [delivery, attempts] = await Promise.all([deliveries.get(id), deliveries.attempts(id)]);

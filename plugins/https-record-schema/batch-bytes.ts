@@ -5,6 +5,8 @@ import * as Boom from '@hapi/boom';
 export interface BatchLimits {
     readonly maxBytes: number;
     readonly maxDecodedBytes: number;
+    /** Ends the reading, also that of what was received already. */
+    readonly signal: AbortSignal;
 }
 
 /**
@@ -15,22 +17,24 @@ export interface BatchLimits {
  */
 export function batchBytes(payload: Readable, encoding: string | undefined, limits: BatchLimits): AsyncIterable<Uint8Array> {
     // Destroying a request closes its connection, and with it the way of the answer.
-    const received = atMost(limits.maxBytes, payload.iterator({ destroyOnReturn: false }), `larger than ${limits.maxBytes} bytes`);
+    const { maxBytes, maxDecodedBytes, signal } = limits;
+    const received = atMost(maxBytes, payload.iterator({ destroyOnReturn: false }), `larger than ${maxBytes} bytes`, signal);
     switch (encoding?.trim().toLowerCase() ?? '') {
         case '':
         case 'identity':
             return received;
         case 'gzip':
         case 'x-gzip':
-            return atMost(limits.maxDecodedBytes, gunzipped(received), `larger than ${limits.maxDecodedBytes} bytes after decompression`);
+            return atMost(maxDecodedBytes, gunzipped(received), `larger than ${maxDecodedBytes} bytes after decompression`, signal);
         default:
             throw Boom.unsupportedMediaType('Unknown Content-Encoding: a batch is sent as it is or as gzip');
     }
 }
 
-async function* atMost(limit: number, source: AsyncIterable<Uint8Array>, excess: string): AsyncGenerator<Uint8Array> {
+async function* atMost(limit: number, source: AsyncIterable<Uint8Array>, excess: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     let seen = 0;
     for await (const chunk of source) {
+        signal.throwIfAborted();
         seen += chunk.length;
         if (seen > limit) {
             throw Boom.entityTooLarge(`The batch is ${excess}: send it in parts`);

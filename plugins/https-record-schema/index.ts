@@ -56,14 +56,22 @@ function checkRoute(settings: Settings, access: Access): ServerRoute {
     };
 }
 
-async function checkBatch({ payload, headers }: Request, settings: Settings): Promise<BatchReport> {
-    const received = payload as Readable;
+async function checkBatch(request: Request, settings: Settings): Promise<BatchReport> {
+    const received = request.payload as Readable;
+    const limits = { ...settings, signal: untilClosed(request) };
     try {
-        const bytes = batchBytes(received, headers['content-encoding'] as string | undefined, settings);
+        const bytes = batchBytes(received, request.headers['content-encoding'] as string | undefined, limits);
         return await batchReport(checkRecordLines(bytes, settings), settings.maxReported);
     } catch (error) {
         // What is left is thrown away as it comes, so that the client gets to read the answer.
         received.resume();
         throw Boom.isBoom(error) ? error : Boom.badRequest('The batch was not received to its end');
     }
+}
+
+/** Aborts when the connection is gone: a small batch can hold minutes of work that nobody would wait for. */
+function untilClosed({ raw }: Request): AbortSignal {
+    const controller = new AbortController();
+    raw.res.once('close', () => controller.abort());
+    return controller.signal;
 }

@@ -1,5 +1,6 @@
-import type { Lifecycle, NamedPlugin, RouteOptions, Server } from '@hapi/hapi';
+import type { Lifecycle, NamedPlugin, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
+import { ScanwireError } from '../../lib/scanwire-error.ts';
 import { VERSION } from '../../lib/version.ts';
 import { base, index, licensed, show, unknownRoute } from './handlers.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
@@ -8,6 +9,14 @@ import { type Resource, resources } from './resources.ts';
 export type { OwnResource, ResourceRow, RestApiV2Options } from './options.ts';
 
 const BASE_PATH = '/rest_api/v2';
+
+/** The body of a request to no route is nobody's business: neither its size nor its type is looked at. */
+const UNREAD: RouteOptionsPayload = {
+    parse: false,
+    output: 'stream',
+    maxBytes: Number.MAX_SAFE_INTEGER,
+    override: 'application/octet-stream',
+};
 
 /** Registers the read-only REST API over the host's store, below `/rest_api/v2`. */
 export const plugin: NamedPlugin<RestApiV2Options> = {
@@ -20,7 +29,7 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
         const table = resources(settings);
         const routeOptions = optionsOfEveryRoute(settings);
 
-        addBaseRoute(server, routeOptions);
+        assertStrategy(() => addBaseRoute(server, routeOptions));
         for (const resource of table) {
             addResourceRoutes(server, routeOptions, resource);
         }
@@ -31,11 +40,28 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
 /** A valid key first, then a valid licence, then anything else. Cookies are nobody's business here, broken ones included. */
 function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options): RouteOptions {
     return {
-        auth: { strategies: [auth], mode: 'required' },
+        auth: auth === false ? false : { strategies: [auth], mode: 'required' },
         cache: { otherwise: 'no-store' },
         ext: { onPostAuth: { method: licensed(license) } },
         state: { parse: false, failAction: 'ignore' },
     };
+}
+
+/** hapi's own message does not say where the strategy should have come from. */
+function assertStrategy(addRoute: () => void): void {
+    try {
+        addRoute();
+    } catch (cause) {
+        if (!/authentication strategy/.test((cause as Error).message)) {
+            throw cause;
+        }
+
+        throw new ScanwireError(
+            'MISCONFIGURED',
+            'rest-api-v2 options: auth must name a strategy of the server: register token-auth before, or a strategy of your own',
+            { field: 'auth', cause },
+        );
+    }
 }
 
 function addBaseRoute(server: Server, options: RouteOptions): void {
@@ -53,7 +79,7 @@ function addCatchAllRoute(server: Server, options: RouteOptions): void {
         method: '*',
         path: `${BASE_PATH}/{path*}`,
         handler: unknownRoute,
-        options: { ...options, payload: { parse: false, output: 'stream' } },
+        options: { ...options, payload: UNREAD },
     });
 }
 

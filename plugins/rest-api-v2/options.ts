@@ -23,8 +23,8 @@ export interface RestApiV2Options {
     readonly store: InventoryStore;
     /** Whether the licence is valid now; asked on every request. */
     readonly license: LicenseSource;
-    /** Name of the authentication strategy of every route. Default `token`. */
-    readonly auth?: string | undefined;
+    /** Name of the authentication strategy of every route, false where somebody else has let the client in. Default `token`. */
+    readonly auth?: string | false | undefined;
     /** IANA name of the time zone whose offset the timestamps bear. Default `UTC`. */
     readonly timeZone?: string | undefined;
     /** Resources beyond those of the store. Default none. */
@@ -58,7 +58,7 @@ const ownResourceSchema: Joi.ObjectSchema<OwnResource> = Joi.object<OwnResource>
 export const optionsSchema: Joi.ObjectSchema<RestApiV2Options> = Joi.object<RestApiV2Options>({
     store: storeSchema.required(),
     license: implementing<LicenseSource>('valid').required(),
-    auth: Joi.string().default('token'),
+    auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).default('token'),
     timeZone: Joi.string().default('UTC'),
     resources: Joi.array().items(ownResourceSchema).default([]),
 }).required();

@@ -31,7 +31,7 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
         'standard-webhooks',
     ];
     const exporter = await json<{ id: string; secret: string }>(data, 'exporters', 'create', '--url', listening, ...settings, '--start');
-    t.match(exporter, { secret, state: 'running', test: { attempt: { outcome: { code: 'delivered', status: 204 } } } });
+    t.match(exporter, { secret, state: 'running', test: { attempt: { code: 'delivered', status: 204 } } });
     t.match(await nextJson(receiver, messages), { event: 'test', verified: true, forms: ['hex', 'standard-webhooks'] });
 
     const published = await json<{ deliveries: string[] }>(
@@ -49,7 +49,7 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
     ]);
     t.match(await json(data, 'deliveries', 'show', delivery), {
         state: 'delivered',
-        attempts: [{ number: 1, startedAt: String, finishedAt: String, outcome: { code: 'delivered', status: 204 } }],
+        attempts: [{ number: 1, startedAt: String, finishedAt: String, status: 204, code: 'delivered', timings: { total: Number } }],
     });
     await json(data, 'deliveries', 'replay', delivery);
     t.match(await nextJson(receiver, messages), { event: 'idr_investigation_created', verified: true });
@@ -65,14 +65,28 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
         data,
         '--json',
     ]);
-    t.match(JSON.parse(wrong.stdout), { headerNames: [], test: { attempt: { outcome: { code: 'client_error', status: 401 } } } });
+    t.match(JSON.parse(wrong.stdout), { headerNames: [], test: { attempt: { code: 'client_error', status: 401 } } });
     t.match(await nextJson(receiver, messages), { event: 'test', verified: false, forms: [], reason: String });
     t.match(await scanwire(['exporters', 'test', exporter.id, '--data', data]), { code: 1, stdout: /^Test failed: client_error 401/ });
 
-    t.match(await json(data, 'exporters', 'stop', exporter.id), { state: 'stopped' });
+    t.match(await json(data, 'exporters', 'stop', exporter.id), { state: 'stopped', test: { deliveryId: String } });
     t.match(await json(data, 'exporters', 'show', exporter.id), { name: 'Ours' });
     t.match(await json(data, 'exporters', 'remove', exporter.id), { removed: true });
     t.match(await scanwire(['exporters', 'show', exporter.id, '--data', data]), { code: 1, stderr: /^scanwire: Unknown exporter/ });
     t.equal(await ended(server, 'SIGINT'), 0);
     t.equal(await ended(receiver, 'SIGINT'), 0);
+});
+
+t.test('shows no value of the query of a URL, but with --json', async (t) => {
+    const data = dataOf(t);
+    const url = 'https://example.com/in?token=hunter2';
+    const { id } = await json<{ id: string }>(data, 'exporters', 'create', '--url', url);
+    for (const command of [['list'], ['show', id]]) {
+        const { code, stdout } = await scanwire(['exporters', ...command, '--data', data]);
+        t.equal(code, 0);
+        t.match(stdout, 'https://example.com/in?token=***');
+        t.notMatch(stdout, 'hunter2');
+    }
+
+    t.match(await json(data, 'exporters', 'show', id), { url });
 });

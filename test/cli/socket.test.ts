@@ -1,3 +1,5 @@
+import { request } from 'node:http';
+import { join } from 'node:path';
 import t from 'tap';
 import { ended, scanwire } from '../support/scanwire.ts';
 import { dataOf, fixture, get, json, serve } from '../support/served.ts';
@@ -40,6 +42,42 @@ t.test('changes nothing for a file that is bad somewhere, and names line and rea
         code: 1,
         stderr: /^scanwire: Line 19, column 0: /,
     });
+    t.match(await scanwire(['import', fixture('scans/hosts.jsonl'), '--workspace', ' ', '--data', data]), {
+        code: 1,
+        stderr: 'scanwire: workspace is not allowed to be empty\n',
+    });
     t.same(JSON.parse((await get(served, '/rest_api/v2/workspaces/1/hosts', key)).body), []);
+    t.equal(JSON.parse((await get(served, '/rest_api/v2/workspaces', key)).body).length, 1);
     t.equal(await ended(server, 'SIGINT'), 0);
+});
+
+/** Status and code of an answer to a request that no command would make. */
+function ask(data: string, method: string, path: string, body: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+        const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+        const outgoing = request({ socketPath: join(data, 'scanwire.sock'), method, path, headers, agent: false }, async (incoming) => {
+            const parts = await incoming.setEncoding('utf8').toArray();
+            resolve(`${incoming.statusCode} ${JSON.parse(parts.join('')).error.code}`);
+        });
+        outgoing.on('error', reject).end(body);
+    });
+}
+
+t.test('refuses input of a wrong type as wrong input', async (t) => {
+    const data = dataOf(t);
+    await serve(t, data);
+    for (const [method, path, body] of [
+        ['POST', '/license', '{}'],
+        ['POST', '/license', '{"text":7}'],
+        ['POST', '/exporters', '{}'],
+        ['POST', '/exporters', '{"settings":null}'],
+        ['GET', '/deliveries?limit=x', ''],
+        ['GET', '/deliveries?state=%00', ''],
+        ['GET', '/deliveries?after=a&after=b', ''],
+        ['POST', '/import', '{"address":"192.0.2.1"}'],
+        ['POST', '/import?workspace=a&workspace=b', '{"address":"192.0.2.1"}'],
+        ['POST', '/import?workspace=%1b', '{"address":"192.0.2.1"}'],
+    ] as const) {
+        t.equal(await ask(data, method, path, body), '400 INVALID_INPUT', `${method} ${path} ${body}`);
+    }
 });

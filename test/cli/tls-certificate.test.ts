@@ -1,6 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { statSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import tls from 'node:tls';
 import t from 'tap';
@@ -48,16 +49,25 @@ t.test('is accepted by a client that trusts the certificate and checks the name'
 });
 
 t.test('takes the files of the user, both or none', async (t) => {
-    const dir = t.testdir({ 'cert.pem': 'certificate', 'key.pem': 'key' });
+    const dir = t.testdir({ 'other.txt': 'neither' });
     const folder = dataFolder(join(dir, 'data'));
-    const given = { certificateFile: join(dir, 'cert.pem'), keyFile: join(dir, 'key.pem') };
-    t.same(await tlsCertificate({ folder, host: 'x', clock, ...given }), { cert: 'certificate', key: 'key', selfSigned: null });
-    await t.rejects(tlsCertificate({ folder, host: 'x', clock, ...given, keyFile: undefined }), {
-        code: 'MISCONFIGURED',
-        field: 'tls-key',
-    });
-    await t.rejects(tlsCertificate({ folder, host: 'x', clock, ...given, keyFile: join(dir, 'no.pem') }), {
-        code: 'MISCONFIGURED',
-        field: 'tls-key',
-    });
+    const made = await tlsCertificate({ folder: dataFolder(join(dir, 'made')), host: 'x', clock });
+    const others = await tlsCertificate({ folder: dataFolder(join(dir, 'others')), host: 'x', clock });
+    const pem = async (name: string, text: string): Promise<string> => {
+        await writeFile(join(dir, name), text);
+        return join(dir, name);
+    };
+    const given = { certificateFile: await pem('cert.pem', made.cert), keyFile: await pem('key.pem', made.key) };
+    t.same(await tlsCertificate({ folder, host: 'x', clock, ...given }), { ...made, selfSigned: null });
+
+    const refused: [object, string, RegExp][] = [
+        [{ keyFile: undefined }, 'tls-key', /--tls-key is missing/],
+        [{ keyFile: join(dir, 'no.pem') }, 'tls-key', /Cannot read the file of --tls-key/],
+        [{ keyFile: join(dir, 'other.txt') }, 'tls-key', /--tls-key is not a private key/],
+        [{ certificateFile: join(dir, 'other.txt') }, 'tls-cert', /--tls-cert is not a certificate/],
+        [{ keyFile: await pem('others.pem', others.key) }, 'tls-key', /does not belong to the certificate/],
+    ];
+    for (const [change, field, message] of refused) {
+        await t.rejects(tlsCertificate({ folder, host: 'x', clock, ...given, ...change }), { code: 'MISCONFIGURED', field, message });
+    }
 });

@@ -16,7 +16,8 @@ t.test('leaves with 2 after wrong usage, and says what was wrong', async (t) => 
     const cases: [string[], RegExp][] = [
         [[], /Usage/],
         [['keys'], /Usage/],
-        [['nothing'], /unknown command/],
+        [['nothing'], /^scanwire: unknown command 'nothing'\n$/],
+        [['kyes', 'list'], /^scanwire: unknown command 'kyes' \(Did you mean keys\?\)\n$/],
         [['keys', 'create'], /missing required argument 'name'/],
         [['keys', 'create', 'a', 'b'], /too many arguments/],
         [['keys', 'list', '--wrong'], /unknown option '--wrong'/],
@@ -56,6 +57,11 @@ t.test('leaves with 1 after a refusal, in one line that names field and reason',
         [['keys', 'list', '--data', data], /^scanwire: There is no data folder at .*--data.*\n$/, { code: 'NOT_FOUND', field: 'data' }],
         [
             ['import', `${data}/scan.xml`, '--data', data],
+            /^scanwire: Cannot read .*no such file.*\n$/,
+            { code: 'INVALID_INPUT', field: 'file' },
+        ],
+        [
+            ['records', 'check', `${data}/records.jsonl`, '--data', data],
             /^scanwire: Cannot read .*no such file.*\n$/,
             { code: 'INVALID_INPUT', field: 'file' },
         ],

@@ -56,7 +56,7 @@ t.test('sends for its collector, with the key ring of the data folder, and ends 
     t.match(await nextJson(worker, linesOf(worker)), { collectors: ['edge', 'other'], concurrency: 5 });
 
     t.match(JSON.parse((await scanwire(['exporters', 'start', id, '--data', data, '--json'], { env })).stdout), {
-        test: { attempt: { outcome: { code: 'delivered' } } },
+        test: { attempt: { code: 'delivered' } },
     });
     t.match(await nextJson(receiver, messages), { event: 'test', verified: true });
     await scanwire(['events', 'publish', 'idr_investigation_created', EVENT, '--data', data], { env });

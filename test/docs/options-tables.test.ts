@@ -1,4 +1,5 @@
 import t from 'tap';
+import { newExporterSchema } from '../../lib/webhooks/exporter-settings.ts';
 import { optionsSchema as httpsRecordSchema } from '../../plugins/https-record-schema/options.ts';
 import { optionsSchema as restApiV2 } from '../../plugins/rest-api-v2/options.ts';
 import { optionsSchema as tokenAuth } from '../../plugins/token-auth/options.ts';
@@ -6,10 +7,10 @@ import { optionsSchema as webhookExporter } from '../../plugins/webhook-exporter
 import { documentedOptions, schemaOptions } from '../support/options-table.ts';
 
 const pages = {
-    'docs/webhook-exporter.md': webhookExporter,
     'docs/https-record-schema.md': httpsRecordSchema,
     'docs/token-auth.md': tokenAuth,
     'docs/rest-api-v2.md': restApiV2,
+    'docs/webhook-exporter.md': webhookExporter,
 };
 
 for (const [page, schema] of Object.entries(pages)) {
@@ -19,3 +20,8 @@ for (const [page, schema] of Object.entries(pages)) {
         t.strictSame(documented.toSorted(), schemaOptions(schema).toSorted());
     });
 }
+
+t.test('docs/webhook-exporter.md has the settings of an exporter', async (t) => {
+    const documented = await documentedOptions('docs/webhook-exporter.md', 'Settings');
+    t.strictSame(documented.toSorted(), schemaOptions(newExporterSchema).toSorted());
+});

@@ -22,7 +22,7 @@ export interface Served {
         readonly exporter: { readonly id: string };
         readonly imported: { readonly hosts: { readonly created: number } } | null;
         readonly receiver: string;
-        readonly test: { readonly attempt: { readonly outcome: { readonly code: string } } };
+        readonly test: { readonly attempt: { readonly code: string } };
         readonly investigation: { readonly verification: { readonly ok: boolean } };
     };
 }

@@ -153,7 +153,7 @@ t.test('reports a server that does not answer as UNAVAILABLE', async (t) => {
         .workspaces.get([], 1)
         .catch((error: unknown) => error);
     t.ok(error instanceof ScanwireError);
-    t.match(error, { code: 'UNAVAILABLE', message: 'The database cannot be used now (ECONNREFUSED)' });
+    t.match(error, { code: 'UNAVAILABLE', message: 'The database cannot be used now: nothing listens at its address (ECONNREFUSED)' });
 });
 
 const ssh: ServiceInput = { port: 22, proto: 'tcp', state: 'open', name: 'ssh', info: null };

@@ -78,6 +78,13 @@ t.test('reveals a key, also one that was revoked', async (t) => {
     t.strictSame(await keys.reveal(made.id), made);
 });
 
+t.test('reveals a key whose id a store found in another spelling', async (t) => {
+    const memory = memoryApiKeys();
+    const { keys } = setUp({ store: { ...memory, get: (id) => memory.get(id.toLowerCase()) } });
+    const made = await keys.create('one');
+    t.strictSame(await keys.reveal(made.id.toUpperCase()), made);
+});
+
 t.test('opens a sealed key only for its own row', async (t) => {
     const { keys, store } = setUp();
     const { id } = await keys.create('one');

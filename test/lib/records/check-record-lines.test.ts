@@ -172,3 +172,14 @@ t.test('ends with the error of its source', async (t) => {
     }, /source is gone/);
     t.same(seen, [1]);
 });
+
+t.test('lets others have a turn between lines', async (t) => {
+    let turns = 0;
+    const counting = setInterval(() => {
+        turns += 1;
+    }, 1);
+    const { totals } = await read('{}\n'.repeat(20_000));
+    clearInterval(counting);
+    t.equal(totals.bad, 20_000);
+    t.ok(turns > 1, `${turns} turns`);
+});

@@ -162,3 +162,22 @@ t.test('agrees with its JSON Schema on every record', (t) => {
     t.ok(count.accepted > 1_000 && count.refused > 1_000, `${count.accepted} accepted, ${count.refused} refused`);
     t.end();
 });
+
+t.test('looks at no more unknown keys than it tells of', (t) => {
+    let looks = 0;
+    const many = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`k${index}`, 1]));
+    const watched = (object: object): object =>
+        new Proxy(object, {
+            get(target, key) {
+                looks += String(key).startsWith('k') ? 1 : 0;
+                return Reflect.get(target, key);
+            },
+        });
+    const unknown = (place: string): string[] => Array.from({ length: 20 }, (_, index) => `${place}k${index} is not allowed`);
+
+    const result = checkRecord(watched({ ...many, ...minimal }));
+    t.same(result.ok ? [] : result.problems.map(({ field, reason }) => `${field} ${reason}`), unknown(''));
+    t.same(problems({ subject: watched({ ...many, CN: 7 }) }), ['subject.CN must be a string', ...unknown('subject.')].slice(0, 20));
+    t.ok(looks < 200, `${looks} looks`);
+    t.end();
+});

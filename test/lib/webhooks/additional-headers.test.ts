@@ -7,7 +7,7 @@ import { vendorNamed } from '../../../lib/webhooks/vendor.ts';
 
 const REFUSED = `
 Host Content-Type content-length Content-Encoding Content-Language Content-Disposition Content-Foo User-Agent Date Accept-Encoding Digest Content-Digest
-Connection Keep-Alive TE Trailer Transfer-Encoding Upgrade HTTP2-Settings Proxy-Connection Proxy-Authorization Proxy-Authenticate Proxy-Foo Expect
+Connection Keep-Alive TE Trailer Transfer-Encoding Upgrade HTTP2-Settings Proxy-Connection Proxy-Authorization Proxy-Authenticate Proxy-Foo Proxy Expect
 webhook-id Webhook-Timestamp WEBHOOK-SIGNATURE webhook-anything X-Vendor-Event X-Vendor-Signature x-vendor-anything X-Hub-Signature X-Hub-Signature-256 Signature
 Signature-Input X-Signature Svix-Signature Stripe-Signature X-Shopify-Hmac-Sha256 Forwarded X-Forwarded-For X-Forwarded-Host X-Forwarded-Proto X-Forwarded-Foo X-Real-IP Via
 True-Client-IP CF-Connecting-IP Fastly-Client-IP X-Cluster-Client-IP X-Original-URL X-Rewrite-URL X-HTTP-Method-Override Metadata Metadata-Flavor Metadata-Token

@@ -116,6 +116,20 @@ t.test('keeps a connection for the same exporter, origin and trust only', async 
     t.equal(target.connections(), 3);
 });
 
+t.test('makes a connection of its own for a fresh message, with all its times, and keeps the others', async (t) => {
+    const target = await receiverFor(t, answersLate);
+    const sender = senderFor(t, { connectionsPerExporter: 1 });
+    await sender.send(message(target.port));
+    const { code, timings } = await sender.send(message(target.port, { fresh: true }));
+    t.equal(code, 'delivered');
+    t.match(timings, { connect: Number, firstByte: Number });
+    t.equal(target.connections(), 2);
+
+    const { timings: kept } = await sender.send(message(target.port));
+    t.equal(kept.connect, null);
+    t.equal(target.connections(), 2);
+});
+
 t.test('sends over a new connection, once, when the receiver has closed the kept one', async (t) => {
     const target = await receiverFor(t, async (socket, request) => {
         await request();

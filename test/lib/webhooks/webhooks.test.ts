@@ -211,7 +211,7 @@ t.test('probes a failing receiver one delivery at a time and burns no attempt of
     t.equal((await exporter.exporters.get(made.id)).consecutiveFailures, 0);
 });
 
-t.test('sends a test on every change, and on stop without waiting for it', async (t) => {
+t.test('sends a test on every change, and does not hold up a stop for it', async (t) => {
     const to = await receiver(t);
     const exporter = await setting(t);
     const { exporter: made } = await exporter.exporters.create({ url: to.url });
@@ -222,11 +222,13 @@ t.test('sends a test on every change, and on stop without waiting for it', async
     t.equal(to.received.length, 2);
 
     to.answer = () => {};
-    t.equal((await exporter.exporters.stop(made.id)).state, 'stopped');
+    const stopped = await exporter.exporters.stop(made.id);
+    t.equal(stopped.exporter.state, 'stopped');
+    t.match(stopped.test, { deliveryId: String, attempt: null });
 
     to.answer = (response) => response.writeHead(500).end();
     const { attempt, deliveryId } = await exporter.exporters.test(made.id);
-    t.match(attempt?.outcome, { code: 'server_error', status: 500 });
+    t.match(attempt?.outcome, { code: 'server_error', status: 500, timings: { connect: Number, firstByte: Number } });
     t.equal((await exporter.deliveries.show(deliveryId)).state, 'exhausted');
 });
 
@@ -275,6 +277,7 @@ t.test('refuses what is wrong with a clear error and stores nothing', async (t) 
     await t.rejects(create({ url: 'https://example.com', collector: 'a b' }), { code: 'INVALID_INPUT', field: 'collector' });
     await t.rejects(create({ url: 'https://example.com', name: 'a\nb' }), { code: 'INVALID_INPUT', field: 'name' });
     await t.rejects(create({ url: 'https://example.com', secret: '' }), { code: 'INVALID_INPUT', field: 'secret' });
+    await t.rejects(create(undefined as never), { code: 'INVALID_INPUT', message: 'Exporter: settings is required' });
     t.strictSame(await exporter.exporters.list(), []);
 
     const unknown = '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa';
@@ -290,6 +293,24 @@ t.test('refuses what is wrong with a clear error and stores nothing', async (t) 
         field: 'rules',
     });
     t.strictSame(await exporter.deliveries.list(), []);
+});
+
+t.test('refuses to list deliveries by what cannot be', async (t) => {
+    const { deliveries } = await setting(t);
+    for (const query of [
+        { limit: 0 },
+        { limit: 1.5 },
+        { limit: 1001 },
+        { limit: 'x' },
+        { state: 'lost' },
+        { exporterId: ['a'] },
+        { after: 1 },
+    ]) {
+        const [field] = Object.keys(query);
+        await t.rejects(deliveries.list(query as never), { code: 'INVALID_INPUT', field }, JSON.stringify(query));
+    }
+
+    t.strictSame(await deliveries.list({ exporterId: 'nobody', limit: 1000 }), []);
 });
 
 t.test('says at the start that a sealing key is missing', async (t) => {

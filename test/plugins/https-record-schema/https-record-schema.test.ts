@@ -1,4 +1,5 @@
 import { request } from 'node:http';
+import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { createGzip, gzipSync } from 'node:zlib';
@@ -174,6 +175,26 @@ t.test('checks a large batch in constant memory', async (t) => {
     t.equal(status, 200);
     t.match(JSON.parse(body), { ok: true, good: lines, bytes: lines * line.length });
     t.ok(most < 40 * 1_048_576, `${most} bytes more for ${lines * line.length}`);
+});
+
+t.test('stops working on a batch when the client is gone', async (t) => {
+    const server = await served();
+    const failed = new Promise<unknown>((resolve) => {
+        server.events.on({ name: 'request', channels: 'internal', filter: 'handler' }, (_, { error }) => resolve(error));
+    });
+    server.ext('onPreHandler', ({ payload }, h) => {
+        (payload as Readable).once('end', () => sending.destroy());
+        return h.continue;
+    });
+    await server.start();
+    t.teardown(() => server.stop());
+    // A minute of work in a few kilobytes.
+    const batch = gzipSync('{}\n'.repeat(2_000_000));
+    const headers = { ...ndjson, 'content-encoding': 'gzip' };
+    const sending = request(`${server.info.uri}/https-record-schema/check`, { method: 'POST', headers });
+    sending.on('error', () => {});
+    sending.end(batch);
+    t.match(await failed, { message: 'The batch was not received to its end' });
 });
 
 async function guarded(options: HttpsRecordSchemaOptions): Promise<Server> {

@@ -136,8 +136,21 @@ t.test('refuses options that cannot work, naming the field', async (t) => {
     await t.resolves(register({ store, license, resources: [resource] }));
 });
 
-t.test('refuses the name of a strategy that nobody registered', async (t) => {
-    await t.rejects(register({ store: memoryInventory(), license: alwaysLicensed(), auth: 'session' }), {
-        message: /Unknown authentication strategy session/,
-    });
+t.test('refuses a strategy that nobody registered, and says which plugin brings it', async (t) => {
+    const options = { store: memoryInventory(), license: alwaysLicensed() };
+    const refusal = {
+        code: 'MISCONFIGURED',
+        field: 'auth',
+        message: /auth must name a strategy of the server: register token-auth before/,
+    };
+    await t.rejects(register({ ...options, auth: 'session' }), refusal);
+    await t.rejects(Hapi.server().register({ plugin, options }), refusal);
+    await t.rejects(register({ ...options, auth: true }), { code: 'MISCONFIGURED', field: 'auth' });
+});
+
+t.test('works alone where somebody else has let the client in', async (t) => {
+    const server = Hapi.server();
+    await server.register({ plugin, options: { store: memoryInventory(), license: alwaysLicensed(), auth: false } });
+    t.equal((await server.inject('/rest_api/v2/base')).statusCode, 200);
+    t.equal((await server.inject('/rest_api/v2/workspaces/1e3')).statusCode, 404);
 });

@@ -119,6 +119,15 @@ t.test('knows no other methods', async (t) => {
     }
 });
 
+t.test('does not look at the body of a request to no route', async (t) => {
+    const { server, headers } = await served();
+    const post = (more: object, payload: string) =>
+        server.inject({ method: 'POST', url: '/rest_api/v2/workspaces', headers: { ...headers, ...more }, payload });
+    t.equal((await post({}, 'x'.repeat(2_000_000))).statusCode, 404);
+    t.equal((await post({ 'content-type': ';;' }, 'x')).statusCode, 404);
+    t.equal((await post({ 'content-type': 'application/json', 'content-encoding': 'gzip' }, 'x')).statusCode, 404);
+});
+
 t.test('refuses before it says what exists', async (t) => {
     const { get } = await served({ store: await filled() });
     const paths = [

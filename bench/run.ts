@@ -9,7 +9,7 @@ import { serveCost } from './serve-cost.ts';
 
 /** `npm run bench`: every figure that the documentation quotes, beside its peer, from one interleaved run. */
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
-const services = await testServers();
+const services = await testServers({ durable: true });
 
 Object.assign(process.env, services.env);
 

@@ -16,6 +16,11 @@ export interface TestServers {
     stop(): Promise<void>;
 }
 
+export interface TestServersOptions {
+    /** Whether what they acknowledge survives a power cut, as in production: slower, and what a measurement wants. */
+    readonly durable?: boolean;
+}
+
 /** Names of Debian packages. Tests recompute signatures with `openssl`. */
 const PACKAGES = { redis: 'redis-server', postgres: 'postgresql', openssl: 'openssl' };
 
@@ -28,7 +33,7 @@ const isRoot = process.getuid?.() === 0;
  *
  * @throws Error that says what to install.
  */
-export async function testServers(): Promise<TestServers> {
+export async function testServers({ durable = false }: TestServersOptions = {}): Promise<TestServers> {
     const programs = { redis: findRedis(), postgres: process.env.DATABASE_URL ? '' : findPostgres(), openssl: findOnPath('openssl') };
     const missing = Object.entries(PACKAGES).filter(([name]) => programs[name as keyof typeof programs] === null);
     if (missing.length > 0) {
@@ -50,8 +55,8 @@ export async function testServers(): Promise<TestServers> {
     };
 
     try {
-        const redisUrl = process.env.REDIS_URL || (await startRedis(redisProgram, folder, started));
-        const databaseUrl = process.env.DATABASE_URL || (await startPostgres(postgresFolder, folder, started));
+        const redisUrl = process.env.REDIS_URL || (await startRedis(redisProgram, { folder, durable, started }));
+        const databaseUrl = process.env.DATABASE_URL || (await startPostgres(postgresFolder, { folder, durable, started }));
         return { env: { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, REDIS_SERVER: redisProgram }, stop };
     } catch (error) {
         await stop();
@@ -59,7 +64,13 @@ export async function testServers(): Promise<TestServers> {
     }
 }
 
-async function startRedis(program: string, folder: string, started: ServerProcess[]): Promise<string> {
+interface Place {
+    readonly folder: string;
+    readonly durable: boolean;
+    readonly started: ServerProcess[];
+}
+
+async function startRedis(program: string, { folder, durable, started }: Place): Promise<string> {
     const port = await freePort();
     const args = [
         '--port',
@@ -73,14 +84,14 @@ async function startRedis(program: string, folder: string, started: ServerProces
         '--appendonly',
         'yes',
         '--appendfsync',
-        'no',
+        durable ? 'everysec' : 'no',
     ];
     const answers = (): Promise<boolean> => pingRedis(port);
     started.push(await startServer({ program, args, cwd: folder, stopSignal: 'SIGTERM', answers }));
     return `redis://127.0.0.1:${port}`;
 }
 
-async function startPostgres(programs: string, folder: string, started: ServerProcess[]): Promise<string> {
+async function startPostgres(programs: string, { folder, durable, started }: Place): Promise<string> {
     const data = join(folder, 'postgres');
     const user = isRoot ? unprivilegedUser() : undefined;
     if (user !== undefined) {
@@ -95,7 +106,8 @@ async function startPostgres(programs: string, folder: string, started: ServerPr
 
     const port = await freePort();
     const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-    const settings = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=300', 'unix_socket_directories='];
+    const hasty = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
+    const settings = [...(durable ? [] : hasty), 'max_connections=300', 'unix_socket_directories='];
     const args = ['-D', data, '-h', '127.0.0.1', '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
     const options = { program: join(programs, 'postgres'), args, cwd: folder, stopSignal: 'SIGINT', answers: () => connects(url) } as const;
     started.push(await startServer(user === undefined ? options : { ...options, user }));

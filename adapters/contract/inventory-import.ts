@@ -64,7 +64,10 @@ export const importLaws: Laws<InventoryFixture> = {
         await assert.rejects(store.importHosts('default', failing(input)), { message: 'the source broke' });
         await assert.rejects(store.importHosts('new', failing(input)), { message: 'the source broke' });
 
-        assert.deepEqual(await rows(store.hosts, [workspace.id]), [host]);
+        // The number before the rows: Node lays out the difference of long lists at a price that grows with its square.
+        const [kept, ...others] = await rows(store.hosts, [workspace.id]);
+        assert.equal(others.length, 0);
+        assert.deepEqual(kept, host);
         assert.equal((await rows(present(store.services), [workspace.id, host.id])).length, 1);
         assert.deepEqual(names(await rows(store.workspaces, [])), ['default']);
     },

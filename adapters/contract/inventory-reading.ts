@@ -19,9 +19,9 @@ export const readingLaws: Laws<InventoryFixture> = {
         const ids = (await rows(store.hosts, [workspace.id])).map(({ id }) => id);
 
         assert.equal(new Set(ids).size, MANY);
-        assert.deepEqual(
-            ids,
-            ids.toSorted((a, b) => a - b),
+        assert.ok(
+            ids.every((id, index) => index === 0 || id > (ids[index - 1] ?? 0)),
+            'ids ascend',
         );
     },
 

@@ -5,6 +5,8 @@ export interface ChildOptions {
     readonly args?: readonly string[];
     readonly env?: Readonly<Record<string, string>>;
     readonly execArgv?: readonly string[];
+    /** Keeps all its threads on one core, by `taskset` of util-linux. */
+    readonly oneCore?: boolean;
 }
 
 /**
@@ -12,10 +14,12 @@ export interface ChildOptions {
  *
  * @param script Path of the compiled script, relative to this folder.
  */
-export function child<Result>(script: string, { args = [], env = {}, execArgv = [] }: ChildOptions = {}): Promise<Result> {
+export function child<Result>(script: string, { args = [], env = {}, execArgv = [], oneCore = false }: ChildOptions = {}): Promise<Result> {
     const path = fileURLToPath(new URL(script, import.meta.url));
     return new Promise((resolve, reject) => {
-        const process_ = spawn(process.execPath, [...execArgv, path, ...args], {
+        const command = [process.execPath, ...execArgv, path, ...args];
+        const [program = '', ...rest] = oneCore ? ['taskset', '-c', '0', ...command] : command;
+        const process_ = spawn(program, rest, {
             stdio: ['ignore', 'pipe', 'inherit'],
             env: { ...process.env, ...env },
         });

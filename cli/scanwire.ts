@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { CommanderError } from 'commander';
+import { ScanwireError } from '../lib/scanwire-error.ts';
 import { printError } from './output/print-error.ts';
 import { commandLine, usageError } from './program.ts';
 
@@ -17,9 +18,14 @@ for (const name of ['DATABASE_URL', 'REDIS_URL', 'SCANWIRE_KEY_RING', 'SCANWIRE_
     }
 }
 
-// Whoever read our output has had enough, for example `head`: no reason for an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    process.exit(error.code === 'EPIPE' ? 0 : FAILURE);
+    // Whoever read our output has had enough, for example `head`: no reason for an error.
+    if (error.code === 'EPIPE') {
+        process.exit(0);
+    }
+
+    printError(new ScanwireError('UNAVAILABLE', `Cannot write to stdout: ${error.code}`), json);
+    process.exit(FAILURE);
 });
 
 try {

@@ -26,11 +26,16 @@ interface ServeOptions {
     readonly tlsCert?: string;
     readonly tlsKey?: string;
     readonly demo?: boolean;
+    /** Workspace that imported records enrich. */
+    readonly enrich?: string;
 }
 
 /** How long a stop waits, in milliseconds: for answers and attempts under way, for commands. What is cut off is sent again after the next start. */
 const PATIENCE = 3_000;
 const COMMAND_PATIENCE = 500;
+
+/** Longest time for receiving a request, in milliseconds. Node gives it five minutes, and records of gigabytes take hours. */
+const LONGEST_REQUEST = 24 * 3_600_000;
 
 /** Runs the server until it is told to stop. */
 export async function serve({ data, options, json }: Call): Promise<void> {
@@ -101,7 +106,7 @@ async function start(folder: DataFolder, options: ServeOptions, undo: Undo[], on
     return { uri: server.info.uri, tls, demo: async () => (demo === null ? null : demo.show(system, parts)) };
 }
 
-async function restServer({ host, port }: ServeOptions, { key, cert }: TlsPair, parts: Parts, demo: Demo | null): Promise<Server> {
+async function restServer({ host, port, enrich }: ServeOptions, { key, cert }: TlsPair, parts: Parts, demo: Demo | null): Promise<Server> {
     const { stores, keyRing, license, queue, allow } = parts;
     const server = hapiServer({ host, port, tls: { key, cert }, debug: false });
     await server.register([
@@ -111,8 +116,12 @@ async function restServer({ host, port }: ServeOptions, { key, cert }: TlsPair, 
             plugin: webhookExporter,
             options: { stores: stores.webhooks, queue, keyRing, egress: { allow: [...allow, ...(demo?.allow ?? [])] } },
         },
-        { plugin: httpsRecordSchema, options: { auth: 'token' } },
+        {
+            plugin: httpsRecordSchema,
+            options: { auth: 'token', records: stores.records, ...(enrich !== undefined && { enrich: { workspace: enrich } }) },
+        },
     ]);
+    server.listener.requestTimeout = LONGEST_REQUEST;
     return server;
 }
 

@@ -20,6 +20,8 @@ export interface LineSplitter {
     end(): Generator<Line>;
     /** Bytes seen so far. */
     readonly bytes: number;
+    /** The line that is not complete yet. */
+    readonly current: Pick<Line, 'number' | 'byteOffset'>;
 }
 
 /** @param maxLineBytes Longest line, without its line ending. */
@@ -63,6 +65,10 @@ export function lineSplitter(maxLineBytes: number): LineSplitter {
     return {
         get bytes() {
             return seen;
+        },
+
+        get current() {
+            return { number: number + 1, byteOffset: lineStart };
         },
 
         *push(chunk) {

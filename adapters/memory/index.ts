@@ -8,4 +8,5 @@ export {
     type NewSession,
     type NewVuln,
 } from './inventory.ts';
+export { type MemoryRecordsOptions, memoryRecords } from './records.ts';
 export { memoryWebhooks } from './webhooks.ts';

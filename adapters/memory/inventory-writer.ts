@@ -3,8 +3,15 @@ import type { Host, HostInput, ServiceInput } from '../../lib/inventory/host.ts'
 import { hostFields, newHost } from '../../lib/inventory/new-host.ts';
 import type { ImportSummary, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { Workspace } from '../../lib/inventory/workspace.ts';
+import type { Endpoint } from '../../lib/records/endpoints.ts';
 import { count, type InventoryTables, times } from './inventory-tables.ts';
 import { ROOT, type Table } from './table.ts';
+
+/** What this store offers to writers. */
+export interface MemoryInventoryWriter extends InventoryWriter {
+    /** Puts endpoints into the workspace of that name as `RecordStore.add` says; at once, so that `memoryRecords` need not wait. */
+    addEndpoints(workspaceName: string, endpoints: readonly Endpoint[]): void;
+}
 
 interface Stored<Row> {
     readonly row: Row;
@@ -15,10 +22,12 @@ interface Stored<Row> {
 type Index = Map<string, number>;
 
 /** The import into the tables. */
-export function inventoryWriter(tables: InventoryTables, clock: Clock): InventoryWriter {
+export function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryInventoryWriter {
     const storeWorkspace = workspaceStoring(tables, clock);
-    const storeHost = hostStoring(tables, clock);
-    const storeService = serviceStoring(tables, clock);
+    const hostsByAddress: Index = new Map();
+    const servicesByPort: Index = new Map();
+    const storeHost = hostStoring(tables, hostsByAddress, clock);
+    const storeService = serviceStoring(tables, servicesByPort, clock);
 
     function storeAll(workspaceName: string, inputs: readonly HostInput[]): ImportSummary {
         const workspace = storeWorkspace(workspaceName);
@@ -35,6 +44,16 @@ export function inventoryWriter(tables: InventoryTables, clock: Clock): Inventor
         return { workspace, hosts, services };
     }
 
+    function storeEndpoint(workspaceId: number, { address, port, name, isNew }: Endpoint): void {
+        const known = indexed(tables.hosts, hostsByAddress, hostKey(workspaceId, address));
+        const input = { address, ...(known === undefined && name !== null && { name }) };
+        const host = known === undefined || isNew ? storeHost(workspaceId, input).row : known;
+        const service = indexed(tables.services, servicesByPort, serviceKey(host.id, { port, proto: 'tcp' }));
+        if (service === undefined || isNew) {
+            storeService(host.id, { port, proto: 'tcp', state: 'open', name: 'https', info: service?.info ?? null });
+        }
+    }
+
     return {
         async ensureWorkspace(name) {
             return storeWorkspace(name);
@@ -48,6 +67,13 @@ export function inventoryWriter(tables: InventoryTables, clock: Clock): Inventor
 
             // From here on nothing waits and nothing fails: all or nothing.
             return storeAll(workspaceName, complete);
+        },
+
+        addEndpoints(workspaceName, endpoints) {
+            const { id } = storeWorkspace(workspaceName);
+            for (const endpoint of endpoints) {
+                storeEndpoint(id, endpoint);
+            }
         },
     };
 }
@@ -68,11 +94,9 @@ function workspaceStoring({ workspaces }: InventoryTables, clock: Clock): (name:
     };
 }
 
-function hostStoring({ hosts }: InventoryTables, clock: Clock): (workspaceId: number, input: HostInput) => Stored<Host> {
-    const byAddress: Index = new Map();
-
+function hostStoring({ hosts }: InventoryTables, byAddress: Index, clock: Clock): (workspaceId: number, input: HostInput) => Stored<Host> {
     return (workspaceId, input) => {
-        const key = `${workspaceId} ${input.address}`;
+        const key = hostKey(workspaceId, input.address);
         const known = indexed(hosts, byAddress, key);
         if (known !== undefined) {
             return { row: hosts.replace({ ...known, ...hostFields(input), updated_at: clock() }), created: false };
@@ -85,11 +109,13 @@ function hostStoring({ hosts }: InventoryTables, clock: Clock): (workspaceId: nu
 }
 
 /** Says whether the service is new. */
-function serviceStoring({ hosts, services }: InventoryTables, clock: Clock): (hostId: number, input: ServiceInput) => boolean {
-    const byPort: Index = new Map();
-
+function serviceStoring(
+    { hosts, services }: InventoryTables,
+    byPort: Index,
+    clock: Clock,
+): (hostId: number, input: ServiceInput) => boolean {
     return (hostId, input) => {
-        const key = `${hostId} ${input.port}/${input.proto}`;
+        const key = serviceKey(hostId, input);
         const known = indexed(services, byPort, key);
         if (known !== undefined) {
             services.replace({ ...known, ...input, updated_at: clock() });
@@ -101,6 +127,14 @@ function serviceStoring({ hosts, services }: InventoryTables, clock: Clock): (ho
         count(hosts, hostId, 'service_count');
         return true;
     };
+}
+
+function hostKey(workspaceId: number, address: string): string {
+    return `${workspaceId} ${address}`;
+}
+
+function serviceKey(hostId: number, { port, proto }: Pick<ServiceInput, 'port' | 'proto'>): string {
+    return `${hostId} ${port}/${proto}`;
 }
 
 function indexed<Row extends { readonly id: number }>(rows: Table<Row>, index: Index, key: string): Row | undefined {

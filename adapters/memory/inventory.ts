@@ -1,9 +1,9 @@
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Note, Session, Vuln } from '../../lib/inventory/resources.ts';
-import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
+import type { InventoryStore } from '../../lib/inventory/store.ts';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/workspace.ts';
 import { count, existing, type InventoryTables, inventoryTables, times } from './inventory-tables.ts';
-import { inventoryWriter } from './inventory-writer.ts';
+import { inventoryWriter, type MemoryInventoryWriter } from './inventory-writer.ts';
 import { collection } from './table.ts';
 
 export interface MemoryInventoryOptions {
@@ -18,7 +18,7 @@ export type NewSession = Partial<Omit<Session, 'id' | 'host_id'>>;
 export type NewVuln = Partial<Omit<Vuln, 'id' | 'host_id' | 'service_id'>> & Pick<Vuln, 'name'>;
 
 /** All collections, the import, and a way to add what no import brings. Nothing outlives the process. */
-export interface MemoryInventory extends Required<InventoryStore>, InventoryWriter {
+export interface MemoryInventory extends Required<InventoryStore>, MemoryInventoryWriter {
     /** @throws ScanwireError `NOT_FOUND` without such a host. */
     addNote(hostId: number, note: NewNote): Promise<Note>;
     /** @throws ScanwireError `NOT_FOUND` without such a host. */

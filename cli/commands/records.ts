@@ -1,27 +1,92 @@
-import type { Command } from 'commander';
-import type { RecordsReport } from '../check-records.ts';
-import { command } from '../command.ts';
+import { type Command, Option } from 'commander';
+import { MAX_LINE_BYTES } from '../../lib/records/max-line-bytes.ts';
+import { MEND_PROFILES, type MendProfile } from '../../lib/records/mend-record.ts';
+import type { Call } from '../call.ts';
+import { command, wholeNumber } from '../command.ts';
 import { openInput } from '../input.ts';
-import { table } from '../output/table.ts';
+import type { Answer } from '../output/answer.ts';
+import { withProgress } from '../output/progress.ts';
+import { packs } from '../records/packs.ts';
+import type { ReadingLimits, RecordsReport } from '../records/records-report.ts';
+import type { RewriteOptions } from '../records/rewrite.ts';
+import { addCapture } from './records-capture.ts';
+
+/** Keeps clear of the longest text that Node can hold. */
+const MOST_LINE_BYTES = 256 * MAX_LINE_BYTES;
 
 export function addRecords(program: Command): void {
     const records = program.command('records').description('HTTPS scan records');
 
-    command(records, 'check <file>', 'check a file of records, one in each line, - for stdin', async ({ args: [file = ''] }) => {
-        const { source } = await openInput(file);
-        const { checkRecords } = await import('../check-records.ts');
-        const report = await checkRecords(source);
-        return { json: report, text: () => reportText(report), failed: report.bad > 0 };
+    const check = command(records, 'check <file>', 'check a file of records, one in each line, - for stdin', async (call) => {
+        const { check } = await import('../records/check.ts');
+        return reported(call, await check(await sourceOf(call), limitsOf(call)));
     });
-}
 
-async function reportText({ good, bad, problems, moreProblems }: RecordsReport): Promise<string> {
-    const summary = `${good} good, ${bad} bad`;
-    if (problems.length === 0) {
-        return summary;
+    const mend = command(records, 'mend <file>', 'write the records of an older file as they should be, - for stdin', (call) =>
+        rewritten(call, { mend: call.options.profile as MendProfile }),
+    );
+    mend.addOption(new Option('--profile <name>', 'what is mended').choices(MEND_PROFILES).default('import'));
+
+    const read = command(records, 'read <file>', 'print what is in the records of a file, a line for each, - for stdin', async (call) => {
+        const { read } = await import('../records/read.ts');
+        const report = await read(await sourceOf(call, true), { ...limitsOf(call), json: call.json, body: call.options.body === true });
+        return { ...(await reported(call, report)), aside: true };
+    });
+    read.option('--body', 'print the body of each response, too');
+
+    const write = command(records, 'write <file>', 'write the good records of a file, keys in order, - for stdin', (call) =>
+        rewritten(call),
+    );
+
+    for (const rewriting of [mend, write]) {
+        rewriting
+            .option('--output <file>', 'file for the records, stdout when absent')
+            .option('--gzip', 'pack the records, as for a name in .gz');
     }
 
-    const rows = problems.map(({ line, field, reason }) => [String(line), field, reason]);
-    const more = moreProblems === 0 ? '' : `and ${moreProblems} more problems\n`;
-    return `${await table(['LINE', 'FIELD', 'PROBLEM'], rows, '')}\n${more}${summary}`;
+    for (const reading of [check, mend, read, write]) {
+        reading
+            .option('--max-line-bytes <n>', 'report and skip longer lines', wholeNumber(1, MOST_LINE_BYTES), MAX_LINE_BYTES)
+            .option('--report <file>', 'write the report as JSON, too');
+    }
+
+    command(records, 'schema', 'print the JSON Schema of a record', async () => {
+        const { recordJsonSchema } = await import('../../lib/records/record-json-schema.ts');
+        return { json: recordJsonSchema, text: () => JSON.stringify(recordJsonSchema, null, 4) };
+    });
+
+    addCapture(records);
+}
+
+/** No bar among lines that go to the same terminal. Where the results go is looked at first: a large file is not read in vain. */
+async function sourceOf({ args: [file = ''], options, json }: Call, prints = false): Promise<AsyncIterable<Uint8Array>> {
+    const { assertWritable } = await import('../records/assert-writable.ts');
+    for (const place of [options.output, options.report]) {
+        if (typeof place === 'string') {
+            await assertWritable(place);
+        }
+    }
+
+    return withProgress(await openInput(file), !json && !(prints && process.stdout.isTTY));
+}
+
+function limitsOf({ options }: Call): ReadingLimits {
+    return { maxLineBytes: Number(options.maxLineBytes) };
+}
+
+async function rewritten(call: Call, mending: Pick<RewriteOptions, 'mend'> = {}): Promise<Answer> {
+    const { rewrite } = await import('../records/rewrite.ts');
+    const { output } = call.options as Pick<RewriteOptions, 'output'>;
+    const source = await sourceOf(call, output === undefined);
+    const report = await rewrite(source, { ...limitsOf(call), ...mending, gzip: packs(call.options), ...(output && { output }) });
+    return { ...(await reported(call, report)), aside: output === undefined };
+}
+
+async function reported({ options }: Call, report: RecordsReport): Promise<Answer> {
+    const { reportText, saveReport } = await import('../records/records-report.ts');
+    if (typeof options.report === 'string') {
+        await saveReport(report, options.report);
+    }
+
+    return { json: report, text: () => reportText(report), failed: report.bad > 0 };
 }

@@ -6,4 +6,6 @@ export interface Answer {
     readonly text: () => string | Promise<string>;
     /** True when the command did its work and the result is bad: exit code 1. */
     readonly failed?: boolean;
+    /** True when stdout carries something else. */
+    readonly aside?: boolean;
 }

@@ -7,7 +7,7 @@ export async function printAnswer(answer: Answer | undefined, json: boolean): Pr
     }
 
     const text = json ? JSON.stringify(answer.json) : await answer.text();
-    process.stdout.write(`${text}\n`);
+    (answer.aside === true ? process.stderr : process.stdout).write(`${text}\n`);
     if (answer.failed === true) {
         process.exitCode = 1;
     }

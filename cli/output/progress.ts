@@ -7,8 +7,9 @@ export async function withProgress({ source, size }: Input, wanted: boolean): Pr
     }
 
     const { default: progress } = await import('cli-progress');
+    // Nothing that would have to be put back: Ctrl-C and a pipe that closes end the process where it is.
     const bar = new progress.SingleBar(
-        { format: '{bar} {percentage}%  {eta_formatted} left', stream: process.stderr, clearOnComplete: true, hideCursor: true },
+        { format: '{bar} {percentage}%  {eta_formatted} left', stream: process.stderr, clearOnComplete: true, linewrap: true },
         progress.Presets.shades_classic,
     );
     return watched(source, size, bar);

@@ -10,6 +10,7 @@ export interface RecordProblem {
     readonly reason: string;
 }
 
+/** A value that was checked: the record that it is, or what is wrong with it. */
 export type CheckedRecord =
     | { readonly ok: true; readonly record: HttpsRecord }
     | { readonly ok: false; readonly problems: readonly RecordProblem[] };

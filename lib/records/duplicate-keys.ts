@@ -1,5 +1,7 @@
 /** Deeper objects have no place in a record, so nobody needs to know about their keys. */
 const DEPTH = 2;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
 
 /**
  * Paths of the keys that an object of the JSON text holds more than once, down to the objects inside the outermost one.
@@ -41,6 +43,39 @@ export function duplicateKeys(json: string): string[] {
     return [...found];
 }
 
+/**
+ * Whether no key of the JSON text is repeated, given what `JSON.parse` made of it, which must be shallow. A repeated key leaves a
+ * string behind in the text; counting them is quicker than looking at the keys.
+ */
+export function repeatsNoKey(json: string, parsed: object): boolean {
+    return stringsIn(json) === stringsOf(parsed);
+}
+
+function stringsIn(json: string): number {
+    let quotes = 0;
+    for (let at = 0; at < json.length; at += 1) {
+        const code = json.charCodeAt(at);
+        if (code === QUOTE) {
+            quotes += 1;
+        } else if (code === BACKSLASH) {
+            at += 1;
+        }
+    }
+
+    return quotes / 2;
+}
+
+/** Keys and texts. */
+function stringsOf(object: object): number {
+    let count = 0;
+    for (const value of Object.values(object)) {
+        count += typeof value === 'string' ? 2 : 1;
+        count += typeof value === 'object' && value !== null ? stringsOf(value) : 0;
+    }
+
+    return count;
+}
+
 function closingQuote(json: string, opening: number): number {
     let at = json.indexOf('"', opening + 1);
     while (isEscaped(json, at)) {
@@ -52,7 +87,7 @@ function closingQuote(json: string, opening: number): number {
 
 function isEscaped(json: string, at: number): boolean {
     let before = at - 1;
-    while (json[before] === '\\') {
+    while (json.charCodeAt(before) === BACKSLASH) {
         before -= 1;
     }
 

@@ -1,7 +1,9 @@
+import { ConnectionFailure } from '../egress/connection-failure.ts';
+import { errorCode } from '../error-code.ts';
 import { AttemptFailure } from './attempt-failure.ts';
 import { AnswerTooLong, type Exchange } from './exchange.ts';
 import type { Outcome } from './outcome.ts';
-import { codeOfError, codeOfStatus, errorCode } from './outcome-code.ts';
+import { codeOfError, codeOfStatus } from './outcome-code.ts';
 import { retryAfter } from './retry-after.ts';
 
 /** What an attempt came to, without what was measured on the way. */
@@ -46,7 +48,9 @@ const NO_ANSWER: Readonly<Partial<Record<Outcome['code'], string>>> = {
 /** The result of an attempt that ended before an answer; an error that nobody foresaw is our own fault, not the receiver's. */
 export function failed(error: unknown): AttemptResult {
     const failure =
-        error instanceof AttemptFailure ? error : new AttemptFailure('interrupted', `the attempt failed on this side${reason(error)}`);
+        error instanceof AttemptFailure || error instanceof ConnectionFailure
+            ? error
+            : new AttemptFailure('interrupted', `the attempt failed on this side${reason(error)}`);
     return { code: failure.code, status: null, detail: failure.message, retryAfter: null };
 }
 

@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import { ScanwireError } from '../scanwire-error.ts';
+import { timestamp } from '../timestamp-text.ts';
 import type { ExportType } from './exporter.ts';
-import { timestamp } from './timestamp-text.ts';
 
 /** The rule set whose rule raised an investigation. */
 export type RuleSet = 'legacy' | 'library';

@@ -1,9 +1,9 @@
 import { checked } from '../checked.ts';
 import type { Clock } from '../clock.ts';
+import type { EgressGuard } from '../egress/egress-guard.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { ScanwireError } from '../scanwire-error.ts';
 import { checkAdditionalHeaders } from './additional-headers.ts';
-import type { EgressGuard } from './egress-guard.ts';
 import { eventBody } from './event-body.ts';
 import { testEvent } from './event-kinds.ts';
 import type { Exporter, ExportType, HeaderPairs, StoredExporter } from './exporter.ts';

@@ -1,19 +1,19 @@
 import Joi from 'joi';
 import { checked } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
+import { connectVetted } from '../egress/connect-vetted.ts';
+import type { EgressGuard } from '../egress/egress-guard.ts';
+import type { Lookup } from '../egress/resolver.ts';
 import { ScanwireError } from '../scanwire-error.ts';
 import { AttemptFailure } from './attempt-failure.ts';
 import { answered, failed } from './attempt-result.ts';
 import { type AttemptTrace, attemptTrace, traced } from './attempt-trace.ts';
-import { connectVetted } from './connect-vetted.ts';
 import { type Connection, connection } from './connection.ts';
 import { connectionPool, type Lease } from './connection-pool.ts';
-import type { EgressGuard } from './egress-guard.ts';
 import { type Exchange, exchange } from './exchange.ts';
 import type { Outcome } from './outcome.ts';
 import { codeOfError } from './outcome-code.ts';
 import { checkReceiverUrl, hostOf, portOf } from './receiver-url.ts';
-import type { Lookup } from './resolver.ts';
 import type { Message, Sender } from './sender.ts';
 import { secure } from './tls-trust.ts';
 

@@ -1,5 +1,6 @@
+export { type EgressGuard, egressGuard } from '../egress/egress-guard.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../scanwire-error.ts';
-export { type EgressGuard, egressGuard } from './egress-guard.ts';
+export { timestamp } from '../timestamp-text.ts';
 export type { EventKind, EventKinds, RuleSet } from './event-kinds.ts';
 export type * from './exporter.ts';
 export type { ExporterChanges, ExporterSettings, NewExporterSettings } from './exporter-settings.ts';
@@ -11,5 +12,4 @@ export type * from './queue.ts';
 export { DEFAULT_SCHEDULE } from './schedule.ts';
 export type * from './sender.ts';
 export type * from './store.ts';
-export { timestamp } from './timestamp-text.ts';
 export { type Deliveries, type DeliveryHistory, type Webhooks, type WebhooksOptions, webhooks } from './webhooks.ts';

@@ -1,28 +1,17 @@
 import { isIP } from 'node:net';
+import { CONNECTION_CODES } from '../egress/connection-code.ts';
+import { handshakeCode } from '../egress/handshake-code.ts';
+import { errorCode } from '../error-code.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
 import { hostOf } from './receiver-url.ts';
 
-/** How far an attempt had come when an error stopped it. */
-export type AttemptPhase = 'dns' | 'connect' | 'tls' | 'exchange';
+/** How far an attempt had come after it was connected, when an error stopped it. */
+export type AttemptPhase = 'tls' | 'exchange';
 
-/** Codes of Node, OpenSSL and undici that mean the same wherever they come up. */
+/** Codes of Node, OpenSSL and undici that mean the same wherever they come up, besides those of making and securing a connection. */
 const BY_CODE: ReadonlyMap<string, OutcomeCode> = new Map(
     Object.entries({
-        // this process or its machine has run out of something, or forbids the call
-        interrupted: [
-            'EMFILE',
-            'ENFILE',
-            'ENOBUFS',
-            'ENOMEM',
-            'EADDRNOTAVAIL',
-            'EADDRINUSE',
-            'EPERM',
-            'EACCES',
-            'EAI_MEMORY',
-            'ERR_MEMORY_ALLOCATION_FAILED',
-            'UND_ERR_DESTROYED',
-            'UND_ERR_CLOSED',
-        ],
+        interrupted: ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'],
         invalid_exporter: [
             'UND_ERR_INVALID_ARG',
             'UND_ERR_NOT_SUPPORTED',
@@ -32,33 +21,11 @@ const BY_CODE: ReadonlyMap<string, OutcomeCode> = new Map(
             'ERR_INVALID_ARG_VALUE',
             'ERR_SOCKET_BAD_PORT',
         ],
-        dns_not_found: ['ENOTFOUND', 'ENODATA', 'EAI_NODATA', 'EAI_NONAME'],
-        dns_failed: ['EAI_AGAIN', 'EAI_FAIL', 'EAI_SYSTEM', 'ESERVFAIL', 'EREFUSED', 'EBADNAME', 'EBADRESP', 'EFORMERR', 'ENOTIMP'],
-        connect_refused: ['ECONNREFUSED'],
-        connect_failed: ['EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ENETDOWN', 'EAFNOSUPPORT', 'EINVAL', 'EPROTONOSUPPORT'],
-        connection_reset: [
-            'ECONNRESET',
-            'ECONNABORTED',
-            'EPIPE',
-            'ENOTCONN',
-            'ERR_STREAM_DESTROYED',
-            'ERR_STREAM_PREMATURE_CLOSE',
-            'UND_ERR_SOCKET',
-        ],
-        connect_timeout: ['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT'],
+        connection_reset: ['UND_ERR_SOCKET'],
+        connect_timeout: ['UND_ERR_CONNECT_TIMEOUT'],
         headers_timeout: ['UND_ERR_HEADERS_TIMEOUT'],
         timeout: ['UND_ERR_BODY_TIMEOUT', 'UND_ERR_ABORTED', 'ABORT_ERR'],
-        protocol_error: [
-            'UND_ERR_HEADERS_OVERFLOW',
-            'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
-            'ERR_SSL_WRONG_VERSION_NUMBER',
-            'ERR_SSL_PACKET_LENGTH_TOO_LONG',
-            'ERR_SSL_HTTP_REQUEST',
-            'ERR_SSL_HTTPS_PROXY_REQUEST',
-            'ERR_SSL_RECORD_TOO_SMALL',
-            'ERR_SSL_UNEXPECTED_MESSAGE',
-            'ERR_SSL_UNKNOWN_PROTOCOL',
-        ],
+        protocol_error: ['UND_ERR_HEADERS_OVERFLOW', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'],
         tls_self_signed: ['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN'],
         tls_unknown_ca: [
             'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
@@ -71,15 +38,12 @@ const BY_CODE: ReadonlyMap<string, OutcomeCode> = new Map(
         tls_expired: ['CERT_HAS_EXPIRED'],
         tls_not_yet_valid: ['CERT_NOT_YET_VALID'],
         tls_name_mismatch: ['ERR_TLS_CERT_ALTNAME_INVALID', 'HOSTNAME_MISMATCH'],
-        tls_client_cert_required: ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'ERR_SSL_SSLV3_ALERT_NO_CERTIFICATE'],
     } satisfies Partial<Record<OutcomeCode, readonly string[]>>).flatMap(([outcome, codes]) =>
         codes.map((code) => [code, outcome as OutcomeCode]),
     ),
 );
 
 const BY_PHASE: Readonly<Record<AttemptPhase, OutcomeCode>> = {
-    dns: 'dns_failed',
-    connect: 'connect_failed',
     tls: 'tls_failed',
     exchange: 'connection_reset',
 };
@@ -94,18 +58,7 @@ export function codeOfError(error: unknown, phase: AttemptPhase): OutcomeCode {
         return 'protocol_error';
     }
 
-    const known = BY_CODE.get(code);
-    if (known !== undefined) {
-        return known;
-    }
-
-    return code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_') || code === 'EPROTO' ? 'tls_failed' : BY_PHASE[phase];
-}
-
-/** The error's own code if it looks like one, else an empty text: codes may stand in a detail, messages may not. */
-export function errorCode(error: unknown): string {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    return typeof code === 'string' && /^[A-Z][A-Z0-9_]{1,60}$/.test(code) ? code : '';
+    return BY_CODE.get(code) ?? CONNECTION_CODES.get(code) ?? handshakeCode(code) ?? BY_PHASE[phase];
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([300, 301, 302, 303, 305, 306, 307, 308]);

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
+import { domainToASCII, domainToUnicode } from 'node:url';
+import type { EgressGuard } from '../egress/egress-guard.ts';
 import { ScanwireError } from '../scanwire-error.ts';
-import type { EgressGuard } from './egress-guard.ts';
 
 const MAX_LENGTH = 2048;
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
@@ -102,7 +103,17 @@ function parse(raw: string): URL {
         url.hostname = url.hostname.slice(0, -1);
     }
 
+    if (!isWellEncoded(url.hostname)) {
+        throw refused('is not a valid URL');
+    }
+
     return url;
+}
+
+/** Whether every `xn--` label is what some text is written as; URL parsers differ in this from one release of Node to the next. */
+function isWellEncoded(name: string): boolean {
+    const text = domainToUnicode(name);
+    return !name.includes('xn--') || (!/(^|\.)xn--/.test(text) && domainToASCII(text) === name);
 }
 
 function wrongName(name: string): string | null {

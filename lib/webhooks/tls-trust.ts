@@ -2,12 +2,13 @@ import type { X509Certificate } from 'node:crypto';
 import type net from 'node:net';
 import { isIP } from 'node:net';
 import tls from 'node:tls';
+import { settledWithin } from '../egress/settled-within.ts';
+import { errorCode } from '../error-code.ts';
 import { AttemptFailure } from './attempt-failure.ts';
 import type { AttemptTrace } from './attempt-trace.ts';
 import type { Trust } from './exporter.ts';
 import type { OutcomeCode } from './outcome.ts';
-import { codeOfError, errorCode } from './outcome-code.ts';
-import { settledWithin } from './settled-within.ts';
+import { codeOfError } from './outcome-code.ts';
 
 export interface Handshake {
     /** Connected; destroyed when the handshake fails. */
@@ -51,7 +52,7 @@ export async function secure({ socket, host, trust, timeout, signal, now, trace 
         secured.on('error', reject);
         secured.once('close', () => reject(new AttemptFailure('tls_failed', `${host} closed the connection during the TLS handshake`)));
     });
-    const late = new AttemptFailure('tls_failed', `the TLS handshake with ${host} timed out`);
+    const late = (): AttemptFailure => new AttemptFailure('tls_failed', `the TLS handshake with ${host} timed out`);
     try {
         await settledWithin(done, { timeout, late, signal });
         const certificate = secured.getPeerX509Certificate();

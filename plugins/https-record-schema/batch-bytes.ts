@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import * as Boom from '@hapi/boom';
+import { unpacked } from '../../lib/unpacked.ts';
 
 export interface BatchLimits {
     readonly maxBytes: number;
@@ -10,8 +11,8 @@ export interface BatchLimits {
 }
 
 /**
- * The bytes of a batch, decompressed when its `Content-Encoding` says gzip, never more than the limits allow: neither a
- * request without a length nor a gzip bomb gets further.
+ * The bytes of a batch, decompressed when its `Content-Encoding` says gzip, and when they are a gzip file; never more than the
+ * limits allow: neither a request without a length nor a gzip bomb gets further.
  *
  * @throws Boom 413 beyond a limit, 415 for another encoding, 400 for broken gzip. A failure of the request itself is thrown as it is.
  */
@@ -19,13 +20,15 @@ export function batchBytes(payload: Readable, encoding: string | undefined, limi
     // Destroying a request closes its connection, and with it the way of the answer.
     const { maxBytes, maxDecodedBytes, signal } = limits;
     const received = atMost(maxBytes, payload.iterator({ destroyOnReturn: false }), `larger than ${maxBytes} bytes`, signal);
+    const decoded = (bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> =>
+        atMost(maxDecodedBytes, bytes, `larger than ${maxDecodedBytes} bytes after decompression`, signal);
     switch (encoding?.trim().toLowerCase() ?? '') {
         case '':
         case 'identity':
-            return received;
+            return decoded(unpacked(received));
         case 'gzip':
         case 'x-gzip':
-            return atMost(maxDecodedBytes, gunzipped(received), `larger than ${maxDecodedBytes} bytes after decompression`, signal);
+            return decoded(unpacked(decoded(gunzipped(received))));
         default:
             throw Boom.unsupportedMediaType('Unknown Content-Encoding: a batch is sent as it is or as gzip');
     }

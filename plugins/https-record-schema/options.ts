@@ -1,9 +1,15 @@
+import type { RouteOptions } from '@hapi/hapi';
 import Joi from 'joi';
+import { implementing } from '../../lib/implementing.ts';
+import { DEFAULT_WORKSPACE } from '../../lib/inventory/workspace.ts';
+import { workspaceName } from '../../lib/inventory/workspace-name.ts';
+import type { Enrichment, RecordStore } from '../../lib/records/index.ts';
+import { MAX_LINE_BYTES } from '../../lib/records/max-line-bytes.ts';
 
 export interface HttpsRecordSchemaOptions {
-    /** Path of the JSON Schema; records are checked at `<path>/check`. `/https-record-schema` by default. */
+    /** Path of the JSON Schema; records are checked at `<path>/check` and stored at `<path>/records`. `/https-record-schema` by default. */
     readonly path?: string | undefined;
-    /** Name of the authentication strategy of both routes, or false for none. The server's default by default. */
+    /** Name of the authentication strategy of all routes, or false for none. The server's default by default. */
     readonly auth?: string | false | undefined;
     /** Largest batch in bytes, as it is sent. 64 MiB by default. */
     readonly maxBytes?: number | undefined;
@@ -13,6 +19,10 @@ export interface HttpsRecordSchemaOptions {
     readonly maxLineBytes?: number | undefined;
     /** How many bad lines are described in one answer; those beyond are counted. 1000 by default. */
     readonly maxReported?: number | undefined;
+    /** Keeps records, for example `postgresRecords({ pool })`. Without it there are no routes below `<path>/records`. */
+    readonly records?: RecordStore | undefined;
+    /** Puts stored records into the inventory: hosts and services of the workspace, `default` by default. Not done by default. */
+    readonly enrich?: { readonly workspace?: string | undefined } | undefined;
 }
 
 /** The options with their defaults. */
@@ -23,7 +33,12 @@ export interface Settings {
     readonly maxDecodedBytes: number;
     readonly maxLineBytes: number;
     readonly maxReported: number;
+    readonly records?: RecordStore;
+    readonly enrich?: { readonly workspace: string };
 }
+
+/** What all routes have in common. */
+export type Access = Pick<RouteOptions, 'auth'>;
 
 const MIB = 1_048_576;
 const size = (): Joi.NumberSchema => Joi.number().integer().min(1);
@@ -36,6 +51,14 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)),
     maxBytes: size().default(64 * MIB),
     maxDecodedBytes: size().default(512 * MIB),
-    maxLineBytes: size().default(MIB),
+    maxLineBytes: size().default(MAX_LINE_BYTES),
     maxReported: size().default(1000),
+    records: implementing<RecordStore>('add', 'get', 'list'),
+    enrich: Joi.object({ workspace: Joi.string().custom(workspaceName).default(DEFAULT_WORKSPACE) }).custom(enrichable),
 });
+
+/** @throws A Joi error where nothing could be enriched, at registration instead of with the first records. */
+function enrichable(enrich: Enrichment, { state, message }: Joi.CustomHelpers): Enrichment | Joi.ErrorReport {
+    const { records } = state.ancestors[0] as Pick<Settings, 'records'>;
+    return records?.enriches === true ? enrich : message({ custom: '{{#label}} needs records, a store that can enrich an inventory' });
+}

@@ -1,4 +1,4 @@
-import type { CheckedLines, RecordProblem, RecordTotals } from '../../lib/records/index.ts';
+import type { RecordLines, RecordProblem, RecordTotals } from '../../lib/records/index.ts';
 
 /** A line that breaks the schema. */
 export interface BadLine {
@@ -20,7 +20,7 @@ export interface BatchReport extends RecordTotals {
 }
 
 /** Reads the lines to their end. */
-export async function batchReport(checked: CheckedLines, maxReported: number): Promise<BatchReport> {
+export async function batchReport(checked: RecordLines, maxReported: number): Promise<BatchReport> {
     const lines: BadLine[] = [];
     for await (const result of checked) {
         if (!result.ok && lines.length < maxReported) {

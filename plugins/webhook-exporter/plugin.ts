@@ -1,7 +1,7 @@
 import type { Plugin, Server } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
+import { egressGuard } from '../../lib/egress/egress-guard.ts';
 import { VERSION } from '../../lib/version.ts';
-import { egressGuard } from '../../lib/webhooks/egress-guard.ts';
 import { httpSender } from '../../lib/webhooks/http-sender.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 import { type CheckedWebhookExporterOptions, optionsSchema, type WebhookExporterOptions } from './options.ts';

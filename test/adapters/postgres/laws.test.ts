@@ -1,8 +1,9 @@
 import t from 'tap';
 import { apiKeyStoreContract } from '../../../adapters/contract/api-keys.ts';
 import { inventoryContract } from '../../../adapters/contract/inventory.ts';
+import { recordStoreContract } from '../../../adapters/contract/records.ts';
 import { webhookStoresContract } from '../../../adapters/contract/webhooks.ts';
-import { type PoolLike, postgresApiKeys, postgresInventory } from '../../../adapters/postgres/index.ts';
+import { type PoolLike, postgresApiKeys, postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
 import { tapTest } from '../contract/tap-test.ts';
 import { databases, startAfresh } from './databases.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';
@@ -26,6 +27,19 @@ for (const { name, open } of databases) {
                 return { store: postgresApiKeys({ pool }), async stop() {} };
             },
         );
+        recordStoreContract(tapTest(t), async () => {
+            await startAfresh(pool);
+            let now = new Date();
+            const options = { pool, clock: () => now };
+            return {
+                store: postgresRecords(options),
+                inventory: postgresInventory(options),
+                setTime(time) {
+                    now = time;
+                },
+                async stop() {},
+            };
+        });
         webhookStoresContract(tapTest(t), async () => {
             await startAfresh(pool);
             return emptyWebhookStores(pool);

@@ -40,6 +40,8 @@ async function interleave<T>(first: (client: pg.PoolClient) => Promise<unknown>,
         const result = second().finally(() => {
             done = true;
         });
+        // A rejection is for the caller, who gets it below: until then it must not count as unhandled.
+        result.catch(() => {});
         await until('the second to wait or to be done', async () => done || (await someoneWaits()), 20_000);
         await client.query('commit');
         return await result;

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { readScan } from '../../../lib/inventory/read-scan.ts';
+import { until } from '../../support/until.ts';
 import { bytes, collect, refusal } from './scan-source.ts';
 
 const fixture = (name: string): URL => new URL(`../../../../fixtures/scans/${name}`, import.meta.url);
@@ -71,6 +72,6 @@ t.test('closes its source when it is left early or refuses', async (t) => {
             t.match(error, { code: 'INVALID_INPUT' });
         }
 
-        t.ok(closed);
+        await until(() => closed);
     }
 });

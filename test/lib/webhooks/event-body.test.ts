@@ -1,8 +1,8 @@
 import Joi from 'joi';
 import t from 'tap';
+import { timestamp } from '../../../lib/timestamp-text.ts';
 import { eventBody } from '../../../lib/webhooks/event-body.ts';
 import { type EventKind, eventKinds, investigationCreated, testEvent, typesFor } from '../../../lib/webhooks/event-kinds.ts';
-import { timestamp } from '../../../lib/webhooks/timestamp-text.ts';
 
 const investigation = {
     title: 'Suspicious sign-in',

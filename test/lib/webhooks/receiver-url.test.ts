@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { egressGuard } from '../../../lib/webhooks/egress-guard.ts';
+import { egressGuard } from '../../../lib/egress/egress-guard.ts';
 import { checkReceiverUrl, displayUrl } from '../../../lib/webhooks/receiver-url.ts';
 
 const closed = egressGuard({ allow: [] });
@@ -72,6 +72,8 @@ const REFUSED: Readonly<Record<string, readonly string[]>> = {
         'http://example.com:65536/',
         'http://1.1.1.1:0x50/',
         'http://xn--/',
+        'http://a.xn--99999999/',
+        'http://xn--zzz---.example/',
         'http://exam ple.com/',
         'http://a%00b/',
         'http://[fe80::1%25eth0]/',
@@ -230,4 +232,12 @@ t.test('shows a URL without the values of its query', async (t) => {
     );
     t.equal(displayUrl('https://example.com/a'), 'https://example.com/a');
     t.equal(displayUrl('nonsense'), 'invalid URL');
+});
+
+t.test('judges the port of a receiver URL, the default one included', async (t) => {
+    const guard = egressGuard({ allow: ['127.0.0.1:8080', '10.1.2.3:443'] });
+    t.equal(checkReceiverUrl('http://127.0.0.1:8080/in', guard), 'http://127.0.0.1:8080/in');
+    t.equal(checkReceiverUrl('https://10.1.2.3/', guard), 'https://10.1.2.3/');
+    t.throws(() => checkReceiverUrl('http://10.1.2.3/', guard), { code: 'INVALID_INPUT', field: 'url' });
+    t.throws(() => checkReceiverUrl('http://127.0.0.1/', guard), { code: 'INVALID_INPUT', field: 'url' });
 });

@@ -3,9 +3,9 @@ import { createServer, type IncomingHttpHeaders, type Server, type ServerRespons
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
+import { egressGuard } from '../../../lib/egress/egress-guard.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import { ScanwireError } from '../../../lib/scanwire-error.ts';
-import { egressGuard } from '../../../lib/webhooks/egress-guard.ts';
 import { httpSender } from '../../../lib/webhooks/http-sender.ts';
 import type { DeliveryState } from '../../../lib/webhooks/store.ts';
 import { type Webhooks, type WebhooksOptions, webhooks } from '../../../lib/webhooks/webhooks.ts';
@@ -364,7 +364,7 @@ t.test('loses nothing when the queue is down or forgets its jobs', async (t) => 
     t.ok(lost > 0);
 });
 
-t.test('takes a claim back from a worker that vanished, and lets its late outcome change nothing', async (t) => {
+t.test('takes a claim back from a worker that vanished, and lets its late outcome change nothing but that attempt', async (t) => {
     const to = await receiver(t);
     const stores = memoryWebhooks();
     const exporter = await setting(t, stores);
@@ -373,18 +373,26 @@ t.test('takes a claim back from a worker that vanished, and lets its late outcom
     await exporter.exporters.stop(made.id);
     await exporter.exporters.start(made.id);
 
-    to.answer = () => {};
+    const heldAnswer = new Promise<ServerResponse>((resolve) => {
+        to.answer = resolve;
+    });
     const { deliveries } = await exporter.publish('idr_investigation_created', investigation);
-    await settled(exporter, 'sending');
+    const held = await heldAnswer;
     to.answer = (response) => response.writeHead(204).end();
     exporter.advance(25_000);
     await settled(exporter, 'delivered');
-    const { attempts } = await exporter.deliveries.show(deliveries[0] ?? '');
-    t.strictSame(
-        attempts.map(({ number, outcome }) => [number, outcome?.code]),
-        [
-            [1, 'interrupted'],
-            [2, 'delivered'],
-        ],
-    );
+    const before = await exporter.deliveries.show(deliveries[0] ?? '');
+    t.match(before.attempts, [
+        { number: 1, outcome: { code: 'interrupted' }, late: false },
+        { number: 2, outcome: { code: 'delivered' }, late: false },
+    ]);
+
+    held.writeHead(500).end();
+    await exporter.close();
+    const { attempts, ...delivery } = await exporter.deliveries.show(deliveries[0] ?? '');
+    t.match(attempts, [
+        { number: 1, outcome: { code: 'server_error' }, late: true },
+        { number: 2, outcome: { code: 'delivered' }, late: false },
+    ]);
+    t.match(before, delivery);
 });

@@ -64,7 +64,11 @@ t.test('takes every type of JSON lines, with parameters, and no other', async (t
     }
 
     for (const type of ['application/json', 'multipart/form-data; boundary=x', 'text/html']) {
-        t.equal((await post(server, good, { 'content-type': type })).statusCode, 415, type);
+        t.match(
+            await post(server, good, { 'content-type': type }),
+            { statusCode: 415, result: { message: /^Content-Type must be one of application\/x-ndjson, / } },
+            type,
+        );
     }
 });
 
@@ -91,11 +95,17 @@ t.test('refuses broken gzip and other encodings', async (t) => {
 t.test('stops at a gzip bomb', async (t) => {
     const server = await served({ maxDecodedBytes: 1_000_000 });
     const bomb = gzipSync(Buffer.alloc(50_000_000, '\n'));
-    const answer = await post(server, bomb, { ...ndjson, 'content-encoding': 'gzip' });
-    t.match(answer, {
-        statusCode: 413,
-        result: { message: 'The batch is larger than 1000000 bytes after decompression: send it in parts' },
-    });
+    const coded = { ...ndjson, 'content-encoding': 'gzip' };
+    for (const [batch, headers] of [
+        [bomb, coded],
+        [bomb, ndjson],
+        [gzipSync(bomb), coded],
+    ] as const) {
+        t.match(await post(server, batch, headers), {
+            statusCode: 413,
+            result: { message: 'The batch is larger than 1000000 bytes after decompression: send it in parts' },
+        });
+    }
 });
 
 t.test('describes so many bad lines and counts the others', async (t) => {
@@ -155,7 +165,7 @@ t.test('answers 413 at once to a length that is too large', async (t) => {
 t.test('checks a large batch in constant memory', async (t) => {
     const server = await served();
     const line = `${JSON.stringify({ ...record, data: Buffer.alloc(30_000, 'x').toString('base64') })}\n`;
-    const lines = 4_000;
+    const lines = 12_000;
     const gzip = createGzip({ level: 1 });
     let most = 0;
     const before = process.memoryUsage();
@@ -174,7 +184,8 @@ t.test('checks a large batch in constant memory', async (t) => {
     const { status, body } = await upload(t, server, gzip, { ...ndjson, 'content-encoding': 'gzip' });
     t.equal(status, 200);
     t.match(JSON.parse(body), { ok: true, good: lines, bytes: lines * line.length });
-    t.ok(most < 40 * 1_048_576, `${most} bytes more for ${lines * line.length}`);
+    // Newer engines collect buffers only when there are 64 MiB of them.
+    t.ok(most < 96 * 1_048_576, `${most} bytes more for ${lines * line.length}`);
 });
 
 t.test('stops working on a batch when the client is gone', async (t) => {

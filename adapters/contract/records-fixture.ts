@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import type { Host } from '../../lib/inventory/host.ts';
+import type { Service } from '../../lib/inventory/resources.ts';
+import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
+import type { HttpsRecord } from '../../lib/records/record.ts';
+import type { RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
+import type { ContractFixture } from './contract-test.ts';
+import { present, rows } from './inventory-fixture.ts';
+
+export interface RecordStoreFixture extends ContractFixture {
+    /** Empty. */
+    readonly store: RecordStore;
+    /** What the store enriches, nothing in it but what is there from the start. Without it the laws about that show nothing. */
+    readonly inventory?: InventoryStore & InventoryWriter;
+    /** Sets the clock of the store and its inventory, which starts at any time. */
+    setTime(now: Date): void;
+}
+
+export const FIRST: Date = new Date('2026-01-02T03:04:05.678Z');
+export const SECOND: Date = new Date('2026-05-06T07:08:09.012Z');
+export const THIRD: Date = new Date('2026-05-06T07:08:09.013Z');
+
+export function record(fields: Partial<HttpsRecord> = {}): HttpsRecord {
+    return { data: 'SFRUUC8xLjEgMjAwIE9LDQoNCg==', host: 'www.example.com', ip: '192.0.2.7', port: 443, ...fields };
+}
+
+/** So many different records, each of an address of its own. */
+export function manyRecords(count: number): HttpsRecord[] {
+    return Array.from({ length: count }, (_, index) => record({ ip: `10.0.${index >> 8}.${index & 255}`, path: `/${index}` }));
+}
+
+/** The ids of all records that the query finds, read in one answer. */
+export async function idsOf(store: RecordStore, query: Partial<RecordQuery> = {}): Promise<number[]> {
+    return (await all(store, query)).map(({ id }) => id);
+}
+
+export async function all(store: RecordStore, query: Partial<RecordQuery> = {}): Promise<readonly StoredRecord[]> {
+    return await store.list({ limit: 10_000, ...query });
+}
+
+/** What a workspace holds. */
+export interface Seen {
+    readonly hosts: readonly Host[];
+    /** By the address of their host. */
+    readonly services: Readonly<Record<string, readonly Service[]>>;
+}
+
+export async function seenIn(inventory: InventoryStore, workspaceName: string): Promise<Seen> {
+    const workspace = (await rows(inventory.workspaces, [])).find(({ name }) => name === workspaceName);
+    assert.ok(workspace !== undefined, `the workspace ${workspaceName} exists`);
+    const hosts = await rows(inventory.hosts, [workspace.id]);
+    const services: Record<string, readonly Service[]> = {};
+    for (const { id, address } of hosts) {
+        services[address] = await rows(present(inventory.services), [workspace.id, id]);
+    }
+
+    return { hosts, services };
+}

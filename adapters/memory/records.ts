@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto';
+import { type Clock, systemClock } from '../../lib/clock.ts';
+import { endpointsOf } from '../../lib/records/endpoints.ts';
+import { addressKey, hostKey } from '../../lib/records/lookup-keys.ts';
+import type { HttpsRecord } from '../../lib/records/record.ts';
+import { recordLine } from '../../lib/records/record-line.ts';
+import type { AddedRecord, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
+import { ScanwireError } from '../../lib/scanwire-error.ts';
+import type { MemoryInventoryWriter } from './inventory-writer.ts';
+
+export interface MemoryRecordsOptions {
+    readonly clock?: Clock;
+    /** What records enrich; without it the store enriches nothing. */
+    readonly inventory?: Pick<MemoryInventoryWriter, 'addEndpoints'>;
+}
+
+interface GivenRecord {
+    readonly record: HttpsRecord;
+    readonly digest: string;
+    /** What lookups compare. */
+    readonly ip: string;
+    readonly host: string;
+}
+
+type Row = StoredRecord & Omit<GivenRecord, 'digest'>;
+
+/** HTTPS scan records in memory, for tests and trials: they are gone with the process. */
+export function memoryRecords({ clock = systemClock, inventory }: MemoryRecordsOptions = {}): RecordStore {
+    // Ids count from 1 without a gap, so a row is at its id less one.
+    const rows: Row[] = [];
+    const ids = new Map<string, number>();
+
+    function addRecord({ digest, ...given }: GivenRecord, importedAt: Date): AddedRecord {
+        const known = ids.get(digest);
+        if (known !== undefined) {
+            return { id: known, isNew: false };
+        }
+
+        const id = rows.length + 1;
+        rows.push({ ...given, id, importedAt });
+        ids.set(digest, id);
+        return { id, isNew: true };
+    }
+
+    return {
+        enriches: inventory !== undefined,
+
+        async add(records, { enrich } = {}) {
+            if (enrich !== undefined && inventory === undefined) {
+                throw new ScanwireError('MISCONFIGURED', 'This store of records has no inventory to enrich');
+            }
+
+            const given = records.map(givenRecord);
+            // From here on nothing waits and nothing fails: all or nothing.
+            const at = notBefore(rows.at(-1)?.importedAt, clock());
+            const added = given.map((record) => addRecord(record, at));
+            if (enrich !== undefined && records.length > 0) {
+                const isNew = added.map((one) => one.isNew);
+                inventory?.addEndpoints(enrich.workspace, endpointsOf(records, isNew));
+            }
+
+            return added;
+        },
+
+        async get(id) {
+            const row = rows[id - 1];
+            return row === undefined ? null : shown(row);
+        },
+
+        async list(query) {
+            const found: StoredRecord[] = [];
+            const matches = matching(query);
+            for (let place = Math.max(0, query.after ?? 0); place < rows.length && found.length < query.limit; place += 1) {
+                const row = rows[place];
+                if (row !== undefined && matches(row)) {
+                    found.push(shown(row));
+                }
+            }
+
+            return found;
+        },
+    };
+}
+
+function notBefore(last: Date | undefined, now: Date): Date {
+    return last !== undefined && last > now ? last : now;
+}
+
+function givenRecord(record: HttpsRecord): GivenRecord {
+    const line = recordLine(record);
+    const digest = createHash('sha256').update(line).digest('base64');
+    return { record: JSON.parse(line) as HttpsRecord, digest, ip: addressKey(record.ip), host: hostKey(record.host) };
+}
+
+function matching({ ip, host, importedFrom, importedBefore }: RecordQuery): (row: Row) => boolean {
+    const address = ip === undefined ? undefined : addressKey(ip);
+    const name = host === undefined ? undefined : hostKey(host);
+    return (row) =>
+        (address === undefined || row.ip === address) &&
+        (name === undefined || row.host === name) &&
+        (importedFrom === undefined || row.importedAt >= importedFrom) &&
+        (importedBefore === undefined || row.importedAt < importedBefore);
+}
+
+function shown({ id, importedAt, record }: Row): StoredRecord {
+    return { id, importedAt, record };
+}

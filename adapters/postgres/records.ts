@@ -1,0 +1,100 @@
+import { type Clock, systemClock } from '../../lib/clock.ts';
+import type { Executor } from '../../lib/executor.ts';
+import { endpointsOf } from '../../lib/records/endpoints.ts';
+import { addressKey, hostKey } from '../../lib/records/lookup-keys.ts';
+import type { HttpsRecord } from '../../lib/records/record.ts';
+import type { AddedRecord, Enrichment, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
+import { enrichInventory } from './enrich-inventory.ts';
+import { insertRecords } from './insert-records.ts';
+import type { PoolLike } from './pool.ts';
+import { transaction } from './transaction.ts';
+import { guarded } from './unavailable.ts';
+
+export interface PostgresRecordsOptions {
+    readonly pool: PoolLike;
+    readonly clock?: Clock;
+}
+
+const COLUMNS = 'id, imported_at, record';
+
+/**
+ * One transaction stores records at a time, until it ends. So ids become visible in ascending order, and two that store the same
+ * records do not wait for each other's rows.
+ */
+const TAKE_TURN = "select pg_advisory_xact_lock(hashtextextended('scanwire.records', 0))";
+
+interface RecordRow {
+    /** `bigint`, which node-postgres gives as text. */
+    readonly id: string;
+    readonly imported_at: Date;
+    readonly record: string;
+}
+
+/** HTTPS scan records in the table of migration `0003-records`; they enrich the inventory of the same database. */
+export function postgresRecords({ pool, clock = systemClock }: PostgresRecordsOptions): RecordStore {
+    const database = guarded(pool);
+    let last: Promise<unknown> = Promise.resolve();
+
+    async function add(records: readonly HttpsRecord[], enrich: Enrichment | undefined): Promise<readonly AddedRecord[]> {
+        return await transaction(database, async (client) => {
+            await client.query(TAKE_TURN);
+            const at = clock();
+            const added = await insertRecords(client, records, at);
+            if (enrich !== undefined) {
+                const isNew = added.map((one) => one.isNew);
+                await enrichInventory(client, enrich.workspace, endpointsOf(records, isNew), at);
+            }
+
+            return added;
+        });
+    }
+
+    return {
+        enriches: true,
+
+        async add(records, { enrich } = {}) {
+            if (records.length === 0) {
+                return [];
+            }
+
+            // Those who wait for their turn wait here, where they hold no connection of the pool.
+            const added = last.then(() => add(records, enrich));
+            last = added.catch(() => {});
+            return await added;
+        },
+
+        async get(id) {
+            const { rows } = Number.isSafeInteger(id)
+                ? await database.query<RecordRow>(`select ${COLUMNS} from scanwire.records where id = $1`, [id])
+                : { rows: [] };
+            return rows[0] === undefined ? null : recordFromRow(rows[0]);
+        },
+
+        async list(query) {
+            return await list(database, query);
+        },
+    };
+}
+
+/** Times ascend with ids, so a time is found once instead of looked for in every row that the listing passes. */
+const FIRST_SINCE = '(select id from scanwire.records where imported_at >= ? order by imported_at, id limit 1)';
+const LARGEST_ID = '9223372036854775807';
+
+async function list(database: Executor, { ip, host, importedFrom, importedBefore, after, limit }: RecordQuery): Promise<StoredRecord[]> {
+    const values: unknown[] = [limit];
+    const condition = (sql: string, value: unknown): string[] => (value === undefined ? [] : [sql.replace('?', `$${values.push(value)}`)]);
+    const conditions = [
+        ...condition('ip = ?', ip === undefined ? undefined : addressKey(ip)),
+        ...condition('host = ?', host === undefined ? undefined : hostKey(host)),
+        ...condition(`id >= ${FIRST_SINCE}`, importedFrom),
+        ...condition(`id < coalesce(${FIRST_SINCE}, ${LARGEST_ID})`, importedBefore),
+        ...condition('id > ?', after),
+    ];
+    const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`;
+    const { rows } = await database.query<RecordRow>(`select ${COLUMNS} from scanwire.records ${where} order by id limit $1`, values);
+    return rows.map(recordFromRow);
+}
+
+function recordFromRow({ id, imported_at, record }: RecordRow): StoredRecord {
+    return { id: Number(id), importedAt: imported_at, record: JSON.parse(record) as HttpsRecord };
+}

@@ -1,0 +1,64 @@
+import { createReadStream } from 'node:fs';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { check } from '../cli/records/check.ts';
+import { lineSplitter } from '../lib/line-splitter.ts';
+import { decodeRecord, readRecords, recordJsonSchema } from '../lib/records/index.ts';
+import { unpacked } from '../lib/unpacked.ts';
+
+/** Reads a file of records in one way, so many times one after the other, and prints what it cost. */
+const [way = '', file = '', times = '1'] = process.argv.slice(2);
+
+async function* source(): AsyncGenerator<Uint8Array> {
+    for (let time = 0; time < Number(times); time += 1) {
+        yield* createReadStream(file) as AsyncIterable<Uint8Array>;
+    }
+}
+
+const ways: Readonly<Record<string, () => Promise<number>>> = {
+    check: async () => (await check(source())).good,
+
+    async decode() {
+        let seen = 0;
+        for await (const line of readRecords(source())) {
+            const response = line.ok ? decodeRecord(line.record).response : null;
+            seen += response?.http === true ? sizes(response) : 0;
+        }
+
+        return seen;
+    },
+
+    parse: () => parsedLines(() => true),
+
+    ajv() {
+        const validate = new Ajv2020({ strict: true }).compile(recordJsonSchema);
+        return parsedLines(validate);
+    },
+};
+
+/** The peers: the same unpacking and cutting into lines, then `JSON.parse` and no more, or a validator. */
+async function parsedLines(validate: (value: unknown) => boolean): Promise<number> {
+    const splitter = lineSplitter(1_048_576);
+    let good = 0;
+    for await (const chunk of unpacked(source())) {
+        for (const { bytes } of splitter.push(chunk)) {
+            good += validate(JSON.parse(Buffer.from(bytes as Uint8Array).toString())) ? 1 : 0;
+        }
+    }
+
+    return good;
+}
+
+function sizes(response: ReturnType<typeof decodeRecord>['response'] & { http: true }): number {
+    const { status, headers, body, charset, title, truncated } = response;
+    return status + headers.length + body.length + (charset ?? '').length + (title ?? '').length + Number(truncated);
+}
+
+globalThis.gc?.();
+const idle = process.memoryUsage().rss;
+const [startedAt, cpuBefore] = [performance.now(), process.cpuUsage()];
+const seen = await (ways[way] as () => Promise<number>)();
+const seconds = (performance.now() - startedAt) / 1000;
+const { user, system } = process.cpuUsage(cpuBefore);
+const cpuSeconds = (user + system) / 1_000_000;
+const peakMiB = process.resourceUsage().maxRSS / 1024;
+process.stdout.write(`${JSON.stringify({ seconds, cpuSeconds, peakMiB: peakMiB - idle / 1_048_576, seen })}\n`);

@@ -1,0 +1,66 @@
+import { type DecodedRecord, decodeRecord } from '../../lib/records/decode-record.ts';
+import { readRecords } from '../../lib/records/read-records.ts';
+import { bodyText } from '../../lib/records/response/body-text.ts';
+import type { HttpResponse } from '../../lib/records/response/parsed-response.ts';
+import { printable } from '../output/printable.ts';
+import { goodRecords, type ReadingLimits, type RecordsReport, recordsReporter } from './records-report.ts';
+import { writeOutput } from './write-output.ts';
+
+export interface ReadOptions extends ReadingLimits {
+    /** A JSON object in each line in place of text. */
+    readonly json: boolean;
+    /** With the body of each response, as text. */
+    readonly body: boolean;
+    readonly maxLineBytes?: number;
+}
+
+/** Characters that go out together. */
+const CHUNK = 65_536;
+
+/** Prints what is in the records of a file, a line for each. */
+export async function read(source: AsyncIterable<Uint8Array>, { json, body, ...limits }: ReadOptions): Promise<RecordsReport> {
+    const lines = readRecords(source, limits);
+    const reporter = recordsReporter(lines);
+
+    async function* printed(): AsyncGenerator<Uint8Array, void, undefined> {
+        let text = '';
+        for await (const record of goodRecords(lines, reporter)) {
+            const decoded = decodeRecord(record);
+            text += `${json ? JSON.stringify(documentOf(decoded, body)) : lineOf(decoded, body)}\n`;
+            if (text.length >= CHUNK) {
+                yield Buffer.from(text);
+                text = '';
+            }
+        }
+
+        yield Buffer.from(text);
+    }
+
+    await writeOutput(printed(), undefined);
+    return reporter.report();
+}
+
+function documentOf({ response, ...endpoint }: DecodedRecord, withBody: boolean): object {
+    if (!response.http) {
+        return { ...endpoint, response: { http: false, bytes: response.bytes.length } };
+    }
+
+    const { body, rawBody: _, ...head } = response;
+    return { ...endpoint, response: { ...head, bodyBytes: body.length, ...(withBody && { body: bodyText(response) }) } };
+}
+
+function lineOf({ host, ip, port, path, response }: DecodedRecord, withBody: boolean): string {
+    const where = `https://${host.includes(':') ? `[${host}]` : host}:${port}${path ?? '/'}`;
+    const what = response.http ? [String(response.status), where, ip, ...described(response)] : ['---', where, ip, 'not HTTP'];
+    const line = printable(what.join('  '));
+    return withBody && response.http ? `${line}\n\n${bodyLines(response)}\n` : line;
+}
+
+function described({ headers, title, truncated }: HttpResponse): string[] {
+    const server = headers.find(({ name }) => name === 'server')?.value ?? '';
+    return [server, title === null ? '' : JSON.stringify(title), truncated ? '(truncated)' : ''].filter((text) => text !== '');
+}
+
+function bodyLines(response: HttpResponse): string {
+    return bodyText(response).replaceAll('\t', '    ').split(/\r?\n/).map(printable).join('\n');
+}

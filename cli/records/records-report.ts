@@ -1,0 +1,81 @@
+import type { HttpsRecord, ReadRecordsOptions, RecordLine, RecordLines, RecordProblem, RecordTotals } from '../../lib/records/index.ts';
+import { table } from '../output/table.ts';
+import { writeOutput } from './write-output.ts';
+
+/** How much of a file is read. */
+export type ReadingLimits = Pick<ReadRecordsOptions, 'maxLineBytes'>;
+
+export interface RecordsReport extends RecordTotals {
+    /** Of the first bad lines, in order; a line may have several. */
+    readonly problems: readonly LineProblem[];
+    /** Problems beyond those. */
+    readonly moreProblems: number;
+}
+
+export interface LineProblem extends RecordProblem {
+    /** From 1. */
+    readonly line: number;
+    readonly byteOffset: number;
+}
+
+/** Takes down what is wrong while a file is read. */
+export interface RecordsReporter {
+    note(line: RecordLine): void;
+    report(): RecordsReport;
+}
+
+/** A file may have millions of bad lines, and nobody reads them all. */
+const KEPT = 1000;
+
+export function recordsReporter(lines: RecordLines): RecordsReporter {
+    const problems: LineProblem[] = [];
+    let moreProblems = 0;
+
+    return {
+        note(line) {
+            for (const problem of line.ok ? [] : line.problems) {
+                if (problems.length < KEPT) {
+                    problems.push({ line: line.line, byteOffset: line.byteOffset, ...problem });
+                } else {
+                    moreProblems += 1;
+                }
+            }
+        },
+
+        report: () => ({ ...lines.totals, problems, moreProblems }),
+    };
+}
+
+/** The good records of a file; the bad lines go to the report. */
+export async function* goodRecords(lines: RecordLines, reporter: RecordsReporter): AsyncGenerator<HttpsRecord, void, undefined> {
+    for await (const line of lines) {
+        reporter.note(line);
+        if (line.ok) {
+            yield line.record;
+        }
+    }
+}
+
+/** For people: the problems, and the counts. */
+export async function reportText(report: RecordsReport): Promise<string> {
+    const { problems, moreProblems } = report;
+    const rows = problems.map(({ line, byteOffset, field, reason }) => [String(line), String(byteOffset), field, reason]);
+    const listed = rows.length === 0 ? [] : [await table(['LINE', 'BYTE', 'FIELD', 'PROBLEM'], rows, '')];
+    const more = moreProblems === 0 ? [] : [`and ${moreProblems} more problems`];
+    return [...listed, ...more, counts(report)].join('\n');
+}
+
+/** @throws ScanwireError `INVALID_INPUT` when the file cannot be written. */
+export async function saveReport(report: RecordsReport, file: string): Promise<void> {
+    await writeOutput([Buffer.from(`${JSON.stringify(report, null, 4)}\n`)], file);
+}
+
+function counts({ good, bad, mended, mends }: RecordsReport): string {
+    const summary = `${good} good, ${bad} bad`;
+    if (mends === undefined) {
+        return summary;
+    }
+
+    const kinds = Object.entries(mends).flatMap(([kind, count]) => (count === 0 ? [] : [`${count} ${kind}`]));
+    return `${summary}, ${mended} of the good ones mended${kinds.length === 0 ? '' : `: ${kinds.join(', ')}`}`;
+}

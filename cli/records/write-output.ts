@@ -1,0 +1,51 @@
+import { createWriteStream } from 'node:fs';
+import { realpath, rename, rm, stat } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { unwritable } from './unwritable.ts';
+
+/**
+ * Writes bytes to stdout or to a file. The file has its name only when it is whole: until then it is `<file>.partial`. A device or
+ * a pipe is written to as it is.
+ *
+ * @throws ScanwireError `INVALID_INPUT` when the file cannot be written.
+ */
+export async function writeOutput(bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, file: string | undefined): Promise<void> {
+    if (file === undefined) {
+        await pipeline(bytes, process.stdout, { end: false });
+        return;
+    }
+
+    try {
+        const replaced = await replaceable(file);
+        await (replaced === null ? pipeline(bytes, createWriteStream(file)) : replace(replaced, bytes));
+    } catch (error) {
+        throw unwritable(file, error);
+    }
+}
+
+/** The file behind links; null for what is there and no file: it must not be replaced by one. */
+async function replaceable(file: string): Promise<string | null> {
+    try {
+        return (await stat(file)).isFile() ? await realpath(file) : null;
+    } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+            return file;
+        }
+
+        throw error;
+    }
+}
+
+async function replace(file: string, bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
+    const partial = `${file}.partial`;
+    // A link that somebody put there would lead elsewhere.
+    await rm(partial, { force: true });
+    try {
+        await pipeline(bytes, createWriteStream(partial, { flags: 'wx', flush: true }));
+        await rename(partial, file);
+    } catch (error) {
+        // What went wrong first is what is said.
+        await rm(partial, { force: true }).catch(() => {});
+        throw error;
+    }
+}

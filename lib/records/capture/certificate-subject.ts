@@ -1,0 +1,54 @@
+import type { X509Certificate } from 'node:crypto';
+import type tls from 'node:tls';
+import type { HttpsRecord } from '../record.ts';
+
+/** In characters. X.520 allows 64; certificates hold what they like. */
+const MAX_LENGTH = 1024;
+/** A subject as OpenSSL prints it, a line for each part: nothing in it is escaped, and no line holds two parts. */
+const PLAIN = /^[^\\+\u0080-\uffff]*$/;
+
+/**
+ * `CN` and `OU` of the certificate that the other side presented, each as far as it is there; undefined without a certificate.
+ * Of several values it is the last one: the most specific in the order of the certificate. Longer ones are cut at 1,024 characters.
+ * To be called once for a connection: Node may hand out its certificate only once.
+ */
+export function certificateSubject(socket: Pick<tls.TLSSocket, 'getPeerX509Certificate'>): HttpsRecord['subject'] {
+    const subject = subjectOf(socket);
+    if (subject === undefined) {
+        return undefined;
+    }
+
+    const [OU, CN] = [lastOf(subject.OU), lastOf(subject.CN)];
+    return { ...(OU !== undefined && { OU }), ...(CN !== undefined && { CN }) };
+}
+
+/** Node reads certificates that OpenSSL accepts; one that it cannot read is as good as none. */
+function subjectOf(socket: Pick<tls.TLSSocket, 'getPeerX509Certificate'>): Readonly<Record<string, unknown>> | undefined {
+    try {
+        const certificate = socket.getPeerX509Certificate();
+        return certificate && partsOf(certificate);
+    } catch {
+        return undefined;
+    }
+}
+
+/** The legacy object reads any subject, but costs a hundred microseconds: it holds keys, fingerprints and extensions as well. */
+function partsOf(certificate: X509Certificate): Readonly<Record<string, unknown>> {
+    const text: string | undefined = certificate.subject;
+    if (text === undefined || !PLAIN.test(text)) {
+        return { ...certificate.toLegacyObject().subject };
+    }
+
+    const part = (name: string): string | undefined =>
+        text
+            .split('\n')
+            .findLast((line) => line.startsWith(name))
+            ?.slice(name.length);
+    return { OU: part('OU='), CN: part('CN=') };
+}
+
+function lastOf(value: unknown): string | undefined {
+    const last: unknown = Array.isArray(value) ? value.at(-1) : value;
+    // well-formed also where the cut splits a pair of surrogates
+    return typeof last === 'string' ? Buffer.from(last.slice(0, MAX_LENGTH)).toString() : undefined;
+}

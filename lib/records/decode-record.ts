@@ -1,0 +1,20 @@
+import type { HttpsRecord } from './record.ts';
+import { parseResponse } from './response/parse-response.ts';
+import type { ParsedResponse, ResponseLimits } from './response/parsed-response.ts';
+
+/** A record with its response read. What the record leaves out is null. */
+export interface DecodedRecord {
+    readonly host: string;
+    readonly ip: string;
+    readonly port: number;
+    readonly path: string | null;
+    readonly vhost: string | null;
+    readonly subject: { readonly OU?: string; readonly CN?: string } | null;
+    readonly response: ParsedResponse;
+}
+
+/** Reads the response in a record that passes the strict profile. Never throws. */
+export function decodeRecord(record: HttpsRecord, limits: ResponseLimits = {}): DecodedRecord {
+    const { host, ip, port, path = null, vhost = null, subject = null } = record;
+    return { host, ip, port, path, vhost, subject, response: parseResponse(Buffer.from(record.data, 'base64'), limits) };
+}

@@ -1,0 +1,35 @@
+import { IP_PATTERN } from './address-patterns.ts';
+import { addressKey } from './lookup-keys.ts';
+import type { HttpsRecord } from './record.ts';
+
+/** What the records of one address and port say about an inventory. */
+export interface Endpoint {
+    /** Canonical text. */
+    readonly address: string;
+    readonly port: number;
+    /** The name for a host that is new: the first one that its records have; null when they have none. */
+    readonly name: string | null;
+    /** Whether one of its records is new. */
+    readonly isNew: boolean;
+}
+
+/**
+ * The endpoints of records, each once, in the order of their first record.
+ *
+ * @param isNew Of each record, in their order.
+ */
+export function endpointsOf(records: readonly HttpsRecord[], isNew: readonly boolean[]): readonly Endpoint[] {
+    const endpoints = new Map<string, Endpoint>();
+    const names = new Map<string, string>();
+    for (const [place, { ip, port, host }] of records.entries()) {
+        const address = addressKey(ip);
+        const key = `${address} ${port}`;
+        if (!names.has(address) && !IP_PATTERN.test(host)) {
+            names.set(address, host);
+        }
+
+        endpoints.set(key, { address, port, name: null, isNew: isNew[place] === true || endpoints.get(key)?.isNew === true });
+    }
+
+    return [...endpoints.values()].map((endpoint) => ({ ...endpoint, name: names.get(endpoint.address) ?? null }));
+}

@@ -1,0 +1,86 @@
+/**
+ * What can be mended in a record as older publications have it:
+ *
+ * - `port_string`: the port was a string of digits and becomes an integer;
+ * - `vhost_null`: `vhost` was null and is dropped;
+ * - `path_missing`: there was no `path`, it becomes `/`;
+ * - `subject_parts`: the subject had parts other than `OU` and `CN`; they are dropped.
+ */
+export type MendKind = 'port_string' | 'vhost_null' | 'path_missing' | 'subject_parts';
+
+/** How many records each kind of mend was made in. */
+export type MendCounts = Readonly<Record<MendKind, number>>;
+
+/** Name of a set of mends. `import` is that of published files: all kinds. */
+export type MendProfile = 'import';
+
+/** A value after mending. */
+export interface MendedRecord {
+    /** To be checked still: a mend does not make the rest right. The value given, when nothing was mended. */
+    readonly value: unknown;
+    /** What was mended. */
+    readonly mends: readonly MendKind[];
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+interface Mend {
+    readonly kind: MendKind;
+    applies(record: Fields): boolean;
+    mended(record: Fields): Fields;
+}
+
+const SUBJECT_PARTS: readonly string[] = ['OU', 'CN'];
+const PORT = /^[1-9][0-9]{0,4}$/;
+
+const PROFILES: Readonly<Record<MendProfile, readonly Mend[]>> = {
+    import: [
+        {
+            kind: 'port_string',
+            applies: ({ port }) => typeof port === 'string' && PORT.test(port),
+            mended: (record) => ({ ...record, port: Number(record.port) }),
+        },
+        {
+            kind: 'vhost_null',
+            applies: ({ vhost }) => vhost === null,
+            mended: ({ vhost: _, ...record }) => record,
+        },
+        {
+            kind: 'path_missing',
+            applies: (record) => !Object.hasOwn(record, 'path'),
+            mended: (record) => ({ ...record, path: '/' }),
+        },
+        {
+            kind: 'subject_parts',
+            applies: ({ subject }) => isObject(subject) && Object.keys(subject).some((part) => !SUBJECT_PARTS.includes(part)),
+            mended: (record) => ({ ...record, subject: knownParts(record.subject as Fields) }),
+        },
+    ],
+};
+
+/** All kinds, in the order in which they are mended. */
+export const MEND_KINDS: readonly MendKind[] = PROFILES.import.map(({ kind }) => kind);
+
+/** Names of the profiles. */
+export const MEND_PROFILES: readonly MendProfile[] = Object.keys(PROFILES) as MendProfile[];
+
+/** Mends a value as the profile says; what is no object stays as it is. The value itself is never changed. */
+export function mendRecord(value: unknown, profile: MendProfile): MendedRecord {
+    if (!isObject(value)) {
+        return { value, mends: [] };
+    }
+
+    const mends = PROFILES[profile].filter((mend) => mend.applies(value));
+    return {
+        value: mends.reduce((record, mend) => mend.mended(record), value),
+        mends: mends.map(({ kind }) => kind),
+    };
+}
+
+function knownParts(subject: Fields): Fields {
+    return Object.fromEntries(SUBJECT_PARTS.filter((part) => Object.hasOwn(subject, part)).map((part) => [part, subject[part]]));
+}
+
+function isObject(value: unknown): value is Fields {
+    return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,68 @@
+import { Readable } from 'node:stream';
+import { createGzip } from 'node:zlib';
+import { ScanwireError } from '../scanwire-error.ts';
+import { checkRecord } from './check-record.ts';
+import { keepsSchema } from './keeps-schema.ts';
+import type { HttpsRecord } from './record.ts';
+import { recordLine } from './record-line.ts';
+
+export interface WriteRecordsOptions {
+    /** Packs the file with gzip. */
+    readonly gzip?: boolean;
+}
+
+/** Characters that go out together. */
+const CHUNK = 65_536;
+
+/**
+ * The bytes of a file of records: JSON lines of the strict profile, the keys in the order of the specification.
+ *
+ * @throws ScanwireError `INVALID_INPUT` for a record that breaks the schema, with its number, field and reason. What came before it
+ * has been handed out by then.
+ *
+ * @example
+ * await pipeline(writeRecords(records, { gzip: true }), createWriteStream('https.jsonl.gz'));
+ */
+export function writeRecords(
+    records: AsyncIterable<HttpsRecord> | Iterable<HttpsRecord>,
+    { gzip = false }: WriteRecordsOptions = {},
+): AsyncIterable<Uint8Array> {
+    return gzip ? packed(chunks(records)) : chunks(records);
+}
+
+async function* chunks(records: AsyncIterable<HttpsRecord> | Iterable<HttpsRecord>): AsyncGenerator<Uint8Array, void, undefined> {
+    let text = '';
+    let number = 0;
+    for await (const record of records) {
+        number += 1;
+        assertStrict(record, number);
+        text += `${recordLine(record)}\n`;
+        if (text.length >= CHUNK) {
+            yield Buffer.from(text);
+            text = '';
+        }
+    }
+
+    if (text !== '') {
+        yield Buffer.from(text);
+    }
+}
+
+function assertStrict(record: HttpsRecord, number: number): void {
+    const checked = keepsSchema(record) ? null : checkRecord(record);
+    if (checked?.ok === false) {
+        const { field, reason } = checked.problems[0] ?? { field: '', reason: 'is not valid' };
+        throw new ScanwireError('INVALID_INPUT', `Record ${number}: ${`${field} ${reason}`.trim()}`, { field });
+    }
+}
+
+async function* packed(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+    const packing = createGzip();
+    const reading = Readable.from(source).on('error', (error) => packing.destroy(error));
+    try {
+        yield* reading.pipe(packing) as AsyncIterable<Uint8Array>;
+    } finally {
+        reading.destroy();
+        packing.destroy();
+    }
+}

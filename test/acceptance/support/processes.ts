@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
@@ -109,13 +109,12 @@ export async function receiver(t: Test, folder: string, delay = 0): Promise<Rece
     const child = spawn(process.execPath, [RECEIVER, file, String(delay)], { stdio: ['ignore', 'pipe', 'inherit'] });
     t.teardown(() => child.kill('SIGKILL'));
     const [port] = await once(child.stdout, 'data');
+    // The receiver may be in the middle of a line: what follows the last line's end is not there yet.
     const messages = (): readonly Message[] =>
-        existsSync(file)
-            ? readFileSync(file, 'utf8')
-                  .split('\n')
-                  .filter((line) => line !== '')
-                  .map((line) => JSON.parse(line))
-            : [];
+        readFileSync(file, 'utf8')
+            .split('\n')
+            .slice(0, -1)
+            .map((line) => JSON.parse(line));
     return {
         url: `http://127.0.0.1:${String(port).trim()}/hook?of=test`,
         messages,

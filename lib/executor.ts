@@ -3,6 +3,5 @@
  * fits, and so does a small object around a query builder's transaction.
  */
 export interface Executor {
-    // biome-ignore lint/suspicious/noExplicitAny: rows have the shape that the statement gives them
-    query<Row = any>(text: string, values?: unknown[]): Promise<{ rows: Row[]; rowCount: number | null }>;
+    query<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<{ rows: Row[]; rowCount: number | null }>;
 }

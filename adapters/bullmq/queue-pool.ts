@@ -8,19 +8,18 @@ export interface PoolLike {
     end(): Promise<void>;
 }
 
-interface Result {
-    // biome-ignore lint/suspicious/noExplicitAny: rows have the shape that the statement gives them
-    rows: any[];
+interface Result<Row> {
+    rows: Row[];
 }
 
 interface Client extends Pick<EventEmitter, 'on' | 'removeListener' | 'removeAllListeners'> {
-    query(text: string, values?: readonly unknown[]): Promise<Result>;
+    query<Row = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Result<Row>>;
     release(destroy?: boolean): void;
 }
 
 interface Pool {
     readonly options: { max: number };
-    query(text: string, values?: readonly unknown[]): Promise<Result>;
+    query<Row = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Result<Row>>;
     connect(): Promise<Client>;
     end(): Promise<void>;
     on(event: 'error', listener: (error: Error) => void): unknown;

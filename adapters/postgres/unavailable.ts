@@ -66,7 +66,7 @@ export function isUniqueViolation(error: unknown): boolean {
 
 /** The executor with every error of its statements passed through {@link storeError}. */
 export function guardedExecutor(executor: Executor): Executor {
-    return { query: (text, values) => executor.query(text, values).catch(rethrow) };
+    return { query: <Row>(text: string, values?: unknown[]) => executor.query<Row>(text, values).catch(rethrow) };
 }
 
 /** The pool with every error of its statements passed through {@link storeError}. */

@@ -17,8 +17,7 @@ import { migrate } from './migrate.ts';
 import type { Operation } from './operation.ts';
 
 /** Everything that can be asked of a server through its socket. */
-// biome-ignore lint/suspicious/noExplicitAny: each operation has an input of its own, and a route gives it what the request held
-export const operations: readonly Operation<any, unknown>[] = [
+export const operations: readonly Operation<object, unknown>[] = [
     createKey,
     listKeys,
     revealKey,

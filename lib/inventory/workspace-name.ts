@@ -1,13 +1,9 @@
 import Joi from 'joi';
 import { checked } from '../checked.ts';
+import { nameSchema } from '../name-schema.ts';
 
 const schema = Joi.object<{ workspace: string }, true>({
-    workspace: Joi.string()
-        .trim()
-        .max(255)
-        .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
-        .messages({ 'string.pattern.base': '{{#label}} must not contain control characters' })
-        .required(),
+    workspace: nameSchema.trim().required(),
 });
 
 /**

@@ -2,6 +2,7 @@ import { randomUUID, timingSafeEqual } from 'node:crypto';
 import Joi from 'joi';
 import { checked } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
+import { nameSchema } from '../name-schema.ts';
 import { ScanwireError } from '../scanwire-error.ts';
 import { apiKeyDigest, apiKeyStart, looksLikeApiKey, looksLikeForeignKey, newApiKey } from './api-key.ts';
 import { type KeyRing, sealingKeyId } from './key-ring.ts';
@@ -86,12 +87,7 @@ export interface ApiKeys {
 const TOUCH_INTERVAL_MS = 60_000;
 
 const newKeySchema = Joi.object<{ name: string }, true>({
-    name: Joi.string()
-        .trim()
-        .max(255)
-        .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
-        .messages({ 'string.pattern.base': '{{#label}} must not contain control characters' })
-        .required(),
+    name: nameSchema.trim().required(),
 });
 
 /** @throws ScanwireError `MISCONFIGURED` when keys shall be revealable and there is no key ring. */

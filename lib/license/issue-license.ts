@@ -2,6 +2,7 @@ import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:cryp
 import Joi from 'joi';
 import { CompactSign } from 'jose';
 import { checked } from '../checked.ts';
+import { nameSchema } from '../name-schema.ts';
 import { ScanwireError } from '../scanwire-error.ts';
 import { LICENSE_TYPE, type License } from './verify-license.ts';
 
@@ -12,12 +13,7 @@ export interface LicenseKeyPair {
 }
 
 const licenseSchema = Joi.object<License, true>({
-    holder: Joi.string()
-        .trim()
-        .max(255)
-        .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
-        .messages({ 'string.pattern.base': '{{#label}} must not contain control characters' })
-        .required(),
+    holder: nameSchema.trim().required(),
     notBefore: Joi.date().min(new Date(0)).required(),
     expires: Joi.date().greater(Joi.ref('notBefore')).required(),
 });

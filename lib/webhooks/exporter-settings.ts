@@ -1,4 +1,5 @@
 import Joi from 'joi';
+import { nameSchema } from '../name-schema.ts';
 import type { ExportType, HeaderPairs, SignatureForm, Trust } from './exporter.ts';
 
 /** What a user configures. `docs/webhook-exporter.md` lists every setting. */
@@ -42,12 +43,7 @@ const DAY = 86_400_000;
 
 const settings = {
     url: Joi.string().max(2048),
-    name: Joi.string()
-        .allow('')
-        .max(255)
-        // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what the rule is about
-        .pattern(/[\u0000-\u001f\u007f]/, { invert: true })
-        .messages({ 'string.pattern.invert.base': '{{#label}} must not contain control characters' }),
+    name: nameSchema.allow(''),
     secret: Joi.string(),
     headers: Joi.array().items(Joi.array().ordered(Joi.string().required(), Joi.string().allow('').required())),
     collector: collectorSchema,

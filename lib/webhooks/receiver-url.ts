@@ -75,8 +75,7 @@ function wrongText(raw: string): string | null {
         return `must be at most ${MAX_LENGTH} characters`;
     }
 
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: it is they that are looked for
-    if (/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(raw)) {
+    if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(raw)) {
         return 'must not contain control characters';
     }
 

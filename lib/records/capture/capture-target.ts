@@ -37,8 +37,7 @@ export function parseTarget(text: string): CaptureTarget {
         throw refused(`is longer than ${MAX_TARGET_LENGTH} characters`);
     }
 
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: it is they that are looked for
-    if (/[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]/.test(text)) {
+    if (/(?!\t)[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) {
         throw refused('contains control characters');
     }
 

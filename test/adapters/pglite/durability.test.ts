@@ -25,9 +25,12 @@ t.test('keeps what was acknowledged when its process is killed, and is open to n
 
         await closed;
         const database = await openEmbeddedDatabase({ folder });
-        const { rows } = await database.query('select count(*)::integer as count, max(n) as last from acknowledged');
-        t.ok(rows[0].count >= stored, `${rows[0].count} rows of ${stored} acknowledged`);
-        t.equal(rows[0].count, rows[0].last);
+        const { rows } = await database.query<{ count: number; last: number }>(
+            'select count(*)::integer as count, max(n) as last from acknowledged',
+        );
+        const [{ count, last } = { count: 0, last: 0 }] = rows;
+        t.ok(count >= stored, `${count} rows of ${stored} acknowledged`);
+        t.equal(count, last);
         await database.end();
     }
 });

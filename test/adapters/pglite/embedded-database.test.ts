@@ -19,7 +19,7 @@ t.test('the session that all clients share', async (t) => {
         const values = [new Date('2026-11-21T09:30:00.123Z'), { a: [1] }, Buffer.from([0, 255]), '7b6e4fbc-9d6f-4c5a-9b57-0f6bb2f2a111'];
         const [ours, theirs] = await Promise.all([database.query(text, values), server.query(text, values)]);
         t.same(ours.rows, theirs.rows);
-        t.same([ours.rows[0].time.constructor, ours.rows[0].large, Buffer.isBuffer(ours.rows[0].bytes)], [Date, '9007199254740993', true]);
+        t.match(ours.rows, [{ time: Date, large: '9007199254740993', bytes: Buffer }]);
         t.equal(ours.rowCount, theirs.rowCount);
     });
 
@@ -142,7 +142,7 @@ t.test('the session that all clients share', async (t) => {
     t.test('serves more statements at once than it has connections', async (t) => {
         const answers = await Promise.all(Array.from({ length: 500 }, (_, n) => database.query('select $1::integer as n', [n])));
         t.same(
-            answers.map(({ rows }) => rows[0].n),
+            answers.map(({ rows }) => rows[0]?.n),
             answers.map((_, n) => n),
         );
     });

@@ -275,7 +275,13 @@ t.test('refuses what is wrong with a clear error and stores nothing', async (t) 
     await t.rejects(create({ url: 'https://example.com', trust: 'some' }), { code: 'INVALID_INPUT', field: 'trust' });
     await t.rejects(create({ url: 'https://example.com', headers: [['Host', 'a']] }), { code: 'INVALID_INPUT', field: 'headers' });
     await t.rejects(create({ url: 'https://example.com', collector: 'a b' }), { code: 'INVALID_INPUT', field: 'collector' });
-    await t.rejects(create({ url: 'https://example.com', name: 'a\nb' }), { code: 'INVALID_INPUT', field: 'name' });
+    for (const name of ['a\nb', 'a\u009b2Jb', 'a\ud800']) {
+        await t.rejects(create({ url: 'https://example.com', name }), {
+            code: 'INVALID_INPUT',
+            field: 'name',
+            message: /control characters/,
+        });
+    }
     await t.rejects(create({ url: 'https://example.com', secret: '' }), { code: 'INVALID_INPUT', field: 'secret' });
     await t.rejects(create(undefined as never), { code: 'INVALID_INPUT', message: 'Exporter: settings is required' });
     t.strictSame(await exporter.exporters.list(), []);

@@ -123,9 +123,11 @@ t.test('breaks the connection when the store ends because of a failure of its ow
 });
 
 t.test('answers 503 when the store fails before the first batch', async (t) => {
-    // biome-ignore lint/correctness/useYield: it fails before there is anything to yield
-    const { store } = await probe(async function* () {
+    const connected = async (): Promise<number> => {
         throw new Error('no connection to db.internal:5432');
+    };
+    const { store } = await probe(async function* (batch) {
+        yield batch(await connected());
     });
     const running = await started(t, { store });
     const message = await answer(request(running, '/workspaces/1/hosts'));

@@ -1,3 +1,5 @@
+import { CodedError } from './coded-error.ts';
+
 /**
  * Every error that scanwire raises for a reason a caller can act on. The codes are stable; `docs/errors.md` lists them.
  *
@@ -16,15 +18,13 @@ export interface ScanwireErrorDetails {
     readonly cause?: unknown;
 }
 
-export class ScanwireError extends Error {
+export class ScanwireError extends CodedError<ScanwireErrorCode> {
     override readonly name = 'ScanwireError';
-    readonly code: ScanwireErrorCode;
     readonly field: string | undefined;
 
     /** @param message One sentence that names field and cause, never a secret or a value that may be one. */
     constructor(code: ScanwireErrorCode, message: string, { field, cause }: ScanwireErrorDetails = {}) {
-        super(message, cause === undefined ? undefined : { cause });
-        this.code = code;
+        super(code, message, cause);
         this.field = field;
     }
 }

@@ -1,12 +1,7 @@
+import { CodedError } from '../coded-error.ts';
 import type { OutcomeCode } from './outcome.ts';
 
 /** Why an attempt got no answer. The message becomes `Outcome.detail`, so it holds nothing that the receiver or a user wrote. */
-export class AttemptFailure extends Error {
+export class AttemptFailure extends CodedError<OutcomeCode> {
     override readonly name = 'AttemptFailure';
-    readonly code: OutcomeCode;
-
-    constructor(code: OutcomeCode, message: string, cause?: unknown) {
-        super(message, cause === undefined ? undefined : { cause });
-        this.code = code;
-    }
 }

@@ -1,3 +1,4 @@
+import { CodedError } from '../../coded-error.ts';
 import type { ConnectionCode } from '../../egress/connection-code.ts';
 import type { HandshakeCode } from '../../egress/handshake-code.ts';
 
@@ -18,12 +19,6 @@ import type { HandshakeCode } from '../../egress/handshake-code.ts';
 export type CaptureCode = 'invalid_target' | 'no_answer' | 'timeout' | ConnectionCode | HandshakeCode;
 
 /** An endpoint that gave no record. The message is one sentence for people and holds nothing that the endpoint sent. */
-export class CaptureFailure extends Error {
+export class CaptureFailure extends CodedError<CaptureCode> {
     override readonly name = 'CaptureFailure';
-    readonly code: CaptureCode;
-
-    constructor(code: CaptureCode, message: string, cause?: unknown) {
-        super(message, cause === undefined ? undefined : { cause });
-        this.code = code;
-    }
 }

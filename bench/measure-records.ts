@@ -22,6 +22,9 @@ export interface RecordsMedians {
     readonly decode: Medians<RecordFigures>;
     readonly parse: Medians<RecordFigures>;
     readonly ajv: Medians<RecordFigures>;
+    /** The same where one body in seven is packed. */
+    readonly decodePacked: Medians<RecordFigures>;
+    readonly parsePacked: Medians<RecordFigures>;
     /** One check of ten times as much. */
     readonly tenfold: RecordFigures;
 }
@@ -33,12 +36,17 @@ export const RECORDS_BYTES: number = Number(process.env.BENCH_RECORDS_MB ?? 1000
 export async function measureRecords(count: number): Promise<RecordsMedians> {
     const folder = await mkdtemp(join(tmpdir(), 'scanwire-bench-'));
     const file = join(folder, 'records.jsonl.gz');
+    const packed = join(folder, 'packed-bodies.jsonl.gz');
     try {
-        await pipeline(recordLines(RECORDS_BYTES), createGzip(), createWriteStream(file));
-        const contenders = ['check', 'decode', 'parse', 'ajv'].map((way) => ({ name: way, run: () => reading(way, file) }));
-        const [check, decode, parse, ajv] = await rounds<RecordFigures>(contenders, count);
+        await pipeline(recordLines(RECORDS_BYTES, 'plainly-asked'), createGzip(), createWriteStream(file));
+        await pipeline(recordLines(RECORDS_BYTES, 'all'), createGzip(), createWriteStream(packed));
+        const contenders = [
+            ...['check', 'decode', 'parse', 'ajv'].map((way) => ({ name: way, run: () => reading(way, file) })),
+            ...['decode', 'parse'].map((way) => ({ name: `${way} packed`, run: () => reading(way, packed) })),
+        ];
+        const [check, decode, parse, ajv, decodePacked, parsePacked] = await rounds<RecordFigures>(contenders, count);
         const tenfold = await reading('check', file, 10);
-        return { check, decode, parse, ajv, tenfold } as RecordsMedians;
+        return { check, decode, parse, ajv, decodePacked, parsePacked, tenfold } as RecordsMedians;
     } finally {
         await rm(folder, { recursive: true });
     }

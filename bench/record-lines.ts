@@ -5,6 +5,8 @@ import { seeded } from '../test/support/seeded.ts';
 const SEED = 20_261_121;
 const WORDS = 4_000;
 const LETTERS = 'eeeeaaatttiiioonnsshrrddlcumwfgypbvk';
+/** The captures that were not asked for gzip come first: a scan asks all endpoints alike, and published ones did not. */
+const PLAINLY_ASKED = 36;
 /** Text between tags, where a page differs from the next. */
 const TEXT = />[^<]{3,}</g;
 const WORD = /[a-z]{3,12}/g;
@@ -12,14 +14,16 @@ const WORD = /[a-z]{3,12}/g;
 /**
  * Lines as a scan would give them, made from real captures until there are so many bytes: each has an endpoint, a certificate and,
  * where its body is a plain page, words of its own. Everything keeps its length, so heads stay true. Always the same lines.
+ *
+ * @param captures Which to make them from; `all` has five more, with packed bodies.
  */
-export function* recordLines(bytes: number): Generator<Buffer> {
+export function* recordLines(bytes: number, captures: 'plainly-asked' | 'all'): Generator<Buffer> {
     const random = seeded(SEED);
     const below = (end: number): number => Math.floor(random() * end);
     const words = wordsByLength(random);
-    const captures = captured();
+    const samples = samplesOf(captures === 'all' ? undefined : PLAINLY_ASKED);
     for (let made = 0; made < bytes; ) {
-        const { record, head, body, isText } = captures[below(captures.length)] as Capture;
+        const { record, head, body, isText } = samples[below(samples.length)] as Sample;
         const text = isText ? body.replace(TEXT, (text) => text.replace(WORD, (word) => words[word.length]?.[below(WORDS)] ?? word)) : body;
         const host = `${words[8]?.[below(WORDS)]}.${words[6]?.[below(WORDS)]}.example`;
         const line = Buffer.from(
@@ -37,7 +41,7 @@ export function* recordLines(bytes: number): Generator<Buffer> {
     }
 }
 
-interface Capture {
+interface Sample {
     readonly record: HttpsRecord;
     readonly head: string;
     /** A character for each byte. */
@@ -45,12 +49,9 @@ interface Capture {
     readonly isText: boolean;
 }
 
-/** Those that were not asked for gzip: a scan asks all endpoints alike, and published ones did not. */
-const PLAINLY_ASKED = 36;
-
-function captured(): Capture[] {
-    const lines = readFileSync('fixtures/records/servers.jsonl', 'utf8').split('\n').slice(0, PLAINLY_ASKED);
-    return lines.map((line) => {
+function samplesOf(count: number | undefined): Sample[] {
+    const lines = readFileSync('fixtures/records/servers.jsonl', 'utf8').trimEnd().split('\n');
+    return lines.slice(0, count).map((line) => {
         const record = JSON.parse(line) as HttpsRecord;
         const bytes = Buffer.from(record.data, 'base64');
         const response = parseResponse(bytes);

@@ -50,13 +50,14 @@ async function index(count: number): Promise<Row[]> {
 }
 
 async function records(count: number): Promise<Row[]> {
-    const { check, decode, parse, ajv, tenfold } = await measureRecords(count);
+    const { check, decode, parse, ajv, decodePacked, parsePacked, tenfold } = await measureRecords(count);
     const speed = ({ seconds }: { readonly seconds: number }): number => RECORDS_BYTES / 1_000_000 / seconds;
     return [
         compared(`records check, ${RECORDS_BYTES / 1e6} MB packed, MB/s; peer: gunzip + JSON.parse`, speed(check), speed(parse), 0),
         compared('  CPU, s', check.cpuSeconds, parse.cpuSeconds, 2),
         compared('  with the response decoded, MB/s', speed(decode), speed(parse), 0),
         compared('  CPU, s', decode.cpuSeconds, parse.cpuSeconds, 2),
+        compared('  with the response decoded, one body in seven packed, MB/s', speed(decodePacked), speed(parsePacked), 0),
         compared('  MB/s; peer: gunzip + JSON.parse + Ajv', speed(check), speed(ajv), 0),
         compared('  peak memory over idle, MiB; beside it that of ten times as much', check.peakMiB, tenfold.peakMiB, 0),
     ];

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { until } from '../support/until.ts';
 import { assertSameDuplicates } from './support/duplicates.ts';
 import { publishMany } from './support/investigations.ts';
 import { json, receiver, serve } from './support/processes.ts';
@@ -9,22 +10,21 @@ const COUNT = 500;
 t.test('delivers all of 500 investigations although the embedded server is killed while it delivers', async (t) => {
     const folder = temporaryFolder(t);
     const data = `${folder}/data`;
-    const to = await receiver(t, folder, 20);
+    const to = await receiver(t, folder, 50);
     const env = { SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' };
     const first = await serve(t, data, { env });
     const { id } = await json<{ id: string }>(['exporters', 'create', '--url', to.url, '--name', 'kept', '--data', data], { env });
     await json(['exporters', 'start', id, '--data', data], { env });
 
     const ids = await publishMany(data, COUNT);
+    await to.holding();
     await first.stop('SIGKILL');
     const before = to.investigations().size;
     t.ok(before < COUNT, `killed in the middle: ${before} of ${COUNT} had arrived`);
 
+    to.release();
     await serve(t, data, { env });
-    while (to.investigations().size < COUNT) {
-        await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-
+    await until(() => to.investigations().size === COUNT);
     t.strictSame([...to.investigations()].toSorted(), [...ids].toSorted());
     assertSameDuplicates(t, to.messages());
 });

@@ -15,8 +15,11 @@ interface Deployment {
     worker(): Promise<Running>;
 }
 
-/** A server on a Redis and a database of its own, with a running exporter on a collector that the server does not serve. */
-async function deployment(t: Test, delay: number): Promise<Deployment> {
+/**
+ * A server on a Redis and a database of its own, with a running exporter on a collector that the server does not serve. Its
+ * receiver answers so many messages and holds back the answers of all later ones.
+ */
+async function deployment(t: Test, answered?: number): Promise<Deployment> {
     const folder = temporaryFolder(t);
     const data = `${folder}/data`;
     const database = await testDatabase();
@@ -26,7 +29,7 @@ async function deployment(t: Test, delay: number): Promise<Deployment> {
         await database.drop();
     });
     const env = { DATABASE_URL: database.url, REDIS_URL: redis.url, SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' };
-    const to = await receiver(t, folder, delay);
+    const to = await receiver(t, folder, answered);
     await serve(t, data, { env });
     const worker = () => start(t, ['worker', '--collector', 'remote', '--concurrency', '20', '--data', data], /remote/, env);
     const first = await worker();
@@ -37,23 +40,26 @@ async function deployment(t: Test, delay: number): Promise<Deployment> {
 }
 
 t.test('loses nothing when one of two workers is killed in mid-flight, and the other goes on', async (t) => {
-    const { data, to, worker } = await deployment(t, 50);
+    const { data, to, worker } = await deployment(t, 30);
     const [doomed] = await Promise.all([worker(), worker()]);
     const ids = await publishMany(data, 400);
-    await until(() => to.investigations().size > 20);
+    await to.holding();
     await doomed.stop('SIGKILL');
     t.ok(to.investigations().size < 400, 'killed before the end');
 
+    to.release();
     await until(() => to.investigations().size === ids.length);
     assertSameDuplicates(t, to.messages());
 });
 
 t.test('shares the work between two workers and finishes what is in flight on SIGTERM', async (t) => {
-    const { data, to, worker } = await deployment(t, 100);
+    const { data, to, worker } = await deployment(t, 30);
     const workers = await Promise.all([worker(), worker()]);
     await publishMany(data, 200);
-    await until(() => to.investigations().size > 20);
-    t.strictSame(await Promise.all(workers.map((each) => each.stop('SIGTERM'))), [0, 0]);
+    await to.holding();
+    const stopped = workers.map((each) => each.stop('SIGTERM'));
+    to.release();
+    t.strictSame(await Promise.all(stopped), [0, 0]);
 
     const arrived = to.investigations().size;
     const deliveries = await json<{ state: string; kind: string }[]>(['deliveries', 'list', '--limit', '1000', '--data', data]);
@@ -67,17 +73,18 @@ t.test('shares the work between two workers and finishes what is in flight on SI
 });
 
 t.test('loses nothing when Redis forgets everything with deliveries waiting, and needs no restart', async (t) => {
-    const { data, to, redis, worker } = await deployment(t, 20);
+    const { data, to, redis, worker } = await deployment(t, 10);
     const ids = await publishMany(data, 200);
     await worker();
-    await until(() => to.investigations().size > 10);
+    await to.holding();
     t.match(await redis.command('FLUSHALL'), /OK/);
+    to.release();
     await until(() => to.investigations().size === ids.length);
     assertSameDuplicates(t, to.messages());
 });
 
 t.test('accepts events while Redis is down and delivers them when it is back', async (t) => {
-    const { data, to, redis, worker } = await deployment(t, 0);
+    const { data, to, redis, worker } = await deployment(t);
     await worker();
     await redis.kill();
     await publishMany(data, 50);

@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
+import { until } from '../../support/until.ts';
 
 const CLI = fileURLToPath(new URL('../../../../dist/cli/scanwire.js', import.meta.url));
 const RECEIVER = fileURLToPath(new URL('./receiver.js', import.meta.url));
@@ -100,13 +101,17 @@ export interface ReceiverProcess {
     messages(): readonly Message[];
     /** The distinct investigations among the messages. */
     investigations(): ReadonlySet<string>;
+    /** Resolves once it holds back an answer. */
+    holding(): Promise<void>;
+    /** Answers what it held back, and all that comes. */
+    release(): void;
 }
 
-/** A receiver in a process of its own that answers after so many milliseconds. */
-export async function receiver(t: Test, folder: string, delay = 0): Promise<ReceiverProcess> {
+/** A receiver in a process of its own that answers so many messages and holds back the answers of all later ones. */
+export async function receiver(t: Test, folder: string, answered: number = Number.POSITIVE_INFINITY): Promise<ReceiverProcess> {
     const file = join(folder, 'messages.jsonl');
     writeFileSync(file, '');
-    const child = spawn(process.execPath, [RECEIVER, file, String(delay)], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, [RECEIVER, file, String(answered)], { stdio: ['pipe', 'pipe', 'inherit'] });
     t.teardown(() => child.kill('SIGKILL'));
     const [port] = await once(child.stdout, 'data');
     // The receiver may be in the middle of a line: what follows the last line's end is not there yet.
@@ -124,6 +129,8 @@ export async function receiver(t: Test, folder: string, delay = 0): Promise<Rece
                     .filter(({ headers }) => headers['x-vendor-event'] === 'idr_investigation_created')
                     .map(({ body }) => JSON.parse(Buffer.from(body, 'base64').toString()).investigationId),
             ),
+        holding: () => until(() => messages().length > answered),
+        release: () => void child.stdin.write('\n'),
     };
 }
 

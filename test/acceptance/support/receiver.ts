@@ -1,12 +1,14 @@
 import { appendFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * A receiver in a process of its own, without any code of scanwire. Writes each message as a line of JSON into a file and
- * answers after a while. Arguments: file, milliseconds to wait, port (0: any). Prints its port.
+ * A receiver in a process of its own, without any code of scanwire. Writes each message as a line of JSON into a file and prints
+ * its port. Arguments: file, how many messages to answer; the answers of all later ones wait for a line on standard input.
  */
-const [file = '', delay = '0', port = '0'] = process.argv.slice(2);
+const [file = '', count = ''] = process.argv.slice(2);
+let left = Number(count);
+const held: ServerResponse[] = [];
 
 const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -14,10 +16,24 @@ const server = createServer((request, response) => {
     request.on('end', () => {
         const body = Buffer.concat(chunks).toString('base64');
         appendFileSync(file, `${JSON.stringify({ method: request.method, url: request.url, headers: request.headers, body })}\n`);
-        setTimeout(() => response.writeHead(204).end(), Number(delay));
+        left -= 1;
+        if (left >= 0) {
+            answer(response);
+        } else {
+            held.push(response);
+        }
     });
 });
 
-server.listen(Number(port), '127.0.0.1', () => {
+process.stdin.once('data', () => {
+    left = Number.POSITIVE_INFINITY;
+    held.forEach(answer);
+});
+
+server.listen(0, '127.0.0.1', () => {
     process.stdout.write(`${(server.address() as AddressInfo).port}\n`);
 });
+
+function answer(response: ServerResponse): void {
+    response.writeHead(204).end();
+}

@@ -13,7 +13,8 @@ export interface AtOnceOptions {
  * when there is room for it, and others have a turn between results. Where the iteration is left early, or the work fails, the signal
  * of the work is aborted and its end awaited.
  *
- * @throws What the source throws, after the results of what was under way; what the work throws, and the signal's reason, at once.
+ * @throws What the source throws, after the results of what was under way; what the work throws, and the signal's reason, after what
+ * is under way has ended and the results that there are have been taken.
  */
 export async function* atOnce<Item, Result>(
     source: Iterable<Item> | AsyncIterable<Item>,

@@ -1,3 +1,5 @@
+import type { Readable } from 'node:stream';
+
 const BOM = [0xef, 0xbb, 0xbf];
 
 /** Bytes before the first one that is not blank. */
@@ -6,7 +8,7 @@ const BLANK_LIMIT = 64 * 1024;
 /** A source whose first bytes are known. */
 export interface Opening extends AsyncIterable<Uint8Array> {
     readonly head: Uint8Array;
-    /** Ends the source, read or not. */
+    /** Ends the source, read or not. Never rejects. */
     return(): Promise<void>;
 }
 
@@ -30,7 +32,9 @@ export async function openingOf(source: AsyncIterable<Uint8Array>, size: number)
             }
         },
         async return() {
-            await iterator.return?.();
+            // The iterator of a stream that is just being read from would wait for the next bytes first.
+            (source as Partial<Readable>).destroy?.();
+            await Promise.resolve(iterator.return?.()).catch(() => {});
         },
     };
 }

@@ -1,4 +1,5 @@
 import { constants, createGunzip, type Gunzip, gunzipSync } from 'node:zlib';
+import { errorCode } from './error-code.ts';
 import { type Opening, openingOf, startsWith } from './opening.ts';
 import { ScanwireError } from './scanwire-error.ts';
 
@@ -88,6 +89,7 @@ async function* gunzip(source: Opening): AsyncGenerator<Uint8Array, void, undefi
     } finally {
         unpacking.destroy();
         wake();
+        void source.return();
     }
 }
 
@@ -121,15 +123,16 @@ function beginning(head: Uint8Array): Uint8Array {
  */
 async function feed(source: Opening, unpacking: Gunzip, taken: () => Promise<void>): Promise<boolean> {
     let given = 0;
+    let left = 0;
     let isPadded = true;
     try {
         for await (const chunk of source) {
-            if (!unpacking.readableEnded && !(await written(chunk, unpacking)) && !unpacking.readableEnded) {
+            if (left === 0 && !(await written(chunk, unpacking)) && !unpacking.readableEnded) {
                 break;
             }
 
             given += chunk.byteLength;
-            const left = Math.min(chunk.byteLength, given - unpacking.bytesWritten);
+            left = Math.min(chunk.byteLength, given - unpacking.bytesWritten);
             isPadded = chunk.subarray(chunk.byteLength - left).every((byte) => byte === 0);
             if (!isPadded) {
                 break;
@@ -144,7 +147,7 @@ async function feed(source: Opening, unpacking: Gunzip, taken: () => Promise<voi
     } catch (error) {
         unpacking.destroy(error as Error);
     } finally {
-        await source.return().catch(() => {});
+        await source.return();
     }
 
     return isPadded;
@@ -163,5 +166,5 @@ function written(chunk: Uint8Array, unpacking: Gunzip): Promise<boolean> {
 }
 
 function isZlibError(error: unknown): boolean {
-    return error instanceof Error && 'code' in error && typeof error.code === 'string' && error.code.startsWith('Z_');
+    return errorCode(error).startsWith('Z_');
 }

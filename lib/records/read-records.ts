@@ -7,6 +7,7 @@ import { MAX_LINE_BYTES } from './max-line-bytes.ts';
 import { type MendKind, type MendProfile, mendRecord } from './mend-record.ts';
 import { quickRecord } from './quick-record.ts';
 import { type ReadRecord, readRecord } from './read-record.ts';
+import type { HttpsRecord } from './record.ts';
 import { type RecordTotals, recordCounter } from './record-totals.ts';
 
 export interface ReadRecordsOptions {
@@ -39,8 +40,8 @@ const BYTE_ORDER_MARK = '\uFEFF';
  * end with LF or CR LF, the last one may do without, and a byte order mark at the start is passed over. Holds no more than a
  * line at a time, and lets others have a turn between lines.
  *
- * Gzip that is damaged, cut off or a bomb, and another archive, is said of the line where it ends the reading. A failure of the source itself ends
- * the iteration with that error.
+ * Gzip that is damaged, cut off or a bomb, and another archive, is said of the line where it ends the reading. A failure of the
+ * source itself ends the iteration with that error.
  *
  * @example
  * for await (const line of readRecords(createReadStream('https.jsonl.gz'))) {
@@ -109,8 +110,8 @@ function readLine({ number, bytes }: Line, maxLineBytes: number, mend: MendProfi
 
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const record = quickRecord(buffer);
-    if (record !== null && (mend === undefined || mendRecord(record, mend).mends.length === 0)) {
-        return { ok: true, record, mends: NO_MENDS };
+    if (record !== null) {
+        return quickly(record, mend);
     }
 
     if (!isUtf8(buffer)) {
@@ -120,6 +121,12 @@ function readLine({ number, bytes }: Line, maxLineBytes: number, mend: MendProfi
     const text = buffer.toString();
     const line = number === 1 && text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
     return /[^ \t\r]/.test(line) ? readRecord(line, mend) : null;
+}
+
+/** A record that keeps the schema keeps it when it is mended too. */
+function quickly(record: HttpsRecord, mend: MendProfile | undefined): ReadRecord {
+    const { value, mends } = mend === undefined ? { value: record, mends: NO_MENDS } : mendRecord(record, mend);
+    return { ok: true, record: value as HttpsRecord, mends };
 }
 
 function refused(reason: string): ReadRecord {

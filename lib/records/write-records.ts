@@ -18,7 +18,7 @@ const CHUNK = 65_536;
  * The bytes of a file of records: JSON lines of the strict profile, the keys in the order of the specification.
  *
  * @throws ScanwireError `INVALID_INPUT` for a record that breaks the schema, with its number, field and reason. What came before it
- * has been handed out by then.
+ * may not have been handed out.
  *
  * @example
  * await pipeline(writeRecords(records, { gzip: true }), createWriteStream('https.jsonl.gz'));

@@ -1,9 +1,11 @@
+import { blankLine } from '../response/blank-line.ts';
+import { headerList, responseHeaders } from '../response/response-headers.ts';
 import { type BodyEnd, chunksEnd } from './chunks-end.ts';
 
-const LF = 0x0a;
-const CR = 0x0d;
 /** So many bytes at the end may belong to a blank line that is not whole yet. */
 const BLANK_LINE = 3;
+/** Of a header that is a list. */
+const MOST_ELEMENTS = 5;
 
 /**
  * Finds where an answer to a `GET` ends, as it comes in, so that nobody waits for a server that keeps the connection open. Interim
@@ -19,35 +21,20 @@ export function answerEnd(): (received: Buffer) => number | null {
 
     return (received) => {
         while (body === null) {
-            const headEnd = blankLineEnd(received, seen);
-            if (headEnd === null) {
+            const blank = blankLine(received, seen);
+            if (blank === null) {
                 seen = Math.max(headStart, received.length - BLANK_LINE);
                 return null;
             }
 
-            const head = received.toString('latin1', headStart, headEnd);
-            headStart = headEnd;
-            seen = headEnd;
-            body = /^HTTP\/1\.[01] 1(?!01)\d\d/.test(head) ? null : bodyEnd(head, headEnd);
+            const head = received.toString('latin1', headStart, blank.start);
+            headStart = blank.end;
+            seen = blank.end;
+            body = /^HTTP\/1\.[01] 1(?!01)\d\d/.test(head) ? null : bodyEnd(head, blank.end);
         }
 
         return body(received);
     };
-}
-
-/** Lines end with LF, with or without CR. */
-function blankLineEnd(bytes: Buffer, from: number): number | null {
-    for (let at = bytes.indexOf(LF, from); at !== -1; at = bytes.indexOf(LF, at + 1)) {
-        if (bytes[at + 1] === LF) {
-            return at + 2;
-        }
-
-        if (bytes[at + 1] === CR && bytes[at + 2] === LF) {
-            return at + 3;
-        }
-    }
-
-    return null;
 }
 
 const untilClosed: BodyEnd = () => null;
@@ -62,27 +49,18 @@ function bodyEnd(head: string, start: number): BodyEnd {
         return () => start;
     }
 
-    const { codings, lengths } = framing(head);
+    const headers = responseHeaders(head.slice(head.indexOf('\n') + 1), new Set());
+    const codings = headerList(headers, 'transfer-encoding', MOST_ELEMENTS).filter((coding) => coding !== 'identity');
     if (codings.length > 0) {
         return codings.at(-1) === 'chunked' ? chunksEnd(start) : untilClosed;
     }
 
-    const [length] = lengths;
-    return length === undefined || !/^\d{1,15}$/.test(length) || lengths.some((other) => other !== length)
+    const [length, ...others] = headerList(headers, 'content-length', MOST_ELEMENTS);
+    return length === undefined || !/^\d{1,15}$/.test(length) || others.some((other) => other !== length)
         ? untilClosed
         : exactly(start + Number(length));
 }
 
 function exactly(end: number): BodyEnd {
     return ({ length }) => (length >= end ? end : null);
-}
-
-function framing(head: string): { readonly codings: readonly string[]; readonly lengths: readonly string[] } {
-    const values = (wanted: string): string[] =>
-        head
-            .split('\n')
-            .filter((line) => line.slice(0, line.indexOf(':') + 1).toLowerCase() === `${wanted}:`)
-            .flatMap((line) => line.slice(wanted.length + 1).split(','))
-            .map((value) => value.trim().toLowerCase());
-    return { codings: values('transfer-encoding'), lengths: values('content-length') };
 }

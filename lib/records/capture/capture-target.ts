@@ -57,7 +57,12 @@ export function parseTarget(text: string): CaptureTarget {
         throw refused('has port 0');
     }
 
-    return { host, port, path: url.pathname + url.search, ...(address !== undefined && { address: addressOf(address) }) };
+    const path = url.pathname + url.search;
+    if (path.length > MAX_TARGET_LENGTH) {
+        throw refused(`has a path of more than ${MAX_TARGET_LENGTH} characters when encoded`);
+    }
+
+    return { host, port, path, ...(address !== undefined && { address: addressOf(address) }) };
 }
 
 /**

@@ -4,7 +4,7 @@ import type { ResponseProblem } from './parsed-response.ts';
 /** Where an HTML page names its charset (HTML Standard, 13.2.3.2). */
 const META_BYTES = 1024;
 
-const PARAMETER = /;[ \t]*charset[ \t]*=[ \t]*["']?([^ \t"';,]+)/i;
+const PARAMETER = /;[ \t]*charset[ \t]*=[ \t]*["']?([^\s"';,]+)/i;
 const COMMENT = /<!--[\s\S]*?-->/g;
 const META = /<meta[\s/]([^>]*)/gi;
 const CHARSET = /charset/i;

@@ -8,10 +8,10 @@ export interface CharsetDecoder {
     decode(bytes: Uint8Array): string;
 }
 
-/** Of known labels only, so there are not many. */
+/** Of known labels only, none with white space around it, so there are not many. */
 const decoders = new Map<string, CharsetDecoder>();
 
-/** The decoder for a label of the Encoding Standard, in any case; null for one that nobody knows. */
+/** The decoder for a label of the Encoding Standard, in any case and without white space; null for one that nobody knows. */
 export function charsetDecoder(label: string): CharsetDecoder | null {
     const name = label.toLowerCase();
     const known = decoders.get(name);

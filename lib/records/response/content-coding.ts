@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import zlib, { type ZlibOptions } from 'node:zlib';
+import { errorCode } from '../../error-code.ts';
 import type { ResponseProblem } from './parsed-response.ts';
 
 /** One of zlib's synchronous functions, with what tells its form from others. */
@@ -74,7 +75,7 @@ function hasZlibHeader(bytes: Buffer): boolean {
     return (method & 0x0f) === 8 && ((method << 8) | flags) % 31 === 0;
 }
 
-function keptOf(form: Form, bytes: Buffer, maxBytes: number, code: unknown, problems: Set<ResponseProblem>): Buffer {
+function keptOf(form: Form, bytes: Buffer, maxBytes: number, code: string, problems: Set<ResponseProblem>): Buffer {
     const isCapped = code === 'ERR_BUFFER_TOO_LARGE';
     if (!isCapped && isUtf8(bytes)) {
         problems.add('coding_absent');
@@ -109,8 +110,4 @@ function expanded({ expand, finishFlush }: Form, bytes: Buffer, maxBytes: number
     } catch {
         return null;
     }
-}
-
-function errorCode(error: unknown): unknown {
-    return error instanceof Error && 'code' in error ? error.code : undefined;
 }

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { constants, gzipSync, inflateRawSync } from 'node:zlib';
 import fc from 'fast-check';
@@ -330,6 +331,37 @@ t.test('says so when something comes behind the zeros at the end of gzip', async
             t.match(reasons(result), [/is where reading ends: The gzip file has padding with something behind it: not read any further$/]);
             t.match(result.totals, { good: 1, bad: 1 });
         }
+    }
+});
+
+t.test('says so while much of what comes before the zeros is still to be read', async (t) => {
+    const packed = gzipSync(Array.from({ length: 20_000 }, (_, index) => `${good.replace('www', `h${index}`)}\n`).join(''));
+    async function* source(): AsyncGenerator<Uint8Array> {
+        yield* chunks(packed, 65_536);
+        yield Buffer.alloc(100);
+        yield gzipSync(good);
+    }
+
+    const reading = readRecords(source());
+    const bad: RecordLine[] = [];
+    for await (const line of reading) {
+        bad.push(...(line.ok ? [] : [line]));
+    }
+
+    t.match(bad, [{ line: 20_001, problems: [{ reason: /padding with something behind it/ }] }]);
+    t.match(reading.totals, { good: 20_000, bad: 1 });
+});
+
+t.test('closes a stream that is silent when its reader leaves', async (t) => {
+    for (const bytes of [Buffer.from(`${good}\n`), gzipSync(`${good}\n`)]) {
+        const source = new Readable({ read() {} });
+        source.push(bytes);
+        for await (const { ok } of readRecords(source)) {
+            t.ok(ok);
+            break;
+        }
+
+        t.ok(source.destroyed);
     }
 });
 

@@ -21,6 +21,9 @@ const WHOLE: Readonly<Record<string, string>> = {
     'a length of nothing': `${OK}content-length:0\r\n\r\n`,
     'the same length twice': `${OK}Content-Length: 5, 5\r\nContent-Length: 5\r\n\r\nhello`,
     'lines that end with LF': 'HTTP/1.0 200 OK\nContent-Length: 5\n\nhello',
+    'a blank before the colon': `${OK}Content-Length : 5\r\n\r\nhello`,
+    'a length and no coding': `${OK}Transfer-Encoding: identity\r\nContent-Length: 5\r\n\r\nhello`,
+    'a folded header': `${OK}Content-Length:\r\n 5\r\n\r\nhello`,
     'no body': 'HTTP/1.1 204 No Content\r\n\r\n',
     'not modified': 'HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n',
     chunks: `${OK}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0A;x="y"\r\n0123456789\r\n0\r\n\r\n`,
@@ -33,6 +36,7 @@ const WHOLE: Readonly<Record<string, string>> = {
 
 /** Answers that only the end of the connection ends. */
 const OPEN: Readonly<Record<string, string>> = {
+    'no headers': 'HTTP/1.1 200 OK\r\n\r\nhello',
     'no length': `${OK}\r\nhello`,
     'two lengths': `${OK}Content-Length: 1\r\nContent-Length: 2\r\n\r\nxyz`,
     'a length that is none': `${OK}Content-Length: -1\r\n\r\nx`,

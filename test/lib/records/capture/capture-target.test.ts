@@ -51,6 +51,7 @@ t.test('refuses what is no target, says why, and does not repeat it', async (t) 
         'https://web.example.test/\r\nX: y': /control characters/,
         'web.example.test\u0000': /control characters/,
         [`https://web.example.test/${'x'.repeat(9000)}`]: /longer than 8192 characters/,
+        [`https://web.example.test/${'ü'.repeat(2000)}`]: /path of more than 8192 characters when encoded/,
     };
     for (const [text, message] of Object.entries(bad)) {
         t.throws(() => parseTarget(text), { code: 'INVALID_INPUT', field: 'target', message }, text.slice(0, 60));

@@ -32,6 +32,8 @@ t.test('reads the forms of Content-Type that are seen', (t) => {
         ['text/html ; charset = latin1', 'windows-1252'],
         ['application/json; charset=utf-8', 'utf-8'],
         ['text/html; charset=', null],
+        ['text/html; charset=\fkoi8-r', null],
+        ['text/html; charset=koi8-r\f', 'koi8-r'],
         ['text/html; notcharset=utf-8', null],
         ['text/html', null],
     ];

@@ -32,7 +32,8 @@ export async function captureRecord(
     target: string | CaptureTarget,
     { signal, ...options }: CaptureOptions & { readonly signal?: AbortSignal },
 ): Promise<HttpsRecord> {
-    return recordCapture(options)(target, signal);
+    // A host's signal may serve many captures at once, and Node warns of more than ten listeners.
+    return recordCapture(options)(target, signal && AbortSignal.any([signal]));
 }
 
 /** {@link captureRecord} for many targets: the options are checked once, and lookups of the same name are shared. */

@@ -216,6 +216,17 @@ t.test('ends with the reason of its signal, wherever it is', async (t) => {
     await t.rejects(captureRecord('127.0.0.1:1', { guard, signal: AbortSignal.abort(reason) }), { message: 'enough' });
 });
 
+t.test('shares a signal between many captures', async (t) => {
+    const server = await started(t, says(HELLO));
+    const { signal } = new AbortController();
+    const warnings: Error[] = [];
+    const warned = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', warned);
+    t.teardown(() => process.off('warning', warned));
+    await Promise.all(Array.from({ length: 20 }, () => captureRecord(`127.0.0.1:${server.port}`, { guard, signal })));
+    t.same(warnings, []);
+});
+
 t.test('takes old TLS, and any certificate', async (t) => {
     for (const maxVersion of ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'] as const) {
         const options = { minVersion: 'TLSv1', maxVersion, ciphers: 'ALL:@SECLEVEL=0:TLS_AES_128_GCM_SHA256' } as const;

@@ -19,9 +19,11 @@ const ways: Readonly<Record<string, () => Promise<number>>> = {
 
     async decode() {
         let seen = 0;
-        for await (const line of readRecords(source())) {
-            const response = line.ok ? decodeRecord(line.record).response : null;
-            seen += response?.http === true ? sizes(response) : 0;
+        for await (const lines of readRecords(source()).batches()) {
+            for (const line of lines) {
+                const response = line.ok ? decodeRecord(line.record).response : null;
+                seen += response?.http === true ? sizes(response) : 0;
+            }
         }
 
         return seen;
@@ -41,11 +43,15 @@ async function parsedLines(validate: (value: unknown) => boolean): Promise<numbe
     let good = 0;
     for await (const chunk of unpacked(source())) {
         for (const { bytes } of splitter.push(chunk)) {
-            good += validate(JSON.parse(Buffer.from(bytes as Uint8Array).toString())) ? 1 : 0;
+            good += validate(JSON.parse(text(bytes as Uint8Array))) ? 1 : 0;
         }
     }
 
     return good;
+}
+
+function text(bytes: Uint8Array): string {
+    return (Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)).toString();
 }
 
 function sizes(response: ReturnType<typeof decodeRecord>['response'] & { http: true }): number {

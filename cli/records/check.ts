@@ -5,8 +5,8 @@ import { type ReadingLimits, type RecordsReport, recordsReporter } from './recor
 export async function check(source: AsyncIterable<Uint8Array>, limits: ReadingLimits = {}): Promise<RecordsReport> {
     const lines = readRecords(source, limits);
     const reporter = recordsReporter(lines);
-    for await (const line of lines) {
-        reporter.note(line);
+    for await (const batch of lines.batches()) {
+        batch.forEach(reporter.note);
     }
 
     return reporter.report();

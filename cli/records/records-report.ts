@@ -48,10 +48,12 @@ export function recordsReporter(lines: RecordLines): RecordsReporter {
 
 /** The good records of a file; the bad lines go to the report. */
 export async function* goodRecords(lines: RecordLines, reporter: RecordsReporter): AsyncGenerator<HttpsRecord, void, undefined> {
-    for await (const line of lines) {
-        reporter.note(line);
-        if (line.ok) {
-            yield line.record;
+    for await (const batch of lines.batches()) {
+        for (const line of batch) {
+            reporter.note(line);
+            if (line.ok) {
+                yield line.record;
+            }
         }
     }
 }

@@ -25,10 +25,10 @@ function upTo(groups: number): string {
 
 const LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?';
 /** A name of at most 253 characters, in ASCII as it is on the wire. One that ends in a number would have to be an IPv4 address. */
-const NAME = `(?=.{1,253}$)(?!.*(?:^|\\.)[0-9]+\\.?$)${LABEL}(?:\\.${LABEL})*\\.?`;
+const NAME = `(?=.{1,253}$)(?:${LABEL}\\.)*(?![0-9]+\\.?$)${LABEL}\\.?`;
 
 /** An IPv4 or IPv6 address, without zone, brackets or prefix length. */
 export const IP_PATTERN: RegExp = new RegExp(`^(?:${IPV4}|${IPV6})$`);
 
-/** A host name or an address. */
-export const HOST_PATTERN: RegExp = new RegExp(`^(?:${IPV4}|${IPV6}|${NAME})$`);
+/** A host name or an address. Names come first, since most hosts are. */
+export const HOST_PATTERN: RegExp = new RegExp(`^(?:${NAME}|${IPV4}|${IPV6})$`);

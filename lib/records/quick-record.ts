@@ -1,8 +1,9 @@
-import { isUtf8 } from 'node:buffer';
 import { isBase64Latin1 } from './base64.ts';
 import { repeatsNoKey } from './duplicate-keys.ts';
 import { keepsSchema } from './keeps-schema.ts';
 import type { HttpsRecord } from './record.ts';
+
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 
 const DATA = Buffer.from('"data":');
 const SPACE = 0x20;
@@ -23,17 +24,21 @@ export function quickRecord(line: Buffer): HttpsRecord | null {
     }
 
     const data = line.toString('latin1', start, end);
-    const rest = isBase64Latin1(data) ? parsed(line.subarray(0, start), line.subarray(end)) : null;
-    return rest === null ? null : Object.assign(rest, { data });
+    const rest = isBase64Latin1(data) ? parsed(line.toString('utf8', 0, start) + line.toString('utf8', end)) : null;
+    if (rest !== null) {
+        rest.data = data;
+    }
+
+    return rest;
 }
 
-/** A record whose `data` is empty, from two parts of a line. */
-function parsed(before: Buffer, after: Buffer): HttpsRecord | null {
-    if (!isUtf8(before) || !isUtf8(after)) {
+/** A record whose `data` is empty. */
+function parsed(json: string): Writable<HttpsRecord> | null {
+    // Perhaps bytes that are not UTF-8.
+    if (json.includes('\uFFFD')) {
         return null;
     }
 
-    const json = before.toString() + after.toString();
     try {
         const value: unknown = JSON.parse(json);
         return keepsSchema(value) && value.data === '' && repeatsNoKey(json, value) ? value : null;

@@ -27,9 +27,12 @@ export type RecordLine = {
     readonly byteOffset: number;
 } & ReadRecord;
 
-/** The lines in turn, to be read once. `totals` are those of what has been read so far. */
+/** The lines in turn, to be read once. */
 export interface RecordLines extends AsyncIterable<RecordLine> {
+    /** Of what has been read so far. */
     readonly totals: RecordTotals;
+    /** The same lines, those together that came together: quicker, since there is no promise for each line. */
+    batches(): AsyncIterable<readonly RecordLine[]>;
 }
 
 const NO_MENDS: readonly MendKind[] = [];
@@ -38,7 +41,7 @@ const BYTE_ORDER_MARK = '\uFEFF';
 /**
  * Reads a file of records, JSON lines, plain or packed with gzip, from any stream of bytes, and goes on after a bad line. Lines
  * end with LF or CR LF, the last one may do without, and a byte order mark at the start is passed over. Holds no more than a
- * line at a time, and lets others have a turn between lines.
+ * chunk of the source and a line, and lets others have a turn between lines.
  *
  * Gzip that is damaged, cut off or a bomb, and another archive, is said of the line where it ends the reading. A failure of the
  * source itself ends the iteration with that error.
@@ -54,9 +57,44 @@ export function readRecords(source: AsyncIterable<Uint8Array>, options: ReadReco
     const counter = recordCounter(mend);
     const turn = takeTurns();
 
-    function counted({ number, byteOffset }: Place, read: ReadRecord): RecordLine {
+    let batch: RecordLine[] = [];
+
+    function take({ number, byteOffset }: Place, read: ReadRecord | null): void {
         counter.count(read);
-        return { line: number, byteOffset, ...read };
+        if (read !== null) {
+            batch.push({ line: number, byteOffset, ...read });
+        }
+    }
+
+    function taken(): readonly RecordLine[] {
+        const lines = batch;
+        batch = [];
+        return lines;
+    }
+
+    async function* batches(): AsyncGenerator<readonly RecordLine[], void, undefined> {
+        try {
+            for await (const lines of linesOf(unpack ? unpacked(source) : source, splitter)) {
+                for (const line of lines) {
+                    const othersTurn = turn();
+                    if (othersTurn !== null) {
+                        yield taken();
+                        await othersTurn;
+                    }
+
+                    take(line, readLine(line, maxLineBytes, mend));
+                }
+
+                yield taken();
+            }
+        } catch (error) {
+            if (!(error instanceof GzipError)) {
+                throw error;
+            }
+
+            take(splitter.current, refused(`is where reading ends: ${error.message}`));
+            yield taken();
+        }
     }
 
     return {
@@ -64,29 +102,11 @@ export function readRecords(source: AsyncIterable<Uint8Array>, options: ReadReco
             return counter.totals(splitter.bytes);
         },
 
+        batches,
+
         async *[Symbol.asyncIterator]() {
-            try {
-                for await (const lines of linesOf(unpack ? unpacked(source) : source, splitter)) {
-                    for (const line of lines) {
-                        const othersTurn = turn();
-                        if (othersTurn !== null) {
-                            await othersTurn;
-                        }
-
-                        const read = readLine(line, maxLineBytes, mend);
-                        if (read === null) {
-                            counter.count(null);
-                        } else {
-                            yield counted(line, read);
-                        }
-                    }
-                }
-            } catch (error) {
-                if (!(error instanceof GzipError)) {
-                    throw error;
-                }
-
-                yield counted(splitter.current, refused(`is where reading ends: ${error.message}`));
+            for await (const lines of batches()) {
+                yield* lines;
             }
         },
     };
@@ -108,7 +128,7 @@ function readLine({ number, bytes }: Line, maxLineBytes: number, mend: MendProfi
         return refused(`is longer than ${maxLineBytes} bytes`);
     }
 
-    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const record = quickRecord(buffer);
     if (record !== null) {
         return quickly(record, mend);

@@ -90,6 +90,36 @@ t.test('reports each bad line with its reason and goes on', async (t) => {
     t.notMatch(JSON.stringify(result.lines.slice(0, 8)), 'hunter2');
 });
 
+t.test('finds a repeated key however much room the rest leaves', async (t) => {
+    const spared = good.replace('443', '1e4');
+    for (const [line, key] of [
+        [good.replace('{', '{"ip":"",'), 'ip'],
+        [spared.replace('{', '{"ip":0,'), 'ip'],
+        [spared.replace('}', ',"subject":{}}').replace('{', '{"subject":{},'), 'subject'],
+        [good.replace('}', ',"subject":{"CN":"","CN":""}}'), 'subject.CN'],
+        [good.replace(',"port"', ' , "port":1, "port"'), 'port'],
+    ] as const) {
+        t.same(reasons(await read(line)), [`1@0 ${key} appears more than once`], line);
+    }
+
+    for (const line of [spared, good.replace('443', '443.0'), good.replace('}', ',"subject":{}}'), good.replaceAll(',', ', ')]) {
+        t.same(reasons(await read(line)), [], line);
+    }
+});
+
+t.test('hands on the lines in batches too', async (t) => {
+    const text = `${good}\n{}\n`.repeat(3_000);
+    for (const bytes of [Buffer.from(text), gzipSync(text), gzipSync(text).subarray(0, -6)]) {
+        const reading = readRecords(chunks(bytes, 65_536));
+        const lines: RecordLine[] = [];
+        for await (const batch of reading.batches()) {
+            lines.push(...batch);
+        }
+
+        t.same({ lines, totals: reading.totals }, await read(bytes));
+    }
+});
+
 t.test('skips a line that is too long, wherever it is cut', async (t) => {
     const maxLineBytes = good.length;
     const long = `${good} `;

@@ -12,6 +12,11 @@ const EVERY_MS = 1_000;
 const { values } = parseArgs({ options: { inputs: { type: 'string', default: '1000000' }, seed: { type: 'string' } } });
 const inputs = Number(values.inputs);
 const firstSeed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000_000));
+if (![inputs, firstSeed].every(Number.isSafeInteger) || inputs < 1) {
+    console.error('--inputs must be a whole number from 1 on, --seed a whole number');
+    process.exit(2);
+}
+
 const workers = Math.min(availableParallelism(), inputs);
 
 interface Progress {

@@ -1,7 +1,5 @@
 import { workerData } from 'node:worker_threads';
-import { seeded } from '../support/seeded.ts';
-import { fuzzReader } from './fuzz-reader.ts';
-import { fuzzResponse } from './fuzz-response.ts';
+import { fuzzOne } from './fuzz-one.ts';
 
 interface Share {
     readonly first: number;
@@ -13,9 +11,8 @@ interface Share {
 const { first, end, step, at } = workerData as Share;
 for (let seed = first; seed < end; seed += step) {
     Atomics.store(at, 0, seed);
-    const random = seeded(seed);
     try {
-        await (random() < 0.5 ? fuzzReader(random) : fuzzResponse(random));
+        await fuzzOne(seed);
     } catch (error) {
         throw new Error(`npm run fuzz -- --seed ${seed} --inputs 1`, { cause: error });
     }

@@ -16,23 +16,20 @@ export interface RedisServer {
 
 /** @param folder Where it keeps its append-only file. */
 export async function redisServer(folder: string, settings: readonly string[] = []): Promise<RedisServer> {
-    const port = await freePort();
-    const program = process.env.REDIS_SERVER ?? 'redis-server';
-    let server: ChildProcess | undefined;
-    const all = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'yes', ...settings];
+    const options = ['--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'yes', ...settings];
+    let port = await freePort();
+    let server = await launched(port, options).catch(async () => {
+        // Somebody else may have taken the port meanwhile.
+        port = await freePort();
+        return await launched(port, options);
+    });
 
-    const redis: RedisServer = {
+    return {
         url: `redis://127.0.0.1:${port}`,
         command: (text) => inlineCommand(port, text),
 
         async start() {
-            if (running(server)) {
-                return;
-            }
-
-            server = spawn(program, all, { stdio: 'ignore' });
-            const failed = once(server, 'error').then(([error]) => Promise.reject(error));
-            await Promise.race([failed, until(() => pingRedis(port))]);
+            server = running(server) ? server : await launched(port, options);
         },
 
         async kill() {
@@ -43,10 +40,16 @@ export async function redisServer(folder: string, settings: readonly string[] = 
             }
         },
     };
-    await redis.start();
-    return redis;
 }
 
-function running(server: ChildProcess | undefined): server is ChildProcess {
-    return server !== undefined && server.exitCode === null && server.signalCode === null;
+async function launched(port: number, options: readonly string[]): Promise<ChildProcess> {
+    const server = spawn(process.env.REDIS_SERVER ?? 'redis-server', ['--port', String(port), ...options], { stdio: 'ignore' });
+    // Rejects when there is no such program.
+    const ended = once(server, 'exit').then(([code]) => Promise.reject(new Error(`redis-server ended with ${code}`)));
+    await Promise.race([ended, until(() => pingRedis(port))]);
+    return server;
+}
+
+function running({ exitCode, signalCode }: ChildProcess): boolean {
+    return exitCode === null && signalCode === null;
 }

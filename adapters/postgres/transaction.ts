@@ -18,7 +18,8 @@ export async function transaction<T>(pool: PoolLike, run: (client: Executor) => 
     // A client that is checked out emits the loss of its connection, and an unheard error would end the process.
     client.on('error', noteBroken);
     try {
-        await client.query('begin');
+        // A statement that waited for a lock must see what the one before committed, whatever the host's database starts with.
+        await client.query('begin isolation level read committed');
         const result = await run(client);
         await client.query('commit');
         return result;

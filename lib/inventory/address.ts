@@ -28,7 +28,18 @@ export function canonicalAddress(text: string): CanonicalAddress {
         throw new ScanwireError('INVALID_INPUT', 'address must be an IPv4 or IPv6 address', { field: 'address' });
     }
 
-    return { address: ipv6Text(ipaddr.IPv6.parse(body)), scope: zone ?? null };
+    return { address: ipv6Text(ipaddr.IPv6.parse(withoutDots(body))), scope: zone ?? null };
+}
+
+/** `::192.0.2.7`, the deprecated IPv4-compatible form (RFC 4291, 2.5.5.1), in groups: ipaddr.js takes it for an IPv4-mapped one. */
+function withoutDots(text: string): string {
+    const [, dotted] = /^::(\d+\.\d+\.\d+\.\d+)$/.exec(text) ?? [];
+    if (dotted === undefined) {
+        return text;
+    }
+
+    const [a = 0, b = 0, c = 0, d = 0] = ipaddr.IPv4.parse(dotted).octets;
+    return `::${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
 }
 
 /** RFC 5952, section 5: an IPv4-mapped address shows its IPv4 part as such. */

@@ -6,6 +6,8 @@ import { addressKey, hostKey } from '../../../lib/records/lookup-keys.ts';
 t.test('gives one address one key', (t) => {
     t.equal(addressKey('2001:DB8:0:0::0007'), addressKey('2001:db8::7'));
     t.not(addressKey('::ffff:192.0.2.7'), addressKey('192.0.2.7'));
+    t.equal(addressKey('::1.2.3.4'), addressKey('::102:304'));
+    t.not(addressKey('::1.2.3.4'), addressKey('::ffff:1.2.3.4'));
     t.equal(hostKey('2001:DB8::7'), addressKey('2001:db8::7'));
     t.end();
 });

@@ -1,5 +1,8 @@
-import { createReadStream } from 'node:fs';
+import { createReadStream, open } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
+import { promisify } from 'node:util';
 import { ScanwireError } from '../lib/scanwire-error.ts';
 
 /** Longest JSON document that is read as a whole. */
@@ -10,6 +13,8 @@ export interface Input {
     readonly source: AsyncIterable<Uint8Array>;
     /** In bytes, null where it is not known beforehand. */
     readonly size: number | null;
+    /** Ends it, also while nothing comes. */
+    close(): void;
 }
 
 /**
@@ -19,7 +24,7 @@ export interface Input {
  */
 export async function openInput(file: string): Promise<Input> {
     if (file === '-') {
-        return { source: process.stdin, size: null };
+        return { source: process.stdin, size: null, close: () => void process.stdin.destroy() };
     }
 
     try {
@@ -28,7 +33,7 @@ export async function openInput(file: string): Promise<Input> {
             throw new ScanwireError('INVALID_INPUT', `Cannot read ${file}: it is a folder`, { field: 'file' });
         }
 
-        return { source: reading(file), size: found.isFile() ? found.size : null };
+        return { ...reading(file, found.isFIFO()), size: found.isFile() ? found.size : null };
     } catch (error) {
         throw unreadable(file, error);
     }
@@ -60,12 +65,24 @@ export async function readText(file: string): Promise<string> {
     return Buffer.concat(parts).toString();
 }
 
-async function* reading(file: string): AsyncGenerator<Uint8Array, void, undefined> {
-    try {
-        yield* createReadStream(file) as AsyncIterable<Uint8Array>;
-    } catch (error) {
-        throw unreadable(file, error);
+function reading(file: string, isPipe: boolean): Pick<Input, 'source' | 'close'> {
+    let stream: Readable | undefined;
+
+    async function* source(): AsyncGenerator<Uint8Array, void, undefined> {
+        try {
+            stream = isPipe ? await pipe(file) : createReadStream(file);
+            yield* stream as AsyncIterable<Uint8Array>;
+        } catch (error) {
+            throw unreadable(file, error);
+        }
     }
+
+    return { source: source(), close: () => void stream?.destroy() };
+}
+
+/** A file stream would hold a thread in each read, and the process could not end before the other side writes. */
+async function pipe(file: string): Promise<Readable> {
+    return new Socket({ fd: await promisify(open)(file, 'r'), readable: true, writable: false });
 }
 
 function unreadable(file: string, cause: unknown): ScanwireError {

@@ -61,12 +61,8 @@ export function addRecords(program: Command): void {
 /** No bar among lines that go to the same terminal. Where the results go is looked at first: a large file is not read in vain. */
 async function sourceOf({ args: [file = ''], options, json }: Call, prints = false): Promise<AsyncIterable<Uint8Array>> {
     const { assertWritable } = await import('../records/assert-writable.ts');
-    for (const place of [options.output, options.report]) {
-        if (typeof place === 'string') {
-            await assertWritable(place);
-        }
-    }
-
+    const { output, report } = options as { readonly output?: string; readonly report?: string };
+    await assertWritable({ file, output, report });
     return withProgress(await openInput(file), !json && !(prints && process.stdout.isTTY));
 }
 

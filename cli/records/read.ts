@@ -11,7 +11,6 @@ export interface ReadOptions extends ReadingLimits {
     readonly json: boolean;
     /** With the body of each response, as text. */
     readonly body: boolean;
-    readonly maxLineBytes?: number;
 }
 
 /** Characters that go out together. */
@@ -26,7 +25,7 @@ export async function read(source: AsyncIterable<Uint8Array>, { json, body, ...l
         let text = '';
         for await (const record of goodRecords(lines, reporter)) {
             const decoded = decodeRecord(record);
-            text += `${json ? JSON.stringify(documentOf(decoded, body)) : lineOf(decoded, body)}\n`;
+            text += `${json ? jsonOf(documentOf(decoded, body)) : lineOf(decoded, body)}\n`;
             if (text.length >= CHUNK) {
                 yield Buffer.from(text);
                 text = '';
@@ -47,6 +46,11 @@ function documentOf({ response, ...endpoint }: DecodedRecord, withBody: boolean)
 
     const { body, rawBody: _, ...head } = response;
     return { ...endpoint, response: { ...head, bodyBytes: body.length, ...(withBody && { body: bodyText(response) }) } };
+}
+
+/** JSON that a terminal shows as it is: `JSON.stringify` leaves C1 controls, and some terminals act on them. */
+function jsonOf(document: object): string {
+    return JSON.stringify(document).replace(/\p{Cc}/gu, (control) => `\\u00${control.charCodeAt(0).toString(16)}`);
 }
 
 function lineOf({ host, ip, port, path, response }: DecodedRecord, withBody: boolean): string {

@@ -1,11 +1,11 @@
 import { createWriteStream } from 'node:fs';
-import { realpath, rename, rm, stat } from 'node:fs/promises';
+import { chmod, realpath, rename, rm, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { unwritable } from './unwritable.ts';
 
 /**
- * Writes bytes to stdout or to a file. The file has its name only when it is whole: until then it is `<file>.partial`. A device or
- * a pipe is written to as it is.
+ * Writes bytes to stdout or to a file. The file has its name only when it is whole: until then it is `<file>.<pid>.partial`. One that
+ * was there before keeps its mode. A device or a pipe is written to as it is.
  *
  * @throws ScanwireError `INVALID_INPUT` when the file cannot be written.
  */
@@ -23,25 +23,37 @@ export async function writeOutput(bytes: AsyncIterable<Uint8Array> | Iterable<Ui
     }
 }
 
+interface Replaceable {
+    readonly file: string;
+    /** Of the one that is there. */
+    readonly mode?: number;
+}
+
 /** The file behind links; null for what is there and no file: it must not be replaced by one. */
-async function replaceable(file: string): Promise<string | null> {
+async function replaceable(file: string): Promise<Replaceable | null> {
     try {
-        return (await stat(file)).isFile() ? await realpath(file) : null;
+        const found = await stat(file);
+        return found.isFile() ? { file: await realpath(file), mode: found.mode } : null;
     } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-            return file;
+            return { file };
         }
 
         throw error;
     }
 }
 
-async function replace(file: string, bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
-    const partial = `${file}.partial`;
+async function replace({ file, mode }: Replaceable, bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
+    const partial = `${file}.${process.pid}.partial`;
     // A link that somebody put there would lead elsewhere.
     await rm(partial, { force: true });
     try {
-        await pipeline(bytes, createWriteStream(partial, { flags: 'wx', flush: true }));
+        await pipeline(bytes, createWriteStream(partial, { flags: 'wx', flush: true, ...(mode !== undefined && { mode }) }));
+        if (mode !== undefined) {
+            // What the umask took away.
+            await chmod(partial, mode);
+        }
+
         await rename(partial, file);
     } catch (error) {
         // What went wrong first is what is said.

@@ -1,5 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { createWriteStream, existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -206,4 +207,19 @@ t.test('stops at Ctrl-C with what it has in the file', async (t) => {
     const { captured, failed, stopped } = JSON.parse(stdout);
     t.match({ failed, stopped }, { failed: 0, stopped: true });
     t.equal(pathsOf(t, readFileSync(output, 'utf8')).length, captured);
+});
+
+t.test('ends at a signal while the pipe of its targets is silent', async (t) => {
+    const port = await served(t);
+    const folder = t.testdir();
+    const [targets, output] = [join(folder, 'targets'), join(folder, 'records.jsonl')];
+    execFileSync('mkfifo', [targets]);
+    const child = startScanwire(['records', 'capture', '--targets', targets, '--output', output], { env });
+    const writer = createWriteStream(targets);
+    t.teardown(() => writer.destroy());
+    writer.write(`https://127.0.0.1:${port}/a\n`);
+    await until(() => existsSync(output) && statSync(output).size > 0);
+    child.kill('SIGINT');
+    t.same(await once(child, 'close'), [1, null]);
+    t.same(pathsOf(t, readFileSync(output, 'utf8')), ['/a']);
 });

@@ -34,7 +34,7 @@ export async function capture({ args, options, json }: Call): Promise<CaptureRep
     const known = capturedSet();
     const tally = captureTally();
     const progress = captureProgress(!json && !(output === undefined && process.stdout.isTTY));
-    const list = targets === undefined ? null : (await openInput(targets)).source;
+    const list = targets === undefined ? null : await openInput(targets);
     const packed = packs({ output, gzip });
     const records =
         output === undefined
@@ -43,7 +43,7 @@ export async function capture({ args, options, json }: Call): Promise<CaptureRep
 
     const stop = new AbortController();
     void stopSignal().then(() => stop.abort());
-    const wanted = wantedTargets({ texts: args, list, connectTo, isKnown: known.has, tally });
+    const wanted = wantedTargets({ texts: args, list: list?.source ?? null, connectTo, isKnown: known.has, tally });
     try {
         for await (const result of captureRecords(wanted, { guard, ...limits, timeout: timeout * 1000, signal: stop.signal })) {
             if (result.ok) {
@@ -63,9 +63,7 @@ export async function capture({ args, options, json }: Call): Promise<CaptureRep
     } finally {
         progress.clear();
         await records.close();
-        if (targets === '-') {
-            process.stdin.destroy();
-        }
+        list?.close();
     }
 
     return tally.report(stop.signal.aborted);

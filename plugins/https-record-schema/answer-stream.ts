@@ -9,7 +9,8 @@ export interface AnswerStream {
      * not sent until it reads again (false): else both sides would wait for each other.
      */
     write(text: string): Promise<boolean>;
-    end(text: string): void;
+    /** Sends last words. */
+    end(text: string): Promise<void>;
     /** Sends last words, then breaks the connection: a cut answer must never look complete. */
     fail(text: string, error: Error): Promise<void>;
 }
@@ -19,6 +20,8 @@ export interface AnswerStreamOptions {
     readonly closed: AbortSignal;
     /** How many bytes wait behind the stream for the client. */
     unsent(): number;
+    /** Resolves when the client has sent everything, or is not waited for any longer: then the answer may end. */
+    rest(): Promise<void>;
     /** How long a client may read nothing, in milliseconds. 10 s by default. */
     readonly patience?: number;
     /** How many bytes may be unread. 4 MiB by default. */
@@ -28,7 +31,7 @@ export interface AnswerStreamOptions {
 const LAST_WORDS_MS = 2_000;
 const POLL_MS = 10;
 
-export function answerStream({ closed, unsent, patience = 10_000, mostUnread = 4_194_304 }: AnswerStreamOptions): AnswerStream {
+export function answerStream({ closed, unsent, rest, patience = 10_000, mostUnread = 4_194_304 }: AnswerStreamOptions): AnswerStream {
     let room = true;
     let reads = true;
     let makeRoom = (): void => {};
@@ -66,8 +69,9 @@ export function answerStream({ closed, unsent, patience = 10_000, mostUnread = 4
             return true;
         },
 
-        end(text) {
+        async end(text) {
             stream.push(text);
+            await rest();
             stream.push(null);
         },
 
@@ -77,6 +81,7 @@ export function answerStream({ closed, unsent, patience = 10_000, mostUnread = 4
                 await setTimeout(POLL_MS);
             }
 
+            await rest();
             stream.destroy(error);
         },
     };

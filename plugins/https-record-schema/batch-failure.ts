@@ -5,14 +5,11 @@ import { ScanwireError } from '../../lib/scanwire-error.ts';
 
 /** What the client is told when reading or storing its batch failed; what the client has not done goes to the log. */
 export function batchFailure(request: Request, error: unknown): Boom.Boom {
-    // What is left is thrown away as it comes, so that the client gets to read the answer.
-    const received = request.payload as Readable;
-    received.resume();
     if (Boom.isBoom(error)) {
         return error;
     }
 
-    if (received.errored !== null || request.raw.res.closed) {
+    if ((request.payload as Readable).errored !== null || request.raw.res.closed) {
         return Boom.badRequest('The batch was not received to its end');
     }
 

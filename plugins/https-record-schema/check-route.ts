@@ -7,6 +7,7 @@ import { batchFailure } from './batch-failure.ts';
 import { acceptsLines, batchPayload, batchQuerySchema, queryOf } from './batch-request.ts';
 import type { Access, Settings } from './options.ts';
 import { type BatchReport, batchReport } from './report.ts';
+import { restReceived } from './rest-received.ts';
 import { streamResults } from './stream-results.ts';
 import { untilClosed } from './until-closed.ts';
 
@@ -43,6 +44,8 @@ async function checkBatch(request: Request, h: ResponseToolkit, settings: Settin
               })
             : await batchReport(lines, maxReported);
     } catch (error) {
-        throw failure(error);
+        const told = failure(error);
+        await restReceived(request);
+        throw told;
     }
 }

@@ -5,6 +5,7 @@ import { importRecords, type RecordStore, readRecords } from '../../lib/records/
 import { batchFailure } from './batch-failure.ts';
 import { batchPayload, batchQuerySchema, queryOf } from './batch-request.ts';
 import type { Access, Settings } from './options.ts';
+import { restReceived } from './rest-received.ts';
 import { streamResults } from './stream-results.ts';
 
 /** Stores the records of a stream of any length, and says line by line what became of them once they are stored. */
@@ -36,7 +37,9 @@ async function importBatch(request: Request, h: ResponseToolkit, settings: Setti
             failure,
         });
     } catch (error) {
-        throw failure(error);
+        const told = failure(error);
+        await restReceived(request);
+        throw told;
     }
 }
 

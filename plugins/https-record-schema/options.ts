@@ -2,7 +2,7 @@ import type { RouteOptions } from '@hapi/hapi';
 import Joi from 'joi';
 import { implementing } from '../../lib/implementing.ts';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/workspace.ts';
-import { workspaceName } from '../../lib/inventory/workspace-name.ts';
+import { nameSchema } from '../../lib/name-schema.ts';
 import type { Enrichment, RecordStore } from '../../lib/records/index.ts';
 import { MAX_LINE_BYTES } from '../../lib/records/max-line-bytes.ts';
 
@@ -54,7 +54,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
     maxLineBytes: size().default(MAX_LINE_BYTES),
     maxReported: size().default(1000),
     records: implementing<RecordStore>('add', 'get', 'list'),
-    enrich: Joi.object({ workspace: Joi.string().custom(workspaceName).default(DEFAULT_WORKSPACE) }).custom(enrichable),
+    enrich: Joi.object({ workspace: nameSchema.trim().default(DEFAULT_WORKSPACE) }).custom(enrichable),
 });
 
 /** @throws A Joi error where nothing could be enriched, at registration instead of with the first records. */

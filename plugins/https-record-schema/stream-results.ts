@@ -2,6 +2,7 @@ import type { Boom } from '@hapi/boom';
 import type { Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
 import type { ImportedLine, RecordLine, RecordTotals } from '../../lib/records/index.ts';
 import { type AnswerStream, answerStream } from './answer-stream.ts';
+import { restReceived } from './rest-received.ts';
 import { untilClosed } from './until-closed.ts';
 
 export interface StreamedResults {
@@ -33,7 +34,7 @@ export async function streamResults(request: Request, h: ResponseToolkit, result
     const first = await results.batches.next().catch((error: unknown) => {
         throw results.failure(error);
     });
-    const answer = answerStream({ closed, unsent: () => res.writableLength });
+    const answer = answerStream({ closed, unsent: () => res.writableLength, rest: () => restReceived(request) });
     void send(answer, first, results, closed).catch(async (error: unknown) => {
         const failure = results.failure(error);
         await answer.fail(lineOf({ complete: false, ...failure.output.payload }), failure);
@@ -65,7 +66,7 @@ async function send(
     }
 
     const { records, good, bad, ...others } = totals();
-    answer.end(lineOf({ complete: true, ok: bad === 0, records, good, ...(stored && { new: added }), bad, ...others, unreported }));
+    await answer.end(lineOf({ complete: true, ok: bad === 0, records, good, ...(stored && { new: added }), bad, ...others, unreported }));
 }
 
 function resultLine(result: RecordLine | ImportedLine): string {

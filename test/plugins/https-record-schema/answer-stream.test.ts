@@ -1,7 +1,7 @@
 import t from 'tap';
 import { answerStream } from '../../../plugins/https-record-schema/answer-stream.ts';
 
-const small = { mostUnread: 10, unsent: () => 0, closed: new AbortController().signal };
+const small = { mostUnread: 10, unsent: () => 0, rest: async () => {}, closed: new AbortController().signal };
 
 t.test('waits for a client that reads', async (t) => {
     const { stream, write, end } = answerStream({ ...small, patience: 60_000 });
@@ -10,7 +10,7 @@ t.test('waits for a client that reads', async (t) => {
     stream.setEncoding('utf8');
     t.equal(stream.read(), '0123456789');
     t.equal(await second, true);
-    end('.');
+    await end('.');
     t.equal((await stream.toArray()).join(''), 'abcdefghij.');
 });
 
@@ -23,7 +23,7 @@ t.test('does not wait long for a client that does not read, and goes on when it 
     t.equal(stream.read(), '0123456789');
     await new Promise(setImmediate);
     t.equal(await write('again'), true);
-    end('.');
+    await end('.');
     t.equal((await stream.toArray()).join(''), 'again.');
 });
 
@@ -45,4 +45,21 @@ t.test('breaks after its last words', async (t) => {
     await failed;
     t.match(stream.errored, { message: 'broken' });
     t.equal(read.join(''), 'first last');
+});
+
+t.test('ends when the client has sent everything', async (t) => {
+    let sent = (): void => {};
+    const rest = (): Promise<void> =>
+        new Promise((resolve) => {
+            sent = resolve;
+        });
+    const { stream, end } = answerStream({ ...small, rest });
+    const ended = end('.');
+    stream.setEncoding('utf8');
+    t.equal(stream.read(), '.');
+    await new Promise(setImmediate);
+    t.notOk(stream.readableEnded);
+    sent();
+    await ended;
+    t.same(await stream.toArray(), []);
 });

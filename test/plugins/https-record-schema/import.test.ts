@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
@@ -11,6 +12,9 @@ import { allTold, answerTo, imported, linesOf, linesTold, posting, RECORDS, reco
 
 const good = linesOf([record()]);
 const bad = linesOf([{ ...record(), port: '443' }]);
+
+/** More than the buffers of a connection hold, in bytes. */
+const LARGE = 16_777_216;
 
 function manyLines(count: number): string {
     return linesOf(Array.from({ length: count }, (_, index) => record({ path: `/${index}` })));
@@ -179,15 +183,31 @@ t.test('stops when the client is gone', async (t) => {
 t.test('answers 503 when the store fails at once, and reads the rest of the request', async (t) => {
     const records: RecordStore = { ...memoryRecords(), add: () => Promise.reject(new ScanwireError('UNAVAILABLE', 'db.internal is away')) };
     const server = await started(t, { records });
-    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-    t.teardown(() => agent.destroy());
-    const sent = posting(server, '', { agent });
-    sent.end(manyLines(20_000));
+    const sent = posting(server);
+    const written = once(sent, 'finish');
+    sent.end(Buffer.alloc(LARGE, good));
     const message = await answerTo(sent);
     const body = (await message.setEncoding('utf8').toArray()).join('');
+    await written;
 
     t.match(JSON.parse(body), { statusCode: 503, message: /try again later/ });
     t.notMatch(body, /internal/);
+});
+
+t.test('reads the rest of what it does not want', async (t) => {
+    const server = await started(t);
+    const damaged = Buffer.concat([gzipSync(good), randomBytes(LARGE)]);
+    for (const [query, body, answer] of [
+        ['?mend=none', Buffer.alloc(LARGE, good), /"statusCode":400/],
+        ['', damaged, /"complete":true,.*"good":1,/],
+    ] as const) {
+        const sent = posting(server, query);
+        const written = once(sent, 'finish');
+        sent.end(body);
+        const message = await answerTo(sent);
+        t.match((await message.setEncoding('utf8').toArray()).join(''), answer);
+        await written;
+    }
 });
 
 t.test('ends with an error line and a broken connection when the store fails later', async (t) => {

@@ -49,7 +49,7 @@ function bodyEnd(head: string, start: number): BodyEnd {
         return () => start;
     }
 
-    const headers = responseHeaders(head.slice(head.indexOf('\n') + 1), new Set());
+    const headers = responseHeaders(head, head.indexOf('\n') + 1, new Set());
     const codings = headerList(headers, 'transfer-encoding', MOST_ELEMENTS).filter((coding) => coding !== 'identity');
     if (codings.length > 0) {
         return codings.at(-1) === 'chunked' ? chunksEnd(start) : untilClosed;

@@ -1,7 +1,7 @@
 import { blankLine } from './blank-line.ts';
 import type { ResponseHeader, ResponseProblem } from './parsed-response.ts';
 import { responseHeaders } from './response-headers.ts';
-import { trimmed } from './trimmed.ts';
+import { isBlank, trimmed } from './trimmed.ts';
 
 export interface ResponseHead {
     readonly version: string;
@@ -56,12 +56,11 @@ function headAt(bytes: Buffer, start: number, { version, status, length }: Statu
         problems.add('headers_capped');
     }
 
-    const lines = bytes.toString('latin1', start, textEnd);
-    const text = trimmed(lines, 0, lines.length);
+    const text = bytes.toString('latin1', start, beforeBlanks(bytes, textEnd));
     const lineFeed = text.indexOf('\n');
     const lineEnd = lineFeed === -1 ? text.length : lineFeed;
     const reason = trimmed(text, length, lineEnd);
-    const headers = responseHeaders(text.slice(lineEnd + 1), problems);
+    const headers = responseHeaders(text, lineEnd + 1, problems);
     return { version, status, reason, headers, end: blank?.end ?? bytes.length };
 }
 
@@ -72,6 +71,15 @@ function statusAt(bytes: Buffer, start: number): Status | null {
 
 function isInterim({ status }: Status): boolean {
     return status >= 100 && status <= 199 && status !== 101;
+}
+
+function beforeBlanks(bytes: Buffer, end: number): number {
+    let at = end;
+    while (isBlank(bytes[at - 1])) {
+        at -= 1;
+    }
+
+    return at;
 }
 
 function afterLineEnds(bytes: Buffer): number {

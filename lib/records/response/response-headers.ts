@@ -7,24 +7,35 @@ const MOST_LINES = 1000;
 const NONE: readonly string[] = [];
 const FOLD = /\r?\n[ \t]+/g;
 
-/** The header lines of a head, in their order. A line without a name is passed over, as are those after the first 1000. */
-export function responseHeaders(text: string, problems: Set<ResponseProblem>): ResponseHeader[] {
-    const lines = text.includes('\n ') || text.includes('\n\t') ? text.replace(FOLD, ' ') : text;
+/** The header lines of a head from a place on, in their order. A line without a name is passed over, as are those after the first 1000. */
+export function responseHeaders(head: string, from: number, problems: Set<ResponseProblem>): ResponseHeader[] {
     const headers: ResponseHeader[] = [];
+    let text = head;
+    let colon = -1;
     let read = 0;
-    for (let start = 0; start < lines.length; read += 1) {
+    for (let start = from; start < text.length; read += 1) {
         if (read === MOST_LINES) {
             problems.add('headers_capped');
             break;
         }
 
-        const lineFeed = lines.indexOf('\n', start);
-        const end = lineFeed === -1 ? lines.length : lineFeed;
-        const header = responseHeader(lines.slice(start, end));
-        if (header === null) {
+        let end = placeOf('\n', text, start);
+        if (isSpace(text.charCodeAt(end + 1))) {
+            // This line goes on in the next: joins all that do so, from here on.
+            text = text.slice(start).replace(FOLD, ' ');
+            start = 0;
+            end = placeOf('\n', text, start);
+            colon = -1;
+        }
+
+        // Not looked for again while it is ahead: there may be none in a thousand lines.
+        colon = colon < start ? placeOf(':', text, start) : colon;
+        // White space in front of the first line continues nothing.
+        const rawName = colon >= end || isSpace(text.charCodeAt(start)) ? '' : trimmed(text, start, colon);
+        if (rawName === '') {
             problems.add('header_malformed');
         } else {
-            headers.push(header);
+            headers.push({ name: rawName.toLowerCase(), rawName, value: trimmed(text, colon + 1, end) });
         }
 
         start = end + 1;
@@ -33,12 +44,13 @@ export function responseHeaders(text: string, problems: Set<ResponseProblem>): R
     return headers;
 }
 
-function responseHeader(line: string): ResponseHeader | null {
-    const colon = line.indexOf(':');
-    const first = line.charCodeAt(0);
-    // White space in front of the first line continues nothing.
-    const rawName = first === SPACE || first === TAB ? '' : trimmed(line, 0, colon);
-    return rawName === '' ? null : { name: rawName.toLowerCase(), rawName, value: trimmed(line, colon + 1, line.length) };
+function placeOf(mark: string, text: string, from: number): number {
+    const place = text.indexOf(mark, from);
+    return place === -1 ? text.length : place;
+}
+
+function isSpace(code: number): boolean {
+    return code === SPACE || code === TAB;
 }
 
 /** The value of the first header of this name. */

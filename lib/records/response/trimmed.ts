@@ -17,6 +17,6 @@ export function trimmed(text: string, from: number, to: number): string {
     return text.slice(start, Math.max(start, end));
 }
 
-function isBlank(code: number): boolean {
+export function isBlank(code: number | undefined): boolean {
     return code === SPACE || code === TAB || code === CARRIAGE_RETURN;
 }

@@ -4,7 +4,6 @@ import { trimmed } from './trimmed.ts';
 const SPACE = 0x20;
 const TAB = 0x09;
 const MOST_LINES = 1000;
-const NONE: readonly string[] = [];
 const FOLD = /\r?\n[ \t]+/g;
 
 /** The header lines of a head from a place on, in their order. A line without a name is passed over, as are those after the first 1000. */
@@ -60,17 +59,22 @@ export function headerValue(headers: readonly ResponseHeader[], name: string): s
 
 /** The elements of the comma-separated lists that all headers of this name make up, in lower case; at most `most` of each header. */
 export function headerList(headers: readonly ResponseHeader[], name: string, most: number): readonly string[] {
-    if (!headers.some((header) => header.name === name)) {
-        return NONE;
-    }
-
     const list: string[] = [];
     for (const header of headers) {
         if (header.name === name) {
-            const elements = header.value.split(',', most).map((element) => trimmed(element, 0, element.length).toLowerCase());
-            list.push(...elements.filter((element) => element !== ''));
+            list.push(...elementsOf(header.value, most));
         }
     }
 
     return list;
+}
+
+function elementsOf(value: string, most: number): readonly string[] {
+    // Nearly all lists have one element.
+    if (!value.includes(',')) {
+        return value === '' ? [] : [value.toLowerCase()];
+    }
+
+    const elements = value.split(',', most).map((element) => trimmed(element, 0, element.length).toLowerCase());
+    return elements.filter((element) => element !== '');
 }

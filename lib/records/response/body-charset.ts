@@ -12,12 +12,16 @@ const META_CHARSET = /charset\s*=\s*["']?([^\s"'/;]+)/i;
 const IS_CONTENT_TYPE = /http-equiv\s*=\s*["']?content-type/i;
 const HAS_CONTENT = /\bcontent\s*=/i;
 
-/** By byte order mark, `Content-Type` or `<meta>`, in this order. A name that nobody knows counts as none. */
-export function bodyCharset(body: Buffer, contentType: string, isHtml: boolean, problems: Set<ResponseProblem>): string | null {
+/**
+ * By byte order mark, `Content-Type` or `<meta>`, in this order. A name that nobody knows counts as none.
+ *
+ * @param page The first bytes of an HTML page as text; empty for anything else.
+ */
+export function bodyCharset(body: Buffer, contentType: string, page: string, problems: Set<ResponseProblem>): string | null {
     return (
         markedCharset(body) ??
         knownCharset(PARAMETER.exec(contentType)?.[1], problems) ??
-        knownCharset(isHtml ? metaLabel(body) : undefined, problems)
+        knownCharset(metaLabel(page.slice(0, META_BYTES)), problems)
     );
 }
 
@@ -44,14 +48,16 @@ function markedCharset(body: Buffer): string | null {
     return first === 0xff && second === 0xfe ? 'utf-16le' : first === 0xfe && second === 0xff ? 'utf-16be' : null;
 }
 
-function metaLabel(body: Buffer): string | undefined {
-    const start = body.toString('latin1', 0, META_BYTES);
+function metaLabel(start: string): string | undefined {
     if (!CHARSET.test(start)) {
         return undefined;
     }
 
     const text = start.includes('<!--') ? start.replace(COMMENT, '') : start;
-    for (const [, attributes = ''] of text.matchAll(META)) {
+    // `matchAll` would make a copy of the pattern for each page.
+    META.lastIndex = 0;
+    for (let tag = META.exec(text); tag !== null; tag = META.exec(text)) {
+        const [, attributes = ''] = tag;
         const label = META_CHARSET.exec(attributes)?.[1];
         if (label !== undefined && (IS_CONTENT_TYPE.test(attributes) || !HAS_CONTENT.test(attributes))) {
             // A page in which this can be read is not in UTF-16.

@@ -6,6 +6,8 @@ import { type ResponseHead, responseHead } from './response-head.ts';
 import { headerValue } from './response-headers.ts';
 
 const MAX_BODY_BYTES = 4_194_304;
+/** Where nearly all pages have named their charset and their title. */
+const PAGE_START_BYTES = 2048;
 const HTML_TYPE = /^(?:text\/html|application\/xhtml\+xml)[ \t]*(?:;|$)/i;
 const CUTS: readonly ResponseProblem[] = ['head_cut_off', 'body_short', 'chunks_broken', 'coding_broken', 'body_capped'];
 
@@ -23,8 +25,9 @@ function httpResponse(head: ResponseHead, rawBody: Buffer, limits: ResponseLimit
     const contentType = headerValue(headers, 'content-type') ?? '';
     // Small devices leave the type out.
     const isHtml = contentType === '' || HTML_TYPE.test(contentType);
-    const charset = bodyCharset(body, contentType, isHtml, problems);
-    const title = isHtml ? htmlTitle(body, charset) : null;
+    const page = isHtml ? body.toString('latin1', 0, PAGE_START_BYTES) : '';
+    const charset = bodyCharset(body, contentType, page, problems);
+    const title = isHtml ? htmlTitle(body, page, charset) : null;
     const truncated = problems.size > 0 && CUTS.some((problem) => problems.has(problem));
     return { http: true, version, status, reason, headers, rawBody, body, charset, title, truncated, problems: [...problems] };
 }

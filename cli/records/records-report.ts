@@ -33,7 +33,11 @@ export function recordsReporter(lines: RecordLines): RecordsReporter {
 
     return {
         note(line) {
-            for (const problem of line.ok ? [] : line.problems) {
+            if (line.ok) {
+                return;
+            }
+
+            for (const problem of line.problems) {
                 if (problems.length < KEPT) {
                     problems.push({ line: line.line, byteOffset: line.byteOffset, ...problem });
                 } else {

@@ -5,7 +5,7 @@ import { seeded } from '../test/support/seeded.ts';
 const SEED = 20_261_121;
 const WORDS = 4_000;
 const LETTERS = 'eeeeaaatttiiioonnsshrrddlcumwfgypbvk';
-/** The captures that were not asked for gzip come first: a scan asks all endpoints alike, and published ones did not. */
+/** The captures that were not asked for gzip come first. How many bodies of published scans are packed is not known. */
 const PLAINLY_ASKED = 36;
 /** Text between tags, where a page differs from the next. */
 const TEXT = />[^<]{3,}</g;

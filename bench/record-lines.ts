@@ -5,8 +5,6 @@ import { seeded } from '../test/support/seeded.ts';
 const SEED = 20_261_121;
 const WORDS = 4_000;
 const LETTERS = 'eeeeaaatttiiioonnsshrrddlcumwfgypbvk';
-/** The captures that were not asked for gzip come first. How many bodies of published scans are packed is not known. */
-const PLAINLY_ASKED = 36;
 /** Text between tags, where a page differs from the next. */
 const TEXT = />[^<]{3,}</g;
 const WORD = /[a-z]{3,12}/g;
@@ -14,14 +12,12 @@ const WORD = /[a-z]{3,12}/g;
 /**
  * Lines as a scan would give them, made from real captures until there are so many bytes: each has an endpoint, a certificate and,
  * where its body is a plain page, words of its own. Everything keeps its length, so heads stay true. Always the same lines.
- *
- * @param captures Which to make them from; `all` has five more, with packed bodies.
  */
-export function* recordLines(bytes: number, captures: 'plainly-asked' | 'all'): Generator<Buffer> {
+export function* recordLines(bytes: number): Generator<Buffer> {
     const random = seeded(SEED);
     const below = (end: number): number => Math.floor(random() * end);
     const words = wordsByLength(random);
-    const samples = samplesOf(captures === 'all' ? undefined : PLAINLY_ASKED);
+    const samples = samplesOf();
     for (let made = 0; made < bytes; ) {
         const { record, head, body, isText } = samples[below(samples.length)] as Sample;
         const text = isText ? body.replace(TEXT, (text) => text.replace(WORD, (word) => words[word.length]?.[below(WORDS)] ?? word)) : body;
@@ -49,9 +45,9 @@ interface Sample {
     readonly isText: boolean;
 }
 
-function samplesOf(count: number | undefined): Sample[] {
+function samplesOf(): Sample[] {
     const lines = readFileSync('fixtures/records/servers.jsonl', 'utf8').trimEnd().split('\n');
-    return lines.slice(0, count).map((line) => {
+    return lines.map((line) => {
         const record = JSON.parse(line) as HttpsRecord;
         const bytes = Buffer.from(record.data, 'base64');
         const response = parseResponse(bytes);

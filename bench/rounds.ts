@@ -28,7 +28,7 @@ export async function rounds<Figures extends Readonly<Record<string, number>>>(
     return runs.map((figures) => medians(figures));
 }
 
-function medians<Figures extends Readonly<Record<string, number>>>(runs: readonly Figures[]): Medians<Figures> {
+export function medians<Figures extends Readonly<Record<string, number>>>(runs: readonly Figures[]): Medians<Figures> {
     const names = Object.keys(runs[0] ?? {});
     return Object.fromEntries(names.map((name) => [name, median(runs.map((run) => run[name] as number))])) as Medians<Figures>;
 }

@@ -2,9 +2,10 @@ import { child } from './child.ts';
 import { measureCapture } from './measure-capture.ts';
 import { DELIVERIES, measureDeliveries } from './measure-deliveries.ts';
 import { HOSTS, measureIndex } from './measure-index.ts';
-import { measureRecords, RECORDS_BYTES } from './measure-records.ts';
+import { measureRecords, RECORDS_BYTES, type RecordFigures } from './measure-records.ts';
 import { rounds } from './rounds.ts';
 import { serveCost } from './serve-cost.ts';
+import type { Pair } from './side-by-side.ts';
 
 /** What is measured, scanwire, peer, ratio. */
 export type Row = readonly [what: string, scanwire: string, peer: string, ratio: string];
@@ -50,17 +51,22 @@ async function index(count: number): Promise<Row[]> {
 }
 
 async function records(count: number): Promise<Row[]> {
-    const { check, decode, parse, ajv, decodePacked, parsePacked, tenfold } = await measureRecords(count);
-    const speed = ({ seconds }: { readonly seconds: number }): number => RECORDS_BYTES / 1_000_000 / seconds;
+    const { check, checkAlone, decode, decodeAlone, ajv, peaks, fullPeaks } = await measureRecords(count);
     return [
-        compared(`records check, ${RECORDS_BYTES / 1e6} MB packed, MB/s; peer: gunzip + JSON.parse`, speed(check), speed(parse), 0),
-        compared('  CPU, s', check.cpuSeconds, parse.cpuSeconds, 2),
-        compared('  with the response decoded, MB/s', speed(decode), speed(parse), 0),
-        compared('  CPU, s', decode.cpuSeconds, parse.cpuSeconds, 2),
-        compared('  with the response decoded, one body in seven packed, MB/s', speed(decodePacked), speed(parsePacked), 0),
-        compared('  MB/s; peer: gunzip + JSON.parse + Ajv', speed(check), speed(ajv), 0),
-        compared('  peak memory over idle, MiB; beside it that of ten times as much', check.peakMiB, tenfold.peakMiB, 0),
+        readingSpeed(`records check, ${RECORDS_BYTES / 1e6} MB packed, MB/s; peer: Node's gunzip + JSON.parse`, check),
+        readingSpeed('  peer: JSON.parse alone, lent the unpacking of scanwire', checkAlone),
+        readingSpeed("  with the response decoded; peer: Node's gunzip + JSON.parse", decode),
+        readingSpeed('  peer: JSON.parse alone, lent the unpacking of scanwire', decodeAlone),
+        readingSpeed('  check; peer: Ajv, lent the unpacking of scanwire', ajv),
+        compared('  peak memory over idle, MiB; beside it that of ten times as much', peaks[0], peaks[1], 0),
+        compared("  with V8's young generation at its full size from the start", fullPeaks[0], fullPeaks[1], 0),
     ];
+}
+
+/** In millions of bytes, before packing, a second of CPU time. */
+function readingSpeed(what: string, { ours, peer, speed }: Pair<RecordFigures>): Row {
+    const [our, peers] = [ours, peer].map(({ cpuSeconds }) => fixed(RECORDS_BYTES / 1e6 / cpuSeconds, 0)) as [string, string];
+    return [what, our, peers, fixed(speed, 2)];
 }
 
 async function capture(count: number): Promise<Row[]> {

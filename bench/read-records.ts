@@ -47,14 +47,14 @@ async function gunzippedLines(): Promise<number> {
     let rest: Buffer = Buffer.alloc(0);
     let good = 0;
     for await (const chunk of createReadStream(file).pipe(createGunzip()) as AsyncIterable<Buffer>) {
-        const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
         let start = 0;
-        for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
-            good += JSON.parse(bytes.toString('utf8', start, end)) === null ? 0 : 1;
+        for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
+            const line = start === 0 ? Buffer.concat([rest, chunk.subarray(0, end)]).toString() : chunk.toString('utf8', start, end);
+            good += JSON.parse(line) === null ? 0 : 1;
             start = end + 1;
         }
 
-        rest = bytes.subarray(start);
+        rest = start === 0 ? Buffer.concat([rest, chunk]) : chunk.subarray(start);
     }
 
     return good;

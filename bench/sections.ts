@@ -53,7 +53,7 @@ async function index(count: number): Promise<Row[]> {
 async function records(count: number): Promise<Row[]> {
     const { check, checkAlone, decode, decodeAlone, ajv, peaks, fullPeaks } = await measureRecords(count);
     return [
-        readingSpeed(`records check, ${RECORDS_BYTES / 1e6} MB packed, MB/s; peer: Node's gunzip + JSON.parse`, check),
+        readingSpeed(`records check, ${RECORDS_BYTES / 1e6} MB packed, MB a CPU second; peer: Node's gunzip + JSON.parse`, check),
         readingSpeed('  peer: JSON.parse alone, lent the unpacking of scanwire', checkAlone),
         readingSpeed("  with the response decoded; peer: Node's gunzip + JSON.parse", decode),
         readingSpeed('  peer: JSON.parse alone, lent the unpacking of scanwire', decodeAlone),

@@ -71,11 +71,18 @@ function limitsOf({ options }: Call): ReadingLimits {
 }
 
 async function rewritten(call: Call, mending: Pick<RewriteOptions, 'mend'> = {}): Promise<Answer> {
-    const { rewrite } = await import('../records/rewrite.ts');
+    const [{ rewrite }, { isSamePlace }] = await Promise.all([import('../records/rewrite.ts'), import('../records/assert-writable.ts')]);
     const { output } = call.options as Pick<RewriteOptions, 'output'>;
     const source = await sourceOf(call, output === undefined);
-    const report = await rewrite(source, { ...limitsOf(call), ...mending, gzip: packs(call.options), ...(output && { output }) });
-    return { ...(await reported(call, report)), aside: output === undefined };
+    const inPlace = output !== undefined && (await isSamePlace(call.args[0] ?? '', output));
+    const report = await rewrite(source, { ...limitsOf(call), ...mending, gzip: packs(call.options), inPlace, ...(output && { output }) });
+    const answer = await reported(call, report);
+    const reason = inPlace ? 'its bad lines would be lost, choose another file' : 'no line is good';
+    return {
+        ...answer,
+        aside: output === undefined,
+        text: async () => `${await answer.text()}${report.written ? '' : `\n${output} is left as it was: ${reason}`}`,
+    };
 }
 
 async function reported({ options }: Call, report: RecordsReport): Promise<Answer> {

@@ -26,6 +26,12 @@ export async function assertWritable({ file, output, report }: Places): Promise<
     }
 }
 
+/** Whether two paths lead to the same file. */
+export async function isSamePlace(file: string, other: string): Promise<boolean> {
+    const [at, otherAt] = await Promise.all([file, other].map((path) => placeOf(path).catch(() => null)));
+    return at !== null && at === otherAt;
+}
+
 /** The path without links, of what is not there yet as well. */
 async function placeOf(file: string): Promise<string> {
     const found = await stat(file).catch(() => null);

@@ -7,9 +7,14 @@ import { unwritable } from './unwritable.ts';
  * Writes bytes to stdout or to a file. The file has its name only when it is whole: until then it is `<file>.<pid>.partial`. One that
  * was there before keeps its mode. A device or a pipe is written to as it is.
  *
+ * @param isWanted Is asked when a file is whole; without its consent what was there before stays.
  * @throws ScanwireError `INVALID_INPUT` when the file cannot be written.
  */
-export async function writeOutput(bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, file: string | undefined): Promise<void> {
+export async function writeOutput(
+    bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    file: string | undefined,
+    isWanted: () => boolean = () => true,
+): Promise<void> {
     if (file === undefined) {
         await pipeline(bytes, process.stdout, { end: false });
         return;
@@ -17,7 +22,7 @@ export async function writeOutput(bytes: AsyncIterable<Uint8Array> | Iterable<Ui
 
     try {
         const replaced = await replaceable(file);
-        await (replaced === null ? pipeline(bytes, createWriteStream(file)) : replace(replaced, bytes));
+        await (replaced === null ? pipeline(bytes, createWriteStream(file)) : replace(replaced, bytes, isWanted));
     } catch (error) {
         throw unwritable(file, error);
     }
@@ -43,7 +48,11 @@ async function replaceable(file: string): Promise<Replaceable | null> {
     }
 }
 
-async function replace({ file, mode }: Replaceable, bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
+async function replace(
+    { file, mode }: Replaceable,
+    bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    isWanted: () => boolean,
+): Promise<void> {
     const partial = `${file}.${process.pid}.partial`;
     // A link that somebody put there would lead elsewhere.
     await rm(partial, { force: true });
@@ -54,7 +63,7 @@ async function replace({ file, mode }: Replaceable, bytes: AsyncIterable<Uint8Ar
             await chmod(partial, mode);
         }
 
-        await rename(partial, file);
+        await (isWanted() ? rename(partial, file) : rm(partial));
     } catch (error) {
         // What went wrong first is what is said.
         await rm(partial, { force: true }).catch(() => {});

@@ -52,6 +52,31 @@ t.test('writes through a link to the file behind it', async (t) => {
     t.match(await scanwire(['records', 'check', `${folder}/real`]), { code: 0, stdout: '12 good, 0 bad\n' });
 });
 
+t.test('leaves the file that it reads as it is when lines of it are bad', async (t) => {
+    const good = readFileSync(OLD_STYLE, 'utf8');
+    for (const content of [`${good}hunter2\n`, gzipSync(good).subarray(0, -20), 'PK\x03\x04 a zip file', '[\n{}\n]\n']) {
+        const folder = t.testdir({ 'https.jsonl': Buffer.from(content as string) });
+        const file = `${folder}/https.jsonl`;
+        const before = readFileSync(file);
+        const { code, stdout } = await scanwire(['records', 'mend', file, '--output', file]);
+        t.equal(code, 1);
+        t.ok(stdout.endsWith(`\n${file} is left as it was: its bad lines would be lost, choose another file\n`), stdout);
+        t.ok(readFileSync(file).equals(before));
+        t.same(readdirSync(folder), ['https.jsonl']);
+    }
+});
+
+t.test('puts nothing in the place of a file when no line is good', async (t) => {
+    const folder = t.testdir({ zip: 'PK\x03\x04 a zip file', kept: 'dear diary' });
+    for (const output of ['kept', 'new']) {
+        const { code, stdout } = await scanwire(['records', 'write', `${folder}/zip`, '--output', `${folder}/${output}`, '--json']);
+        t.match({ code, ...JSON.parse(stdout) }, { code: 1, good: 0, bad: 1, written: false });
+    }
+
+    t.equal(readFileSync(`${folder}/kept`, 'utf8'), 'dear diary');
+    t.same(readdirSync(folder), ['kept', 'zip']);
+});
+
 t.test('keeps a private file private', async (t) => {
     const file = `${t.testdir({ 'https.jsonl': readFileSync(OLD_STYLE) })}/https.jsonl`;
     for (const mode of [0o600, 0o666]) {

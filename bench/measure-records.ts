@@ -1,3 +1,4 @@
+import assert from 'node:assert';
 import { createWriteStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,18 +12,20 @@ import { type CpuCost, type Pair, sideBySide } from './side-by-side.ts';
 export interface RecordFigures extends CpuCost {
     /** Over idle. */
     readonly peakMiB: number;
+    /** Good ones that were read. */
+    readonly records: number;
 }
 
 export interface RecordsComparison {
-    /** A check against Node's own gunzip and `JSON.parse`. */
+    /** A check against `JSON.parse` and no more, behind scanwire's unpacking and cutting into lines. */
     readonly check: Pair<RecordFigures>;
-    /** A check against `JSON.parse` alone, behind scanwire's unpacking and cutting into lines. */
-    readonly checkAlone: Pair<RecordFigures>;
-    /** The same two for a reader of the responses. */
-    readonly decode: Pair<RecordFigures>;
-    readonly decodeAlone: Pair<RecordFigures>;
-    /** A check against Ajv behind the same unpacking. */
+    /** A check against the same behind Node's own gunzip as it comes. */
+    readonly checkByNode: Pair<RecordFigures>;
+    /** A check against Ajv behind scanwire's unpacking. */
     readonly ajv: Pair<RecordFigures>;
+    /** A reader of the responses against the first two. */
+    readonly decode: Pair<RecordFigures>;
+    readonly decodeByNode: Pair<RecordFigures>;
     /** Peaks of a check of the file, and of ten times as much. */
     readonly peaks: Peaks;
     /** The same when V8 does not wait before it makes its young generation as large as it may become. */
@@ -45,7 +48,11 @@ export async function measureRecords(count: number): Promise<RecordsComparison> 
         (way: string, times = 1, flags: readonly string[] = []) =>
         (): Promise<RecordFigures> =>
             child('read-records.js', { args: [way, file, String(times)], execArgv: ['--expose-gc', ...flags], oneCore: true });
-    const against = (ours: string, peer: string): Promise<Pair<RecordFigures>> => sideBySide(reading(ours), reading(peer), count);
+    const against = async (ours: string, peer: string): Promise<Pair<RecordFigures>> => {
+        const pair = await sideBySide(reading(ours), reading(peer), count);
+        assert.strictEqual(pair.ours.records, pair.peer.records);
+        return pair;
+    };
     const peaks = async (flags: readonly string[]): Promise<Peaks> => [
         (await reading('check', 1, flags)()).peakMiB,
         (await reading('check', 10, flags)()).peakMiB,
@@ -54,11 +61,11 @@ export async function measureRecords(count: number): Promise<RecordsComparison> 
     try {
         await pipeline(recordLines(RECORDS_BYTES), createGzip(), createWriteStream(file));
         return {
-            check: await against('check', 'gunzip'),
-            checkAlone: await against('check', 'parse'),
-            decode: await against('decode', 'gunzip'),
-            decodeAlone: await against('decode', 'parse'),
+            check: await against('check', 'parse'),
+            checkByNode: await against('check', 'gunzip'),
             ajv: await against('check', 'ajv'),
+            decode: await against('decode', 'parse'),
+            decodeByNode: await against('decode', 'gunzip'),
             peaks: await peaks([]),
             fullPeaks: await peaks([`--min-semi-space-size=${FULL_SEMI_SPACE}`]),
         };

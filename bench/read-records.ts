@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs';
+import { createReadStream, readFileSync } from 'node:fs';
 import { createGunzip } from 'node:zlib';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { check } from '../cli/records/check.ts';
@@ -17,19 +17,24 @@ async function* source(): AsyncGenerator<Uint8Array> {
     }
 }
 
+/** Of what is decoded, so that nothing of it can be left out. */
+let seen = 0;
+
+/** Each gives the number of good records. */
 const ways: Readonly<Record<string, () => Promise<number>>> = {
     check: async () => (await check(source())).good,
 
     async decode() {
-        let seen = 0;
+        let good = 0;
         for await (const lines of readRecords(source()).batches()) {
             for (const line of lines) {
                 const response = line.ok ? decodeRecord(line.record).response : null;
                 seen += response?.http === true ? sizes(response) : 0;
+                good += line.ok ? 1 : 0;
             }
         }
 
-        return seen;
+        return good;
     },
 
     gunzip: gunzippedLines,
@@ -85,8 +90,9 @@ function sizes(response: ReturnType<typeof decodeRecord>['response'] & { http: t
 globalThis.gc?.();
 const idle = process.memoryUsage().rss;
 const cpuBefore = process.cpuUsage();
-const seen = await (ways[way] as () => Promise<number>)();
+const records = await (ways[way] as () => Promise<number>)();
 const { user, system } = process.cpuUsage(cpuBefore);
 const cpuSeconds = (user + system) / 1_000_000;
-const peakMiB = process.resourceUsage().maxRSS / 1024;
-process.stdout.write(`${JSON.stringify({ cpuSeconds, peakMiB: peakMiB - idle / 1_048_576, seen })}\n`);
+// `maxRSS` of `resourceUsage` begins with that of the parent.
+const peakMiB = Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]) / 1024;
+process.stdout.write(`${JSON.stringify({ cpuSeconds, peakMiB: peakMiB - idle / 1_048_576, records, seen })}\n`);

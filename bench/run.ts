@@ -1,5 +1,5 @@
 /*
- * `npm run bench`: every figure that the documentation quotes, beside its peer, from one interleaved run. With the names of
+ * `npm run bench`: every figure that the documentation quotes, beside its peer, in turn or both at once. With the names of
  * sections, only those: `npm run bench -- records capture`.
  */
 import Table from 'cli-table3';
@@ -26,7 +26,7 @@ try {
         table.push(...(await measure(ROUNDS)).map((row) => [...row]));
     }
 
-    console.log(`\nNode ${process.version}, medians of ${ROUNDS} interleaved rounds after one that does not count\n`);
+    console.log(`\nNode ${process.version}, medians of ${ROUNDS} rounds after one that does not count; memory of records: one run\n`);
     console.log(table.toString());
 
     if (wanted.some(({ name }) => name === 'deliveries')) {

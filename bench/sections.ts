@@ -7,6 +7,8 @@ import { rounds } from './rounds.ts';
 import { serveCost } from './serve-cost.ts';
 import type { Pair } from './side-by-side.ts';
 
+const MEGABYTES = RECORDS_BYTES / 1e6;
+
 /** What is measured, scanwire, peer, ratio. */
 export type Row = readonly [what: string, scanwire: string, peer: string, ratio: string];
 
@@ -51,22 +53,24 @@ async function index(count: number): Promise<Row[]> {
 }
 
 async function records(count: number): Promise<Row[]> {
-    const { check, checkAlone, decode, decodeAlone, ajv, peaks, fullPeaks } = await measureRecords(count);
+    const { check, checkByNode, ajv, decode, decodeByNode, peaks, fullPeaks } = await measureRecords(count);
     return [
-        readingSpeed(`records check, ${RECORDS_BYTES / 1e6} MB packed, MB a CPU second; peer: Node's gunzip + JSON.parse`, check),
-        readingSpeed('  peer: JSON.parse alone, lent the unpacking of scanwire', checkAlone),
-        readingSpeed("  with the response decoded; peer: Node's gunzip + JSON.parse", decode),
-        readingSpeed('  peer: JSON.parse alone, lent the unpacking of scanwire', decodeAlone),
-        readingSpeed('  check; peer: Ajv, lent the unpacking of scanwire', ajv),
-        compared('  peak memory over idle, MiB; beside it that of ten times as much', peaks[0], peaks[1], 0),
-        compared("  with V8's young generation at its full size from the start", fullPeaks[0], fullPeaks[1], 0),
+        readingSpeed('records check; peer: JSON.parse, lent the unpacking of scanwire', check),
+        readingSpeed("  peer: JSON.parse, Node's gunzip with its chunks of 16 KiB", checkByNode),
+        readingSpeed('  peer: Ajv, lent the unpacking of scanwire', ajv),
+        readingSpeed('records check, with the response decoded; peer: JSON.parse, lent the unpacking of scanwire', decode),
+        readingSpeed("  peer: JSON.parse, Node's gunzip with its chunks of 16 KiB", decodeByNode),
+        alone(`records check, peak memory over idle, ${MEGABYTES} MB, MiB`, peaks[0]),
+        alone('  ten times as much', peaks[1]),
+        alone("  V8's young generation at its full size from the start", fullPeaks[0]),
+        alone('  the same, ten times as much', fullPeaks[1]),
     ];
 }
 
-/** In millions of bytes, before packing, a second of CPU time. */
+/** Of what was packed, both contenders at once on one core. */
 function readingSpeed(what: string, { ours, peer, speed }: Pair<RecordFigures>): Row {
-    const [our, peers] = [ours, peer].map(({ cpuSeconds }) => fixed(RECORDS_BYTES / 1e6 / cpuSeconds, 0)) as [string, string];
-    return [what, our, peers, fixed(speed, 2)];
+    const [our, peers] = [ours, peer].map(({ cpuSeconds }) => fixed(MEGABYTES / cpuSeconds, 0)) as [string, string];
+    return [`${what}, MB a CPU second`, our, peers, fixed(speed, 2)];
 }
 
 async function capture(count: number): Promise<Row[]> {

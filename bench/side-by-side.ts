@@ -25,7 +25,7 @@ export async function sideBySide<Figures extends CpuCost>(
 ): Promise<Pair<Figures>> {
     const runs: (readonly [Figures, Figures])[] = [];
     for (let round = 0; round <= count; round += 1) {
-        const both = await Promise.all([ours(), peer()]);
+        const both = await bothAtOnce(ours, peer);
         if (round > 0) {
             runs.push(both);
         }
@@ -33,4 +33,19 @@ export async function sideBySide<Figures extends CpuCost>(
 
     const { speed } = medians(runs.map(([our, peers]) => ({ speed: peers.cpuSeconds / our.cpuSeconds })));
     return { ours: medians(runs.map(([our]) => our)), peer: medians(runs.map(([, peers]) => peers)), speed };
+}
+
+/** The one that is ready first goes on with runs that do not count, so that the other has company to its end. */
+async function bothAtOnce<Figures>(ours: () => Promise<Figures>, peer: () => Promise<Figures>): Promise<readonly [Figures, Figures]> {
+    let running = 2;
+    const runOf = async (contender: () => Promise<Figures>): Promise<Figures> => {
+        const figures = await contender();
+        running -= 1;
+        while (running > 0) {
+            await contender();
+        }
+
+        return figures;
+    };
+    return await Promise.all([runOf(ours), runOf(peer)]);
 }

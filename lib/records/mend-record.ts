@@ -1,3 +1,5 @@
+import { ScanwireError } from '../scanwire-error.ts';
+
 /**
  * What can be mended in a record as older publications have it:
  *
@@ -64,8 +66,20 @@ export const MEND_KINDS: readonly MendKind[] = PROFILES.import.map(({ kind }) =>
 /** Names of the profiles. */
 export const MEND_PROFILES: readonly MendProfile[] = Object.keys(PROFILES) as MendProfile[];
 
-/** Mends a value as the profile says; what is no object stays as it is. The value itself is never changed. */
+/** @throws ScanwireError `MISCONFIGURED` for a name that no profile has. */
+export function assertMendProfile(profile: string): asserts profile is MendProfile {
+    if (!Object.hasOwn(PROFILES, profile)) {
+        throw new ScanwireError('MISCONFIGURED', `mend must be one of ${MEND_PROFILES.join(', ')}`, { field: 'mend' });
+    }
+}
+
+/**
+ * Mends a value as the profile says; what is no object stays as it is. The value itself is never changed.
+ *
+ * @throws ScanwireError `MISCONFIGURED` for a name that no profile has.
+ */
 export function mendRecord(value: unknown, profile: MendProfile): MendedRecord {
+    assertMendProfile(profile);
     if (!isObject(value)) {
         return { value, mends: [] };
     }

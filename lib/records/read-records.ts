@@ -4,7 +4,7 @@ import { takeTurns } from '../take-turns.ts';
 import { GzipError, unpacked } from '../unpacked.ts';
 import { refusedRecord } from './check-record.ts';
 import { MAX_LINE_BYTES } from './max-line-bytes.ts';
-import { type MendKind, type MendProfile, mendRecord } from './mend-record.ts';
+import { assertMendProfile, type MendKind, type MendProfile, mendRecord } from './mend-record.ts';
 import { quickRecord } from './quick-record.ts';
 import { type ReadRecord, readRecord } from './read-record.ts';
 import type { HttpsRecord } from './record.ts';
@@ -46,6 +46,8 @@ const BYTE_ORDER_MARK = '\uFEFF';
  * Gzip that is damaged, cut off or a bomb, and another archive, is said of the line where it ends the reading. A failure of the
  * source itself ends the iteration with that error.
  *
+ * @throws ScanwireError `MISCONFIGURED` for a profile that there is not.
+ *
  * @example
  * for await (const line of readRecords(createReadStream('https.jsonl.gz'))) {
  *     if (line.ok) console.log(line.record.host);
@@ -53,6 +55,10 @@ const BYTE_ORDER_MARK = '\uFEFF';
  */
 export function readRecords(source: AsyncIterable<Uint8Array>, options: ReadRecordsOptions = {}): RecordLines {
     const { maxLineBytes = MAX_LINE_BYTES, mend, unpack = true } = options;
+    if (mend !== undefined) {
+        assertMendProfile(mend);
+    }
+
     const splitter = lineSplitter(maxLineBytes);
     const counter = recordCounter(mend);
     const turn = takeTurns();

@@ -2,6 +2,7 @@ import Joi from 'joi';
 import { checked } from '../../checked.ts';
 import type { EgressGuard } from '../../egress/egress-guard.ts';
 import type { Lookup } from '../../egress/resolver.ts';
+import { implementing } from '../../implementing.ts';
 import { VERSION } from '../../version.ts';
 import { MAX_ANSWER_BYTES } from './max-answer-bytes.ts';
 
@@ -36,7 +37,8 @@ const headerValue = (): Joi.StringSchema =>
         .pattern(/^[!-~](?:[ -~]*[!-~])?$/)
         .messages({ 'string.pattern.base': '{{#label}} must be printable ASCII' });
 
-const limitsSchema = Joi.object<CaptureLimits, true>({
+const optionsSchema = Joi.object<CaptureLimits & Pick<CaptureOptions, 'guard'>, true>({
+    guard: implementing<EgressGuard>('vet', 'vetHost').required(),
     dnsTimeout: milliseconds(5000),
     connectTimeout: milliseconds(5000),
     timeout: milliseconds(15_000),
@@ -45,7 +47,8 @@ const limitsSchema = Joi.object<CaptureLimits, true>({
     acceptEncoding: headerValue(),
 });
 
-/** @throws ScanwireError `MISCONFIGURED` for limits that cannot be. */
-export function captureLimits(given: Partial<CaptureLimits>): CaptureLimits {
-    return checked(limitsSchema, given, { subject: 'capture options', code: 'MISCONFIGURED' });
+/** @throws ScanwireError `MISCONFIGURED` for limits that cannot be, and without a guard. */
+export function captureLimits(given: Omit<CaptureOptions, 'lookup'>): CaptureLimits {
+    const { guard: _, ...limits } = checked(optionsSchema, given, { subject: 'capture options', code: 'MISCONFIGURED' });
+    return limits;
 }

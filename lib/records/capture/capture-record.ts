@@ -38,7 +38,7 @@ export async function captureRecord(
 
 /** {@link captureRecord} for many targets: the options are checked once, and lookups of the same name are shared. */
 export function recordCapture({ guard, lookup, ...given }: CaptureOptions): Capture {
-    const limits = captureLimits(given);
+    const limits = captureLimits({ guard, ...given });
     const connect = connectVetted({ guard, maxLookups: MAX_LOOKUPS, ...limits, ...(lookup && { lookup }) });
 
     const open = async (target: CaptureTarget, signal: AbortSignal, trace: ConnectionTrace): Promise<tls.TLSSocket> => {

@@ -27,7 +27,10 @@ const MOST_HEAD_BYTES = 262_144;
 const CARRIAGE_RETURN = 0x0d;
 const LINE_FEED = 0x0a;
 
-/** The head of the final response, behind empty lines and interim heads (100 to 199, but 101); null when there is none. */
+/**
+ * The head of the final response, behind empty lines and interim heads (100 to 199, but 101); the last interim one when the final one
+ * is not there. Null for what is no head.
+ */
 export function responseHead(bytes: Buffer, problems: Set<ResponseProblem>): ResponseHead | null {
     let start = afterLineEnds(bytes);
     let status = statusAt(bytes, start);
@@ -42,7 +45,15 @@ export function responseHead(bytes: Buffer, problems: Set<ResponseProblem>): Res
         status = nextStatus;
     }
 
-    return status === null ? null : headAt(bytes, start, status, problems);
+    if (status === null) {
+        return null;
+    }
+
+    if (isInterim(status)) {
+        problems.add('head_cut_off');
+    }
+
+    return headAt(bytes, start, status, problems);
 }
 
 function headAt(bytes: Buffer, start: number, { version, status, length }: Status, problems: Set<ResponseProblem>): ResponseHead {

@@ -1,6 +1,7 @@
+import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import t from 'tap';
-import { checkRecord, mendRecord } from '../../../lib/records/index.ts';
+import { checkRecord, mendRecord, readRecords } from '../../../lib/records/index.ts';
 import { arbitraryMutant, arbitraryRecord } from './arbitrary-record.ts';
 
 const strict = { data: 'SFRUUA==', host: 'www.example.com', ip: '192.0.2.7', path: '/', port: 443 };
@@ -18,6 +19,16 @@ t.test('mends each kind and says so', (t) => {
         value: { ...strict, port: 8443, subject: {} },
         mends: ['port_string', 'vhost_null', 'path_missing', 'subject_parts'],
     });
+    t.end();
+});
+
+t.test('knows no other profile', (t) => {
+    for (const profile of ['nope', 'toString', ''] as string[] as 'import'[]) {
+        const error = { code: 'MISCONFIGURED', field: 'mend', message: 'mend must be one of import' };
+        t.throws(() => mendRecord(strict, profile), error);
+        t.throws(() => readRecords(Readable.from([]), { mend: profile }), error);
+    }
+
     t.end();
 });
 

@@ -78,6 +78,8 @@ t.test('sends the headers that were asked for, and refuses those that cannot be'
     for (const bad of [{ userAgent: 'a\r\nX: y' }, { acceptEncoding: '' }, { maxBytes: MAX_ANSWER_BYTES + 1 }, { timeout: 0 }]) {
         await t.rejects(captureRecord('good.test', { guard, ...bad }), { code: 'MISCONFIGURED' });
     }
+
+    await t.rejects(captureRecord('good.test', {} as CaptureOptions), { code: 'MISCONFIGURED', field: 'guard' });
 });
 
 t.test('leaves out the virtual host where the host is an address', async (t) => {

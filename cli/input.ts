@@ -1,4 +1,4 @@
-import { createReadStream, open } from 'node:fs';
+import { createReadStream, fstatSync, open, type Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
@@ -7,6 +7,9 @@ import { ScanwireError } from '../lib/scanwire-error.ts';
 
 /** Longest JSON document that is read as a whole. */
 const MAX_JSON = 4 * 1024 * 1024;
+
+/** What it is called in messages. */
+const STDIN = 'stdin';
 
 /** A file that is read, or stdin. */
 export interface Input {
@@ -24,18 +27,36 @@ export interface Input {
  */
 export async function openInput(file: string): Promise<Input> {
     if (file === '-') {
-        return { source: process.stdin, size: null, close: () => void process.stdin.destroy() };
+        return openStdin();
     }
 
     try {
         const found = await stat(file);
-        if (found.isDirectory()) {
-            throw new ScanwireError('INVALID_INPUT', `Cannot read ${file}: it is a folder`, { field: 'file' });
-        }
-
+        assertNoFolder(file, found);
         return { ...reading(file, found.isFIFO()), size: found.isFile() ? found.size : null };
     } catch (error) {
         throw unreadable(file, error);
+    }
+}
+
+function openStdin(): Input {
+    // Node would take a folder for an empty stdin.
+    assertNoFolder(STDIN, fstatSync(0));
+
+    async function* source(): AsyncGenerator<Uint8Array, void, undefined> {
+        try {
+            yield* process.stdin as AsyncIterable<Uint8Array>;
+        } catch (error) {
+            throw unreadable(STDIN, error);
+        }
+    }
+
+    return { source: source(), size: null, close: () => void process.stdin.destroy() };
+}
+
+function assertNoFolder(name: string, found: Stats): void {
+    if (found.isDirectory()) {
+        throw new ScanwireError('INVALID_INPUT', `Cannot read ${name}: it is a folder`, { field: 'file' });
     }
 }
 
@@ -45,7 +66,7 @@ export async function readJson(file: string): Promise<unknown> {
     try {
         return JSON.parse(text);
     } catch {
-        throw new ScanwireError('INVALID_INPUT', `${file === '-' ? 'stdin' : file} is not valid JSON`, { field: 'file' });
+        throw new ScanwireError('INVALID_INPUT', `${file === '-' ? STDIN : file} is not valid JSON`, { field: 'file' });
     }
 }
 

@@ -8,6 +8,7 @@ import { checkRecord, type HttpsRecord, recordLine } from '../../lib/records/ind
 import { scanwire } from '../support/scanwire.ts';
 import { fixture } from '../support/served.ts';
 
+const ENTRY = fileURLToPath(new URL('../../cli/scanwire.js', import.meta.url));
 const OLD_STYLE = fixture('records/old-style.jsonl');
 const SERVERS = fixture('records/servers.jsonl');
 /** As the README of the fixtures counts them. */
@@ -179,10 +180,25 @@ t.test('prints the schema', async (t) => {
     t.match(JSON.parse((await scanwire(['records', 'schema'])).stdout), { $id: 'urn:scanwire:https-record:1' });
 });
 
+t.test('says why stdin cannot be read', (t) => {
+    const folder = t.testdir({});
+    for (const [stdin, reason] of [
+        [openSync(folder, 'r'), 'it is a folder'],
+        [openSync(`${folder}/written`, 'w'), 'EBADF'],
+    ] as const) {
+        const { status, stdout, stderr } = spawnSync(process.execPath, [ENTRY, 'records', 'check', '-'], {
+            stdio: [stdin, 'pipe', 'pipe'],
+        });
+        closeSync(stdin);
+        t.same([status, String(stdout), String(stderr)], [1, '', `scanwire: Cannot read stdin: ${reason} (file)\n`]);
+    }
+
+    t.end();
+});
+
 t.test('says so when stdout takes no more', async (t) => {
-    const entry = fileURLToPath(new URL('../../cli/scanwire.js', import.meta.url));
     const full = openSync('/dev/full', 'w');
-    const { status, stderr } = spawnSync(process.execPath, [entry, 'records', 'write', SERVERS], { stdio: ['ignore', full, 'pipe'] });
+    const { status, stderr } = spawnSync(process.execPath, [ENTRY, 'records', 'write', SERVERS], { stdio: ['ignore', full, 'pipe'] });
     closeSync(full);
     t.equal(status, 1);
     t.equal(String(stderr), 'scanwire: Cannot write to stdout: ENOSPC\n');

@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer';
+import { GzipError } from '../gunzip.ts';
 import { type Line, type LineSplitter, lineSplitter } from '../line-splitter.ts';
 import { takeTurns } from '../take-turns.ts';
-import { GzipError, unpacked } from '../unpacked.ts';
+import { unpacked } from '../unpacked.ts';
 import { refusedRecord } from './check-record.ts';
 import { MAX_LINE_BYTES } from './max-line-bytes.ts';
 import { assertMendProfile, type MendKind, type MendProfile, mendRecord } from './mend-record.ts';

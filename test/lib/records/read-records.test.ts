@@ -334,10 +334,6 @@ t.test('hands on every whole line of gzip that was cut off to a reader that take
 t.test('hands on what comes before the damage in a small gzip file', async (t) => {
     const whole = Array.from({ length: 200 }, (_, index) => good.replace('SFRUUA==', Buffer.from(`${index * 7919}`).toString('base64')));
     const packed = gzipSync(`${whole.join('\n')}\n`);
-    const garbage = await read(Buffer.concat([packed, Buffer.from('garbage')]));
-    t.match(garbage.totals, { good: 200, bad: 1 });
-    t.match(garbage.lines.at(-1), { line: 201, problems: [{ reason: /damaged/ }] });
-
     const damaged = Buffer.from(packed);
     damaged.fill(0xff, packed.length >> 1, (packed.length >> 1) + 8);
     const { totals } = await read(damaged);
@@ -348,9 +344,45 @@ t.test('says so when gzip is damaged or goes on with something else', async (t) 
     const packed = gzipSync(`${good}\n`.repeat(5));
     const damaged = Buffer.from(packed);
     damaged.set([0xff, 0xff], packed.length >> 1);
-    for (const bytes of [damaged, Buffer.concat([packed, Buffer.from(good)]), packed.subarray(0, 2)]) {
+    const flagged = Buffer.from(packed);
+    flagged[3] = 0x80;
+    for (const bytes of [damaged, flagged, Buffer.concat([packed, packed.subarray(0, 7)]), packed.subarray(0, 2)]) {
         t.match(reasons(await read(bytes)).at(-1), /is where reading ends: The gzip file is damaged or was cut off$/);
     }
+
+    for (const rest of [good, 'g', '\n']) {
+        const result = reasons(await read(Buffer.concat([packed, Buffer.from(rest)])));
+        t.match(result.at(-1), /is where reading ends: The gzip file has something else behind it: not read any further$/);
+    }
+});
+
+t.test('hands on everything before a wrong checksum or length, or something else behind the end, whatever the chunks', async (t) => {
+    const text = Array.from({ length: 20_000 }, (_, index) => `${good.replace('www', `h${index * 7919}`)}\n`).join('');
+    const packed = gzipSync(text);
+    const wrong = (place: number): Buffer => {
+        const bytes = Buffer.from(packed);
+        bytes[place] = (bytes[place] ?? 0) ^ 1;
+        return bytes;
+    };
+    for (const bytes of [wrong(packed.length - 8), wrong(packed.length - 1), Buffer.concat([packed, Buffer.from('garbage')])]) {
+        for (const size of [packed.length - 7, packed.length, packed.length + 1, 65_536, 1_000]) {
+            const result = await read(bytes, size);
+            t.match(result.totals, { good: 20_000, bad: 1 });
+            t.match(result.lines.at(-1), { line: 20_001, byteOffset: text.length });
+        }
+    }
+});
+
+t.test('passes over all that the head of a gzip member may hold', async (t) => {
+    const deflated = gzipSync(`${good}\n`).subarray(10);
+    const heads = ['1f8b0808', '1f8b0810', '1f8b0804', '1f8b0802', '1f8b081e'].map((start) => Buffer.from(`${start}000000000003`, 'hex'));
+    const parts = ['name\0', 'comment\0', '\x05\0extra', 'cc', '\x05\0extraname\0comment\0cc'];
+    const members = heads.map((head, index) => Buffer.concat([head, Buffer.from(parts[index] ?? ''), deflated]));
+    for (const size of [1, 3, 100_000]) {
+        t.match((await read(Buffer.concat(members), size)).totals, { good: 5, bad: 0 });
+    }
+
+    t.match(reasons(await read(Buffer.concat([...members.slice(0, 1), ...heads.slice(0, 1), Buffer.from('nam')]))), [/^2@.*cut off$/]);
 });
 
 t.test('says so when something comes behind the zeros at the end of gzip', async (t) => {

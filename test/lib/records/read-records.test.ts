@@ -297,6 +297,9 @@ t.test('reads gzip of one member or several', async (t) => {
     }
 
     t.match((await read(Buffer.concat([members, Buffer.alloc(1000)]))).totals, { good: 5, bad: 0 }, 'zeros after the end');
+    const long = gzipSync(text.repeat(1000));
+    const mixed = Buffer.concat([...Array.from({ length: 5000 }, () => gzipSync('')), long, gzipSync(text), long, gzipSync(''), long]);
+    t.match((await read(mixed)).totals, { good: 6002, bad: 0 }, 'thousands of empty ones');
 });
 
 t.test('hands on every whole line of gzip that was cut off, then says where it ends', async (t) => {

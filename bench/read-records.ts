@@ -3,7 +3,7 @@ import { createGunzip } from 'node:zlib';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { check } from '../cli/records/check.ts';
 import { lineSplitter } from '../lib/line-splitter.ts';
-import { decodeRecord, readRecords, recordJsonSchema } from '../lib/records/index.ts';
+import { type HttpResponse, readDecodedRecords, recordJsonSchema } from '../lib/records/index.ts';
 import { unpacked } from '../lib/unpacked.ts';
 
 const NEWLINE = 0x0a;
@@ -26,10 +26,9 @@ const ways: Readonly<Record<string, () => Promise<number>>> = {
 
     async decode() {
         let good = 0;
-        for await (const lines of readRecords(source()).batches()) {
+        for await (const lines of readDecodedRecords(source()).batches()) {
             for (const line of lines) {
-                const response = line.ok ? decodeRecord(line.record).response : null;
-                seen += response?.http === true ? sizes(response) : 0;
+                seen += line.ok && line.record.response.http ? sizes(line.record.response) : 0;
                 good += line.ok ? 1 : 0;
             }
         }
@@ -82,8 +81,7 @@ function text(bytes: Uint8Array): string {
     return (Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)).toString();
 }
 
-function sizes(response: ReturnType<typeof decodeRecord>['response'] & { http: true }): number {
-    const { status, headers, body, charset, title, truncated } = response;
+function sizes({ status, headers, body, charset, title, truncated }: HttpResponse): number {
     return status + headers.length + body.length + (charset ?? '').length + (title ?? '').length + Number(truncated);
 }
 

@@ -23,7 +23,7 @@ const COMMENT = 0x10;
 const RESERVED = 0xe0;
 
 /** In bytes. Larger chunks cost memory, smaller ones a switch of threads each. */
-const CHUNK = 131_072;
+const CHUNK = 524_288;
 
 /** In bytes, unpacked. */
 const SHORT = 4096;

@@ -1,5 +1,5 @@
-import { type DecodedRecord, decodeRecord } from '../../lib/records/decode-record.ts';
-import { readRecords } from '../../lib/records/read-records.ts';
+import type { DecodedRecord } from '../../lib/records/decode-record.ts';
+import { readDecodedRecords } from '../../lib/records/read-decoded-records.ts';
 import { bodyText } from '../../lib/records/response/body-text.ts';
 import type { HttpResponse } from '../../lib/records/response/parsed-response.ts';
 import { printable } from '../output/printable.ts';
@@ -18,14 +18,13 @@ const CHUNK = 65_536;
 
 /** Prints what is in the records of a file, a line for each. */
 export async function read(source: AsyncIterable<Uint8Array>, { json, body, ...limits }: ReadOptions): Promise<RecordsReport> {
-    const lines = readRecords(source, limits);
+    const lines = readDecodedRecords(source, limits);
     const reporter = recordsReporter(lines);
 
     async function* printed(): AsyncGenerator<Uint8Array, void, undefined> {
         let text = '';
         for await (const record of goodRecords(lines, reporter)) {
-            const decoded = decodeRecord(record);
-            text += `${json ? jsonOf(documentOf(decoded, body)) : lineOf(decoded, body)}\n`;
+            text += `${json ? jsonOf(documentOf(record, body)) : lineOf(record, body)}\n`;
             if (text.length >= CHUNK) {
                 yield Buffer.from(text);
                 text = '';
@@ -50,7 +49,7 @@ function documentOf({ response, ...endpoint }: DecodedRecord, withBody: boolean)
 
 /** JSON that a terminal shows as it is: `JSON.stringify` leaves C1 controls, and some terminals act on them. */
 function jsonOf(document: object): string {
-    return JSON.stringify(document).replace(/\p{Cc}/gu, (control) => `\\u00${control.charCodeAt(0).toString(16)}`);
+    return JSON.stringify(document).replace(/[\x7f-\x9f]/g, (control) => `\\u00${control.charCodeAt(0).toString(16)}`);
 }
 
 function lineOf({ host, ip, port, path, response }: DecodedRecord, withBody: boolean): string {

@@ -1,4 +1,4 @@
-import type { HttpsRecord, ReadRecordsOptions, RecordLine, RecordLines, RecordProblem, RecordTotals } from '../../lib/records/index.ts';
+import type { ReadRecordsOptions, RecordLine, RecordLines, RecordProblem, RecordTotals } from '../../lib/records/index.ts';
 import { table } from '../output/table.ts';
 import { writeOutput } from './write-output.ts';
 
@@ -20,14 +20,14 @@ export interface LineProblem extends RecordProblem {
 
 /** Takes down what is wrong while a file is read. */
 export interface RecordsReporter {
-    note(line: RecordLine): void;
+    note(line: RecordLine<unknown>): void;
     report(): RecordsReport;
 }
 
 /** A file may have millions of bad lines, and nobody reads them all. */
 const KEPT = 1000;
 
-export function recordsReporter(lines: RecordLines): RecordsReporter {
+export function recordsReporter(lines: RecordLines<unknown>): RecordsReporter {
     const problems: LineProblem[] = [];
     let moreProblems = 0;
 
@@ -51,7 +51,7 @@ export function recordsReporter(lines: RecordLines): RecordsReporter {
 }
 
 /** The good records of a file; the bad lines go to the report. */
-export async function* goodRecords(lines: RecordLines, reporter: RecordsReporter): AsyncGenerator<HttpsRecord, void, undefined> {
+export async function* goodRecords<R>(lines: RecordLines<R>, reporter: RecordsReporter): AsyncGenerator<R, void, undefined> {
     for await (const batch of lines.batches()) {
         for (const line of batch) {
             reporter.note(line);

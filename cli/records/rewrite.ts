@@ -1,4 +1,5 @@
-import { type ReadRecordsOptions, readRecords } from '../../lib/records/read-records.ts';
+import type { ReadRecordsOptions } from '../../lib/records/read-lines.ts';
+import { readRecords } from '../../lib/records/read-records.ts';
 import { writeRecords } from '../../lib/records/write-records.ts';
 import { goodRecords, type RecordsReport, recordsReporter } from './records-report.ts';
 import { writeOutput } from './write-output.ts';

@@ -12,8 +12,22 @@ export function isBase64(text: string): boolean {
  * speed of that decoder, which passes over what it does not know: what comes out short had something in it that does not belong.
  */
 export function isBase64Latin1(text: string): boolean {
-    // The decoder takes the URL-safe alphabet as well.
-    return text.length % 4 === 0 && !text.includes('-') && !text.includes('_') && decodesWhole(text);
+    return isStandard(text) && decodesWhole(text);
+}
+
+/** The bytes of such a text; null when it is not base64. */
+export function base64Bytes(text: string): Buffer | null {
+    if (!isStandard(text)) {
+        return null;
+    }
+
+    const bytes = Buffer.allocUnsafe((text.length / 4) * 3 - paddingOf(text));
+    return bytes.write(text, 'base64') === bytes.length ? bytes : null;
+}
+
+/** The decoder takes the URL-safe alphabet as well. */
+function isStandard(text: string): boolean {
+    return text.length % 4 === 0 && !text.includes('-') && !text.includes('_');
 }
 
 function decodesWhole(text: string): boolean {

@@ -15,6 +15,11 @@ export interface DecodedRecord {
 
 /** Reads the response in a record that passes the strict profile. Never throws. */
 export function decodeRecord(record: HttpsRecord, limits: ResponseLimits = {}): DecodedRecord {
+    return decoded(record, Buffer.from(record.data, 'base64'), limits);
+}
+
+/** The same, of a record whose `data` is at hand as bytes. */
+export function decoded(record: Omit<HttpsRecord, 'data'>, data: Buffer, limits: ResponseLimits): DecodedRecord {
     const { host, ip, port, path = null, vhost = null, subject = null } = record;
-    return { host, ip, port, path, vhost, subject, response: parseResponse(Buffer.from(record.data, 'base64'), limits) };
+    return { host, ip, port, path, vhost, subject, response: parseResponse(data, limits) };
 }

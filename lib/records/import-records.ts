@@ -1,7 +1,7 @@
 import type { RecordProblem } from './check-record.ts';
 import { inBatches } from './in-batches.ts';
 import type { MendKind } from './mend-record.ts';
-import type { RecordLine } from './read-records.ts';
+import type { RecordLine } from './read-lines.ts';
 import type { AddedRecord, Enrichment, RecordStore } from './store.ts';
 
 export interface ImportRecordsOptions {

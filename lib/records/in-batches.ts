@@ -1,5 +1,5 @@
 import { gathered } from '../gathered.ts';
-import type { RecordLine } from './read-records.ts';
+import type { RecordLine } from './read-lines.ts';
 
 const LINES = 500;
 /** In characters, most of which are base64. One record may exceed it. */

@@ -5,10 +5,10 @@ import { type MendKind, type MendProfile, mendRecord } from './mend-record.ts';
 import type { HttpsRecord } from './record.ts';
 
 /** A line that was read: the record, or what is wrong with it. */
-export type ReadRecord =
+export type ReadRecord<R = HttpsRecord> =
     | {
           readonly ok: true;
-          readonly record: HttpsRecord;
+          readonly record: R;
           /** What was mended; nothing where mending was not asked for. */
           readonly mends: readonly MendKind[];
       }

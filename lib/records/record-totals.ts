@@ -19,7 +19,7 @@ export interface RecordTotals {
 
 export interface RecordCounter {
     /** Null for a blank line. */
-    count(read: ReadRecord | null): void;
+    count(read: ReadRecord<unknown> | null): void;
     totals(bytes: number): RecordTotals;
 }
 

@@ -19,6 +19,9 @@ export interface HttpsRecord {
     readonly subject?: { readonly OU?: string; readonly CN?: string };
 }
 
+/** A record with something else for the text in `data`. */
+export type RecordOf<Data> = Omit<HttpsRecord, 'data'> & { readonly data: Data };
+
 /** Changes with every change of the fields or their rules; part of the JSON Schema's `$id`. */
 export const RECORD_SCHEMA_VERSION = 1;
 

@@ -1,15 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import t from 'tap';
 import { atOnce } from '../../lib/at-once.ts';
-
-async function all<T>(results: AsyncIterable<T>): Promise<T[]> {
-    const found: T[] = [];
-    for await (const result of results) {
-        found.push(result);
-    }
-
-    return found;
-}
+import { collect } from '../support/collect.ts';
 
 /** Work that nobody finishes but the signal; it counts what is under way. */
 function endless(): { readonly count: () => number; work(item: number, signal: AbortSignal): Promise<number> } {
@@ -44,8 +36,8 @@ t.test('gives every result, as they come in', async (t) => {
 
         return item;
     };
-    t.same(await all(atOnce([1, 2, 3], work, { most: 2 })), [2, 3, 1]);
-    t.same(await all(atOnce([], work, { most: 2 })), []);
+    t.same(await collect(atOnce([1, 2, 3], work, { most: 2 })), [2, 3, 1]);
+    t.same(await collect(atOnce([], work, { most: 2 })), []);
 });
 
 t.test('takes from the source only what there is room for', async (t) => {
@@ -104,9 +96,13 @@ t.test('ends with the reason of its signal, also while the source is silent', as
         stop.abort(new Error('enough'));
         await new Promise(() => {});
     }
-    await t.rejects(all(atOnce(source(), work, { most: 5, signal: stop.signal })), { message: 'enough' });
+    await t.rejects(collect(atOnce(source(), work, { most: 5, signal: stop.signal })), { message: 'enough' });
     t.equal(count(), 0);
-    await t.rejects(all(atOnce([1], work, { most: 5, signal: stop.signal })), { message: 'enough' }, 'a signal that was aborted before');
+    await t.rejects(
+        collect(atOnce([1], work, { most: 5, signal: stop.signal })),
+        { message: 'enough' },
+        'a signal that was aborted before',
+    );
 });
 
 t.test('gives what was under way before a failure of the source', async (t) => {
@@ -137,7 +133,7 @@ t.test('ends the rest when a piece of work fails', async (t) => {
 
         return work(item, signal);
     };
-    await t.rejects(all(atOnce([1, 2, 3, 4], some, { most: 5 })), { message: 'broken' });
+    await t.rejects(collect(atOnce([1, 2, 3, 4], some, { most: 5 })), { message: 'broken' });
     t.equal(count(), 0);
 });
 
@@ -152,6 +148,6 @@ t.test('lets others have a turn when neither source nor work ever wait', async (
             yield item;
         }
     }
-    await all(atOnce(source(), async (item) => item, { most: 5 }));
+    await collect(atOnce(source(), async (item) => item, { most: 5 }));
     t.ok(told);
 });

@@ -1,28 +1,20 @@
 import t from 'tap';
 import { gathered } from '../../lib/gathered.ts';
+import { collect } from '../support/collect.ts';
 
 const limits = { maxItems: 3, maxSize: 100, sizeOf: (item: number) => item };
-
-async function all(source: AsyncIterable<readonly number[]>): Promise<(readonly number[])[]> {
-    const batches = [];
-    for await (const batch of source) {
-        batches.push(batch);
-    }
-
-    return batches;
-}
 
 async function* each(items: readonly number[]): AsyncGenerator<number> {
     yield* items;
 }
 
 t.test('makes batches that keep the limits, in order', async (t) => {
-    t.same(await all(gathered(each([1, 2, 3, 4, 5]), limits)), [
+    t.same(await collect(gathered(each([1, 2, 3, 4, 5]), limits)), [
         [1, 2, 3],
         [4, 5],
     ]);
-    t.same(await all(gathered(each([60, 50, 200, 1]), limits)), [[60, 50], [200], [1]]);
-    t.same(await all(gathered(each([]), limits)), []);
+    t.same(await collect(gathered(each([60, 50, 200, 1]), limits)), [[60, 50], [200], [1]]);
+    t.same(await collect(gathered(each([]), limits)), []);
 });
 
 t.test('does not wait for a batch to fill', async (t) => {

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import t from 'tap';
 import { HOST_LINE_LIMIT, readHostLines } from '../../../lib/inventory/read-host-lines.ts';
 import { ScanwireError } from '../../../lib/scanwire-error.ts';
-import { bytes, collect, refusal } from './scan-source.ts';
+import { collect } from '../../support/collect.ts';
+import { bytes, refusal } from './scan-source.ts';
 
 t.test('reads one host of every line that is not blank', async (t) => {
     const hosts = await collect(readHostLines(bytes('\uFEFF{"address":"192.0.2.1","name":"one"}\r\n\r\n  \n{"address":"192.0.2.2"}')));

@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import t from 'tap';
 import { readNmap } from '../../../lib/inventory/read-nmap.ts';
 import { ScanwireError } from '../../../lib/scanwire-error.ts';
-import { bytes, collect, refusal } from './scan-source.ts';
+import { collect } from '../../support/collect.ts';
+import { bytes, refusal } from './scan-source.ts';
 
 const fixture = (name: string): URL => new URL(`../../../../fixtures/scans/${name}`, import.meta.url);
 const scanOf = (...hosts: string[]): string => `<?xml version="1.0"?>\n<nmaprun scanner="nmap">\n${hosts.join('\n')}\n</nmaprun>\n`;

@@ -3,8 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { readScan } from '../../../lib/inventory/read-scan.ts';
+import { collect } from '../../support/collect.ts';
 import { until } from '../../support/until.ts';
-import { bytes, collect, refusal } from './scan-source.ts';
+import { bytes, refusal } from './scan-source.ts';
 
 const fixture = (name: string): URL => new URL(`../../../../fixtures/scans/${name}`, import.meta.url);
 

@@ -1,19 +1,11 @@
 import { ScanwireError } from '../../../lib/scanwire-error.ts';
+import { collect } from '../../support/collect.ts';
 
 /** A source of the given parts, each its own chunk. */
 export async function* bytes(...parts: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
     for (const part of parts) {
         yield typeof part === 'string' ? Buffer.from(part) : part;
     }
-}
-
-export async function collect<T>(source: AsyncIterable<T>): Promise<T[]> {
-    const items: T[] = [];
-    for await (const item of source) {
-        items.push(item);
-    }
-
-    return items;
 }
 
 /** The error that reading ends with. */

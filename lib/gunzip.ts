@@ -1,6 +1,7 @@
-import { constants, crc32, createInflateRaw, gunzipSync, type InflateRaw, inflateRawSync } from 'node:zlib';
+import { constants, crc32, gunzipSync } from 'node:zlib';
 import { type ByteReader, byteReader } from './byte-reader.ts';
 import { errorCode } from './error-code.ts';
+import { INFLATED_CHUNK, inflated } from './inflated.ts';
 import type { Opening } from './opening.ts';
 import { ScanwireError } from './scanwire-error.ts';
 import { takeTurns } from './take-turns.ts';
@@ -21,12 +22,6 @@ const EXTRA = 0x04;
 const NAME = 0x08;
 const COMMENT = 0x10;
 const RESERVED = 0xe0;
-
-/** In bytes. Larger chunks cost memory, smaller ones a switch of threads each. */
-const CHUNK = 524_288;
-
-/** In bytes, unpacked. */
-const SHORT = 4096;
 
 /** An expanded file may be this many times as large as its gzip form, from the first so many bytes on. */
 const EXPANSION_LIMIT = 250;
@@ -155,95 +150,6 @@ async function isMore(bytes: ByteReader): Promise<boolean> {
     return false;
 }
 
-/** One stretch of deflate (RFC 1951). What follows it is not taken. */
-async function* inflated(bytes: ByteReader): AsyncGenerator<Uint8Array, void, undefined> {
-    const whole = await inflatedAtOnce(bytes);
-    if (whole !== null) {
-        yield whole;
-        return;
-    }
-
-    const inflating = createInflateRaw({ chunkSize: CHUNK });
-    let wake = (): void => {};
-    const fed = feed(bytes, inflating, () => new Promise((resolve) => (wake = resolve)));
-    try {
-        for await (const chunk of inflating as AsyncIterable<Uint8Array>) {
-            wake();
-            yield chunk;
-        }
-
-        await fed;
-    } finally {
-        inflating.destroy();
-        wake();
-    }
-}
-
-/**
- * The whole stretch, where it is short and ends in the bytes at hand: a stream takes a tenth of a millisecond to make, and a file may
- * be made of a million empty members. Null otherwise; what is wrong the stream will find.
- */
-async function inflatedAtOnce(bytes: ByteReader): Promise<Uint8Array | null> {
-    const packed = await bytes.next();
-    if (packed === null) {
-        return null;
-    }
-
-    try {
-        const unpacked: unknown = inflateRawSync(packed, { info: true, chunkSize: SHORT, maxOutputLength: SHORT });
-        const { buffer, engine } = unpacked as { readonly buffer: Buffer; readonly engine: InflateRaw };
-        bytes.giveBack(packed.subarray(engine.bytesWritten));
-        return buffer;
-    } catch {
-        bytes.giveBack(packed);
-        return null;
-    }
-}
-
-/**
- * Never rejects: what goes wrong is an error of the stream. The end is told only when all is unpacked and taken, since the news
- * that the file was cut off throws away what is not.
- *
- * @param taken Resolves when the next chunk is taken, or nobody wants more.
- */
-async function feed(bytes: ByteReader, inflating: InflateRaw, taken: () => Promise<void>): Promise<void> {
-    let given = 0;
-    try {
-        for (let chunk = await bytes.next(); chunk !== null; chunk = await bytes.next()) {
-            if (!(await written(chunk, inflating)) && !inflating.readableEnded) {
-                return;
-            }
-
-            given += chunk.byteLength;
-            const left = given - inflating.bytesWritten;
-            if (left > 0) {
-                bytes.giveBack(chunk.subarray(chunk.byteLength - left));
-                return;
-            }
-        }
-
-        while (inflating.readableLength > 0 && !inflating.destroyed) {
-            await taken();
-        }
-
-        inflating.end();
-    } catch (error) {
-        inflating.destroy(error as Error);
-    }
-}
-
-/** False when the stream takes no more. */
-function written(chunk: Uint8Array, inflating: InflateRaw): Promise<boolean> {
-    return new Promise((resolve) => {
-        const closed = (): void => resolve(false);
-        inflating.once('close', closed);
-        inflating.write(chunk, (error) => {
-            inflating.off('close', closed);
-            resolve(error == null);
-        });
-    });
-}
-
 /**
  * What can be unpacked of a small file before damage in it, for zlib throws away what it unpacked in the same step: the longest
  * beginning without an error. Of a larger file that is no more than a chunk.
@@ -255,7 +161,7 @@ function beginning(head: Uint8Array): Uint8Array {
     while (bad - good > 1) {
         const middle = (good + bad) >>> 1;
         try {
-            unpacked = gunzipSync(head.subarray(0, middle), { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 2 * CHUNK });
+            unpacked = gunzipSync(head.subarray(0, middle), { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 2 * INFLATED_CHUNK });
             good = middle;
         } catch {
             bad = middle;

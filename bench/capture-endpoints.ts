@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import tls from 'node:tls';
-import { egressGuard } from '../lib/egress/egress-guard.ts';
-import { CAPTURE_TLS } from '../lib/records/capture/unverified-tls.ts';
+import { egressGuard } from '../lib/egress/guard.ts';
+import { CAPTURE_TLS } from '../lib/records/capture/tls.ts';
 import { captureRecords } from '../lib/records/index.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { createReadStream, readFileSync } from 'node:fs';
 import { createGunzip } from 'node:zlib';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { check } from '../cli/records/check.ts';
+import { check } from '../cli/records/files.ts';
 import { lineSplitter } from '../lib/line-splitter.ts';
 import { type HttpResponse, readDecodedRecords, recordJsonSchema } from '../lib/records/index.ts';
 import { unpacked } from '../lib/unpacked.ts';

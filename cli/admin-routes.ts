@@ -1,9 +1,8 @@
 import type { Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type { Lifecycle, Request, ResponseObject, ResponseToolkit, ServerRoute } from '@hapi/hapi';
-import { ScanwireError, type ScanwireErrorCode } from '../lib/scanwire-error.ts';
-import { operations } from './operations/index.ts';
-import type { Operation } from './operations/operation.ts';
+import { ScanwireError, type ScanwireErrorCode } from '../lib/errors.ts';
+import { type Operation, operations } from './operations.ts';
 import type { System } from './system.ts';
 
 /** Largest body of a request that is not streamed: an event with room to spare. */

@@ -1,7 +1,7 @@
 import { type IncomingMessage, request } from 'node:http';
 import { Readable } from 'node:stream';
-import { ScanwireError, type ScanwireErrorCode } from '../lib/scanwire-error.ts';
-import type { Operation } from './operations/operation.ts';
+import { ScanwireError, type ScanwireErrorCode } from '../lib/errors.ts';
+import type { Operation } from './operations.ts';
 import type { RunningServer } from './server-socket.ts';
 
 /** Longest answer that is taken. */

@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Call, Handler } from './call.ts';
-import { DEFAULT_DATA } from './data-folder.ts';
-import { announced } from './output/announced.ts';
-import { printAnswer } from './output/print-answer.ts';
-import { perform } from './perform.ts';
+import { ScanwireError } from '../lib/errors.ts';
+import { ask } from './client.ts';
+import { DEFAULT_DATA, dataFolder, dataFolderExists } from './data-folder.ts';
+import type { Operation } from './operations.ts';
+import { runningServer } from './server-socket.ts';
 
 /**
  * A command with the options that every one has, also those that need no data folder. `usage` is its name and its arguments,
@@ -52,4 +52,97 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
 /** Gathers an option that may be given several times. */
 export function repeated<T>(parse: (text: string) => T): (text: string, before: readonly T[] | undefined) => readonly T[] {
     return (text, before) => [...(before ?? []), parse(text)];
+}
+
+/** What every command is called with. */
+export interface Invocation {
+    /** Path of the data folder as the user gave it. */
+    readonly data: string;
+    /** Prints one JSON document in place of text. */
+    readonly json: boolean;
+}
+
+/** A command at work: its arguments, its options, and the operations it may ask for. */
+export interface Call extends Invocation {
+    readonly args: readonly string[];
+    readonly options: Readonly<Record<string, unknown>>;
+    /** Runs the operation in the server of the data folder, or here where none runs. Times in the answer are ISO 8601 texts by then. */
+    perform<Input extends object, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output>;
+}
+
+export type Handler = (call: Call) => Promise<Answer | undefined>;
+
+/**
+ * Runs the operation in the server that runs on the data folder; where none does, in this process on the same stores. What it
+ * answers is plain JSON data either way.
+ *
+ * @throws ScanwireError `NOT_FOUND` when there is nothing to look at: no folder, and an operation that makes none.
+ */
+async function perform<Input extends object, Output>(data: string, operation: Operation<Input, Output>, input: Input): Promise<Output> {
+    const folder = dataFolder(data);
+    const server = await runningServer(folder);
+    if (server !== null) {
+        return ask(server, operation, input);
+    }
+
+    const fresh = process.env.DATABASE_URL === undefined && !(await dataFolderExists(folder));
+    if (fresh && operation.creates !== true) {
+        throw new ScanwireError('NOT_FOUND', `There is no data folder at ${folder.path}: name it with --data, or run scanwire serve`, {
+            field: 'data',
+        });
+    }
+
+    const { openSystem } = await import('./system.ts');
+    const system = await openSystem({ folder, environment: process.env, onError: () => {} });
+    try {
+        if (operation.delivers === true) {
+            await system.deliverAlone();
+        }
+
+        return JSON.parse(JSON.stringify(await operation.run(system, input))) as Output;
+    } finally {
+        await system.close();
+    }
+}
+
+/** What a command has to say. */
+export interface Answer {
+    /** For `--json`. */
+    readonly json: unknown;
+    /** For people, without the last line break. Asked for only when it is printed. */
+    readonly text: () => string | Promise<string>;
+    /** True when the command did its work and the result is bad: exit code 1. */
+    readonly failed?: boolean;
+    /** True when stdout carries something else. */
+    readonly aside?: boolean;
+}
+
+/** Prints what a command has to say; a bad result makes the exit code 1. */
+async function printAnswer(answer: Answer | undefined, json: boolean): Promise<void> {
+    if (answer === undefined) {
+        return;
+    }
+
+    const text = json ? JSON.stringify(answer.json) : await answer.text();
+    (answer.aside === true ? process.stderr : process.stdout).write(`${text}\n`);
+    if (answer.failed === true) {
+        process.exitCode = 1;
+    }
+}
+
+/** After this long a person wonders, in milliseconds. */
+const SILENCE = 1000;
+
+/** What `work` comes to; where it takes long and a person looks on, stderr says what is waited for. */
+async function announced<T>(text: string, work: Promise<T>): Promise<T> {
+    const timer = setTimeout(() => {
+        if (process.stderr.isTTY) {
+            process.stderr.write(`${text}\n`);
+        }
+    }, SILENCE);
+    try {
+        return await work;
+    } finally {
+        clearTimeout(timer);
+    }
 }

@@ -1,6 +1,7 @@
-import { chmod, mkdir, readdir, stat } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { ScanwireError } from '../lib/scanwire-error.ts';
+import { randomUUID } from 'node:crypto';
+import { chmod, link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { ScanwireError } from '../lib/errors.ts';
 
 /** Where a deployment is when nothing else is said. */
 export const DEFAULT_DATA = './scanwire-data';
@@ -83,4 +84,64 @@ export async function dataFolderExists({ path }: DataFolder): Promise<boolean> {
 function unusable(path: string, cause: unknown): ScanwireError {
     const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
     return new ScanwireError('MISCONFIGURED', `Cannot use ${path} as data folder: ${code}`, { field: 'data', cause });
+}
+
+const OWNER_ONLY = 0o600;
+
+/** The text of the file, null when there is none. */
+export async function readKept(path: string): Promise<string | null> {
+    try {
+        return await readFile(path, 'utf8');
+    } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+            return null;
+        }
+
+        throw error;
+    }
+}
+
+/**
+ * The text of the file, made now when there is none. Of several processes that make it at once one wins, and all of them
+ * answer with what is on disk.
+ */
+export async function keptOrMade(path: string, make: () => string | Promise<string>): Promise<string> {
+    const kept = await readKept(path);
+    if (kept !== null) {
+        return kept;
+    }
+
+    const made = await make();
+    return (await place(path, made, link)) ? made : ((await readKept(path)) ?? made);
+}
+
+/** Replaces the file at once: whoever reads it sees the old text or the new, never half of one. */
+export async function replaceKept(path: string, text: string): Promise<void> {
+    await place(path, text, rename);
+}
+
+/** False when the file was there already and `move` does not replace. */
+async function place(path: string, text: string, move: (from: string, to: string) => Promise<void>): Promise<boolean> {
+    const temporary = `${path}.${randomUUID()}`;
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    try {
+        const file = await open(temporary, 'wx', OWNER_ONLY);
+        try {
+            await file.writeFile(text);
+            await file.sync();
+        } finally {
+            await file.close();
+        }
+
+        await move(temporary, path);
+        return true;
+    } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
+            return false;
+        }
+
+        throw error;
+    } finally {
+        await rm(temporary, { force: true });
+    }
 }

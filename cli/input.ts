@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { ScanwireError } from '../lib/scanwire-error.ts';
+import { ScanwireError } from '../lib/errors.ts';
 
 /** Longest JSON document that is read as a whole. */
 const MAX_JSON = 4 * 1024 * 1024;

@@ -1,6 +1,6 @@
-import type { Call } from './call.ts';
-import { printable } from './output/printable.ts';
-import { type Received, startReceiver } from './receiver/start-receiver.ts';
+import type { Call } from './command.ts';
+import { printable } from './output/table.ts';
+import { type Received, startReceiver } from './receiver.ts';
 import { stopSignal } from './stop-signal.ts';
 
 /** Runs the receiver until it is told to stop. With `--json` it prints a line when it listens, then one for each message. */

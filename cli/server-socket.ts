@@ -4,9 +4,8 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ScanwireError } from '../lib/scanwire-error.ts';
-import type { DataFolder } from './data-folder.ts';
-import { readKept, replaceKept } from './kept-file.ts';
+import { ScanwireError } from '../lib/errors.ts';
+import { type DataFolder, readKept, replaceKept } from './data-folder.ts';
 
 /** The server that runs on a data folder. */
 export interface RunningServer {

@@ -1,17 +1,20 @@
+import type pg from 'pg';
 import { postgresQueue, redisQueue } from '../adapters/bullmq/index.ts';
+import { openEmbeddedDatabase } from '../adapters/pglite/index.ts';
+import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../adapters/postgres/index.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
+import { egressGuard } from '../lib/egress/guard.ts';
+import { ScanwireError } from '../lib/errors.ts';
 import type { InventoryWriter } from '../lib/inventory/store.ts';
 import { type ApiKeys, apiKeys } from '../lib/keys/api-keys.ts';
-import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter-settings.ts';
+import { type KeyRing, sealingKeyId } from '../lib/keys/key-ring.ts';
+import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter.ts';
+import { httpSender } from '../lib/webhooks/http-sender.ts';
 import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
-import type { Webhooks } from '../lib/webhooks/webhooks.ts';
-import { assertRingFits } from './assert-ring-fits.ts';
+import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { type DataFolder, prepareDataFolder } from './data-folder.ts';
-import { egressAllowList } from './egress-allow-list.ts';
-import { type ExporterParts, exporterOver } from './exporter-over.ts';
-import { storedKeyRing } from './stored-key-ring.ts';
-import { type StoredLicense, storedLicense } from './stored-license.ts';
-import { openStores, type Stores } from './stores.ts';
+import { storedKeyRing } from './key-ring.ts';
+import { type StoredLicense, storedLicense } from './license.ts';
 import { within } from './within.ts';
 
 export interface Migrated {
@@ -122,4 +125,106 @@ export function systemOf({ stores, license }: Parts, keys: System['keys'], expor
 
 function queueOf({ pool }: Stores, url: string | undefined, onError: SystemOptions['onError']): DeliveryQueue {
     return url === undefined ? postgresQueue({ pool }) : redisQueue({ url, onWarning: (message) => onError(new Error(message)) });
+}
+
+/** The database of a deployment, its schema up to date. */
+export interface Stores extends PostgresStores {
+    /** A `pg.Pool`, or the embedded database that has the form of one. */
+    readonly pool: PoolLike & Pick<pg.Pool, 'end' | 'options'>;
+    /** True for the database that lives in the data folder, which no other process can have open. */
+    readonly embedded: boolean;
+    /** Ids of the migrations that ran at this opening. */
+    readonly applied: readonly string[];
+    migrate(): Promise<readonly string[]>;
+}
+
+/** Beyond what the stores need at once, others wait. */
+const CONNECTIONS = 20;
+const CONNECT_TIMEOUT = 5_000;
+
+/** Opens PostgreSQL at `url`, the embedded database of the folder without one. */
+export async function openStores(folder: DataFolder, url: string | undefined, onError: (error: Error) => void): Promise<Stores> {
+    const pool = (url === undefined ? await openEmbeddedDatabase({ folder: folder.database }) : await connect(url)) as Stores['pool'] &
+        pg.Pool;
+    // An idle connection was lost; the pool makes a new one, and an unheard error would end the process.
+    pool.on('error', onError);
+    try {
+        const applied = await migrate(pool);
+        return {
+            ...postgresStores({ pool }),
+            pool,
+            embedded: url === undefined,
+            applied,
+            migrate: () => migrate(pool),
+        };
+    } catch (error) {
+        await pool.end();
+        throw error;
+    }
+}
+
+async function connect(connectionString: string): Promise<pg.Pool> {
+    const { Pool } = (await import('pg')).default;
+    if (!/^postgres(ql)?:\/\//.test(connectionString)) {
+        throw new ScanwireError('MISCONFIGURED', 'DATABASE_URL must be a URL that begins with postgres://', { field: 'DATABASE_URL' });
+    }
+
+    return new Pool({ connectionString, max: CONNECTIONS, connectionTimeoutMillis: CONNECT_TIMEOUT });
+}
+
+export interface ExporterParts {
+    readonly stores: Pick<Stores, 'webhooks'>;
+    readonly keyRing: KeyRing;
+    readonly queue: DeliveryQueue;
+    /** Non-public receiver addresses that may be called. */
+    readonly allow: readonly string[];
+}
+
+/** The webhook exporter of a process that serves nothing. */
+export function exporterOver({ stores, keyRing, queue, allow }: ExporterParts, onError: (error: Error) => void): Webhooks {
+    const guard = egressGuard({ allow });
+    return webhooks({ ...stores.webhooks, keyRing, queue, guard, sender: httpSender({ guard }), onError });
+}
+
+/**
+ * Refuses a key ring beside a database that another one sealed: what it sealed there the other processes could not open, and
+ * their next start would be refused.
+ *
+ * @throws ScanwireError `MISCONFIGURED` naming the key that is missing in the ring.
+ */
+export async function assertRingFits({ apiKeys, webhooks }: Pick<Stores, 'apiKeys' | 'webhooks'>, { ids }: KeyRing): Promise<void> {
+    const [keys, exporters] = await Promise.all([apiKeys.list(), webhooks.exporters.list()]);
+    const sealed = [...keys.map((key) => key.sealed), ...exporters.flatMap((exporter) => [exporter.sealedSecret, exporter.sealedHeaders])];
+    for (const text of sealed) {
+        const id = text === null ? null : sealingKeyId(text);
+        if (id !== null && !ids.has(id)) {
+            throw new ScanwireError(
+                'MISCONFIGURED',
+                `The database was sealed with key ${id}, which is not in the key ring: name the folder that has it with --data, or set SCANWIRE_KEY_RING`,
+                { field: 'data' },
+            );
+        }
+    }
+}
+
+const EGRESS_ALLOW = 'SCANWIRE_EGRESS_ALLOW';
+
+/**
+ * What `SCANWIRE_EGRESS_ALLOW` opens: CIDR blocks, addresses and host names, with commas between them.
+ *
+ * @throws ScanwireError `MISCONFIGURED` that names the variable and the entry.
+ */
+export function egressAllowList(environment: NodeJS.ProcessEnv): readonly string[] {
+    const allow = (environment[EGRESS_ALLOW] ?? '')
+        .split(',')
+        .map((entry) => entry.trim())
+        .filter((entry) => entry !== '');
+    try {
+        egressGuard({ allow });
+    } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        throw new ScanwireError('MISCONFIGURED', `${EGRESS_ALLOW}: ${reason}`, { field: EGRESS_ALLOW, cause: error });
+    }
+
+    return allow;
 }

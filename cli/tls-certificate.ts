@@ -2,9 +2,8 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { Clock } from '../lib/clock.ts';
-import { ScanwireError } from '../lib/scanwire-error.ts';
-import type { DataFolder } from './data-folder.ts';
-import { readKept, replaceKept } from './kept-file.ts';
+import { ScanwireError } from '../lib/errors.ts';
+import { type DataFolder, readKept, replaceKept } from './data-folder.ts';
 
 export interface TlsPair {
     readonly key: string;

@@ -1,13 +1,11 @@
 import { redisQueue } from '../adapters/bullmq/index.ts';
-import { ScanwireError } from '../lib/scanwire-error.ts';
-import type { Call } from './call.ts';
+import { ScanwireError } from '../lib/errors.ts';
+import type { Call } from './command.ts';
 import { dataFolder } from './data-folder.ts';
-import { egressAllowList } from './egress-allow-list.ts';
-import { exporterOver } from './exporter-over.ts';
-import { errorLog } from './output/log-error.ts';
+import { existingKeyRing } from './key-ring.ts';
+import { errorLog } from './output/errors.ts';
 import { stopSignal } from './stop-signal.ts';
-import { existingKeyRing } from './stored-key-ring.ts';
-import { openStores } from './stores.ts';
+import { egressAllowList, exporterOver, openStores } from './system.ts';
 
 /**
  * Sends for collectors until it is told to stop, and then finishes what it has in hand.

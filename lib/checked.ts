@@ -1,5 +1,5 @@
-import type Joi from 'joi';
-import { ScanwireError, type ScanwireErrorCode } from './scanwire-error.ts';
+import Joi from 'joi';
+import { ScanwireError, type ScanwireErrorCode } from './errors.ts';
 
 export interface CheckedOptions {
     /** Goes before the field in the message, for example `token-auth options`. */
@@ -39,3 +39,22 @@ function withoutValue(detail: Joi.ValidationErrorItem | undefined): string {
     const quotesValue = /with value/.test(detail.message) || 'invalids' in (detail.context ?? {});
     return quotesValue ? `${fieldPath(detail.path) || 'value'} is invalid` : detail.message;
 }
+
+/**
+ * Joi schema of an object that somebody else implements: it has these functions, whatever else it is. The object passes
+ * through as it is, never cloned, so that instances of classes keep working.
+ */
+export function implementing<T extends object>(...methods: readonly (keyof T & string)[]): Joi.ObjectSchema<T> {
+    return Joi.object<T>()
+        .unknown()
+        .custom((value: T, helpers) => {
+            const missing = methods.find((method) => typeof value[method] !== 'function');
+            return missing === undefined ? value : helpers.message({ custom: `{{#label}} must have the function ${missing}` });
+        });
+}
+
+/** A name that somebody gives: at most 255 characters, neither control characters nor half a surrogate pair, which no database keeps. */
+export const nameSchema: Joi.StringSchema = Joi.string()
+    .max(255)
+    .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
+    .messages({ 'string.pattern.base': '{{#label}} must not contain control characters' });

@@ -1,9 +1,8 @@
 import { constants, crc32, gunzipSync } from 'node:zlib';
 import { type ByteReader, byteReader } from './byte-reader.ts';
-import { errorCode } from './error-code.ts';
+import { errorCode, ScanwireError } from './errors.ts';
 import { INFLATED_CHUNK, inflated } from './inflated.ts';
 import type { Opening } from './opening.ts';
-import { ScanwireError } from './scanwire-error.ts';
 import { takeTurns } from './take-turns.ts';
 
 /*

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Host, HostInput, ServiceInput } from '../../lib/inventory/host.ts';
+import type { Workspace } from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
-import type { Workspace } from '../../lib/inventory/workspace.ts';
 import type { ContractFixture } from './contract-test.ts';
 
 export interface InventoryFixture extends ContractFixture {

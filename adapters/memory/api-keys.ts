@@ -1,5 +1,5 @@
+import { ScanwireError } from '../../lib/errors.ts';
 import type { ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
-import { ScanwireError } from '../../lib/scanwire-error.ts';
 
 /** API keys in memory, for tests and trials: they are gone with the process. */
 export function memoryApiKeys(): ApiKeyStore {

@@ -1,5 +1,4 @@
 export { memoryApiKeys } from './api-keys.ts';
-export { memoryQueue } from './delivery-queue.ts';
 export {
     type MemoryInventory,
     type MemoryInventoryOptions,
@@ -8,5 +7,6 @@ export {
     type NewSession,
     type NewVuln,
 } from './inventory.ts';
+export { memoryQueue } from './queue.ts';
 export { type MemoryRecordsOptions, memoryRecords } from './records.ts';
 export { memoryWebhooks } from './webhooks.ts';

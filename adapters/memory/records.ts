@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import { ScanwireError } from '../../lib/errors.ts';
 import { endpointsOf } from '../../lib/records/endpoints.ts';
 import { addressKey, hostKey } from '../../lib/records/lookup-keys.ts';
-import type { HttpsRecord } from '../../lib/records/record.ts';
-import { recordLine } from '../../lib/records/record-line.ts';
+import { type HttpsRecord, recordLine } from '../../lib/records/record.ts';
 import type { AddedRecord, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
-import { ScanwireError } from '../../lib/scanwire-error.ts';
-import type { MemoryInventoryWriter } from './inventory-writer.ts';
+import type { MemoryInventoryWriter } from './inventory.ts';
 
 export interface MemoryRecordsOptions {
     readonly clock?: Clock;

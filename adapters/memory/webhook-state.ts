@@ -1,6 +1,5 @@
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
-import { interrupted } from '../../lib/webhooks/interrupted.ts';
-import type { Outcome } from '../../lib/webhooks/outcome.ts';
+import { interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
 import type { Delivery, DeliveryState, StoredEvent } from '../../lib/webhooks/store.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -1,10 +1,66 @@
+import { ScanwireError } from '../../lib/errors.ts';
+import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import type { DeliveryStore, ExporterStore } from '../../lib/webhooks/store.ts';
-import { deliveryStore } from './delivery-store.ts';
-import { exporterStore } from './exporter-store.ts';
-import type { WebhookState } from './webhook-state.ts';
+import { deliveryStore } from './deliveries.ts';
+import { asExporter, move, takeClaim, type WebhookState } from './webhook-state.ts';
 
 /** Exporters and deliveries in the memory of this process, gone with it: for tests and for trying things out. */
 export function memoryWebhooks(): { readonly exporters: ExporterStore; readonly deliveries: DeliveryStore } {
     const state: WebhookState = { exporters: new Map(), events: new Map(), deliveries: new Map(), unfinished: new Set() };
     return { exporters: exporterStore(state), deliveries: deliveryStore(state) };
+}
+
+function exporterStore(state: WebhookState): ExporterStore {
+    return {
+        async insert(exporter) {
+            if (state.exporters.has(exporter.id)) {
+                throw new ScanwireError('CONFLICT', 'an exporter with this id exists already');
+            }
+            state.exporters.set(exporter.id, { ...structuredClone(exporter), probeAt: null });
+        },
+
+        async get(id) {
+            const row = state.exporters.get(id);
+            return row === undefined ? null : asExporter(row);
+        },
+
+        async list() {
+            const rows = [...state.exporters.values()].sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
+            return rows.map(asExporter);
+        },
+
+        async update(id, { ifType, ...patch }, at) {
+            const row = state.exporters.get(id);
+            if (row === undefined) {
+                throw new ScanwireError('NOT_FOUND', 'Unknown exporter', { field: 'id' });
+            }
+            if (ifType !== undefined && row.type !== ifType) {
+                throw new ScanwireError('CONFLICT', 'the exporter has another type by now');
+            }
+
+            const given = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined));
+            Object.assign(row, structuredClone(given), { updatedAt: new Date(at) });
+            if (patch.state === 'running') {
+                Object.assign(row, { consecutiveFailures: 0, probeAt: null });
+            }
+            return asExporter(row);
+        },
+
+        async remove(id, at) {
+            const exporter = state.exporters.get(id);
+            if (exporter === undefined) {
+                return false;
+            }
+
+            state.exporters.delete(id);
+            for (const row of [...state.unfinished].filter((row) => row.exporterId === id)) {
+                if (row.state === 'sending') {
+                    takeClaim(row, at, INTERRUPTIONS.removed);
+                }
+                row.collector = exporter.collector;
+                move(state, row, 'cancelled', at);
+            }
+            return true;
+        },
+    };
 }

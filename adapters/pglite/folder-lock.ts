@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ScanwireError } from '../../lib/scanwire-error.ts';
+import { ScanwireError } from '../../lib/errors.ts';
 
 /** A process as the lock file names it. The start tells it from a later process with the same pid. */
 interface Holder {

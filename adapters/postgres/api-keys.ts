@@ -1,7 +1,6 @@
+import { ScanwireError } from '../../lib/errors.ts';
 import type { ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
-import { ScanwireError } from '../../lib/scanwire-error.ts';
-import type { PoolLike } from './pool.ts';
-import { guarded, isUniqueViolation } from './unavailable.ts';
+import { guarded, isUniqueViolation, type PoolLike } from './database.ts';
 
 export interface PostgresApiKeysOptions {
     readonly pool: PoolLike;

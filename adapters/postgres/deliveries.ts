@@ -1,12 +1,13 @@
+import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/executor.ts';
-import { ScanwireError } from '../../lib/scanwire-error.ts';
-import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/interrupted.ts';
+import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import type {
     Acceptance,
     Accepted,
     Claim,
     ClaimRequest,
     Delivery,
+    DeliveryQuery,
     DeliveryStore,
     Dispatched,
     DispatchOptions,
@@ -14,15 +15,17 @@ import type {
     SweepOptions,
     Swept,
 } from '../../lib/webhooks/store.ts';
-import { listDeliveries } from './list-deliveries.ts';
-import { ACCEPT, type AcceptedRow } from './statements/accept.ts';
-import { CLAIM } from './statements/claim.ts';
-import { ATTEMPTS, DISPATCH, GET, REPLAY } from './statements/deliveries.ts';
-import { SETTLE, SETTLE_LATE } from './statements/settle.ts';
-import { SWEEP } from './statements/sweep.ts';
-import { guardedExecutor, isUniqueViolation } from './unavailable.ts';
-import { isUuid } from './uuid.ts';
-import { type AttemptRow, attemptFromRow, type ClaimRow, claimFromRow, type DeliveryRow, deliveryFromRow } from './webhook-rows.ts';
+import { guardedExecutor, isUniqueViolation, isUuid } from './database.ts';
+import { ACCEPT, type AcceptedRow, ATTEMPTS, CLAIM, DISPATCH, GET, REPLAY, SETTLE, SETTLE_LATE, STAGES, SWEEP } from './delivery-sql.ts';
+import {
+    type AttemptRow,
+    attemptFromRow,
+    type ClaimRow,
+    claimFromRow,
+    DELIVERY_COLUMNS,
+    type DeliveryRow,
+    deliveryFromRow,
+} from './webhook-rows.ts';
 
 /** Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` answers `UNAVAILABLE` by itself. */
 export function deliveries(db: Executor): DeliveryStore {
@@ -193,4 +196,32 @@ async function replay(db: Executor, id: string, at: Date): Promise<Delivery> {
     throw (await get(db, id)) === null
         ? new ScanwireError('NOT_FOUND', 'Unknown delivery', { field: 'id' })
         : new ScanwireError('CONFLICT', 'the delivery is still under way or its exporter was removed');
+}
+
+/** As `DeliveryStore.list` says. An id that is no UUID names nothing, so nothing is found. */
+async function listDeliveries(db: Executor, { state, exporterId, after, limit }: DeliveryQuery): Promise<readonly Delivery[]> {
+    if (![exporterId, after].every((id) => id === undefined || isUuid(id))) {
+        return [];
+    }
+
+    const values: unknown[] = [limit];
+    const parameter = (value: unknown): string => `$${values.push(value)}`;
+    const conditions = [
+        ...(state === undefined ? [] : [`d.stage = '${STAGES[state]}'`, `d.state = ${parameter(state)}`]),
+        ...(exporterId === undefined ? [] : [`d.exporter_id = ${parameter(exporterId)}`]),
+        ...(after === undefined ? [] : [`d.seq < (select x.seq from scanwire.deliveries x where x.id = ${parameter(after)})`]),
+    ];
+    const { rows } = await db.query<DeliveryRow>(
+        `select ${DELIVERY_COLUMNS}
+        from (select * from scanwire.deliveries d ${where(conditions)} order by d.seq desc limit $1) d
+        join scanwire.events v on v.id = d.event_id
+        left join scanwire.exporters e on e.id = d.exporter_id
+        order by d.seq desc`,
+        values,
+    );
+    return rows.map(deliveryFromRow);
+}
+
+function where(conditions: readonly string[]): string {
+    return conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`;
 }

@@ -1,10 +1,9 @@
+import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/executor.ts';
-import { ScanwireError } from '../../lib/scanwire-error.ts';
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
-import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/interrupted.ts';
+import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import type { ExporterPatch, ExporterStore } from '../../lib/webhooks/store.ts';
-import { isUniqueViolation } from './unavailable.ts';
-import { isUuid } from './uuid.ts';
+import { isUniqueViolation, isUuid } from './database.ts';
 import { EXPORTER_COLUMNS, type ExporterRow, exporterFromRow, exporterParameter } from './webhook-rows.ts';
 
 /** Exporters in `scanwire.exporters`. */

@@ -1,9 +1,54 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
+import type { ApiKeyStore } from '../../lib/keys/store.ts';
+import type { RecordStore } from '../../lib/records/store.ts';
+import type { DeliveryStore, ExporterStore } from '../../lib/webhooks/store.ts';
+import { postgresApiKeys } from './api-keys.ts';
+import { guarded, type PoolLike } from './database.ts';
+import { deliveries } from './deliveries.ts';
+import { exporters } from './exporters.ts';
+import { postgresInventory } from './inventory.ts';
+import { postgresRecords } from './records.ts';
+
 export { type PostgresApiKeysOptions, postgresApiKeys } from './api-keys.ts';
+export type { ClientLike, PoolLike } from './database.ts';
+export { transaction } from './database.ts';
 export { type PostgresInventoryOptions, postgresInventory } from './inventory.ts';
+export type { Migration } from './migrate.ts';
 export { type MigrateOptions, migrate } from './migrate.ts';
-export type { Migration } from './migrations/migration.ts';
-export type { ClientLike, PoolLike } from './pool.ts';
 export { type PostgresRecordsOptions, postgresRecords } from './records.ts';
-export { type PostgresStores, type PostgresStoresOptions, postgresStores } from './stores.ts';
-export { transaction } from './transaction.ts';
-export { postgresWebhooks } from './webhooks.ts';
+
+export interface PostgresStoresOptions {
+    /** A `pg.Pool` or the embedded database, its schema brought up to date by `migrate(pool)`. It stays the caller's to end. */
+    readonly pool: PoolLike;
+    readonly clock?: Clock;
+}
+
+export interface PostgresStores {
+    readonly inventory: Required<InventoryStore> & InventoryWriter;
+    readonly apiKeys: ApiKeyStore;
+    readonly records: RecordStore;
+    readonly webhooks: { readonly exporters: ExporterStore; readonly deliveries: DeliveryStore };
+}
+
+/** Every store over one pool. */
+export function postgresStores(options: PostgresStoresOptions): PostgresStores {
+    return {
+        inventory: postgresInventory(options),
+        apiKeys: postgresApiKeys(options),
+        records: postgresRecords(options),
+        webhooks: postgresWebhooks(options),
+    };
+}
+
+/**
+ * Exporters and deliveries in PostgreSQL 13 or later, or in the embedded database: one SQL for both. The schema comes from
+ * migration `0002-webhooks`. The pool stays the caller's to close.
+ */
+export function postgresWebhooks({ pool }: { readonly pool: PoolLike }): {
+    readonly exporters: ExporterStore;
+    readonly deliveries: DeliveryStore;
+} {
+    const db = guarded(pool);
+    return { exporters: exporters(db), deliveries: deliveries(db) };
+}

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
+import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/executor.ts';
-import { ScanwireError } from '../../lib/scanwire-error.ts';
-import { migrations } from './migrations/index.ts';
-import type { Migration } from './migrations/migration.ts';
-import type { PoolLike } from './pool.ts';
-import { transaction } from './transaction.ts';
+import { type PoolLike, transaction } from './database.ts';
+import { inventoryAndKeys } from './migrations/0001-inventory-and-keys.ts';
+import { webhooks } from './migrations/0002-webhooks.ts';
+import { records } from './migrations/0003-records.ts';
 
 /** Key of the advisory lock that lets one migration run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -73,4 +73,14 @@ function assertFits(done: ReadonlyMap<string, string>, steps: readonly Migration
 
 function checksum(sql: string): string {
     return createHash('sha256').update(sql).digest('hex');
+}
+
+/** All steps in order. A new one goes to the end. */
+export const migrations: readonly Migration[] = [inventoryAndKeys, webhooks, records];
+
+/** A step of the schema. Once released it never changes: what comes later is another step. */
+export interface Migration {
+    /** Begins with a number that orders it, for example `0001-inventory-and-keys`. */
+    readonly id: string;
+    readonly sql: string;
 }

@@ -153,7 +153,7 @@ export function claimFromRow(row: ClaimRow): Claim {
     };
 }
 
-export function time(value: Time): Date {
+function time(value: Time): Date {
     return new Date(value);
 }
 

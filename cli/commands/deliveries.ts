@@ -1,10 +1,8 @@
 import { type Command, Option } from 'commander';
 import type { Delivery, DeliveryState } from '../../lib/webhooks/store.ts';
 import { command, wholeNumber } from '../command.ts';
-import { listDeliveries, replayDelivery, showDelivery } from '../operations/deliveries.ts';
-import type { ShownAttempt } from '../operations/shown-attempt.ts';
-import { relativeTime } from '../output/relative-time.ts';
-import { facts, table } from '../output/table.ts';
+import { listDeliveries, replayDelivery, type ShownAttempt, showDelivery } from '../operations.ts';
+import { facts, relativeTime, table } from '../output/table.ts';
 import { timesText } from '../output/test-outcome.ts';
 
 const STATES: readonly DeliveryState[] = ['pending', 'queued', 'sending', 'delivered', 'exhausted', 'cancelled'];

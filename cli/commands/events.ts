@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander';
-import type { RuleSet } from '../../lib/webhooks/event-kinds.ts';
+import type { RuleSet } from '../../lib/webhooks/events.ts';
 import { command } from '../command.ts';
 import { readJson } from '../input.ts';
-import { publishEvent } from '../operations/events.ts';
+import { publishEvent } from '../operations.ts';
 
 export function addEvents(program: Command): void {
     const events = program.command('events').description('events for the exporters');

@@ -1,24 +1,20 @@
 import { type Command, Option } from 'commander';
-import { ScanwireError } from '../../lib/scanwire-error.ts';
-import type { Exporter, HeaderPairs } from '../../lib/webhooks/exporter.ts';
-import type { ExporterChanges, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporter-settings.ts';
+import { ScanwireError } from '../../lib/errors.ts';
+import type { Exporter, ExporterChanges, ExporterSettings, HeaderPairs, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import { displayUrl } from '../../lib/webhooks/receiver-url.ts';
-import type { Call } from '../call.ts';
-import { command, repeated } from '../command.ts';
+import { type Answer, type Call, command, repeated } from '../command.ts';
 import {
     createExporter,
     listExporters,
     removeExporter,
+    type ShownTest,
     showExporter,
     startExporter,
     stopExporter,
     testExporter,
     updateExporter,
-} from '../operations/exporters.ts';
-import type { ShownTest } from '../operations/shown-attempt.ts';
-import type { Answer } from '../output/answer.ts';
-import { relativeTime } from '../output/relative-time.ts';
-import { facts, table } from '../output/table.ts';
+} from '../operations.ts';
+import { facts, relativeTime, table } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-outcome.ts';
 
 export function addExporters(program: Command): void {

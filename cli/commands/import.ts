@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import type { ImportSummary } from '../../lib/inventory/store.ts';
 import { command } from '../command.ts';
 import { openInput } from '../input.ts';
-import { importScan } from '../operations/import.ts';
-import { printable } from '../output/printable.ts';
+import { importScan } from '../operations.ts';
 import { withProgress } from '../output/progress.ts';
+import { printable } from '../output/table.ts';
 
 export function addImport(program: Command): void {
     const add = command(program, 'import <file>', 'import a scan: nmap XML or JSON lines of hosts, - for stdin', async (call) => {

@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import { command } from '../command.ts';
-import { createKey, listKeys, revealKey, revokeKey } from '../operations/keys.ts';
-import { relativeTime } from '../output/relative-time.ts';
-import { facts, table } from '../output/table.ts';
+import { createKey, listKeys, revealKey, revokeKey } from '../operations.ts';
+import { facts, relativeTime, table } from '../output/table.ts';
 
 export function addKeys(program: Command): void {
     const keys = program.command('keys').description('API keys of the REST API');

@@ -1,11 +1,9 @@
 import type { Command } from 'commander';
-import type { LicenseStatus } from '../../lib/license/inspect-license.ts';
-import { command } from '../command.ts';
+import type { LicenseStatus } from '../../lib/license/verify-license.ts';
+import { type Answer, command } from '../command.ts';
 import { readText } from '../input.ts';
-import { installLicense, showLicense } from '../operations/license.ts';
-import type { Answer } from '../output/answer.ts';
-import { relativeTime } from '../output/relative-time.ts';
-import { facts } from '../output/table.ts';
+import { installLicense, showLicense } from '../operations.ts';
+import { facts, relativeTime } from '../output/table.ts';
 
 export function addLicense(program: Command): void {
     const license = program.command('license').description('licence of the REST API');

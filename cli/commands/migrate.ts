@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { command } from '../command.ts';
-import { migrate } from '../operations/migrate.ts';
+import { migrate } from '../operations.ts';
 
 export function addMigrate(program: Command): void {
     command(program, 'migrate', 'bring the database up to this version', async ({ perform }) => {

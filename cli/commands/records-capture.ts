@@ -1,14 +1,11 @@
 import { isIP } from 'node:net';
 import { type Command, InvalidArgumentError } from 'commander';
-import { MAX_ANSWER_BYTES } from '../../lib/records/capture/max-answer-bytes.ts';
+import { MAX_ANSWER_BYTES } from '../../lib/records/capture/capture.ts';
 import { command, wholeNumber } from '../command.ts';
 
 export function addCapture(records: Command): void {
     const capture = command(records, 'capture [target...]', 'make records from live HTTPS endpoints: URL or host:port', async (call) => {
-        const [{ capture }, { reportText }] = await Promise.all([
-            import('../records/capture/capture.ts'),
-            import('../records/capture/capture-report.ts'),
-        ]);
+        const [{ capture }, { reportText }] = await Promise.all([import('../records/capture.ts'), import('../records/capture-report.ts')]);
         const report = await capture(call);
         return {
             json: report,
@@ -41,7 +38,7 @@ async function assertUsage(self: Command): Promise<void> {
         self.error("error: option '--resume' needs '--output <file>'");
     }
 
-    const { parseTarget } = await import('../../lib/records/capture/capture-target.ts');
+    const { parseTarget } = await import('../../lib/records/capture/target.ts');
     for (const [index, text] of self.args.entries()) {
         try {
             parseTarget(text);

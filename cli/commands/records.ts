@@ -1,14 +1,11 @@
 import { type Command, Option } from 'commander';
-import { MAX_LINE_BYTES } from '../../lib/records/max-line-bytes.ts';
 import { MEND_PROFILES, type MendProfile } from '../../lib/records/mend-record.ts';
-import type { Call } from '../call.ts';
-import { command, wholeNumber } from '../command.ts';
+import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
+import { type Answer, type Call, command, wholeNumber } from '../command.ts';
 import { openInput } from '../input.ts';
-import type { Answer } from '../output/answer.ts';
 import { withProgress } from '../output/progress.ts';
-import { packs } from '../records/packs.ts';
-import type { ReadingLimits, RecordsReport } from '../records/records-report.ts';
-import type { RewriteOptions } from '../records/rewrite.ts';
+import { packs, type RewriteOptions } from '../records/files.ts';
+import type { ReadingLimits, RecordsReport } from '../records/report.ts';
 import { addCapture } from './records-capture.ts';
 
 /** Keeps clear of the longest text that Node can hold. */
@@ -18,7 +15,7 @@ export function addRecords(program: Command): void {
     const records = program.command('records').description('HTTPS scan records');
 
     const check = command(records, 'check <file>', 'check a file of records, one in each line, - for stdin', async (call) => {
-        const { check } = await import('../records/check.ts');
+        const { check } = await import('../records/files.ts');
         return reported(call, await check(await sourceOf(call), limitsOf(call)));
     });
 
@@ -28,7 +25,7 @@ export function addRecords(program: Command): void {
     mend.addOption(new Option('--profile <name>', 'what is mended').choices(MEND_PROFILES).default('import'));
 
     const read = command(records, 'read <file>', 'print what is in the records of a file, a line for each, - for stdin', async (call) => {
-        const { read } = await import('../records/read.ts');
+        const { read } = await import('../records/files.ts');
         const report = await read(await sourceOf(call, true), { ...limitsOf(call), json: call.json, body: call.options.body === true });
         return { ...(await reported(call, report)), aside: true };
     });
@@ -51,7 +48,7 @@ export function addRecords(program: Command): void {
     }
 
     command(records, 'schema', 'print the JSON Schema of a record', async () => {
-        const { recordJsonSchema } = await import('../../lib/records/record-json-schema.ts');
+        const { recordJsonSchema } = await import('../../lib/records/record.ts');
         return { json: recordJsonSchema, text: () => JSON.stringify(recordJsonSchema, null, 4) };
     });
 
@@ -60,7 +57,7 @@ export function addRecords(program: Command): void {
 
 /** No bar among lines that go to the same terminal. Where the results go is looked at first: a large file is not read in vain. */
 async function sourceOf({ args: [file = ''], options, json }: Call, prints = false): Promise<AsyncIterable<Uint8Array>> {
-    const { assertWritable } = await import('../records/assert-writable.ts');
+    const { assertWritable } = await import('../records/write-output.ts');
     const { output, report } = options as { readonly output?: string; readonly report?: string };
     await assertWritable({ file, output, report });
     return withProgress(await openInput(file), !json && !(prints && process.stdout.isTTY));
@@ -71,7 +68,7 @@ function limitsOf({ options }: Call): ReadingLimits {
 }
 
 async function rewritten(call: Call, mending: Pick<RewriteOptions, 'mend'> = {}): Promise<Answer> {
-    const [{ rewrite }, { isSamePlace }] = await Promise.all([import('../records/rewrite.ts'), import('../records/assert-writable.ts')]);
+    const [{ rewrite }, { isSamePlace }] = await Promise.all([import('../records/files.ts'), import('../records/write-output.ts')]);
     const { output } = call.options as Pick<RewriteOptions, 'output'>;
     const source = await sourceOf(call, output === undefined);
     const inPlace = output !== undefined && (await isSamePlace(call.args[0] ?? '', output));
@@ -86,7 +83,7 @@ async function rewritten(call: Call, mending: Pick<RewriteOptions, 'mend'> = {})
 }
 
 async function reported({ options }: Call, report: RecordsReport): Promise<Answer> {
-    const { reportText, saveReport } = await import('../records/records-report.ts');
+    const { reportText, saveReport } = await import('../records/report.ts');
     if (typeof options.report === 'string') {
         await saveReport(report, options.report);
     }

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { VERSION } from '../../lib/version.ts';
 import { type DataFolder, DEFAULT_DATA } from '../data-folder.ts';
-import type { DemoShown } from '../demo/demo.ts';
+import type { DemoShown } from '../demo.ts';
 import type { TlsPair } from '../tls-certificate.ts';
 import { facts } from './table.ts';
 import { isDelivered, testText } from './test-outcome.ts';

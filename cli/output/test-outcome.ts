@@ -1,5 +1,5 @@
 import type { Timings } from '../../lib/webhooks/outcome.ts';
-import type { ShownTest } from '../operations/shown-attempt.ts';
+import type { ShownTest } from '../operations.ts';
 
 /** What a `test` event came to, in one line. */
 export function testText({ deliveryId, attempt }: ShownTest): string {

@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js';
-import { ScanwireError } from '../scanwire-error.ts';
+import { ScanwireError } from '../errors.ts';
 
 /** An IP address in its one canonical text, and the zone that came with it. */
 export interface CanonicalAddress {

@@ -1,9 +1,8 @@
 import Joi from 'joi';
 import { checked } from '../checked.ts';
-import { ScanwireError } from '../scanwire-error.ts';
+import { ScanwireError } from '../errors.ts';
 import { canonicalAddress } from './address.ts';
-import { normaliseArch } from './arch.ts';
-import type { HostInput, ServiceInput } from './host.ts';
+import { type HostInput, normaliseArch, type ServiceInput } from './host.ts';
 
 /** Longest text of one field, in UTF-16 code units. */
 const MAX_TEXT = 65_536;

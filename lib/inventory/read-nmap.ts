@@ -1,6 +1,6 @@
 import { TextDecoder } from 'node:util';
 import sax from 'sax';
-import { ScanwireError } from '../scanwire-error.ts';
+import { ScanwireError } from '../errors.ts';
 import type { HostInput } from './host.ts';
 import { normaliseHost } from './host-input.ts';
 import { type NmapHost, nmapHost } from './nmap-host.ts';

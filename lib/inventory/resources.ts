@@ -1,4 +1,5 @@
 import Joi from 'joi';
+import { checked, nameSchema } from '../checked.ts';
 
 export interface Service {
     readonly id: number;
@@ -123,3 +124,42 @@ export const vulnSchema: Joi.ObjectSchema<Vuln> = Joi.object<Vuln, true>({
     vuln_attempt_count: Joi.number().integer().min(0).required(),
     nexpose_data_vuln_def_id: nullableId(),
 });
+
+export interface Workspace {
+    readonly id: number;
+    readonly name: string;
+    readonly boundary: string | null;
+    readonly description: string | null;
+    readonly owner_id: number | null;
+    readonly limit_to_network: boolean;
+    readonly created_at: Date;
+    readonly updated_at: Date;
+}
+
+/** Name of the workspace that exists from the start and receives what names no other. */
+export const DEFAULT_WORKSPACE = 'default';
+
+/** The fields in the order in which they go out. */
+export const workspaceSchema: Joi.ObjectSchema<Workspace> = Joi.object<Workspace, true>({
+    id: Joi.number().integer().required(),
+    name: Joi.string().required(),
+    boundary: Joi.string().allow(null).required(),
+    description: Joi.string().allow(null).required(),
+    owner_id: Joi.number().integer().allow(null).required(),
+    limit_to_network: Joi.boolean().required(),
+    created_at: Joi.date().required(),
+    updated_at: Joi.date().required(),
+});
+
+const schema = Joi.object<{ workspace: string }, true>({
+    workspace: nameSchema.trim().required(),
+});
+
+/**
+ * The name of a workspace, trimmed: 1 to 255 characters, none of them a control character.
+ *
+ * @throws ScanwireError `INVALID_INPUT`, field `workspace`.
+ */
+export function workspaceName(name: unknown): string {
+    return checked(schema, { workspace: name as string }).workspace;
+}

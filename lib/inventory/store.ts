@@ -1,6 +1,5 @@
 import type { Host, HostInput } from './host.ts';
-import type { Note, Service, Session, Vuln } from './resources.ts';
-import type { Workspace } from './workspace.ts';
+import type { Note, Service, Session, Vuln, Workspace } from './resources.ts';
 
 export interface ReadOptions {
     /** Ends the reading early; the store frees what it holds. */

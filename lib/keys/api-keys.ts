@@ -1,9 +1,8 @@
 import { randomUUID, timingSafeEqual } from 'node:crypto';
 import Joi from 'joi';
-import { checked } from '../checked.ts';
+import { checked, nameSchema } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
-import { nameSchema } from '../name-schema.ts';
-import { ScanwireError } from '../scanwire-error.ts';
+import { ScanwireError } from '../errors.ts';
 import { apiKeyDigest, apiKeyStart, looksLikeApiKey, looksLikeForeignKey, newApiKey } from './api-key.ts';
 import { type KeyRing, sealingKeyId } from './key-ring.ts';
 import type { ApiKeyStore, StoredApiKey } from './store.ts';
@@ -217,3 +216,9 @@ async function touchQuietly(store: ApiKeyStore, id: string, at: Date): Promise<v
 function summary({ id, name, start, sealed, createdAt, lastUsedAt, revokedAt }: StoredApiKey): ApiKeySummary {
     return { id, name, start, revealable: sealed !== null, createdAt, lastUsedAt, revokedAt };
 }
+
+/**
+ * What every refused request is told. Missing, wrong, malformed and revoked keys and an invalid licence all get this one
+ * sentence, so that nobody learns which of them it was.
+ */
+export const DENIAL = 'Access needs a valid licence on the server and a valid API key in the header named token';

@@ -1,9 +1,8 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import Joi from 'joi';
 import { CompactSign } from 'jose';
-import { checked } from '../checked.ts';
-import { nameSchema } from '../name-schema.ts';
-import { ScanwireError } from '../scanwire-error.ts';
+import { checked, nameSchema } from '../checked.ts';
+import { ScanwireError } from '../errors.ts';
 import { LICENSE_TYPE, type License } from './verify-license.ts';
 
 /** Both in PEM form: the private key as PKCS #8, the public key as SPKI. */

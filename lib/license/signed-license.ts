@@ -2,9 +2,15 @@ import { readFile, stat } from 'node:fs/promises';
 import Joi from 'joi';
 import { checked } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
-import { inspectLicense, type LicenseStatus } from './inspect-license.ts';
-import type { LicenseSource } from './license.ts';
-import { type License, licenseProblem, licensePublicKey, verifyLicense } from './verify-license.ts';
+import {
+    inspectLicense,
+    type License,
+    type LicenseSource,
+    type LicenseStatus,
+    licenseProblem,
+    licensePublicKey,
+    verifyLicense,
+} from './verify-license.ts';
 
 export interface SignedLicenseOptions {
     /** Reads the text of the licence, null when there is none. Either this or `file`. */

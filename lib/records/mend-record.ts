@@ -1,4 +1,4 @@
-import { ScanwireError } from '../scanwire-error.ts';
+import { ScanwireError } from '../errors.ts';
 
 /**
  * What can be mended in a record as older publications have it:

@@ -63,3 +63,30 @@ function text(pattern: RegExp, rule: string): Joi.StringSchema {
 function base64(value: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
     return value.length % 4 === 0 && BASE64_CHARACTERS.test(value) ? value : helpers.error('any.custom');
 }
+
+/** A JSON Schema, draft 2020-12. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** The JSON Schema of a record, made from {@link recordSchema}: both accept the same values. */
+export const recordJsonSchema: JsonSchema = jsonSchema();
+
+function jsonSchema(): JsonSchema {
+    const converted = recordSchema['~standard'].jsonSchema.output({ target: 'draft-2020-12' });
+    const properties = converted.properties as Record<string, object>;
+    return {
+        $schema: 'https://json-schema.org/draft/2020-12/schema',
+        $id: `urn:scanwire:https-record:${RECORD_SCHEMA_VERSION}`,
+        title: 'HTTPS scan record',
+        description: 'The result of an HTTPS request made to an endpoint',
+        ...converted,
+        properties: { ...properties, data: { ...properties.data, pattern: BASE64_PATTERN, contentEncoding: 'base64' } },
+    };
+}
+
+/** A record as one line of JSON, without a line ending. The keys are always in the order of the specification. */
+export function recordLine({ data, host, ip, path, port, vhost, subject }: HttpsRecord): string {
+    return JSON.stringify({ data, host, ip, path, port, vhost, subject: subject && { OU: subject.OU, CN: subject.CN } });
+}
+
+/** Longest line of a file of records unless told otherwise, without its line ending: 1 MiB. */
+export const MAX_LINE_BYTES = 1_048_576;

@@ -1,10 +1,8 @@
 import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
-import { ScanwireError } from '../scanwire-error.ts';
-import { checkRecord } from './check-record.ts';
-import { keepsSchema } from './keeps-schema.ts';
-import type { HttpsRecord } from './record.ts';
-import { recordLine } from './record-line.ts';
+import { ScanwireError } from '../errors.ts';
+import { checkRecord, keepsSchema } from './check-record.ts';
+import { type HttpsRecord, recordLine } from './record.ts';
 
 export interface WriteRecordsOptions {
     /** Packs the file with gzip. */

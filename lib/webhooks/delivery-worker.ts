@@ -1,16 +1,16 @@
-import { batched } from '../batched.ts';
 import type { Clock } from '../clock.ts';
+import { ScanwireError } from '../errors.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
-import { ScanwireError } from '../scanwire-error.ts';
-import { openHeaders, openSecrets } from './exporter-secrets.ts';
-import { messageHeaders } from './message-headers.ts';
+import { batched } from './batched.ts';
+import { openHeaders, openSecrets } from './exporters.ts';
+import { messageHeaders } from './headers.ts';
+import type { Message, Sender } from './http-sender.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
 import { retryability } from './outcome-code.ts';
 import type { DeliveryJob, DeliveryQueue, QueueWorker } from './queue.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
-import type { Message, Sender } from './sender.ts';
+import type { Vendor } from './signature.ts';
 import type { Claim, ClaimRequest, DeliveryStore, Settlement } from './store.ts';
-import type { Vendor } from './vendor.ts';
 
 export interface DeliveryWorkerParts {
     readonly deliveries: DeliveryStore;

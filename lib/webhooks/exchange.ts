@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
-import type { AttemptTrace } from './attempt-trace.ts';
 import type { Connection } from './connection.ts';
+import type { AttemptTrace } from './outcome.ts';
 
 export interface ExchangeRequest {
     /** Path and query. */

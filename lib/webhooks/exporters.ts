@@ -1,24 +1,24 @@
 import { checked } from '../checked.ts';
 import type { Clock } from '../clock.ts';
-import type { EgressGuard } from '../egress/egress-guard.ts';
+import type { EgressGuard } from '../egress/guard.ts';
+import { ScanwireError } from '../errors.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
-import { ScanwireError } from '../scanwire-error.ts';
-import { checkAdditionalHeaders } from './additional-headers.ts';
-import { eventBody } from './event-body.ts';
-import { testEvent } from './event-kinds.ts';
-import type { Exporter, ExportType, HeaderPairs, StoredExporter } from './exporter.ts';
-import { headersContext, openSecrets, secretContext } from './exporter-secrets.ts';
+import { eventBody, testEvent } from './events.ts';
 import {
     DEFAULT_COLLECTOR,
+    type Exporter,
     type ExporterChanges,
+    type ExportType,
     exporterChangesSchema,
+    type HeaderPairs,
     type NewExporterSettings,
     newExporterSchema,
-} from './exporter-settings.ts';
+    type StoredExporter,
+} from './exporter.ts';
+import { checkAdditionalHeaders } from './headers.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
-import { checkSecret, generateSecret } from './secret.ts';
+import { checkSecret, generateSecret, type Vendor } from './signature.ts';
 import type { Attempt, DeliveryStore, ExporterPatch, ExporterStore } from './store.ts';
-import type { Vendor } from './vendor.ts';
 
 /** What a `test` event came to. */
 export interface TestOutcome {
@@ -243,4 +243,24 @@ async function awaited(deliveryId: string, patience: number, { deliveries, sleep
 function visible(exporter: StoredExporter): Exporter {
     const { sealedSecret, sealedPreviousSecret, previousSecretUntil, sealedHeaders, schedule, ...shown } = exporter;
     return shown;
+}
+
+/** What a secret of this exporter is sealed for. */
+const secretContext = (exporterId: string): string => `exporter:${exporterId}`;
+
+/** What the additional headers of this exporter are sealed for. */
+const headersContext = (exporterId: string): string => `exporter:${exporterId}:headers`;
+
+/** The secrets that sign now, the current one first. @throws ScanwireError `UNSEALABLE`. */
+export function openSecrets(exporter: StoredExporter, keyRing: KeyRing, now: Date): readonly [current: string, ...previous: string[]] {
+    const context = secretContext(exporter.id);
+    const current = keyRing.open(exporter.sealedSecret, context);
+    const { sealedPreviousSecret, previousSecretUntil } = exporter;
+    const overlaps = sealedPreviousSecret !== null && previousSecretUntil !== null && previousSecretUntil > now;
+    return overlaps ? [current, keyRing.open(sealedPreviousSecret, context)] : [current];
+}
+
+/** The additional headers with their values. @throws ScanwireError `UNSEALABLE`. */
+export function openHeaders(exporter: StoredExporter, keyRing: KeyRing): HeaderPairs {
+    return exporter.sealedHeaders === null ? [] : JSON.parse(keyRing.open(exporter.sealedHeaders, headersContext(exporter.id)));
 }

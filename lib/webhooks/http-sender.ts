@@ -1,21 +1,37 @@
 import Joi from 'joi';
 import { checked } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
-import { connectVetted } from '../egress/connect-vetted.ts';
-import type { EgressGuard } from '../egress/egress-guard.ts';
-import type { Lookup } from '../egress/resolver.ts';
-import { ScanwireError } from '../scanwire-error.ts';
-import { AttemptFailure } from './attempt-failure.ts';
-import { answered, failed } from './attempt-result.ts';
-import { type AttemptTrace, attemptTrace, traced } from './attempt-trace.ts';
+import { connectVetted, type Lookup } from '../egress/connect.ts';
+import type { EgressGuard } from '../egress/guard.ts';
+import { ScanwireError } from '../errors.ts';
 import { type Connection, connection } from './connection.ts';
 import { connectionPool, type Lease } from './connection-pool.ts';
 import { type Exchange, exchange } from './exchange.ts';
-import type { Outcome } from './outcome.ts';
-import { codeOfError } from './outcome-code.ts';
+import type { Trust } from './exporter.ts';
+import { AttemptFailure, type AttemptTrace, attemptTrace, type Outcome, traced } from './outcome.ts';
+import { answered, codeOfError, failed } from './outcome-code.ts';
 import { checkReceiverUrl, hostOf, portOf } from './receiver-url.ts';
-import type { Message, Sender } from './sender.ts';
 import { secure } from './tls-trust.ts';
+
+/** One POST, ready to go. */
+export interface Message {
+    /** Connections are kept apart by exporter and by what is here: a change of exporter, URL or trust never reuses an old socket. */
+    readonly exporterId: string;
+    readonly url: string;
+    readonly trust: Trust;
+    /** All headers in order, but `Host`, `Connection`, `Accept-Encoding` and `Content-Length`, which are the sender's. */
+    readonly headers: readonly (readonly [name: string, value: string])[];
+    readonly body: Uint8Array;
+    /** Goes over a connection of its own, made for it: a `test` shows whether the receiver can be reached now, and each time that it takes. */
+    readonly fresh?: boolean;
+}
+
+/** Sends messages through the egress guard. Never rejects: whatever happens is an {@link Outcome}. */
+export interface Sender {
+    send(message: Message): Promise<Outcome>;
+    /** Ends idle connections; messages under way finish first. */
+    close(): Promise<void>;
+}
 
 /** Times in milliseconds. */
 export interface SenderLimits {

@@ -1,8 +1,8 @@
 import { isIP } from 'node:net';
-import { CONNECTION_CODES } from '../egress/connection-code.ts';
-import { handshakeCode } from '../egress/handshake-code.ts';
-import { errorCode } from '../error-code.ts';
-import type { Outcome, OutcomeCode } from './outcome.ts';
+import { CONNECTION_CODES, ConnectionFailure, handshakeCode } from '../egress/connection-code.ts';
+import { errorCode } from '../errors.ts';
+import { AnswerTooLong, type Exchange } from './exchange.ts';
+import { AttemptFailure, type Outcome, type OutcomeCode } from './outcome.ts';
 import { hostOf } from './receiver-url.ts';
 
 /** How far an attempt had come after it was connected, when an error stopped it. */
@@ -116,4 +116,103 @@ export function retryability({ code, status }: Pick<Outcome, 'code' | 'status'>,
     }
 
     return { kind: PASSING.has(status) ? 'retry' : (KINDS[code] ?? 'retry') };
+}
+
+const MAX_DELAY = 24 * 60 * 60 * 1000;
+
+const MONTH = 'Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec';
+/** The three forms of RFC 9110, 5.6.7: the usual one, RFC 850's and that of C's `asctime`. */
+const DATES: readonly RegExp[] = [
+    new RegExp(`^[A-Z][a-z]{2}, \\d{2} (${MONTH}) \\d{4} \\d{2}:\\d{2}:\\d{2} GMT$`),
+    new RegExp(`^[A-Z][a-z]{5,8}, \\d{2}-(${MONTH})-\\d{2} \\d{2}:\\d{2}:\\d{2} GMT$`),
+    new RegExp(`^[A-Z][a-z]{2} (${MONTH}) [ \\d]\\d \\d{2}:\\d{2}:\\d{2} \\d{4}$`),
+];
+
+/**
+ * A receiver's `Retry-After` in milliseconds from `now`, at most 24 hours. Null for anything but one value of whole seconds or
+ * one HTTP date; a date that has passed is 0.
+ */
+export function retryAfter(value: string | readonly string[] | undefined, now: Date): number | null {
+    if (typeof value !== 'string') {
+        return null;
+    }
+
+    const text = value.trim();
+    const delay = /^\d{1,15}$/.test(text) ? Number(text) * 1000 : dateOf(text) - now.getTime();
+    return Number.isFinite(delay) ? Math.min(Math.max(delay, 0), MAX_DELAY) : null;
+}
+
+function dateOf(text: string): number {
+    const form = DATES.findIndex((pattern) => pattern.test(text));
+    return form === -1 ? Number.NaN : Date.parse(form === 2 ? `${text} GMT` : text);
+}
+
+/** What an attempt came to, without what was measured on the way. */
+export type AttemptResult = Pick<Outcome, 'code' | 'status' | 'detail' | 'retryAfter'>;
+
+/** The result of an exchange: by its status, if there was one, and else by what ended it. `now` is for a `Retry-After` date. */
+export function answered({ status, location, retryAfter: hint, error, unsent }: Exchange, url: URL, now: Date): AttemptResult {
+    if (status === null) {
+        return unanswered(error, unsent, url);
+    }
+
+    const code = codeOfStatus(status);
+    const target = code === 'redirect_refused' ? redirectTarget(location, url) : '';
+    return {
+        code,
+        status,
+        detail: `answered ${status}${target}${bodyNote(error)}`,
+        retryAfter: code === 'delivered' ? null : retryAfter(hint, now),
+    };
+}
+
+function unanswered(error: unknown, unsent: boolean, url: URL): AttemptResult {
+    if (error instanceof AttemptFailure && error.code === 'timeout') {
+        return unsent
+            ? failed(new AttemptFailure('timeout', `${url.host} did not take the whole message in time`))
+            : failed(new AttemptFailure('headers_timeout', `${url.host} did not answer in time`));
+    }
+
+    const code = codeOfError(error, 'exchange');
+    return failed(new AttemptFailure(code, `${url.host} ${NO_ANSWER[code] ?? 'broke off'}${reason(error)}`));
+}
+
+const NO_ANSWER: Readonly<Partial<Record<Outcome['code'], string>>> = {
+    connection_reset: 'closed the connection without an answer',
+    protocol_error: 'did not answer in HTTP/1.1',
+    tls_client_cert_required: 'demands a client certificate',
+    tls_failed: 'broke off the TLS connection',
+    invalid_exporter: 'was not called: the message cannot be sent as it is',
+    interrupted: 'was given up on this side',
+};
+
+/** The result of an attempt that ended before an answer; an error that nobody foresaw is our own fault, not the receiver's. */
+export function failed(error: unknown): AttemptResult {
+    const failure =
+        error instanceof AttemptFailure || error instanceof ConnectionFailure
+            ? error
+            : new AttemptFailure('interrupted', `the attempt failed on this side${reason(error)}`);
+    return { code: failure.code, status: null, detail: failure.message, retryAfter: null };
+}
+
+function reason(error: unknown): string {
+    const code = errorCode(error);
+    return code === '' ? '' : ` (${code})`;
+}
+
+function bodyNote(error: unknown): string {
+    if (error === null) {
+        return '';
+    }
+
+    return error instanceof AnswerTooLong
+        ? `; its body was cut off after ${error.message.replace('more than ', '')}`
+        : '; its body broke off or took too long';
+}
+
+/** Only where it leads to: the rest of a Location may repeat what the receiver was sent. */
+function redirectTarget(location: string | undefined, url: URL): string {
+    const target = location !== undefined && URL.canParse(location, url.href) ? new URL(location, url) : null;
+    const known = target !== null && /^https?:$/.test(target.protocol) && target.hostname.length <= 100;
+    return known ? `, a redirect to ${target.origin}; redirects are not followed` : '; redirects are not followed';
 }

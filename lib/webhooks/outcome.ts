@@ -1,3 +1,5 @@
+import { CodedError } from '../errors.ts';
+
 /**
  * What an attempt came to. `delivered` is any 2xx in time; everything else is a failure. `docs/outcomes.md` says what each
  * one means for the person who runs the receiver.
@@ -59,4 +61,55 @@ export interface Outcome {
     readonly address: string | null;
     /** SHA-256 fingerprint of the certificate presented, null for http or before the handshake. */
     readonly fingerprint: string | null;
+}
+
+/**
+ * The outcome of an attempt whose holder was not heard of again; what the receiver got is unknown.
+ *
+ * @param elapsed Milliseconds from the claim until it was taken away.
+ */
+export function interrupted(elapsed: number, detail: string): Outcome {
+    return {
+        code: 'interrupted',
+        status: null,
+        detail,
+        retryAfter: null,
+        timings: { dns: null, connect: null, tls: null, firstByte: null, total: Math.max(0, Math.round(elapsed)) },
+        address: null,
+        fingerprint: null,
+    };
+}
+
+/** Why a claim was taken away from its holder. */
+export const INTERRUPTIONS = {
+    expired: 'no outcome was recorded before the claim ran out',
+    removed: 'the exporter was removed during the attempt',
+} as const;
+
+/** Why an attempt got no answer. The message becomes `Outcome.detail`, so it holds nothing that the receiver or a user wrote. */
+export class AttemptFailure extends CodedError<OutcomeCode> {
+    override readonly name = 'AttemptFailure';
+}
+
+type Phase = Exclude<keyof Timings, 'total'>;
+
+/** What is learned on the way, kept apart from the result so that a failed attempt still tells how far it came. Times in milliseconds. */
+export interface AttemptTrace extends Record<Phase, number | null> {
+    address: string | null;
+    fingerprint: string | null;
+}
+
+export function attemptTrace(): AttemptTrace {
+    return { dns: null, connect: null, tls: null, firstByte: null, address: null, fingerprint: null };
+}
+
+/** The parts of an outcome that the trace holds, in whole milliseconds. */
+export function traced(trace: AttemptTrace, total: number): Pick<Outcome, 'timings' | 'address' | 'fingerprint'> {
+    const { dns, connect, tls, firstByte, address, fingerprint } = trace;
+    const whole = (time: number | null): number | null => (time === null ? null : Math.round(time));
+    return {
+        timings: { dns: whole(dns), connect: whole(connect), tls: whole(tls), firstByte: whole(firstByte), total: Math.round(total) },
+        address,
+        fingerprint,
+    };
 }

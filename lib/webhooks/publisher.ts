@@ -1,9 +1,8 @@
-import { batched } from '../batched.ts';
 import type { Clock } from '../clock.ts';
+import { ScanwireError } from '../errors.ts';
 import type { Executor } from '../executor.ts';
-import { ScanwireError } from '../scanwire-error.ts';
-import { eventBody } from './event-body.ts';
-import { type EventKinds, type RuleSet, testEvent, typesFor } from './event-kinds.ts';
+import { batched } from './batched.ts';
+import { type EventKinds, eventBody, type RuleSet, testEvent, typesFor } from './events.ts';
 import type { Acceptance, Accepted, DeliveryStore } from './store.ts';
 
 export interface PublishOptions {

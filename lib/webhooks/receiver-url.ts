@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { domainToASCII, domainToUnicode } from 'node:url';
-import type { EgressGuard } from '../egress/egress-guard.ts';
-import { ScanwireError } from '../scanwire-error.ts';
+import type { EgressGuard } from '../egress/guard.ts';
+import { ScanwireError } from '../errors.ts';
 
 const MAX_LENGTH = 2048;
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };

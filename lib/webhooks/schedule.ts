@@ -24,7 +24,7 @@ const SHORT_RETRIES = 4;
 const JITTER = 0.2;
 
 /** A `Retry-After` beyond this is not waited for. */
-export const RETRY_AFTER_CAP: number = 24 * HOUR;
+const RETRY_AFTER_CAP: number = 24 * HOUR;
 
 export interface AttemptEnd {
     readonly kind: Retryability;

@@ -3,11 +3,9 @@ import type net from 'node:net';
 import { isIP } from 'node:net';
 import tls from 'node:tls';
 import { settledWithin } from '../egress/settled-within.ts';
-import { errorCode } from '../error-code.ts';
-import { AttemptFailure } from './attempt-failure.ts';
-import type { AttemptTrace } from './attempt-trace.ts';
+import { errorCode } from '../errors.ts';
 import type { Trust } from './exporter.ts';
-import type { OutcomeCode } from './outcome.ts';
+import { AttemptFailure, type AttemptTrace, type OutcomeCode } from './outcome.ts';
 import { codeOfError } from './outcome-code.ts';
 
 export interface Handshake {

@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import Joi from 'joi';
 import { checked } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
-import type { EgressGuard } from '../egress/egress-guard.ts';
+import type { EgressGuard } from '../egress/guard.ts';
+import { ScanwireError } from '../errors.ts';
 import { type KeyRing, sealingKeyId } from '../keys/key-ring.ts';
-import { ScanwireError } from '../scanwire-error.ts';
-import { deliveryQuerySchema } from './delivery-query.ts';
 import { deliveryWorker } from './delivery-worker.ts';
 import { dispatcher } from './dispatcher.ts';
-import { type EventKind, eventKinds } from './event-kinds.ts';
+import { type EventKind, eventKinds } from './events.ts';
 import { type Exporters, exporters as exportersOf } from './exporters.ts';
+import type { Sender } from './http-sender.ts';
 import { type Publish, publisher } from './publisher.ts';
 import type { DeliveryQueue, QueueWorker } from './queue.ts';
-import type { Sender } from './sender.ts';
-import type { Attempt, Delivery, DeliveryQuery, DeliveryStore, ExporterStore } from './store.ts';
-import { DEFAULT_VENDOR, vendorNamed } from './vendor.ts';
+import { DEFAULT_VENDOR, vendorNamed } from './signature.ts';
+import type { Attempt, Delivery, DeliveryQuery, DeliveryState, DeliveryStore, ExporterStore } from './store.ts';
 
 /** A delivery with its attempts themselves, first to last, in place of their number. */
 export type DeliveryHistory = Omit<Delivery, 'attempts'> & { readonly attempts: readonly Attempt[] };
@@ -182,3 +182,19 @@ async function assertKeysKnown(exporters: ExporterStore, keyRing: KeyRing): Prom
         }
     }
 }
+
+const STATES: readonly DeliveryState[] = ['pending', 'queued', 'sending', 'delivered', 'exhausted', 'cancelled'];
+
+/** Most deliveries of one answer. */
+const MOST = 1000;
+const DEFAULT_LIMIT = 100;
+
+/** What deliveries can be asked by; ids are texts, and one that names nothing finds nothing. */
+const deliveryQuerySchema: Joi.ObjectSchema<DeliveryQuery> = Joi.object<DeliveryQuery, true>({
+    state: Joi.string().valid(...STATES),
+    exporterId: Joi.string(),
+    after: Joi.string(),
+    limit: Joi.number().integer().min(1).max(MOST).default(DEFAULT_LIMIT),
+})
+    .label('query')
+    .default({ limit: DEFAULT_LIMIT });

@@ -1,13 +1,10 @@
 import type { Readable } from 'node:stream';
 import type { Request, ResponseObject, ResponseToolkit, ServerRoute } from '@hapi/hapi';
-import { inBatches } from '../../lib/records/in-batches.ts';
-import { readRecords } from '../../lib/records/index.ts';
+import { inBatches } from '../../lib/records/import-records.ts';
+import { type RecordLines, type RecordProblem, type RecordTotals, readRecords } from '../../lib/records/index.ts';
+import { acceptsLines, batchFailure, batchPayload, batchQuerySchema, queryOf, restReceived } from './batch.ts';
 import { batchBytes } from './batch-bytes.ts';
-import { batchFailure } from './batch-failure.ts';
-import { acceptsLines, batchPayload, batchQuerySchema, queryOf } from './batch-request.ts';
 import type { Access, Settings } from './options.ts';
-import { type BatchReport, batchReport } from './report.ts';
-import { restReceived } from './rest-received.ts';
 import { streamResults } from './stream-results.ts';
 import { untilClosed } from './until-closed.ts';
 
@@ -48,4 +45,36 @@ async function checkBatch(request: Request, h: ResponseToolkit, settings: Settin
         await restReceived(request);
         throw told;
     }
+}
+
+/** A line that breaks the schema. */
+export interface BadLine {
+    /** From 1. */
+    readonly line: number;
+    /** Where the line begins, in bytes from the start of the batch (after decompression). */
+    readonly byteOffset: number;
+    readonly problems: readonly RecordProblem[];
+}
+
+/** The answer to a batch. */
+export interface BatchReport extends RecordTotals {
+    /** Whether every line is a record that keeps the schema. */
+    readonly ok: boolean;
+    /** The bad lines, as many as the plugin's `maxReported` allows. */
+    readonly lines: readonly BadLine[];
+    /** How many bad lines are counted but not among `lines`. */
+    readonly unreported: number;
+}
+
+/** Reads the lines to their end. */
+async function batchReport(checked: RecordLines, maxReported: number): Promise<BatchReport> {
+    const lines: BadLine[] = [];
+    for await (const result of checked) {
+        if (!result.ok && lines.length < maxReported) {
+            lines.push({ line: result.line, byteOffset: result.byteOffset, problems: result.problems });
+        }
+    }
+
+    const { totals } = checked;
+    return { ok: totals.bad === 0, ...totals, lines, unreported: totals.bad - lines.length };
 }

@@ -2,10 +2,8 @@ import type { Readable } from 'node:stream';
 import * as Boom from '@hapi/boom';
 import type { Request, ResponseObject, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import { importRecords, type RecordStore, readRecords } from '../../lib/records/index.ts';
-import { batchFailure } from './batch-failure.ts';
-import { batchPayload, batchQuerySchema, queryOf } from './batch-request.ts';
+import { batchFailure, batchPayload, batchQuerySchema, queryOf, restReceived } from './batch.ts';
 import type { Access, Settings } from './options.ts';
-import { restReceived } from './rest-received.ts';
 import { streamResults } from './stream-results.ts';
 
 /** Stores the records of a stream of any length, and says line by line what became of them once they are stored. */

@@ -1,6 +1,6 @@
 import type { NamedPlugin, ServerRoute } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
-import { checkRecord, recordJsonSchema } from '../../lib/records/index.ts';
+import { type CheckedRecord, checkRecord, recordJsonSchema } from '../../lib/records/index.ts';
 import { VERSION } from '../../lib/version.ts';
 import { checkRoute } from './check-route.ts';
 import { importRoute } from './import-route.ts';
@@ -8,9 +8,8 @@ import { type Access, type HttpsRecordSchemaOptions, optionsSchema, type Setting
 import { recordRoutes } from './record-routes.ts';
 
 export type { CheckedRecord, HttpsRecord, RecordProblem } from '../../lib/records/index.ts';
+export type { BadLine, BatchReport } from './check-route.ts';
 export type { HttpsRecordSchemaOptions } from './options.ts';
-export type { BadLine, BatchReport } from './report.ts';
-export type { HttpsRecordSchema } from './types.ts';
 
 /** Serves the JSON Schema of HTTPS scan records, checks records against it, and stores and shows them. */
 export const plugin: NamedPlugin<HttpsRecordSchemaOptions> = {
@@ -41,4 +40,16 @@ function schemaRoute({ path }: Settings, access: Access): ServerRoute {
         options: { ...access, description: 'JSON Schema of an HTTPS scan record' },
         handler: (_request, h) => h.response(SCHEMA_TEXT).type('application/schema+json'),
     };
+}
+
+/** What `server.plugins['https-record-schema']` offers. */
+export interface HttpsRecordSchema {
+    /** One record, or anything else, against the strict profile; all that is wrong with it. */
+    validate(record: unknown): CheckedRecord;
+}
+
+declare module '@hapi/hapi' {
+    interface PluginProperties {
+        'https-record-schema': HttpsRecordSchema;
+    }
 }

@@ -1,10 +1,9 @@
 import type { RouteOptions } from '@hapi/hapi';
 import Joi from 'joi';
-import { implementing } from '../../lib/implementing.ts';
-import { DEFAULT_WORKSPACE } from '../../lib/inventory/workspace.ts';
-import { nameSchema } from '../../lib/name-schema.ts';
+import { implementing, nameSchema } from '../../lib/checked.ts';
+import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
 import type { Enrichment, RecordStore } from '../../lib/records/index.ts';
-import { MAX_LINE_BYTES } from '../../lib/records/max-line-bytes.ts';
+import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
 
 export interface HttpsRecordSchemaOptions {
     /** Path of the JSON Schema; records are checked at `<path>/check` and stored at `<path>/records`. `/https-record-schema` by default. */

@@ -1,13 +1,13 @@
 import { Readable } from 'node:stream';
 import * as Boom from '@hapi/boom';
 import type { Request, ResponseObject, ResponseToolkit, ServerRoute } from '@hapi/hapi';
-import type { RecordStore, StoredRecord } from '../../lib/records/index.ts';
-import { storeFailure } from './batch-failure.ts';
-import { acceptsLines, queryOf } from './batch-request.ts';
-import { listRecords } from './list-records.ts';
+import Joi from 'joi';
+import { HOST_PATTERN, IP_PATTERN } from '../../lib/records/address-patterns.ts';
+import type { RecordQuery, RecordStore, StoredRecord } from '../../lib/records/index.ts';
+import { takeTurns } from '../../lib/take-turns.ts';
+import { timestamp } from '../../lib/timestamp.ts';
+import { acceptsLines, queryOf, storeFailure } from './batch.ts';
 import type { Access, Settings } from './options.ts';
-import { type ListQuery, listQuerySchema, recordQuery } from './record-query.ts';
-import { linesText, pageText } from './record-text.ts';
 import { LINES_TYPE } from './stream-results.ts';
 
 const DEFAULT_LIMIT = 100;
@@ -88,4 +88,90 @@ function linkTo({ path }: Request, query: ListQuery): string {
     }
 
     return `${path}?${parameters}`;
+}
+
+/** What a listing can be asked for. */
+export interface ListQuery {
+    readonly ip?: string;
+    readonly host?: string;
+    /** ISO 8601, UTC. */
+    readonly imported_from?: string;
+    readonly imported_before?: string;
+    readonly after?: number;
+    readonly limit?: number;
+}
+
+const listQuerySchema: Joi.ObjectSchema<ListQuery> = Joi.object<ListQuery, true>({
+    ip: Joi.string().pattern(IP_PATTERN).messages({ 'string.pattern.base': '{{#label}} must be an IPv4 or IPv6 address' }),
+    host: Joi.string().pattern(HOST_PATTERN).messages({ 'string.pattern.base': '{{#label}} must be a name or an IP address' }),
+    imported_from: timestamp(),
+    imported_before: timestamp(),
+    after: Joi.number().integer().min(0),
+    limit: Joi.number().integer().min(1),
+});
+
+/** As the store is asked. */
+function recordQuery({ ip, host, imported_from, imported_before, after, limit = Number.POSITIVE_INFINITY }: ListQuery): RecordQuery {
+    return { ip, host, importedFrom: dateOf(imported_from), importedBefore: dateOf(imported_before), after, limit };
+}
+
+function dateOf(text: string | undefined): Date | undefined {
+    return text === undefined ? undefined : new Date(text);
+}
+
+export interface PageOptions {
+    /** Most records of the page. What is read beyond shows only that there is another page. */
+    readonly limit: number;
+    /** Link to the page behind a record. */
+    next(after: number): string;
+}
+
+/** One JSON object on each line. */
+async function* linesText(batches: Batches): AsyncGenerator<string, void, undefined> {
+    for await (const batch of batches) {
+        yield batch.map((stored) => `${JSON.stringify(stored)}\n`).join('');
+    }
+}
+
+/** `{"records":[…],"next":"…"}`; `next` is null on the last page. */
+async function* pageText(batches: Batches, { limit, next }: PageOptions): AsyncGenerator<string, void, undefined> {
+    let count = 0;
+    let last = 0;
+    let link: string | null = null;
+    yield '{"records":[';
+    for await (const batch of batches) {
+        const shown = batch.slice(0, limit - count);
+        link = shown.length < batch.length ? next(shown.at(-1)?.id ?? last) : null;
+        if (shown.length > 0) {
+            yield `${count === 0 ? '' : ','}${shown.map((stored) => JSON.stringify(stored)).join(',')}`;
+        }
+
+        count += shown.length;
+        last = shown.at(-1)?.id ?? last;
+    }
+
+    yield `],"next":${JSON.stringify(link)}}`;
+}
+
+/** Records that are held at once: each may be as large as a line may be. */
+const AT_ONCE = 16;
+
+/** All that the query finds, however much it is, in batches that are small enough to be held. */
+async function* listRecords(
+    store: RecordStore,
+    { limit, ...query }: RecordQuery,
+): AsyncGenerator<readonly StoredRecord[], void, undefined> {
+    const turn = takeTurns();
+    let { after } = query;
+    for (let left = limit; left > 0; ) {
+        const asked = Math.min(left, AT_ONCE);
+        const batch = await store.list({ ...query, after, limit: asked });
+        if (batch.length > 0) {
+            yield batch;
+        }
+
+        left = batch.length < asked ? 0 : left - asked;
+        after = batch.at(-1)?.id;
+        await turn();
+    }
 }

@@ -2,7 +2,7 @@ import type { Boom } from '@hapi/boom';
 import type { Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
 import type { ImportedLine, RecordLine, RecordTotals } from '../../lib/records/index.ts';
 import { type AnswerStream, answerStream } from './answer-stream.ts';
-import { restReceived } from './rest-received.ts';
+import { restReceived } from './batch.ts';
 import { untilClosed } from './until-closed.ts';
 
 export interface StreamedResults {

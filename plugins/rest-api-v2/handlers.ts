@@ -1,12 +1,10 @@
 import { Readable } from 'node:stream';
 import Boom from '@hapi/boom';
 import type { Lifecycle, Request } from '@hapi/hapi';
-import { DENIAL } from '../../lib/keys/denial.ts';
-import type { LicenseSource } from '../../lib/license/license.ts';
-import { fromSource } from './from-source.ts';
-import { EMPTY_INDEX, indexText, withFirst } from './index-text.ts';
-import { pathIds } from './path-ids.ts';
+import { DENIAL } from '../../lib/keys/api-keys.ts';
+import type { LicenseSource } from '../../lib/license/verify-license.ts';
 import type { Resource } from './resources.ts';
+import { EMPTY_INDEX, indexText, withFirst } from './row-text.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
@@ -88,4 +86,23 @@ function untilClosed(request: Request): AbortSignal {
     const controller = new AbortController();
     request.raw.res.once('close', () => controller.abort());
     return controller.signal;
+}
+
+/** What `ask` resolves to. When it fails, the client gets a 503 that says nothing of the cause; the cause goes to the log. */
+async function fromSource<T>(request: Request, ask: () => T | Promise<T>): Promise<T> {
+    try {
+        return await ask();
+    } catch (cause) {
+        request.log(['rest-api-v2', 'error'], cause as Error);
+        throw Boom.serverUnavailable('The data cannot be read now; try again later');
+    }
+}
+
+const PLAIN_DECIMAL = /^(?:0|[1-9]\d{0,9})$/;
+const MAX_ID = 2_147_483_647;
+
+/** The ids of a path, from the outside in; null unless each is a plain decimal number of 32 bits: no row has another id. */
+function pathIds(segments: readonly string[]): readonly number[] | null {
+    const ids = segments.map((segment) => (PLAIN_DECIMAL.test(segment) ? Number(segment) : Number.NaN));
+    return ids.every((id) => id <= MAX_ID) ? ids : null;
 }

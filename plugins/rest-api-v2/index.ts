@@ -1,6 +1,6 @@
 import type { Lifecycle, NamedPlugin, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
-import { ScanwireError } from '../../lib/scanwire-error.ts';
+import { ScanwireError } from '../../lib/errors.ts';
 import { VERSION } from '../../lib/version.ts';
 import { base, index, licensed, show, unknownRoute } from './handlers.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';

@@ -1,7 +1,7 @@
 import Joi from 'joi';
-import { implementing } from '../../lib/implementing.ts';
+import { implementing } from '../../lib/checked.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
-import type { LicenseSource } from '../../lib/license/license.ts';
+import type { LicenseSource } from '../../lib/license/verify-license.ts';
 
 /** Rows of a resource that the host adds; the schema names every field, besides `id`, that is to go out. */
 export type ResourceRow = { readonly id: number };

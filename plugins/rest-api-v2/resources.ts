@@ -1,10 +1,9 @@
 import type Joi from 'joi';
+import { ScanwireError } from '../../lib/errors.ts';
 import { hostSchema } from '../../lib/inventory/host.ts';
-import { noteSchema, serviceSchema, sessionSchema, vulnSchema } from '../../lib/inventory/resources.ts';
+import { noteSchema, serviceSchema, sessionSchema, vulnSchema, workspaceSchema } from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
-import { timestampFormat } from '../../lib/inventory/timestamp.ts';
-import { workspaceSchema } from '../../lib/inventory/workspace.ts';
-import { ScanwireError } from '../../lib/scanwire-error.ts';
+import { timestampFormat } from '../../lib/timestamp.ts';
 import type { ResourceRow, RestApiV2Options } from './options.ts';
 import { type Fill, type RowText, rowText } from './row-text.ts';
 

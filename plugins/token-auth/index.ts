@@ -1,15 +1,13 @@
-import type { NamedPlugin, Server } from '@hapi/hapi';
+import Boom from '@hapi/boom';
+import type { NamedPlugin, Server, ServerAuthScheme, ServerInjectOptions } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
-import { type ApiKeys, apiKeys } from '../../lib/keys/api-keys.ts';
-import { ScanwireError } from '../../lib/scanwire-error.ts';
+import { ScanwireError } from '../../lib/errors.ts';
+import { type ApiKeys, apiKeys, DENIAL, type VerifiedApiKey } from '../../lib/keys/api-keys.ts';
 import { VERSION } from '../../lib/version.ts';
 import { optionsSchema, type TokenAuthOptions } from './options.ts';
-import { tokenScheme } from './scheme.ts';
 
 export type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 export type { TokenAuthOptions } from './options.ts';
-export { simulate } from './simulate.ts';
-export type { TokenAuth, TokenAuthRefs, TokenCredentials } from './types.ts';
 
 /** Registers the scheme `token` and a strategy of it, and offers the making, listing, showing and revoking of keys. */
 export const plugin: NamedPlugin<TokenAuthOptions> = {
@@ -45,5 +43,74 @@ async function refuseUnknownSealingKey(server: Server, keys: ApiKeys): Promise<v
         }
 
         server.log(['token-auth', 'error'], error as Error);
+    }
+}
+
+/** hapi has the names of headers in lower case, however they were sent. */
+const HEADER = 'token';
+
+/**
+ * The scheme: the header `token` carries an API key. Whatever is wrong with it, the answer is the same 403; a header that
+ * was sent twice reaches us joined by a comma and a space, which no key contains.
+ */
+export function tokenScheme(keys: ApiKeys): ServerAuthScheme {
+    return () => ({
+        async authenticate(request, h) {
+            const key: unknown = request.headers[HEADER];
+            if (typeof key !== 'string') {
+                return h.unauthenticated(Boom.forbidden(DENIAL));
+            }
+
+            const credentials = await verified(keys, key);
+            if (credentials === null) {
+                return h.unauthenticated(Boom.forbidden(DENIAL));
+            }
+
+            return h.authenticated({ credentials: { ...credentials } });
+        },
+    });
+}
+
+async function verified(keys: ApiKeys, key: string): Promise<VerifiedApiKey | null> {
+    try {
+        return await keys.verify(key);
+    } catch (cause) {
+        throw Boom.boomify(new Error('The store of the API keys cannot be reached now', { cause }), { statusCode: 503 });
+    }
+}
+
+const ANYBODY: TokenCredentials = { id: '00000000-0000-4000-8000-000000000000', name: 'simulated' };
+
+/**
+ * For tests of a host's own routes: the `auth` of `server.inject` as if a valid key had been sent.
+ *
+ * @example
+ * await server.inject({ url: '/reports', auth: simulate({ name: 'nightly job' }) });
+ */
+export function simulate(credentials: Partial<TokenCredentials> = {}, strategy = 'token'): NonNullable<ServerInjectOptions['auth']> {
+    const simulated: object = { ...ANYBODY, ...credentials };
+    return { strategy, credentials: simulated };
+}
+
+/** `request.auth.credentials` of a route with the strategy: which key was used. */
+export interface TokenCredentials {
+    readonly id: string;
+    readonly name: string;
+}
+
+/**
+ * Types the credentials of one route and leaves those of all others alone:
+ * `server.route<TokenAuthRefs>({ …, handler: (request) => request.auth.credentials.name })`.
+ */
+export interface TokenAuthRefs {
+    AuthCredentialsExtra: TokenCredentials;
+}
+
+/** What `server.plugins['token-auth']` offers. */
+export type TokenAuth = Pick<ApiKeys, 'create' | 'list' | 'reveal' | 'revoke'>;
+
+declare module '@hapi/hapi' {
+    interface PluginProperties {
+        'token-auth': TokenAuth;
     }
 }

@@ -1,6 +1,6 @@
 import Joi from 'joi';
+import { implementing } from '../../lib/checked.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { implementing } from '../../lib/implementing.ts';
 import type { KeyRing } from '../../lib/keys/key-ring.ts';
 import type { ApiKeyStore } from '../../lib/keys/store.ts';
 

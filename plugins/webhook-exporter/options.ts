@@ -1,8 +1,8 @@
 import Joi from 'joi';
-import { implementing } from '../../lib/implementing.ts';
+import { implementing } from '../../lib/checked.ts';
 import type { KeyRing } from '../../lib/keys/key-ring.ts';
-import type { EventKind } from '../../lib/webhooks/event-kinds.ts';
-import { collectorSchema, DEFAULT_COLLECTOR } from '../../lib/webhooks/exporter-settings.ts';
+import type { EventKind } from '../../lib/webhooks/events.ts';
+import { collectorSchema, DEFAULT_COLLECTOR } from '../../lib/webhooks/exporter.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
 import type { DeliveryStore, ExporterStore } from '../../lib/webhooks/store.ts';
 

@@ -5,7 +5,7 @@ import { server as hapiServer } from '@hapi/hapi';
 import t from 'tap';
 import { adminRoutes } from '../../cli/admin-routes.ts';
 import type { System } from '../../cli/system.ts';
-import { ScanwireError } from '../../lib/scanwire-error.ts';
+import { ScanwireError } from '../../lib/errors.ts';
 
 t.test('refuses a stream only after its end, so that the sender gets to read why', async (t) => {
     let refused = (): void => {};

@@ -1,9 +1,8 @@
 import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { dataFolder, prepareDataFolder } from '../../cli/data-folder.ts';
-import { keptOrMade, readKept, replaceKept } from '../../cli/kept-file.ts';
-import { existingKeyRing, storedKeyRing } from '../../cli/stored-key-ring.ts';
+import { dataFolder, keptOrMade, prepareDataFolder, readKept, replaceKept } from '../../cli/data-folder.ts';
+import { existingKeyRing, storedKeyRing } from '../../cli/key-ring.ts';
 
 const modeOf = (path: string): number => statSync(path).mode & 0o777;
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import t from 'tap';
-import { commandLine } from '../../cli/program.ts';
+import { commandLine } from '../../cli/scanwire.ts';
 
 const PAGE = readFileSync(new URL('../../../docs/command-line.md', import.meta.url), 'utf8');
 

@@ -1,7 +1,5 @@
 import t from 'tap';
-import { printable } from '../../cli/output/printable.ts';
-import { relativeTime } from '../../cli/output/relative-time.ts';
-import { facts, table } from '../../cli/output/table.ts';
+import { facts, printable, relativeTime, table } from '../../cli/output/table.ts';
 
 t.test('says how long ago, or when', async (t) => {
     const now = new Date('2026-11-21T12:00:00Z');

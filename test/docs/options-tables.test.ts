@@ -1,5 +1,5 @@
 import t from 'tap';
-import { newExporterSchema } from '../../lib/webhooks/exporter-settings.ts';
+import { newExporterSchema } from '../../lib/webhooks/exporter.ts';
 import { optionsSchema as httpsRecordSchema } from '../../plugins/https-record-schema/options.ts';
 import { optionsSchema as restApiV2 } from '../../plugins/rest-api-v2/options.ts';
 import { optionsSchema as tokenAuth } from '../../plugins/token-auth/options.ts';

@@ -1,5 +1,5 @@
 // Sends one message to the URL given, whose host is taken to be on loopback, and prints the outcome.
-import { egressGuard } from '../../lib/egress/egress-guard.ts';
+import { egressGuard } from '../../lib/egress/guard.ts';
 import type { Trust } from '../../lib/webhooks/exporter.ts';
 import { httpSender } from '../../lib/webhooks/http-sender.ts';
 

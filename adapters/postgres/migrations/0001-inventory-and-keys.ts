@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migrate.ts';
 
 /**
  * Workspaces, hosts and what belongs to hosts, in the shape of the open scan database that these fields come from, and API keys.

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import zlib, { type ZlibOptions } from 'node:zlib';
-import { errorCode } from '../../error-code.ts';
-import type { ResponseProblem } from './parsed-response.ts';
+import { errorCode } from '../../errors.ts';
+import type { ResponseProblem } from './parse-response.ts';
 
 /** One of zlib's synchronous functions, with what tells its form from others. */
 interface Form {

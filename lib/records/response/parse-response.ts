@@ -1,9 +1,7 @@
-import { bodyCharset } from './body-charset.ts';
+import { responseBody } from './body.ts';
+import { headerValue, type ResponseHead, responseHead } from './head.ts';
 import { htmlTitle } from './html-title.ts';
-import type { HttpResponse, ParsedResponse, ResponseLimits, ResponseProblem } from './parsed-response.ts';
-import { responseBody } from './response-body.ts';
-import { type ResponseHead, responseHead } from './response-head.ts';
-import { headerValue } from './response-headers.ts';
+import { bodyCharset } from './text.ts';
 
 const MAX_BODY_BYTES = 4_194_304;
 /** Where nearly all pages have named their charset and their title. */
@@ -31,3 +29,69 @@ function httpResponse(head: ResponseHead, rawBody: Buffer, limits: ResponseLimit
     const truncated = problems.size > 0 && CUTS.some((problem) => problems.has(problem));
     return { http: true, version, status, reason, headers, rawBody, body, charset, title, truncated, problems: [...problems] };
 }
+
+/** What can be wrong with a response. `docs/records.md` says what each one means. */
+export const RESPONSE_PROBLEMS = [
+    'head_cut_off',
+    'header_malformed',
+    'headers_capped',
+    'length_invalid',
+    'body_short',
+    'body_excess',
+    'chunks_absent',
+    'chunks_broken',
+    'coding_unknown',
+    'coding_absent',
+    'coding_broken',
+    'body_capped',
+    'charset_unknown',
+] as const;
+
+export type ResponseProblem = (typeof RESPONSE_PROBLEMS)[number];
+
+export interface ResponseLimits {
+    /** Most bytes of a decoded body. 4 MiB by default. */
+    readonly maxBodyBytes?: number;
+}
+
+export interface ResponseHeader {
+    /** In lower case. */
+    readonly name: string;
+    /** As it came. */
+    readonly rawName: string;
+    /** ISO-8859-1, without white space at the ends; folded lines are joined. */
+    readonly value: string;
+}
+
+/** An HTTP response. Both bodies are views of the bytes given, where nothing had to be decoded. */
+export interface HttpResponse {
+    readonly http: true;
+    /** For example `1.1`, or `ICY` for the streaming servers that put that word in place of `HTTP/1.0`. */
+    readonly version: string;
+    /** Three digits, as a number. */
+    readonly status: number;
+    /** ISO-8859-1; empty when there is none. */
+    readonly reason: string;
+    /** In the order of the wire, with repeats. */
+    readonly headers: readonly ResponseHeader[];
+    /** All bytes after the head, as they came. */
+    readonly rawBody: Buffer;
+    /** Without chunks and content coding; as it came where these cannot be taken off. */
+    readonly body: Buffer;
+    /** The charset that the body or the head names, as the Encoding Standard calls it, for example `windows-1252`; null for none. */
+    readonly charset: string | null;
+    /** Title of an HTML page, at most 512 UTF-16 units; null when there is none. */
+    readonly title: string | null;
+    /** The response, or what is kept of its body, is not whole. */
+    readonly truncated: boolean;
+    readonly problems: readonly ResponseProblem[];
+}
+
+/** Anything that does not begin with the status line of an HTTP response. */
+export interface OtherResponse {
+    readonly http: false;
+    /** All of it. */
+    readonly bytes: Buffer;
+}
+
+export type ParsedResponse = HttpResponse | OtherResponse;

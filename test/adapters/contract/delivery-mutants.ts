@@ -1,5 +1,5 @@
 import { at } from '../../../adapters/contract/webhook-samples.ts';
-import { ScanwireError } from '../../../lib/scanwire-error.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
 import type { Delivery, DeliveryQuery, DeliveryStore, SweepOptions, Swept } from '../../../lib/webhooks/store.ts';
 import { newestFirst } from './dispatch-mutants.ts';
 import type { Mutant, Mutants } from './mutant.ts';

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { deliveryQueueContract } from '../../../adapters/contract/delivery-queue.ts';
-import { memoryQueue } from '../../../adapters/memory/delivery-queue.ts';
-import { ScanwireError } from '../../../lib/scanwire-error.ts';
+import { memoryQueue } from '../../../adapters/memory/queue.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
 import type { DeliveryQueue } from '../../../lib/webhooks/queue.ts';
 
 type Mutant = (honest: DeliveryQueue) => Partial<DeliveryQueue>;

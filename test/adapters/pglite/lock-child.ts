@@ -1,5 +1,5 @@
 import { lockFolder } from '../../../adapters/pglite/folder-lock.ts';
-import { ScanwireError } from '../../../lib/scanwire-error.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
 
 try {
     await lockFolder(process.argv[2] ?? '');

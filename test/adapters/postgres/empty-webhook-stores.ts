@@ -1,6 +1,6 @@
 import type { WebhookStores } from '../../../adapters/contract/webhook-stores.ts';
-import type { PoolLike } from '../../../adapters/postgres/pool.ts';
-import { postgresWebhooks } from '../../../adapters/postgres/webhooks.ts';
+import type { PoolLike } from '../../../adapters/postgres/database.ts';
+import { postgresWebhooks } from '../../../adapters/postgres/index.ts';
 
 /** Empty stores over a pool whose schema is up to date. */
 export async function emptyWebhookStores(pool: PoolLike): Promise<WebhookStores> {

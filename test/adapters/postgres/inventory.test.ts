@@ -1,8 +1,8 @@
 import t from 'tap';
 import { postgresInventory } from '../../../adapters/postgres/index.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
 import type { HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
 import type { Collection } from '../../../lib/inventory/store.ts';
-import { ScanwireError } from '../../../lib/scanwire-error.ts';
 import { databases, startAfresh } from './databases.ts';
 
 const AT = new Date('2026-11-21T09:30:00.123Z');

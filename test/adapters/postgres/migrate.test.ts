@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import t from 'tap';
 import { migrate } from '../../../adapters/postgres/index.ts';
-import { migrations } from '../../../adapters/postgres/migrations/index.ts';
+import { migrations } from '../../../adapters/postgres/migrate.ts';
 import { testDatabase } from '../../support/test-database.ts';
 import { databases } from './databases.ts';
 

@@ -16,8 +16,8 @@ import {
 } from '../../../adapters/contract/webhook-samples.ts';
 import type { WebhookStores } from '../../../adapters/contract/webhook-stores.ts';
 import { deliveries } from '../../../adapters/postgres/deliveries.ts';
+import { postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { migrate } from '../../../adapters/postgres/migrate.ts';
-import { postgresWebhooks } from '../../../adapters/postgres/webhooks.ts';
 import { testDatabase } from '../../support/test-database.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';
 

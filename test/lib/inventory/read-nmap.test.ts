@@ -2,8 +2,8 @@ import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import t from 'tap';
+import { ScanwireError } from '../../../lib/errors.ts';
 import { readNmap } from '../../../lib/inventory/read-nmap.ts';
-import { ScanwireError } from '../../../lib/scanwire-error.ts';
 import { collect } from '../../support/collect.ts';
 import { bytes, refusal } from './scan-source.ts';
 

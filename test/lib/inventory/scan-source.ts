@@ -1,4 +1,4 @@
-import { ScanwireError } from '../../../lib/scanwire-error.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
 import { collect } from '../../support/collect.ts';
 
 /** A source of the given parts, each its own chunk. */

@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process';
 import net from 'node:net';
 import t, { type Test } from 'tap';
-import { egressGuard } from '../../../lib/egress/egress-guard.ts';
-import { type HttpSenderOptions, httpSender } from '../../../lib/webhooks/http-sender.ts';
-import type { Message, Sender } from '../../../lib/webhooks/sender.ts';
+import { egressGuard } from '../../../lib/egress/guard.ts';
+import { type HttpSenderOptions, httpSender, type Message, type Sender } from '../../../lib/webhooks/http-sender.ts';
 import { answers, BAD_RECEIVERS, type Behaviour, type Receiver, receiver } from '../../support/bad-receiver.ts';
 
 const guard = egressGuard({ allow: ['127.0.0.0/8'] });

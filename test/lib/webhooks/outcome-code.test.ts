@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { OUTCOME_CODES, type OutcomeCode } from '../../../lib/webhooks/outcome.ts';
-import { codeOfError, codeOfStatus, retryability } from '../../../lib/webhooks/outcome-code.ts';
-import { retryAfter } from '../../../lib/webhooks/retry-after.ts';
+import { codeOfError, codeOfStatus, retryAfter, retryability } from '../../../lib/webhooks/outcome-code.ts';
 
 const withCode = (code: unknown): Error => Object.assign(new Error('secret text'), { code });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { egressGuard } from '../../../lib/egress/egress-guard.ts';
+import { egressGuard } from '../../../lib/egress/guard.ts';
 import { checkReceiverUrl, displayUrl } from '../../../lib/webhooks/receiver-url.ts';
 
 const closed = egressGuard({ allow: [] });

@@ -4,10 +4,15 @@ import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import t from 'tap';
 import type { HeaderPairs, SignatureForm } from '../../../lib/webhooks/exporter.ts';
-import { messageHeaders } from '../../../lib/webhooks/message-headers.ts';
-import { checkSecret, generateSecret } from '../../../lib/webhooks/secret.ts';
-import { type Signing, signatureHeaders } from '../../../lib/webhooks/signature.ts';
-import { DEFAULT_VENDOR, vendorNamed } from '../../../lib/webhooks/vendor.ts';
+import { messageHeaders } from '../../../lib/webhooks/headers.ts';
+import {
+    checkSecret,
+    DEFAULT_VENDOR,
+    generateSecret,
+    type Signing,
+    signatureHeaders,
+    vendorNamed,
+} from '../../../lib/webhooks/signature.ts';
 
 const body = Buffer.from('{"timestamp":"2026-11-21T09:30:00.000Z","title":"Größe – \u2028 😀"}');
 const id = '8e0f6d3c-9a1e-4a0e-b1f0-1f2d3c4b5a69';

@@ -6,7 +6,7 @@ import type { TlsOptions } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
-import { egressGuard } from '../../../lib/egress/egress-guard.ts';
+import { egressGuard } from '../../../lib/egress/guard.ts';
 import type { Trust } from '../../../lib/webhooks/exporter.ts';
 import { httpSender } from '../../../lib/webhooks/http-sender.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';

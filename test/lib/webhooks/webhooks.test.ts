@@ -3,9 +3,9 @@ import { createServer, type IncomingHttpHeaders, type Server, type ServerRespons
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
-import { egressGuard } from '../../../lib/egress/egress-guard.ts';
+import { egressGuard } from '../../../lib/egress/guard.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
-import { ScanwireError } from '../../../lib/scanwire-error.ts';
 import { httpSender } from '../../../lib/webhooks/http-sender.ts';
 import type { DeliveryState } from '../../../lib/webhooks/store.ts';
 import { type Webhooks, type WebhooksOptions, webhooks } from '../../../lib/webhooks/webhooks.ts';

@@ -1,0 +1,112 @@
+import { type IQueueBackend, type JobsOptions, Queue } from 'bullmq';
+import { ScanwireError } from '../../lib/errors.ts';
+import type { DeliveryJob, DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import { within } from './within.ts';
+import { type BullmqServer, bullmqWorker } from './worker.ts';
+
+type ProducerQueue = Queue<unknown, unknown, string, unknown, unknown, string, IQueueBackend>;
+
+const COLLECTOR = /^[A-Za-z0-9_-]{1,64}$/;
+const JOB_OPTIONS: JobsOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true };
+const OPEN_TIMEOUT = 5_000;
+/** Nobody reads BullMQ's stream of events here, so it is kept short. */
+const EVENTS_KEPT = 100;
+
+/** A {@link DeliveryQueue} on BullMQ: one BullMQ queue for each collector, one job for each attempt. */
+export function bullmqQueue(server: BullmqServer): DeliveryQueue {
+    const producers = new Map<string, Promise<ProducerQueue>>();
+    let closing: Promise<void> | undefined;
+
+    /** A queue that failed to open stays broken for ever, so it is forgotten and the next call opens another. */
+    function producer(name: string): Promise<ProducerQueue> {
+        const open = producers.get(name);
+        if (open !== undefined) {
+            return open;
+        }
+
+        const opening = openProducer(server, name);
+        producers.set(name, opening);
+        opening.catch(() => producers.delete(name));
+        return opening;
+    }
+
+    async function addTo(name: string, jobs: readonly DeliveryJob[]): Promise<void> {
+        try {
+            const queue = await producer(name);
+            await queue.addBulk(jobs.map(bullmqJob));
+        } catch (cause) {
+            throw cause instanceof ScanwireError
+                ? cause
+                : new ScanwireError('UNAVAILABLE', `Cannot add jobs to queue ${name}: ${server.name} does not take them`, { cause });
+        }
+    }
+
+    async function close(): Promise<void> {
+        const opened = await Promise.allSettled(producers.values());
+        await Promise.allSettled(opened.map((result) => (result.status === 'fulfilled' ? result.value.close() : null)));
+        await server.close();
+    }
+
+    return {
+        ready: () => server.ready(),
+
+        async add(jobs) {
+            if (closing !== undefined) {
+                throw new ScanwireError('UNAVAILABLE', 'The queue is closed');
+            }
+
+            await Promise.all(Array.from(byQueue(jobs), ([name, ofQueue]) => addTo(name, ofQueue)));
+        },
+
+        async work(collector, handler, options) {
+            return bullmqWorker({ server, name: queueName(collector), collector, handler, options });
+        },
+
+        close() {
+            closing ??= close();
+            return closing;
+        },
+    };
+}
+
+async function openProducer(server: BullmqServer, name: string): Promise<ProducerQueue> {
+    const options = { ...(await server.producer()), defaultJobOptions: JOB_OPTIONS, streams: { events: { maxLen: EVENTS_KEPT } } };
+    const queue = new Queue(name, options, server.backend);
+    // What breaks the connection also rejects the call that needed it; here it only must not become an unhandled 'error'.
+    queue.on('error', () => {});
+    try {
+        await within(OPEN_TIMEOUT, queue.waitUntilReady(), `${server.name} did not answer within ${OPEN_TIMEOUT} ms`);
+        return queue;
+    } catch (error) {
+        void queue.close().catch(() => {});
+        throw error;
+    }
+}
+
+function byQueue(jobs: readonly DeliveryJob[]): Map<string, DeliveryJob[]> {
+    const queues = new Map<string, DeliveryJob[]>();
+    for (const job of jobs) {
+        const name = queueName(job.collector);
+        const queue = queues.get(name);
+        if (queue === undefined) {
+            queues.set(name, [job]);
+        } else {
+            queue.push(job);
+        }
+    }
+
+    return queues;
+}
+
+/** The same attempt has the same job id, so that adding it again while it waits changes nothing. */
+function bullmqJob({ deliveryId, attempt }: DeliveryJob): { name: string; data: object; opts: JobsOptions } {
+    return { name: 'attempt', data: { deliveryId, attempt }, opts: { jobId: `${deliveryId}-${attempt}` } };
+}
+
+function queueName(collector: string): string {
+    if (!COLLECTOR.test(collector)) {
+        throw new ScanwireError('INVALID_INPUT', 'collector must be 1 to 64 letters, digits, - or _', { field: 'collector' });
+    }
+
+    return `scanwire-${collector}`;
+}

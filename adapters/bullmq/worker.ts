@@ -1,0 +1,161 @@
+import { type BackendFactory, type ConnectionOptions, type IQueueBackend, type Job, Worker } from 'bullmq';
+import { ScanwireError } from '../../lib/errors.ts';
+import type { DeliveryJob, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
+import { within } from './within.ts';
+
+export interface BullmqWorkerOptions {
+    readonly server: BullmqServer;
+    readonly name: string;
+    readonly collector: string;
+    readonly handler: (job: DeliveryJob) => Promise<void>;
+    readonly options: WorkOptions;
+}
+
+type JobWorker = Worker<unknown, void, string, IQueueBackend>;
+
+/**
+ * BullMQ renews a lock at half its time for as long as the process lives. It is the claim in the rows that keeps an attempt from
+ * being made twice; a short lock finds sooner what a dead process held.
+ */
+const LOCK_DURATION = 10_000;
+const STALLED_INTERVAL = 5_000;
+/** How often a job may lose its process; our rows count attempts, BullMQ must not give up before them. */
+const MAX_STALLED = 1_000;
+const RETRY_DELAY = 1_000;
+/** BullMQ repeats a failing fetch without a pause; so many errors within a {@link RETRY_DELAY} earn one. */
+const ERRORS_BEFORE_PAUSE = 10;
+const CLOSE_TIMEOUT = 5_000;
+
+/** Serves one queue until it is closed, whatever happens to the server meanwhile. */
+export async function bullmqWorker({ server, name, collector, handler, options }: BullmqWorkerOptions): Promise<QueueWorker> {
+    const inHand = new Set<Promise<void>>();
+    const report = (error: Error): void => options.onError?.(error);
+    let closing: Promise<void> | undefined;
+    let retry: NodeJS.Timeout | undefined;
+    const connection = await server.worker();
+    let worker = start();
+
+    function start(): JobWorker {
+        const started = new Worker(
+            name,
+            (job) => track(run(job)),
+            {
+                connection: connection.connection,
+                ...(connection.prefix === undefined ? {} : { prefix: connection.prefix }),
+                concurrency: options.concurrency,
+                lockDuration: LOCK_DURATION,
+                stalledInterval: STALLED_INTERVAL,
+                maxStalledCount: MAX_STALLED,
+                runRetryDelay: RETRY_DELAY,
+            },
+            server.backend,
+        );
+        started.on('error', pausingOnFlood(started, report));
+        started.waitUntilReady().catch(() => restart(started));
+        return started;
+    }
+
+    /** A worker whose first connection failed never recovers by itself. */
+    function restart(failed: JobWorker): void {
+        void failed.close(true).catch(report);
+        if (closing === undefined) {
+            retry = setTimeout(() => {
+                worker = start();
+            }, RETRY_DELAY);
+        }
+    }
+
+    async function track(running: Promise<void>): Promise<void> {
+        inHand.add(running);
+        try {
+            await running;
+        } finally {
+            inHand.delete(running);
+        }
+    }
+
+    async function run(job: Job): Promise<void> {
+        try {
+            await handler(deliveryJob(collector, job));
+        } catch (error) {
+            report(error instanceof Error ? error : new Error(String(error)));
+        }
+    }
+
+    async function close(): Promise<void> {
+        clearTimeout(retry);
+        connection.stopWaiting();
+        const closed = worker.close();
+        while (inHand.size > 0) {
+            await Promise.allSettled(inHand);
+        }
+
+        await within(CLOSE_TIMEOUT, closed, `Worker of queue ${name} did not close in time`).catch(report);
+        connection.release();
+    }
+
+    return {
+        close() {
+            closing ??= close();
+            return closing;
+        },
+    };
+}
+
+/** Reports errors, and lets the worker rest when they come in a flood: what repeats at once is not reported then. */
+function pausingOnFlood(worker: JobWorker, report: (error: Error) => void): (error: Error) => void {
+    let since = 0;
+    let count = 0;
+    return (error) => {
+        const now = Date.now();
+        if (now - since > RETRY_DELAY) {
+            since = now;
+            count = 0;
+        }
+
+        count += 1;
+        if (count < ERRORS_BEFORE_PAUSE) {
+            report(error);
+        } else if (count === ERRORS_BEFORE_PAUSE) {
+            void worker.pause(true).catch(report);
+            setTimeout(() => void worker.resume().catch(report), RETRY_DELAY).unref();
+        }
+    };
+}
+
+function deliveryJob(collector: string, { data }: Job): DeliveryJob {
+    const { deliveryId, attempt } = (data ?? {}) as Record<string, unknown>;
+    if (typeof deliveryId !== 'string' || typeof attempt !== 'number') {
+        throw new ScanwireError('INVALID_INPUT', `Job of collector ${collector} without its ids: does the server evict keys?`);
+    }
+
+    return { collector, deliveryId, attempt };
+}
+
+/** What BullMQ's constructors are given. */
+export interface BullmqConnection {
+    readonly connection: ConnectionOptions;
+    /** Redis only: what the names of all keys begin with. */
+    readonly prefix?: string;
+}
+
+export interface BullmqWorkerConnection extends BullmqConnection {
+    /** Called before the worker closes: from now on a server that is away is not waited for. */
+    stopWaiting(): void;
+    /** Called after the worker has closed. */
+    release(): void;
+}
+
+/** The server that BullMQ keeps its jobs on. */
+export interface BullmqServer {
+    /** For messages, for example `Redis`. */
+    readonly name: string;
+    readonly backend: BackendFactory;
+    /** @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`. */
+    ready(): Promise<void>;
+    /** A connection that fails at once while the server is away. @throws ScanwireError `UNAVAILABLE`. */
+    producer(): Promise<BullmqConnection>;
+    /** A connection for one worker, which waits for the server for as long as it takes. */
+    worker(): Promise<BullmqWorkerConnection>;
+    close(): Promise<void>;
+}

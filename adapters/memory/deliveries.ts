@@ -1,0 +1,300 @@
+import { randomUUID } from 'node:crypto';
+import { ScanwireError } from '../../lib/errors.ts';
+import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
+import type {
+    Acceptance,
+    Accepted,
+    Addressees,
+    Claim,
+    ClaimRequest,
+    Delivery,
+    DeliveryQuery,
+    DeliveryStore,
+    Dispatched,
+    DispatchOptions,
+    Settlement,
+    StoredEvent,
+    SweepOptions,
+    Swept,
+} from '../../lib/webhooks/store.ts';
+import { asDelivery, asExporter, type DeliveryRow, type ExporterRow, move, takeClaim, type WebhookState } from './webhook-state.ts';
+
+export function deliveryStore(state: WebhookState): DeliveryStore {
+    return {
+        transactions: false,
+
+        async accept(acceptances, options) {
+            if (options?.tx !== undefined) {
+                throw new ScanwireError('MISCONFIGURED', 'the memory store cannot join a transaction');
+            }
+            return accept(state, acceptances);
+        },
+
+        async dispatch(options) {
+            return dispatch(state, options);
+        },
+
+        async sweep(options) {
+            return sweep(state, options);
+        },
+
+        async claim(requests) {
+            return requests.map((request) => claim(state, request));
+        },
+
+        async settle(settlements) {
+            return settlements.map((settlement) => settle(state, settlement));
+        },
+
+        async get(id) {
+            const row = state.deliveries.get(id);
+            return row === undefined ? null : asDelivery(state, row);
+        },
+
+        async attempts(deliveryId) {
+            const history = state.deliveries.get(deliveryId)?.history ?? [];
+            return history.map(({ token: _, lost: __, ...attempt }) => structuredClone(attempt));
+        },
+
+        async list(query) {
+            return list(state, query);
+        },
+
+        async replay(id, at) {
+            return replay(state, id, at);
+        },
+    };
+}
+
+function list(state: WebhookState, { state: wanted, exporterId, after, limit }: DeliveryQuery): readonly Delivery[] {
+    const below = after === undefined ? Number.POSITIVE_INFINITY : (state.deliveries.get(after)?.seq ?? -1);
+    const rows = [...state.deliveries.values()].filter((row) => {
+        return row.seq < below && (wanted ?? row.state) === row.state && (exporterId ?? row.exporterId) === row.exporterId;
+    });
+    return rows
+        .reverse()
+        .slice(0, limit)
+        .map((row) => asDelivery(state, row));
+}
+
+function replay(state: WebhookState, id: string, at: Date): Delivery {
+    const row = state.deliveries.get(id);
+    if (row === undefined) {
+        throw new ScanwireError('NOT_FOUND', 'Unknown delivery', { field: 'id' });
+    }
+    if (!state.exporters.has(row.exporterId)) {
+        throw new ScanwireError('CONFLICT', 'the exporter of this delivery was removed');
+    }
+    if (row.state !== 'delivered' && row.state !== 'exhausted') {
+        throw new ScanwireError('CONFLICT', 'the delivery is still under way');
+    }
+
+    move(state, row, 'pending', at);
+    row.dueAt = at;
+    row.round = 0;
+    row.priority = row.priority === 0 ? 0 : 1;
+    return asDelivery(state, row);
+}
+
+/** As `DeliveryStore.accept` says. */
+function accept(state: WebhookState, acceptances: readonly Acceptance[]): readonly Accepted[] {
+    const addressed = acceptances.map(({ addressees }) => findAddressees(state, addressees));
+    const ids = new Set(acceptances.map(({ event }) => event.id));
+    if (ids.size < acceptances.length || [...ids].some((id) => state.events.has(id))) {
+        throw new ScanwireError('CONFLICT', 'an event with this id was accepted before');
+    }
+
+    return acceptances.map((acceptance, place) => {
+        const event = structuredClone(acceptance.event);
+        const single = 'exporterId' in acceptance.addressees;
+        const rows = (addressed[place] ?? []).map((exporter) => newRow(state, event, exporter, single));
+        state.events.set(event.id, event);
+        return { eventId: event.id, deliveries: rows.map(({ id }) => id) };
+    });
+}
+
+function findAddressees(state: WebhookState, addressees: Addressees): readonly ExporterRow[] {
+    if ('types' in addressees) {
+        return [...state.exporters.values()].filter(({ state, type }) => state === 'running' && addressees.types.includes(type));
+    }
+
+    const exporter = state.exporters.get(addressees.exporterId);
+    if (exporter === undefined) {
+        throw new ScanwireError('NOT_FOUND', 'Unknown exporter');
+    }
+    return [exporter];
+}
+
+function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, single: boolean): DeliveryRow {
+    const row: DeliveryRow = {
+        id: randomUUID(),
+        seq: state.deliveries.size,
+        event,
+        exporterId: exporter.id,
+        collector: exporter.collector,
+        state: 'pending',
+        priority: single ? 0 : 1,
+        attempts: 0,
+        round: 0,
+        dueAt: event.createdAt,
+        queuedAt: null,
+        finishedAt: null,
+        claim: null,
+        lastCode: null,
+        history: [],
+    };
+    state.deliveries.set(row.id, row);
+    state.unfinished.add(row);
+    return row;
+}
+
+/** As `DeliveryStore.dispatch` says. Exporters take turns, so that under a small limit the longest backlog does not take it all. */
+function dispatch(state: WebhookState, options: DispatchOptions): readonly Dispatched[] {
+    const ranked = [...groupByExporter(state)].flatMap(([exporter, rows]) => {
+        return pickWithinWindow(exporter, rows, options).map((row, rank) => ({ row, rank, collector: exporter.collector }));
+    });
+    const order = (a: (typeof ranked)[number], b: (typeof ranked)[number]): number => {
+        return Number(a.row.priority > 0) - Number(b.row.priority > 0) || a.rank - b.rank || byPriorityAndAge(a.row, b.row);
+    };
+
+    return ranked
+        .sort(order)
+        .slice(0, options.limit)
+        .map(({ row, collector }) => {
+            row.state = 'queued';
+            row.queuedAt = options.now;
+            return { deliveryId: row.id, collector, attempt: row.attempts + 1 };
+        });
+}
+
+function groupByExporter(state: WebhookState): Map<ExporterRow, DeliveryRow[]> {
+    const groups = new Map<ExporterRow, DeliveryRow[]>();
+    for (const row of state.unfinished) {
+        const exporter = state.exporters.get(row.exporterId);
+        if (exporter !== undefined) {
+            const rows = groups.get(exporter) ?? [];
+            groups.set(exporter, rows);
+            rows.push(row);
+        }
+    }
+    return groups;
+}
+
+function pickWithinWindow(exporter: ExporterRow, rows: readonly DeliveryRow[], options: DispatchOptions): DeliveryRow[] {
+    const due = rows.filter((row) => row.state === 'pending' && row.dueAt <= options.now).sort(byPriorityAndAge);
+    const inFlight = rows.filter((row) => row.state !== 'pending').length;
+    const room = options.window - inFlight;
+    const ordinaryRoom = ordinaryWindow(exporter, options) - inFlight;
+
+    return due.filter((row, rank) => rank < (row.priority === 0 ? room : ordinaryRoom));
+}
+
+/** How many deliveries of the exporter, single-attempt ones aside, may be under way. */
+function ordinaryWindow(exporter: ExporterRow, { window, breakerAfter, now }: DispatchOptions): number {
+    if (exporter.state !== 'running') {
+        return 0;
+    }
+    if (exporter.consecutiveFailures < breakerAfter) {
+        return window;
+    }
+    return exporter.probeAt === null || exporter.probeAt <= now ? 1 : 0;
+}
+
+function byPriorityAndAge(a: DeliveryRow, b: DeliveryRow): number {
+    return a.priority - b.priority || a.dueAt.getTime() - b.dueAt.getTime() || a.seq - b.seq;
+}
+
+/** As `DeliveryStore.claim` says, for one delivery. */
+function claim(state: WebhookState, { deliveryId, token, now, expiresAt }: ClaimRequest): Claim | null {
+    const row = state.deliveries.get(deliveryId);
+    const exporter = state.exporters.get(row?.exporterId ?? '');
+    if (row?.state !== 'queued' || exporter === undefined) {
+        return null;
+    }
+
+    const single = row.priority === 0;
+    if (!single && exporter.state !== 'running') {
+        move(state, row, 'pending', now);
+        return null;
+    }
+
+    row.attempts += 1;
+    row.round += 1;
+    row.claim = { token, expiresAt };
+    row.history.push({ number: row.attempts, token, startedAt: now, finishedAt: null, outcome: null, lost: false, late: false });
+    move(state, row, 'sending', now);
+    const { attempts, round, event } = row;
+    return { deliveryId, token, attempt: attempts, round, single, event: structuredClone(event), exporter: asExporter(exporter) };
+}
+
+/** As `DeliveryStore.settle` says, for one outcome. */
+function settle(state: WebhookState, settlement: Settlement): boolean {
+    const row = state.deliveries.get(settlement.deliveryId);
+    const attempt = row?.history.find(({ token }) => token === settlement.token);
+    if (row === undefined || attempt === undefined) {
+        return false;
+    }
+
+    const held = row.claim?.token === settlement.token;
+    if (held || (attempt.lost && !attempt.late)) {
+        attempt.finishedAt = settlement.finishedAt;
+        attempt.outcome = structuredClone(settlement.outcome);
+        attempt.late = !held;
+    }
+    if (held) {
+        applyNextStep(state, row, settlement);
+        applyHealth(state, settlement);
+    }
+    return held;
+}
+
+function applyNextStep(state: WebhookState, row: DeliveryRow, { next, outcome, finishedAt }: Settlement): void {
+    move(state, row, next.state, finishedAt);
+    row.lastCode = outcome.code;
+    if (next.state === 'pending') {
+        row.dueAt = next.dueAt;
+        row.priority = row.priority === 0 ? 0 : 2;
+    }
+}
+
+function applyHealth(state: WebhookState, { exporterId, health, probeAt, stopReason, finishedAt }: Settlement): void {
+    const exporter = state.exporters.get(exporterId);
+    if (exporter === undefined) {
+        return;
+    }
+
+    if (health === 'success') {
+        Object.assign(exporter, { consecutiveFailures: 0, probeAt: null });
+    } else if (health === 'failure') {
+        exporter.consecutiveFailures += 1;
+        exporter.probeAt = probeAt ?? exporter.probeAt;
+    }
+    if (stopReason !== null && exporter.state === 'running') {
+        Object.assign(exporter, { state: 'stopped', stopReason, updatedAt: finishedAt });
+    }
+}
+
+/** As `DeliveryStore.sweep` says. */
+function sweep(state: WebhookState, { now, queuedBefore, limit }: SweepOptions): Swept {
+    const rows = [...state.unfinished];
+    const expired = rows.filter(({ claim }) => claim !== null && claim.expiresAt <= now).slice(0, limit);
+    for (const row of expired) {
+        takeClaim(row, now, INTERRUPTIONS.expired);
+        row.dueAt = now;
+        move(state, row, row.priority === 0 ? 'exhausted' : 'pending', now);
+        row.priority = row.priority === 0 ? 0 : 2;
+    }
+
+    const forgotten = rows.filter((row) => row.state === 'queued' && row.queuedAt !== null && row.queuedAt < queuedBefore);
+    return {
+        requeue: forgotten.slice(0, limit).map((row) => requeue(state, row, now)),
+        interrupted: expired.length,
+        exhausted: expired.filter(({ state }) => state === 'exhausted').length,
+    };
+}
+
+function requeue(state: WebhookState, row: DeliveryRow, now: Date): Dispatched {
+    row.queuedAt = now;
+    const collector = state.exporters.get(row.exporterId)?.collector ?? row.collector;
+    return { deliveryId: row.id, collector, attempt: row.attempts + 1 };
+}

@@ -1,0 +1,140 @@
+import { ScanwireError } from '../../lib/errors.ts';
+import type { Executor } from '../../lib/executor.ts';
+
+/** A client checked out of a pool, for several statements in one session. A `pg.PoolClient` fits. */
+export interface ClientLike extends Executor {
+    /** Gives the client back; with true or an error, its connection is closed and not used again. */
+    release(destroy?: Error | boolean): void;
+    on(event: 'error', listener: (error: Error) => void): unknown;
+    removeListener(event: 'error', listener: (error: Error) => void): unknown;
+}
+
+/** What the stores need of a pool. A `pg.Pool` fits, and so does the embedded database. Whoever made the pool ends it. */
+export interface PoolLike extends Executor {
+    connect(): Promise<ClientLike>;
+}
+
+/** What Node says when a server cannot be reached or a connection broke. */
+const NETWORK = new Set([
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'ECONNABORTED',
+    'EPIPE',
+    'ETIMEDOUT',
+    'ENOTFOUND',
+    'EAI_AGAIN',
+    'EHOSTUNREACH',
+    'ENETUNREACH',
+    'ENOENT',
+    'EACCES',
+]);
+
+/**
+ * SQLSTATE classes and codes that say nothing about the statement: connection (08), authorisation (28), no such database (3D),
+ * deadlock and serialisation (40), resources (53), lock time-out (55P03), operator intervention (57), system error (58).
+ */
+const SERVER = /^(?:08|28|3D|40|53|57|58)...$|^55P03$/;
+
+/** What node-postgres says, without a code, of a connection that it has lost or a pool that is closed. */
+const DRIVER = /^Connection terminated|^timeout exceeded when trying|not queryable$|^Cannot use a pool after|^Query read timeout/;
+
+/** The error as a store reports it: `UNAVAILABLE` when the database cannot be used now, anything else as it is. */
+export function storeError(error: unknown): unknown {
+    if (error instanceof ScanwireError || !(error instanceof Error)) {
+        return error;
+    }
+
+    const code = sqlState(error);
+    const unavailable = NETWORK.has(code) || SERVER.test(code) || (code === '' && DRIVER.test(error.message));
+    return unavailable ? new ScanwireError('UNAVAILABLE', `The database cannot be used now${why(code)}`, { cause: error }) : error;
+}
+
+/** The commonest causes in words: the server's own may quote what was sent. */
+const CAUSES: ReadonlyMap<string, string> = new Map([
+    ['ECONNREFUSED', 'nothing listens at its address'],
+    ['ENOTFOUND', 'its host name is unknown'],
+    ['ETIMEDOUT', 'its host does not answer'],
+    ['3D000', 'the server has no database of this name'],
+    ['28P01', 'user name or password is wrong'],
+    ['28000', 'the server does not let this user in'],
+    ['53300', 'the server has no connection left'],
+]);
+
+function why(code: string): string {
+    const cause = CAUSES.get(code);
+    return `${cause === undefined ? '' : `: ${cause}`}${code === '' ? '' : ` (${code})`}`;
+}
+
+/** The code of an error of PostgreSQL or of the network, `''` when it has none. */
+export function sqlState(error: unknown): string {
+    const code = (error as { code?: unknown } | null)?.code;
+    return typeof code === 'string' ? code : '';
+}
+
+/** Whether a unique index refused the row. */
+export function isUniqueViolation(error: unknown): boolean {
+    return sqlState(error) === '23505';
+}
+
+/** The executor with every error of its statements passed through {@link storeError}. */
+export function guardedExecutor(executor: Executor): Executor {
+    return { query: <Row>(text: string, values?: unknown[]) => executor.query<Row>(text, values).catch(rethrow) };
+}
+
+/** The pool with every error of its statements passed through {@link storeError}. */
+export function guarded(pool: PoolLike): PoolLike {
+    return {
+        ...guardedExecutor(pool),
+        connect: () => pool.connect().then(guardedClient, rethrow),
+    };
+}
+
+function guardedClient(client: ClientLike): ClientLike {
+    return {
+        ...guardedExecutor(client),
+        release: (destroy) => client.release(destroy),
+        on: (event, listener) => client.on(event, listener),
+        removeListener: (event, listener) => client.removeListener(event, listener),
+    };
+}
+
+function rethrow(error: unknown): never {
+    throw storeError(error);
+}
+
+/**
+ * Runs statements in one transaction: committed when `run` resolves, rolled back when it rejects. A connection that does not even
+ * take the rollback is dropped.
+ *
+ * @throws What `run` throws; ScanwireError `UNAVAILABLE` when the database cannot be used.
+ */
+export async function transaction<T>(pool: PoolLike, run: (client: Executor) => Promise<T>): Promise<T> {
+    const client = await guarded(pool).connect();
+    let broken = false;
+    const noteBroken = (): void => {
+        broken = true;
+    };
+
+    // A client that is checked out emits the loss of its connection, and an unheard error would end the process.
+    client.on('error', noteBroken);
+    try {
+        // A statement that waited for a lock must see what the one before committed, whatever the host's database starts with.
+        await client.query('begin isolation level read committed');
+        const result = await run(client);
+        await client.query('commit');
+        return result;
+    } catch (error) {
+        await client.query('rollback').catch(noteBroken);
+        throw error;
+    } finally {
+        client.removeListener('error', noteBroken);
+        client.release(broken);
+    }
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Whether the database would take the text as a `uuid`; an id that it would refuse names nothing. */
+export function isUuid(text: string): boolean {
+    return UUID.test(text);
+}

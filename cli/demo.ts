@@ -1,0 +1,196 @@
+import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { ScanwireError } from '../lib/errors.ts';
+import type { ImportSummary } from '../lib/inventory/store.ts';
+import type { RevealedApiKey } from '../lib/keys/api-keys.ts';
+import type { Exporter } from '../lib/webhooks/exporter.ts';
+import type { ChangedExporter } from '../lib/webhooks/exporters.ts';
+import { type DataFolder, readKept, replaceKept } from './data-folder.ts';
+import { importScan, type ShownAttempt, type ShownTest, shownAttempt, shownTest } from './operations.ts';
+import { type Received, type Receiver, startReceiver, type Verification } from './receiver.ts';
+import type { Parts, System } from './system.ts';
+
+/** What the demo has to show. */
+export interface DemoShown {
+    readonly key: RevealedApiKey;
+    readonly workspaceId: number;
+    /** Null when the database held hosts already. */
+    readonly imported: ImportSummary | null;
+    readonly receiver: string;
+    readonly exporter: Exporter;
+    readonly test: ShownTest;
+    readonly investigation: {
+        readonly eventId: string;
+        readonly deliveryId: string;
+        /** What the receiver made of it, null when it did not arrive in time. */
+        readonly verification: Verification | null;
+        /** Null when it was not tried yet. */
+        readonly attempt: ShownAttempt | null;
+    };
+}
+
+/** A demo whose receiver listens. */
+export interface Demo {
+    readonly receiver: Receiver;
+    /** What must be open for the receiver to be called: its address on its port. */
+    readonly allow: readonly string[];
+    /** Uses the running system as a newcomer would, and says what came of it. */
+    show(system: System, parts: Parts): Promise<DemoShown>;
+}
+
+const HOST = '127.0.0.1';
+const EXPORTER_NAME = 'Demo receiver';
+const WORKSPACE = 'default';
+const KIND = 'idr_investigation_created';
+/** How long the sample may take to arrive, in milliseconds. */
+const PATIENCE = 20_000;
+
+const fixture = (path: string): URL => new URL(`../../../fixtures/${path}`, import.meta.url);
+
+export async function startDemo(folder: DataFolder): Promise<Demo> {
+    let file = await readDemoFile(folder);
+    const waiting = new Set<(message: Received) => void>();
+    const receiver = await listenAgain(file.port, {
+        secret: () => file.secret ?? '',
+        onMessage: (message) => {
+            for (const look of waiting) {
+                look(message);
+            }
+        },
+    });
+
+    const remember = async (more: DemoFile): Promise<void> => {
+        file = { ...file, ...more };
+        await writeDemoFile(folder, file);
+    };
+
+    return {
+        receiver,
+        allow: [`${HOST}:${receiver.port}`],
+
+        async show(system, parts) {
+            const workspaceId = (await system.inventory.ensureWorkspace(WORKSPACE)).id;
+            const imported = (await isEmpty(parts, workspaceId)) ? await importSample(system) : null;
+            const key = await findOrMakeKey(system, file, remember);
+            const { exporter, test } = await findOrMakeExporter(system, receiver, file, remember);
+            const investigation = await publishSample(system, waiting);
+            return { key, workspaceId, imported, receiver: receiver.url, exporter, test: shownTest(test), investigation };
+        },
+    };
+}
+
+type Remember = (more: DemoFile) => Promise<void>;
+
+/** On the port of the last time if it is free, so that what waits for the receiver still finds it. */
+async function listenAgain(
+    port: number | undefined,
+    options: { readonly secret: () => string; readonly onMessage: (message: Received) => void },
+): Promise<Receiver> {
+    try {
+        return await startReceiver({ host: HOST, port: port ?? 0, ...options });
+    } catch {
+        return startReceiver({ host: HOST, port: 0, ...options });
+    }
+}
+
+async function isEmpty({ stores }: Parts, workspaceId: number): Promise<boolean> {
+    for await (const hosts of stores.inventory.hosts.list([workspaceId])) {
+        return hosts.length === 0;
+    }
+
+    return true;
+}
+
+function importSample(system: System): Promise<ImportSummary> {
+    return importScan.run(system, { workspace: WORKSPACE, source: createReadStream(fixture('scans/services.xml')) });
+}
+
+async function findOrMakeKey({ keys }: System, { keyId }: DemoFile, remember: Remember): Promise<RevealedApiKey> {
+    const known = (await keys.list()).find(({ id, revokedAt }) => id === keyId && revokedAt === null);
+    if (known !== undefined) {
+        return keys.reveal(known.id);
+    }
+
+    const made = await keys.create('demo');
+    await remember({ keyId: made.id });
+    return made;
+}
+
+async function findOrMakeExporter(
+    { webhooks: { exporters } }: System,
+    { port, url }: Receiver,
+    { exporterId, secret }: DemoFile,
+    remember: Remember,
+): Promise<ChangedExporter> {
+    const known = (await exporters.list()).find(({ id }) => id === exporterId);
+    if (known === undefined || secret === undefined) {
+        const made = await exporters.create({ url, name: EXPORTER_NAME });
+        await remember({ exporterId: made.exporter.id, secret: made.secret, port });
+        return exporters.start(made.exporter.id);
+    }
+
+    await remember({ port });
+    if (known.url !== url) {
+        await exporters.update(known.id, { url });
+    }
+
+    return known.state === 'running'
+        ? { exporter: await exporters.get(known.id), test: await exporters.test(known.id) }
+        : exporters.start(known.id);
+}
+
+async function publishSample({ webhooks }: System, waiting: Set<(message: Received) => void>): Promise<DemoShown['investigation']> {
+    const sample = JSON.parse(await readFile(fixture('events/investigation.json'), 'utf8')) as object;
+    // The time tells this sample from those of earlier starts.
+    const timestamp = new Date().toISOString();
+    const arrival = awaited(waiting, ({ event, body }) => event === KIND && body.includes(timestamp));
+    const { eventId, deliveries } = await webhooks.publish(KIND, { ...sample, timestamp });
+    const deliveryId = deliveries[0];
+    if (deliveryId === undefined) {
+        throw new ScanwireError('CONFLICT', 'The sample investigation went to nobody: is the demo exporter stopped?');
+    }
+
+    const message = await arrival;
+    const { attempts } = await webhooks.deliveries.show(deliveryId);
+    const attempt = attempts.map(shownAttempt).at(-1) ?? null;
+    return { eventId, deliveryId, verification: message?.verification ?? null, attempt };
+}
+
+/** The first message that is looked for; null when it does not come in time. */
+function awaited(waiting: Set<(message: Received) => void>, wanted: (message: Received) => boolean): Promise<Received | null> {
+    return new Promise((resolve) => {
+        const finish = (message: Received | null): void => {
+            clearTimeout(timer);
+            waiting.delete(look);
+            resolve(message);
+        };
+        const look = (message: Received): void => {
+            if (wanted(message)) {
+                finish(message);
+            }
+        };
+        const timer = setTimeout(finish, PATIENCE, null);
+        waiting.add(look);
+    });
+}
+
+/** What an earlier start of the demo made, so that the next one finds it again. */
+export interface DemoFile {
+    readonly keyId?: string;
+    readonly exporterId?: string;
+    /** The secret as the receiver knows it. */
+    readonly secret?: string;
+    readonly port?: number;
+}
+
+async function readDemoFile({ demo }: DataFolder): Promise<DemoFile> {
+    try {
+        return (JSON.parse((await readKept(demo)) ?? '{}') ?? {}) as DemoFile;
+    } catch {
+        return {};
+    }
+}
+
+async function writeDemoFile({ demo }: DataFolder, file: DemoFile): Promise<void> {
+    await replaceKept(demo, `${JSON.stringify(file)}\n`);
+}

@@ -1,0 +1,65 @@
+import { randomBytes } from 'node:crypto';
+import { ScanwireError } from '../lib/errors.ts';
+import { type KeyRing, keyRing } from '../lib/keys/key-ring.ts';
+import { type DataFolder, keptOrMade, readKept } from './data-folder.ts';
+
+/** The variable that brings the key ring to processes without the data folder: the text of its `key-ring.json`. */
+const KEY_RING_VARIABLE = 'SCANWIRE_KEY_RING';
+
+const KEY_BYTES = 32;
+const BASE64_KEY = /^[A-Za-z0-9+/]{43}=$/;
+
+/**
+ * The key ring of `SCANWIRE_KEY_RING`, else of the data folder, where it is made once.
+ *
+ * @throws ScanwireError `MISCONFIGURED` when it is damaged; never with any of it.
+ */
+export async function storedKeyRing(folder: DataFolder, environment: NodeJS.ProcessEnv): Promise<KeyRing> {
+    const given = environment[KEY_RING_VARIABLE];
+    return given === undefined ? parse(await keptOrMade(folder.keyRing, newKeyRing), folder.keyRing) : parse(given, KEY_RING_VARIABLE);
+}
+
+/** The same for a process that must not make one: a worker with a key ring of its own could open nothing. */
+export async function existingKeyRing(folder: DataFolder, environment: NodeJS.ProcessEnv): Promise<KeyRing> {
+    if (environment[KEY_RING_VARIABLE] === undefined && (await readKept(folder.keyRing)) === null) {
+        throw new ScanwireError(
+            'MISCONFIGURED',
+            `No key ring: set ${KEY_RING_VARIABLE} to the text of the server's key-ring.json, or --data to its folder`,
+            { field: KEY_RING_VARIABLE },
+        );
+    }
+
+    return storedKeyRing(folder, environment);
+}
+
+/** Two rings that were made apart have no id in common, so what one sealed is never taken for the other's. */
+function newKeyRing(): string {
+    const id = `k-${randomBytes(4).toString('hex')}`;
+    return `${JSON.stringify({ current: id, keys: { [id]: randomBytes(KEY_BYTES).toString('base64') } })}\n`;
+}
+
+function parse(text: string, source: string): KeyRing {
+    const damaged = (reason: string): ScanwireError =>
+        new ScanwireError('MISCONFIGURED', `The key ring in ${source} ${reason}`, { field: source });
+
+    let value: unknown;
+    try {
+        value = JSON.parse(text);
+    } catch {
+        throw damaged('is not valid JSON');
+    }
+
+    const { current, keys } = (value ?? {}) as { current?: unknown; keys?: unknown };
+    if (typeof current !== 'string' || typeof keys !== 'object' || keys === null) {
+        throw damaged('must have the form {"current": id, "keys": {id: base64}}');
+    }
+
+    const decoded = Object.entries(keys).map(([id, key]) => {
+        if (typeof key !== 'string' || !BASE64_KEY.test(key)) {
+            throw damaged('has a key that is not 32 bytes in base64');
+        }
+
+        return [id, Buffer.from(key, 'base64')] as const;
+    });
+    return keyRing({ current, keys: Object.fromEntries(decoded) });
+}

@@ -1,0 +1,52 @@
+import { ScanwireError } from '../../lib/errors.ts';
+import { printable } from './table.ts';
+
+/** One line on stderr that names field and reason. What is our own fault is said with its message too, never with a stack. */
+export function printError(error: unknown, json: boolean): void {
+    const { code, field, message } = described(error);
+    process.stderr.write(
+        json ? `${JSON.stringify({ error: { code, field, message } })}\n` : `scanwire: ${printable(message)}${named(field, message)}\n`,
+    );
+}
+
+interface Described {
+    readonly code: string;
+    readonly field: string | null;
+    readonly message: string;
+}
+
+function described(error: unknown): Described {
+    if (error instanceof ScanwireError) {
+        return { code: error.code, field: error.field ?? null, message: error.message };
+    }
+
+    return { code: 'INTERNAL', field: null, message: error instanceof Error ? `${error.name}: ${error.message}` : String(error) };
+}
+
+/** Most messages name their field. */
+function named(field: string | null, message: string): string {
+    return field === null || message.toLowerCase().includes(field.toLowerCase()) ? '' : ` (${printable(field)})`;
+}
+
+/** The same failure again within this time is not said again. */
+const QUIET = 10_000;
+
+/** Says on stderr, in one line each, what goes wrong in the background; what repeats is said once in a while. */
+export function errorLog(): (error: unknown) => void {
+    const saidAt = new Map<string, number>();
+    return (error) => {
+        const message = error instanceof Error ? error.message : String(error);
+        const now = performance.now();
+        if (now - (saidAt.get(message) ?? Number.NEGATIVE_INFINITY) < QUIET) {
+            return;
+        }
+
+        // What was said once and long ago must not fill the memory.
+        if (saidAt.size > 1000) {
+            saidAt.clear();
+        }
+
+        saidAt.set(message, now);
+        process.stderr.write(`${new Date().toISOString()} ${printable(message)}\n`);
+    };
+}

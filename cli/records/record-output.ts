@@ -1,0 +1,206 @@
+import { once } from 'node:events';
+import { type FileHandle, open } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { constants, gzip, inflateRawSync } from 'node:zlib';
+import { errorCode, ScanwireError } from '../../lib/errors.ts';
+import { type Line, lineSplitter } from '../../lib/line-splitter.ts';
+import type { HttpsRecord } from '../../lib/records/index.ts';
+import { readRecord } from '../../lib/records/read-record.ts';
+import { MAX_LINE_BYTES, recordLine } from '../../lib/records/record.ts';
+import { unwritable } from './write-output.ts';
+
+/** Where records go, one by one: what is written is out of this process when `write` is done. */
+export interface RecordOutput {
+    write(record: HttpsRecord): Promise<void>;
+    close(): Promise<void>;
+}
+
+export interface RecordFileOptions {
+    /** Goes on with the file of a run before, whose records are told to it. */
+    readonly onKept?: ((record: HttpsRecord) => void) | undefined;
+    /** Packs each record by itself. */
+    readonly packed: boolean;
+}
+
+const pack = promisify(gzip);
+
+/** Records on stdout. */
+export function recordStream({ packed }: Pick<RecordFileOptions, 'packed'>): RecordOutput {
+    return {
+        async write(record) {
+            if (!process.stdout.write(await bytesOf(record, packed))) {
+                await once(process.stdout, 'drain');
+            }
+        },
+        async close() {},
+    };
+}
+
+/**
+ * Records at the end of a file.
+ *
+ * @throws ScanwireError `INVALID_INPUT` when the file cannot be written, when it holds something and there is no `onKept`, or when
+ * what it holds is not what this command writes.
+ */
+export async function recordFile(path: string, { onKept, packed }: RecordFileOptions): Promise<RecordOutput> {
+    const file = await open(path, 'a+').catch((error: unknown) => refuse(path, error));
+    try {
+        await prepare(file, path, { onKept, packed });
+    } catch (error) {
+        await file.close();
+        throw error;
+    }
+
+    return {
+        async write(record) {
+            await file.appendFile(await bytesOf(record, packed)).catch((error: unknown) => refuse(path, error));
+        },
+        close: () => file.close(),
+    };
+}
+
+async function prepare(file: FileHandle, path: string, { onKept, packed }: RecordFileOptions): Promise<void> {
+    if ((await file.stat()).size === 0) {
+        return;
+    }
+
+    if (onKept === undefined) {
+        throw new ScanwireError('INVALID_INPUT', `${path} holds something: go on with it by --resume, or name another file`, {
+            field: 'output',
+        });
+    }
+
+    await (packed ? keptMembers : keptLines)(file, onKept);
+}
+
+async function bytesOf(record: HttpsRecord, packed: boolean): Promise<Buffer> {
+    const line = Buffer.from(`${recordLine(record)}\n`);
+    return packed ? pack(line) : line;
+}
+
+function refuse(path: string, cause: unknown): never {
+    throw unwritable(path, cause);
+}
+
+const LF = Buffer.from('\n');
+
+/**
+ * Reads what a run before has left in a file of lines, and leaves the file so that the next line can go to its end: a last line that
+ * was cut is removed, and one that only lacks its end gets it.
+ *
+ * @throws ScanwireError `INVALID_INPUT` for a file that holds something else; it is left as it was.
+ */
+async function keptLines(file: FileHandle, onRecord: (record: HttpsRecord) => void): Promise<void> {
+    const splitter = lineSplitter(MAX_LINE_BYTES);
+    for await (const chunk of file.createReadStream({ start: 0, autoClose: false })) {
+        for (const line of splitter.push(chunk as Buffer)) {
+            onRecord(recordOf(line) ?? notOurs(`line ${line.number}`));
+        }
+    }
+
+    for (const last of splitter.end()) {
+        const record = recordOf(last);
+        if (record !== null) {
+            onRecord(record);
+            await file.appendFile(LF);
+        } else if (last.bytes !== null && beginsRecord(last.bytes)) {
+            await file.truncate(last.byteOffset);
+        } else {
+            notOurs(`line ${last.number}`);
+        }
+    }
+}
+
+function recordOf({ bytes }: Line): HttpsRecord | null {
+    return bytes === null ? null : keptRecord(bytes);
+}
+
+/** Without a name, a comment or other fields, as zlib writes it. */
+const HEADER = Buffer.from([0x1f, 0x8b, 8, 0]);
+const HEADER_BYTES = 10;
+/** Checksum and length. */
+const TRAILER_BYTES = 8;
+const CHUNK = 2 * MAX_LINE_BYTES;
+
+/**
+ * {@link keptLines} for a gzip file that holds each record in a member of its own: so what was cut is one record, and the rest need
+ * not be written anew.
+ */
+async function keptMembers(file: FileHandle, onRecord: (record: HttpsRecord) => void): Promise<void> {
+    let held = Buffer.alloc(0);
+    let start = 0;
+    for await (const chunk of file.createReadStream({ start: 0, autoClose: false, highWaterMark: CHUNK })) {
+        held = Buffer.concat([held, chunk as Buffer]);
+        for (let member = firstMember(held, start); member !== null; member = firstMember(held, start)) {
+            onRecord(keptRecord(member.content) ?? notOurs(`what begins at byte ${start}`));
+            start += member.length;
+            held = held.subarray(member.length);
+        }
+
+        if (held.length > CHUNK) {
+            notOurs(`what begins at byte ${start}`);
+        }
+    }
+
+    if (held.length > 0 && !beginsRecord(inflated(held, constants.Z_SYNC_FLUSH).content)) {
+        notOurs(`what begins at byte ${start}`);
+    }
+
+    await file.truncate(start);
+}
+
+interface Member {
+    readonly content: Uint8Array;
+    /** Of the packed form. */
+    readonly length: number;
+}
+
+/** Null while it is not whole. */
+function firstMember(bytes: Buffer, start: number): Member | null {
+    if (!HEADER.subarray(0, bytes.length).equals(bytes.subarray(0, HEADER.length))) {
+        notOurs(`what begins at byte ${start}`);
+    }
+
+    try {
+        const { content, packedLength } = inflated(bytes);
+        const length = HEADER_BYTES + packedLength + TRAILER_BYTES;
+        return bytes.length < length ? null : { content, length };
+    } catch (error) {
+        return errorCode(error) === 'Z_BUF_ERROR' ? null : notOurs(`what begins at byte ${start}`);
+    }
+}
+
+interface Inflated {
+    readonly content: Buffer;
+    readonly packedLength: number;
+}
+
+/** @param finishFlush `Z_SYNC_FLUSH` gives what there is of a member that was cut. */
+function inflated(member: Buffer, finishFlush: number = constants.Z_FINISH): Inflated {
+    const packed = member.subarray(HEADER_BYTES);
+    // its types do not know what `info` does
+    const result: unknown = inflateRawSync(packed, { info: true, maxOutputLength: MAX_LINE_BYTES + 1, finishFlush });
+    const { buffer, engine } = result as { readonly buffer: Buffer; readonly engine: { readonly bytesWritten: number } };
+    return { content: buffer, packedLength: engine.bytesWritten };
+}
+
+/** As this command begins each line. */
+const BEGINNING = Buffer.from('{"data":"');
+
+/** The record that a line holds; null for anything else. */
+function keptRecord(line: Uint8Array): HttpsRecord | null {
+    const read = readRecord(Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString());
+    return read.ok ? read.record : null;
+}
+
+/** Whether bytes can be what is left of a line that was cut: nothing else may be thrown away. */
+function beginsRecord(bytes: Uint8Array): boolean {
+    const beginning = bytes.subarray(0, BEGINNING.length);
+    return BEGINNING.subarray(0, beginning.length).equals(beginning);
+}
+
+function notOurs(where: string): never {
+    throw new ScanwireError('INVALID_INPUT', `Cannot go on with the output file: ${where} is not a record as this command writes it`, {
+        field: 'output',
+    });
+}

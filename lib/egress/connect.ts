@@ -1,0 +1,222 @@
+import dns from 'node:dns';
+import net, { isIP } from 'node:net';
+import { ConnectionFailure, connectionCode } from './connection-code.ts';
+import type { EgressGuard } from './guard.ts';
+import { parseAddress, unmapped } from './ip-address.ts';
+import { settledWithin } from './settled-within.ts';
+
+/** Of a name with more addresses only so many are tried, both families in turn. */
+const MAX_TRIED = 4;
+
+export interface ConnectorOptions {
+    readonly guard: EgressGuard;
+    /** Stands in for `dns.lookup`. */
+    readonly lookup?: Lookup;
+    /** Milliseconds, 5,000 by default. */
+    readonly dnsTimeout?: number;
+    /** Milliseconds for all addresses together, 5,000 by default. */
+    readonly connectTimeout?: number;
+    /** Most names looked up at once, 64 by default; beyond it a connection fails as `interrupted`. */
+    readonly maxLookups?: number;
+}
+
+/** What is learned on the way, kept apart from the result so that a failed attempt still tells how far it came. Times in milliseconds. */
+export interface ConnectionTrace {
+    /** The last one tried. */
+    address: string | null;
+    dns: number | null;
+    connect: number | null;
+}
+
+export interface ConnectTarget {
+    /** A name or an address, without brackets. */
+    readonly host: string;
+    readonly port: number;
+    readonly signal: AbortSignal;
+    readonly trace?: ConnectionTrace;
+}
+
+/** A connected socket with an error listener, so that it can break at any time. @throws ConnectionFailure, or the signal's reason. */
+export type ConnectVetted = (target: ConnectTarget) => Promise<net.Socket>;
+
+/**
+ * The one way out for every outgoing connection: resolves the name once, vets every address of the answer (one forbidden address
+ * refuses them all), connects to a vetted address and makes sure that this is where the socket went. No proxy is used.
+ */
+export function connectVetted({
+    guard,
+    lookup,
+    dnsTimeout = 5000,
+    connectTimeout = 5000,
+    maxLookups = 64,
+}: ConnectorOptions): ConnectVetted {
+    const resolve = resolver({ timeout: dnsTimeout, maxPending: maxLookups, ...(lookup && { lookup }) });
+
+    return async ({ host, port, signal, trace = { address: null, dns: null, connect: null } }) => {
+        signal.throwIfAborted();
+        assertOpen(`${host} is`, guard.vetHost(host, port));
+        const addresses = isIP(host) === 0 ? await timed(resolve(host, signal), trace) : [host];
+        for (const address of addresses) {
+            assertOpen(`${host} resolves to`, guard.vet(address, host, port));
+        }
+
+        const startedAt = performance.now();
+        try {
+            return await connectToFirst(inTurn(addresses), { port, signal, trace, deadline: startedAt + connectTimeout });
+        } finally {
+            trace.connect = performance.now() - startedAt;
+        }
+    };
+}
+
+function assertOpen(what: string, refusal: string | null): void {
+    if (refusal !== null) {
+        throw new ConnectionFailure('address_blocked', `${what} ${refusal}, which may not be called`);
+    }
+}
+
+async function timed(answer: Promise<readonly string[]>, trace: ConnectionTrace): Promise<readonly string[]> {
+    const startedAt = performance.now();
+    try {
+        return await answer;
+    } finally {
+        trace.dns = performance.now() - startedAt;
+    }
+}
+
+/** The first few addresses, the families in turn, so that a broken IPv6 path leaves room for IPv4 and the other way round. */
+function inTurn(addresses: readonly string[]): readonly string[] {
+    const family = isIP(addresses[0] ?? '');
+    const first = addresses.filter((address) => isIP(address) === family);
+    const second = addresses.filter((address) => isIP(address) !== family);
+    return first
+        .flatMap((address, index) => [address, second[index]])
+        .concat(second.slice(first.length))
+        .filter((address) => address !== undefined)
+        .slice(0, MAX_TRIED);
+}
+
+interface Way {
+    readonly port: number;
+    readonly signal: AbortSignal;
+    readonly trace: ConnectionTrace;
+    readonly deadline: number;
+}
+
+async function connectToFirst(addresses: readonly string[], { port, signal, trace, deadline }: Way): Promise<net.Socket> {
+    let failure: unknown = null;
+    for (const [index, address] of addresses.entries()) {
+        const share = Math.max(1, (deadline - performance.now()) / (addresses.length - index));
+        trace.address = address;
+        try {
+            return await connectTo(address, port, share, signal);
+        } catch (error) {
+            signal.throwIfAborted();
+            failure = error;
+        }
+    }
+
+    throw failure ?? new ConnectionFailure('dns_not_found', 'no address to connect to');
+}
+
+async function connectTo(address: string, port: number, timeout: number, signal: AbortSignal): Promise<net.Socket> {
+    const where = `${isIP(address) === 6 ? `[${address}]` : address}:${port}`;
+    const socket = net.connect({
+        host: address,
+        port,
+        autoSelectFamily: false,
+        noDelay: true,
+        keepAlive: true,
+        keepAliveInitialDelay: 60_000,
+    });
+    const connected = new Promise<void>((resolve, reject) => {
+        socket.once('connect', resolve);
+        socket.on('error', reject);
+    });
+    const late = (): ConnectionFailure => new ConnectionFailure('connect_timeout', `connect to ${where} timed out`);
+    try {
+        await settledWithin(connected, { timeout, late, signal });
+        if (!sameAddress(socket.remoteAddress, address)) {
+            throw new ConnectionFailure('address_blocked', `the connection to ${where} went to another address`);
+        }
+
+        return socket;
+    } catch (error) {
+        socket.destroy();
+        throw error instanceof ConnectionFailure || signal.aborted ? error : refusedBy(where, error);
+    }
+}
+
+function refusedBy(where: string, error: unknown): ConnectionFailure {
+    const code = connectionCode(error, 'connect_failed');
+    return new ConnectionFailure(code, `connect to ${where} ${code === 'connect_refused' ? 'refused' : 'failed'}`, error);
+}
+
+/** In any spelling; an address that was mapped into IPv6 on the way counts as the IPv4 address it is. */
+function sameAddress(one: string | undefined, other: string): boolean {
+    const [left, right] = [parseAddress(one ?? ''), parseAddress(other)];
+    return left !== null && right !== null && unmapped(left).toString() === unmapped(right).toString();
+}
+
+/** The part of `dns.lookup` that is used. */
+export type Lookup = (
+    hostname: string,
+    options: { readonly all: true; readonly order: 'verbatim' },
+    callback: (error: NodeJS.ErrnoException | null, addresses: readonly { readonly address: string }[]) => void,
+) => void;
+
+export interface ResolverOptions {
+    readonly lookup?: Lookup;
+    /** Milliseconds in which a name must be resolved. */
+    readonly timeout: number;
+    /** Most names looked up at once. */
+    readonly maxPending: number;
+}
+
+/** Addresses of a name, in the resolver's order, at least one. @throws ConnectionFailure */
+export type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
+
+/**
+ * Resolves names within a time limit of its own. The system's resolver cannot be called off, so a lookup that hangs goes on in
+ * the background: whoever asks for the same name meanwhile shares it, and there is an end to how many names hang at once.
+ */
+function resolver({ lookup = dns.lookup, timeout, maxPending }: ResolverOptions): Resolve {
+    const pending = new Map<string, Promise<readonly string[]>>();
+
+    const start = (hostname: string): Promise<readonly string[]> => {
+        if (pending.size >= maxPending) {
+            throw new ConnectionFailure('interrupted', 'too many host names are being resolved at once');
+        }
+
+        const answer = lookUp(lookup, hostname).finally(() => pending.delete(hostname));
+        pending.set(hostname, answer);
+        return answer;
+    };
+
+    return async (hostname, signal) => {
+        const answer = pending.get(hostname) ?? start(hostname);
+        const late = (): ConnectionFailure => new ConnectionFailure('dns_timeout', `resolving ${hostname} took longer than ${timeout} ms`);
+        return settledWithin(answer, { timeout, late, signal });
+    };
+}
+
+async function lookUp(lookup: Lookup, hostname: string): Promise<readonly string[]> {
+    const found = await new Promise<readonly { readonly address: string }[]>((resolve, reject) => {
+        lookup(hostname, { all: true, order: 'verbatim' }, (error, addresses) => {
+            if (error === null || error === undefined) {
+                resolve(addresses);
+            } else {
+                reject(error);
+            }
+        });
+    }).catch((error: unknown) => {
+        const code = connectionCode(error, 'dns_failed');
+        throw new ConnectionFailure(code, `${hostname} ${code === 'dns_not_found' ? 'does not exist' : 'could not be resolved'}`, error);
+    });
+    const addresses = Array.isArray(found) ? [...new Set(found.map(({ address }) => address))] : [];
+    if (addresses.length === 0) {
+        throw new ConnectionFailure('dns_not_found', `${hostname} has no address`);
+    }
+
+    return addresses;
+}

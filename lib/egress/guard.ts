@@ -1,0 +1,213 @@
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import { ScanwireError } from '../errors.ts';
+import { type Address, parseAddress, unmapped } from './ip-address.ts';
+import { destinations, embeddedIPv4, GLOBAL_UNICAST, isIsatap, METADATA_BLOCKS, SPECIAL_BLOCKS, within } from './special-addresses.ts';
+
+export interface EgressPolicy {
+    /**
+     * What the operator opens besides public addresses: CIDR blocks (`10.20.0.0/16`, `fd12::/48`), single addresses, on one port
+     * if it is given (`10.1.2.3:8080`, `[fd12::1]:8080`), and host names, each allowed whatever it resolves to. Nothing opens a
+     * cloud metadata address or name.
+     */
+    readonly allow: readonly string[];
+}
+
+/** Decides which addresses may be called. Public ones only, unless the operator opened others; trust settings do not matter here. */
+export interface EgressGuard {
+    /**
+     * Judges an address, in the plain form that a resolver or `URL` gives.
+     *
+     * @param hostname The name it was resolved from.
+     * @param port Where it would be called; without it, what is open on single ports only counts as closed.
+     * @returns What the address is, for example `a loopback address`, when it may not be called; null when it may.
+     */
+    vet(address: string, hostname?: string, port?: number): string | null;
+
+    /** Judges the host of a URL, without brackets, before anything is resolved: literals by address, names by name. Answers as `vet`. */
+    vetHost(host: string, port?: number): string | null;
+}
+
+/**
+ * @throws ScanwireError `MISCONFIGURED` that names the position of the entry, from 1, and what is wrong with it.
+ */
+export function egressGuard({ allow }: EgressPolicy): EgressGuard {
+    const opened = readEgressPolicy(allow);
+
+    const judge = (address: Address, port: number | undefined): string | null => {
+        if (!opened.ranges.some((range) => within(address, range.block) && (range.port === null || range.port === port))) {
+            return specialUse(address);
+        }
+
+        // an opened NAT64 or tunnel range opens the way, not every place it leads to
+        for (const inner of address instanceof ipaddr.IPv6 ? destinations(address) : []) {
+            const refusal = judge(inner, port);
+            if (refusal !== null) {
+                return `${specialUse(address) ?? 'an address'} that leads to ${refusal}`;
+            }
+        }
+
+        return null;
+    };
+
+    const vet = (text: string, hostname?: string, port?: number): string | null => {
+        const parsed = parseAddress(text);
+        if (parsed === null) {
+            return 'something that is no plain IP address';
+        }
+
+        const address = unmapped(parsed);
+        if (isMetadata(address)) {
+            return 'a cloud metadata address';
+        }
+
+        return hostname !== undefined && opened.names.has(normalName(hostname)) ? null : judge(address, port);
+    };
+
+    const vetHost = (host: string, port?: number): string | null => {
+        if (isIP(host) !== 0) {
+            return vet(host, undefined, port);
+        }
+
+        const name = normalName(host);
+        if (isMetadataName(name)) {
+            return 'the name of a cloud metadata service';
+        }
+
+        return isInternalName(name) && !opened.names.has(name) ? 'an internal name' : null;
+    };
+
+    return { vet, vetHost };
+}
+
+function isMetadata(address: Address): boolean {
+    const readings = address instanceof ipaddr.IPv6 ? [address, ...embeddedIPv4(address)] : [address];
+    return readings.some((reading) => METADATA_BLOCKS.some((range) => within(reading, range)));
+}
+
+function specialUse(address: Address): string | null {
+    const special = SPECIAL_BLOCKS.find(({ range }) => within(address, range));
+    if (special !== undefined) {
+        return special.label;
+    }
+
+    if (address instanceof ipaddr.IPv6) {
+        return isIsatap(address) ? 'an ISATAP address' : within(address, GLOBAL_UNICAST) ? null : 'a reserved address';
+    }
+
+    return null;
+}
+
+/** A block of addresses, open on one port or on all. */
+export interface OpenBlock {
+    readonly block: readonly [Address, number];
+    readonly port: number | null;
+}
+
+/** What an operator has opened besides public addresses. */
+export interface Opened {
+    readonly ranges: readonly OpenBlock[];
+    /** As {@link normalName} gives them. */
+    readonly names: ReadonlySet<string>;
+}
+
+/**
+ * Reads an allow list of CIDR blocks, single addresses, also with a port (`10.1.2.3:8080`, `[fd12::1]:8080`), and host names.
+ *
+ * @throws ScanwireError `MISCONFIGURED` that names the position of the entry, from 1, and what is wrong with it.
+ */
+function readEgressPolicy(allow: readonly string[]): Opened {
+    if (!Array.isArray(allow)) {
+        throw new ScanwireError('MISCONFIGURED', 'The egress allow list must be a list of CIDR blocks and host names', { field: 'allow' });
+    }
+
+    const ranges: OpenBlock[] = [];
+    const names = new Set<string>();
+    for (const [index, entry] of allow.entries()) {
+        const text = typeof entry === 'string' ? entry.trim() : '';
+        const wrong = /[/:]/.test(text) || isIP(text) !== 0 ? addRange(text, ranges) : addName(text, names);
+        if (wrong !== null) {
+            throw new ScanwireError('MISCONFIGURED', `Entry ${index + 1} of the egress allow list ${wrong}`, { field: `allow[${index}]` });
+        }
+    }
+
+    return { ranges, names };
+}
+
+const WITH_PORT = /^(?:\[([^\]]+)\]|([0-9.]+)):(\d{1,5})$/;
+
+/** Null once added, else what is wrong. */
+function addRange(entry: string, ranges: OpenBlock[]): string | null {
+    const [, six, four, portDigits] = WITH_PORT.exec(entry) ?? [];
+    const text = six ?? four ?? entry;
+    const port = portDigits === undefined ? null : Number(portDigits);
+    if (port !== null && (port < 1 || port > 65_535)) {
+        return 'has a port outside of 1 to 65535';
+    }
+
+    const [, network = text, digits] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
+    const address = parseAddress(network);
+    const most = isIP(network) === 4 ? 32 : 128;
+    const bits = digits === undefined ? most : Number(digits);
+    if (address === null || bits > most) {
+        return 'is not a CIDR block: write address/bits';
+    }
+
+    if (unmapped(address) !== address) {
+        return 'is an IPv4-mapped block: write it as IPv4';
+    }
+
+    ranges.push({ block: [address, bits], port });
+    return null;
+}
+
+const NAME = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*$/;
+
+/** Null once added, else what is wrong. */
+function addName(text: string, names: Set<string>): string | null {
+    const url = URL.canParse(`http://${text}/`) ? new URL(`http://${text}/`) : null;
+    const name = normalName(url?.hostname ?? '');
+    const plain = url !== null && url.href === `http://${url.hostname}/` && isIP(name) === 0 && NAME.test(name);
+    if (!plain) {
+        return 'is neither a CIDR block nor a host name';
+    }
+
+    if (isMetadataName(name)) {
+        return 'names a cloud metadata service, which stays closed';
+    }
+
+    names.add(name);
+    return null;
+}
+
+/** Lower-case and without the trailing dot: the form in which names are compared. */
+function normalName(name: string): string {
+    const lower = name.toLowerCase();
+    return lower.endsWith('.') ? lower.slice(0, -1) : lower;
+}
+
+const METADATA_NAMES: ReadonlySet<string> = new Set([
+    'metadata',
+    'metadata.google.internal',
+    'metadata.goog',
+    'metadata.azure.internal',
+    'metadata.oraclecloud.com',
+    'metadata.tencentyun.com',
+    'metadata.platformequinix.com',
+    'metadata.packet.net',
+    'instance-data',
+    'instance-data.ec2.internal',
+]);
+
+/** Names under which clouds serve the metadata of a machine; `name` as {@link normalName} gives it. */
+function isMetadataName(name: string): boolean {
+    return METADATA_NAMES.has(name);
+}
+
+/** Ends of names that never lead to a public receiver: RFC 6761, 6762, 7686, 8375, 9476 and ICANN's `internal`. */
+const INTERNAL_SUFFIXES: readonly string[] = ['localhost', 'local', 'internal', 'home.arpa', 'onion', 'alt', 'localdomain'];
+
+/** Names that always lead inside, whatever the resolver says; `name` as {@link normalName} gives it. */
+function isInternalName(name: string): boolean {
+    return INTERNAL_SUFFIXES.some((suffix) => name === suffix || name.endsWith(`.${suffix}`));
+}

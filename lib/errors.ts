@@ -1,0 +1,47 @@
+/** An error with a code for programs and one sentence for people. */
+export abstract class CodedError<Code extends string> extends Error {
+    readonly code: Code;
+
+    constructor(code: Code, message: string, cause?: unknown) {
+        super(message, cause === undefined ? undefined : { cause });
+        this.code = code;
+    }
+}
+
+/**
+ * Every error that scanwire raises for a reason a caller can act on. The codes are stable; `docs/errors.md` lists them.
+ *
+ * - `INVALID_INPUT`: a value from outside breaks a rule; `field` names it.
+ * - `NOT_FOUND`: the named thing does not exist (or not any more).
+ * - `CONFLICT`: the state of the thing forbids the change.
+ * - `UNAVAILABLE`: a store or a queue cannot be reached now; trying again later may help.
+ * - `MISCONFIGURED`: the options, files or servers given can never work; refused at start.
+ * - `UNSEALABLE`: a sealed value was not made by a key of the ring, or was altered.
+ */
+export type ScanwireErrorCode = 'INVALID_INPUT' | 'NOT_FOUND' | 'CONFLICT' | 'UNAVAILABLE' | 'MISCONFIGURED' | 'UNSEALABLE';
+
+export interface ScanwireErrorDetails {
+    /** Path of the offending field as the caller wrote it, for example `actors.users[0].name`. */
+    readonly field?: string;
+    readonly cause?: unknown;
+}
+
+export class ScanwireError extends CodedError<ScanwireErrorCode> {
+    override readonly name = 'ScanwireError';
+    readonly field: string | undefined;
+
+    /** @param message One sentence that names field and cause, never a secret or a value that may be one. */
+    constructor(code: ScanwireErrorCode, message: string, { field, cause }: ScanwireErrorDetails = {}) {
+        super(code, message, cause);
+        this.field = field;
+    }
+}
+
+/**
+ * The error's own code if it looks like one, else an empty text: codes may be shown, messages may not. Node makes codes of OpenSSL's
+ * texts, and some of those have a slash: `ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE`.
+ */
+export function errorCode(error: unknown): string {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    return typeof code === 'string' && /^[A-Z][A-Z0-9_/]{1,60}$/.test(code) ? code : '';
+}

@@ -1,0 +1,179 @@
+import { isUtf8 } from 'node:buffer';
+import { isIP } from 'node:net';
+import { ScanwireError } from '../../errors.ts';
+import { type Line, lineSplitter } from '../../line-splitter.ts';
+import { HOST_PATTERN, IP_PATTERN } from '../address-patterns.ts';
+
+/** What to ask for, and where. */
+export interface CaptureTarget {
+    /** A name in ASCII or an address, without brackets. */
+    readonly host: string;
+    /** 1 to 65535. */
+    readonly port: number;
+    /** Path and query as they are sent; begins with `/`. */
+    readonly path: string;
+    /** The address to connect to, in place of those that the host resolves to. */
+    readonly address?: string;
+}
+
+/** In characters; longer paths are refused by servers as well. */
+export const MAX_TARGET_LENGTH = 8192;
+const HTTPS_PORT = 443;
+
+const RULES: Readonly<Record<string, (value: unknown) => boolean>> = {
+    host: (value) => typeof value === 'string' && HOST_PATTERN.test(value),
+    port: (value) => Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 65535,
+    path: (value) => typeof value === 'string' && value.length <= MAX_TARGET_LENGTH && /^\/[!-~]*$/.test(value),
+    address: (value) => value === undefined || (typeof value === 'string' && IP_PATTERN.test(value)),
+};
+
+/**
+ * Reads `https://name:port/path?query`, `name:port` or `name`, and behind a blank the address to connect to, if it is not the
+ * name that says it: `https://web.example.test/ 192.0.2.7`. An IPv6 address has brackets before a port; the port is 443 when
+ * absent; a name may be written in any script; a fragment is dropped.
+ *
+ * @throws ScanwireError `INVALID_INPUT`, field `target`, with the reason but not the text.
+ */
+export function parseTarget(text: string): CaptureTarget {
+    if (text.length > MAX_TARGET_LENGTH) {
+        throw refused(`is longer than ${MAX_TARGET_LENGTH} characters`);
+    }
+
+    if (/(?!\t)[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) {
+        throw refused('contains control characters');
+    }
+
+    const [where = '', address, ...more] = text.split(/[ \t]+/).filter((part) => part !== '');
+    if (more.length > 0) {
+        throw refused('has more than a URL and an address');
+    }
+
+    const url = parse(where);
+    const host = hostOf(url);
+    if (!HOST_PATTERN.test(host)) {
+        throw refused('has a host that is neither a name nor an IP address');
+    }
+
+    const port = url.port === '' ? HTTPS_PORT : Number(url.port);
+    if (port === 0) {
+        throw refused('has port 0');
+    }
+
+    const path = url.pathname + url.search;
+    if (path.length > MAX_TARGET_LENGTH) {
+        throw refused(`has a path of more than ${MAX_TARGET_LENGTH} characters when encoded`);
+    }
+
+    return { host, port, path, ...(address !== undefined && { address: addressOf(address) }) };
+}
+
+/**
+ * The target itself.
+ *
+ * @throws ScanwireError `INVALID_INPUT` with the field that cannot be sent.
+ */
+export function checkTarget(target: CaptureTarget): CaptureTarget {
+    const wrong = Object.keys(RULES).find((field) => RULES[field]?.(target[field as keyof CaptureTarget]) !== true);
+    if (wrong !== undefined) {
+        throw new ScanwireError('INVALID_INPUT', `target: ${wrong} is invalid`, { field: wrong });
+    }
+
+    return target;
+}
+
+/** What goes into the `Host` header. */
+export function authorityOf({ host, port }: Pick<CaptureTarget, 'host' | 'port'>): string {
+    const name = isIP(host) === 6 ? `[${host}]` : host;
+    return port === HTTPS_PORT ? name : `${name}:${port}`;
+}
+
+/** URL takes what people do not mean: other schemes, missing slashes, userinfo, backslashes for slashes. */
+function parse(where: string): URL {
+    const isUrl = where.includes('://');
+    if (isUrl && !/^https:/i.test(where)) {
+        throw refused('is not an https URL');
+    }
+
+    if (!isUrl && /[/?#]/.test(where)) {
+        throw refused('is neither an https URL nor host:port');
+    }
+
+    if (/^(?:https:\/\/)?[^/?#]*[@\\]/i.test(where)) {
+        throw refused('contains a user name, a password or a backslash before the path');
+    }
+
+    const url = isUrl ? where : `https://${isIP(where) === 6 ? `[${where}]` : where}`;
+    if (!/^https:\/\/[^/?#]/i.test(url) || !URL.canParse(url)) {
+        throw refused('is neither an https URL nor host:port');
+    }
+
+    return new URL(url);
+}
+
+function hostOf({ hostname }: URL): string {
+    return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
+}
+
+function addressOf(text: string): string {
+    const address = text.replace(/^\[(.*)\]$/, '$1');
+    if (!IP_PATTERN.test(address)) {
+        throw refused('has an address to connect to that is no IP address');
+    }
+
+    return address;
+}
+
+function refused(reason: string): ScanwireError {
+    return new ScanwireError('INVALID_INPUT', `target ${reason}`, { field: 'target' });
+}
+
+/** A line of a list of targets, or what is wrong with it. */
+export type TargetLine = {
+    /** From 1; blank lines and comments count. */
+    readonly line: number;
+} & Parsed;
+
+type Parsed = { readonly ok: true; readonly target: CaptureTarget } | { readonly ok: false; readonly reason: string };
+
+/** UTF-8 takes at most three bytes for what is one character in JavaScript. */
+const MAX_LINE_BYTES = 3 * MAX_TARGET_LENGTH;
+
+/**
+ * Reads a list of targets, one in each line in the form of {@link parseTarget}. Blank lines and those that begin with `#` are
+ * passed over; a bad line is told and does not end the reading. Holds no more than a line at a time.
+ */
+export async function* readTargetLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<TargetLine, void, undefined> {
+    const splitter = lineSplitter(MAX_LINE_BYTES);
+    for await (const chunk of source) {
+        yield* targetsOf(splitter.push(chunk));
+    }
+
+    yield* targetsOf(splitter.end());
+}
+
+function* targetsOf(lines: Iterable<Line>): Generator<TargetLine, void, undefined> {
+    for (const { number: line, bytes } of lines) {
+        if (bytes === null || !isUtf8(bytes)) {
+            yield { line, ok: false, reason: bytes === null ? `is longer than ${MAX_LINE_BYTES} bytes` : 'is not valid UTF-8' };
+            continue;
+        }
+
+        // a byte order mark counts as white space
+        const text = Buffer.from(bytes).toString().trim();
+        if (text !== '' && !text.startsWith('#')) {
+            yield { line, ...parsed(text) };
+        }
+    }
+}
+
+function parsed(text: string): Parsed {
+    try {
+        return { ok: true, target: parseTarget(text) };
+    } catch (error) {
+        if (error instanceof ScanwireError) {
+            return { ok: false, reason: error.message.replace(/^target /, '') };
+        }
+
+        throw error;
+    }
+}

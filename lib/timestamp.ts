@@ -1,0 +1,119 @@
+import Joi from 'joi';
+import { ScanwireError } from './errors.ts';
+
+/** Writes an instant as `2026-11-21T09:30:00+00:00`: whole seconds and the numeric offset of one time zone. */
+export type TimestampFormat = (instant: Date) => string;
+
+const MINUTE_MS = 60_000;
+/** Offsets change on quarters of an hour, so within one the offset is looked up once. */
+const QUARTER_MS = 15 * MINUTE_MS;
+const CACHED_OFFSETS = 10_000;
+const SECONDS_LENGTH = 'YYYY-MM-DDTHH:MM:SS'.length;
+const ISO_LENGTH = 'YYYY-MM-DDTHH:MM:SS.sssZ'.length;
+
+/**
+ * @param timeZone IANA name, for example `Europe/Berlin`. Fractions of seconds are cut off.
+ * @throws ScanwireError `MISCONFIGURED` for an unknown time zone.
+ */
+export function timestampFormat(timeZone = 'UTC'): TimestampFormat {
+    const offsetAt = offsetLookup(timeZone);
+    return timeZone === 'UTC' ? (instant) => withOffset(instant, 0) : (instant) => withOffset(instant, offsetAt(instant));
+}
+
+function withOffset(instant: Date, offsetMinutes: number): string {
+    const local = offsetMinutes === 0 ? instant : new Date(instant.getTime() + offsetMinutes * MINUTE_MS);
+    const iso = local.toISOString();
+    // Years beyond 9999 have a sign and six digits.
+    return iso.slice(0, SECONDS_LENGTH + iso.length - ISO_LENGTH) + offsetText(offsetMinutes);
+}
+
+function offsetText(minutes: number): string {
+    if (minutes === 0) {
+        return '+00:00';
+    }
+
+    const size = Math.abs(minutes);
+    return `${minutes < 0 ? '-' : '+'}${twoDigits(Math.floor(size / 60))}:${twoDigits(size % 60)}`;
+}
+
+function twoDigits(value: number): string {
+    return String(value).padStart(2, '0');
+}
+
+/** Minutes by which the zone is ahead of UTC at an instant. */
+function offsetLookup(timeZone: string): (instant: Date) => number {
+    const format = offsetFormat(timeZone);
+    const cache = new Map<number, number>();
+
+    return (instant) => {
+        const quarter = Math.floor(instant.getTime() / QUARTER_MS);
+        const known = cache.get(quarter);
+        if (known !== undefined) {
+            return known;
+        }
+
+        if (cache.size >= CACHED_OFFSETS) {
+            cache.clear();
+        }
+
+        const offset = parseOffset(format.formatToParts(instant).find(({ type }) => type === 'timeZoneName')?.value ?? '');
+        cache.set(quarter, offset);
+        return offset;
+    };
+}
+
+function offsetFormat(timeZone: string): Intl.DateTimeFormat {
+    try {
+        return new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' });
+    } catch (cause) {
+        throw new ScanwireError('MISCONFIGURED', 'timeZone must be the IANA name of a time zone', { field: 'timeZone', cause });
+    }
+}
+
+/** `GMT+05:30` in minutes. Seconds, which only local mean times have, are dropped: an ISO 8601 offset has none. */
+function parseOffset(text: string): number {
+    const [, sign = '+', hours = '0', minutes = '0'] = /([+-])(\d{2}):(\d{2})/.exec(text) ?? [];
+    return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes));
+}
+
+const ISO_WITH_ZONE = /^\d{4}-(\d{2})-(\d{2})T\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})$/i;
+
+const extended = Joi.extend((joi) => ({
+    type: 'timestamp',
+    base: joi.string(),
+    messages: { 'timestamp.zone': '{{#label}} must be an ISO 8601 time with a zone, such as 2026-11-21T09:30:00Z' },
+    coerce: {
+        from: ['object', 'string'],
+        method(value: unknown, helpers: Joi.CustomHelpers) {
+            const text = canonical(value);
+            return text === null ? { value, errors: [helpers.error('timestamp.zone')] } : { value: text };
+        },
+    },
+}));
+
+/** Joi type: a `Date` or any ISO 8601 text with a zone comes out as UTC text with milliseconds and `Z`, as events carry it. */
+export const timestamp = (): Joi.StringSchema => extended.timestamp();
+
+function canonical(value: unknown): string | null {
+    const time = value instanceof Date ? value : typeof value === 'string' ? parse(value) : null;
+    return time === null || Number.isNaN(time.getTime()) ? null : time.toISOString();
+}
+
+/** Null for what is no ISO 8601 time with a zone; JavaScript itself would take 30 February for 2 March. */
+function parse(text: string): Date | null {
+    const [, month, day] = ISO_WITH_ZONE.exec(text) ?? [];
+    if (month === undefined || Number(day) > daysIn(Number(text.slice(0, 4)), Number(month))) {
+        return null;
+    }
+
+    return new Date(
+        text
+            .toUpperCase()
+            .replace(',', '.')
+            .replace(/([+-]\d{2})(\d{2})$/, '$1:$2'),
+    );
+}
+
+function daysIn(year: number, month: number): number {
+    return new Date(Date.UTC(year, month, 0)).getUTCDate();
+}

@@ -1,0 +1,154 @@
+import Joi from 'joi';
+import { checked } from '../checked.ts';
+import { ScanwireError } from '../errors.ts';
+import { timestamp } from '../timestamp.ts';
+import type { ExportType } from './exporter.ts';
+
+/** The rule set whose rule raised an investigation. */
+export type RuleSet = 'legacy' | 'library';
+
+/** One row of the event table: what `X-Vendor-Event` may say, and what a body of that kind must look like. */
+export interface EventKind {
+    /** Letters, digits, `_`, `-` and `.`; at most 64. */
+    readonly name: string;
+    /** The body. Its keys go out in the order in which the schema lists them. */
+    readonly schema: Joi.ObjectSchema;
+    /** The export types that receive an event; every type when absent. */
+    readonly types?: (event: { readonly rules: RuleSet | null }) => readonly ExportType[];
+}
+
+export type EventKinds = ReadonlyMap<string, EventKind>;
+
+const EVERY_TYPE: readonly ExportType[] = ['investigation', 'investigation_legacy', 'investigation_legacy_and_library'];
+
+const text = (): Joi.StringSchema => Joi.string().required();
+const knownText = (): Joi.StringSchema => Joi.string();
+
+/** Sent by scanwire itself when an exporter starts, stops or changes. */
+export const testEvent: EventKind = {
+    name: 'test',
+    schema: Joi.object({
+        timestamp: timestamp().required(),
+        webhook_id: Joi.string().guid().required(),
+        webhook_name: Joi.string().allow('').required(),
+    }),
+};
+
+/** An investigation was created. */
+export const investigationCreated: EventKind = {
+    name: 'idr_investigation_created',
+    schema: Joi.object({
+        timestamp: timestamp().required(),
+        title: text(),
+        description: knownText().allow(''),
+        link: text(),
+        investigationId: Joi.string().guid().required(),
+        investigationRrn: Joi.string()
+            .pattern(/^[^:\s]+(?::[^:\s]*)+$/, 'colon-separated segments')
+            .required(),
+        actors: Joi.object({
+            users: Joi.array()
+                .items(
+                    Joi.object({ name: text(), distinguishedName: knownText(), link: text(), emails: Joi.string().allow('').required() }),
+                )
+                .required(),
+            assets: Joi.array()
+                .items(Joi.object({ hostname: text(), fqdn: knownText(), shortname: text(), link: text() }))
+                .required(),
+        }).required(),
+    }),
+    types: ({ rules }) => (rules === 'library' ? EVERY_TYPE.filter((type) => type !== 'investigation_legacy') : EVERY_TYPE),
+};
+
+/**
+ * The event table: the two kinds of the specification and the host's own.
+ *
+ * @throws ScanwireError `MISCONFIGURED` for a malformed name or one that is taken.
+ */
+export function eventKinds(own: readonly EventKind[] = []): EventKinds {
+    const table = new Map([testEvent, investigationCreated].map((kind) => [kind.name, kind]));
+
+    for (const [index, kind] of own.entries()) {
+        if (!/^[\w.-]{1,64}$/.test(kind.name)) {
+            throw new ScanwireError('MISCONFIGURED', `Invalid event kind name: 1 to 64 letters, digits, "_", "-" or "."`, {
+                field: `kinds[${index}].name`,
+            });
+        }
+
+        if (table.has(kind.name)) {
+            throw new ScanwireError('MISCONFIGURED', `Event kind ${kind.name} exists already`, { field: `kinds[${index}].name` });
+        }
+
+        table.set(kind.name, kind);
+    }
+
+    return table;
+}
+
+/** The export types that receive an event of this kind. */
+export function typesFor(kind: EventKind, rules: RuleSet | null): readonly ExportType[] {
+    return kind.types?.({ rules }) ?? EVERY_TYPE;
+}
+
+/**
+ * The exact text that is stored, signed and sent for an event: checked against its kind, compact, keys in the order of the
+ * kind's schema. Made once; every try sends these bytes.
+ *
+ * @throws ScanwireError `INVALID_INPUT` that names the field and the rule it breaks.
+ */
+export function eventBody(kind: EventKind, body: unknown): string {
+    const { schema, order } = formOf(kind);
+    return JSON.stringify(inOrder(checked(schema, body, { subject: `Body of ${kind.name}` }), order));
+}
+
+/** Keys in order, each with the order of what is below it. An order without keys leaves its value as it is. */
+interface KeyOrder {
+    readonly keys?: ReadonlyMap<string, KeyOrder>;
+    readonly items?: KeyOrder;
+}
+
+interface BodyForm {
+    readonly schema: Joi.ObjectSchema;
+    readonly order: KeyOrder;
+}
+
+const forms = new WeakMap<EventKind, BodyForm>();
+
+/** Describing a schema costs more than checking a body: it is done once for each kind. */
+function formOf(kind: EventKind): BodyForm {
+    const known = forms.get(kind);
+    if (known !== undefined) {
+        return known;
+    }
+
+    const form = { schema: kind.schema.required(), order: keyOrder(kind.schema.describe()) };
+    forms.set(kind, form);
+    return form;
+}
+
+function keyOrder(description: Joi.Description): KeyOrder {
+    if (description.keys !== undefined) {
+        const entries = Object.entries<Joi.Description>(description.keys);
+        return { keys: new Map(entries.map(([key, below]) => [key, keyOrder(below)])) };
+    }
+
+    const [items] = (description.items as Joi.Description[] | undefined) ?? [];
+    return items === undefined ? {} : { items: keyOrder(items) };
+}
+
+function inOrder(value: unknown, order: KeyOrder): unknown {
+    if (order.items !== undefined && Array.isArray(value)) {
+        const { items } = order;
+        return value.map((item) => inOrder(item, items));
+    }
+
+    if (order.keys === undefined || typeof value !== 'object' || value === null) {
+        return value;
+    }
+
+    const known = [...order.keys]
+        .filter(([key]) => Object.hasOwn(value, key))
+        .map(([key, below]) => [key, inOrder(Reflect.get(value, key), below)]);
+    const others = Object.entries(value).filter(([key]) => !order.keys?.has(key));
+    return Object.fromEntries([...known, ...others]);
+}

@@ -1,0 +1,154 @@
+import { ScanwireError } from '../errors.ts';
+import type { HeaderPairs } from './exporter.ts';
+import { DEFAULT_VENDOR, type Signing, signatureHeaders, type Vendor } from './signature.ts';
+
+const MAX_HEADERS = 20;
+const MAX_NAME = 64;
+const MAX_VALUE_BYTES = 4096;
+const MAX_TOTAL_BYTES = 8192;
+
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** What proxies and content networks tell the server behind them; the tokens of Cloudflare Access are for users to send. */
+const PROXY_NAMES = new RegExp(
+    `^(${[
+        '(x-)?forwarded(-.*)?',
+        'via|cdn-loop',
+        'x-(original|rewrite|remote)-.*|remote-.*|x-host',
+        '(x-)?(real|client|true-client|cluster-client|originating|proxyuser)-ip|x-client-cert.*',
+        'cf-(?!access-).*|fastly-(client-ip|ff|ssl)|x-envoy-.*|x-amzn-.*|x-amz-cf-.*|x-appengine-.*',
+        'x-azure-(clientip|socketip|fdid|ref)|x-arr-.*|x-ms-client-principal.*',
+    ].join('|')})$`,
+);
+
+/** Names are matched in lower case with `_` read as `-`, because CGI-like receivers cannot tell the two apart. */
+const REFUSED: readonly { readonly names: RegExp; readonly why: string }[] = [
+    { names: /^(host|user-agent|date|accept-encoding|content-.*|digest|repr-digest|want-.*digest)$/, why: 'is set by the sender' },
+    {
+        names: /^(connection|keep-alive|te|trailers?|transfer-encoding|upgrade|http2-settings|proxy-.*)$/,
+        why: 'belongs to the connection, not to the message',
+    },
+    // CGI-like receivers take it for the variable HTTP_PROXY.
+    { names: /^proxy$/, why: "would lead the receiver's own requests elsewhere" },
+    { names: /^expect$/, why: 'would make the receiver hold back its answer' },
+    { names: /^(webhook-.*|(.*-)?(signatures?|signature-.*|hmac|hmac-.*))$/, why: 'is reserved for signatures' },
+    {
+        names: PROXY_NAMES,
+        why: 'is for proxies: it would tell the receiver a wrong origin',
+    },
+    { names: /^x-(http-)?method(-override)?$/, why: 'would turn the POST into another method' },
+    {
+        names: /^(metadata|metadata-.*|x-google-metadata-.*|x-aws-ec2-metadata-.*|x-aliyun-ecs-metadata-.*|x-tencent-metadata-.*|x-metadata-.*|x-identity-header)$/,
+        why: 'opens cloud metadata services',
+    },
+];
+
+/**
+ * The additional headers in the form in which they are sent: blanks around values are dropped, all else stays. Run at save and
+ * again at send.
+ *
+ * A name is a token of at most 64 characters, not refused by the list above and given once, whatever its case; a value is 1 to
+ * 4,096 bytes of visible ASCII and spaces; at most 20 headers, 8 KiB in all, as they stand on the wire.
+ *
+ * @param vendor Its own header prefix is refused as well.
+ * @throws ScanwireError `INVALID_INPUT`, field `headers`, with the name of the header and the rule, never with a value.
+ */
+export function checkAdditionalHeaders(pairs: HeaderPairs, vendor: Vendor = DEFAULT_VENDOR): HeaderPairs {
+    if (!Array.isArray(pairs)) {
+        throw refused('headers must be a list of names and values');
+    }
+
+    if (pairs.length > MAX_HEADERS) {
+        throw refused(`headers must be at most ${MAX_HEADERS}`);
+    }
+
+    const seen = new Set<string>();
+    const own = `${vendor.headerPrefix.toLowerCase()}-`;
+    const result = (pairs as readonly unknown[]).map((pair, index): [string, string] => {
+        const [name, value] = textPair(pair, index);
+        checkName(name, index, own);
+        const lower = name.toLowerCase();
+        if (seen.has(lower)) {
+            throw refused(`header ${name} is given twice`);
+        }
+
+        seen.add(lower);
+        return [name, checkedValue(name, value)];
+    });
+
+    const total = result.reduce((sum, [name, value]) => sum + name.length + value.length + ': \r\n'.length, 0);
+    if (total > MAX_TOTAL_BYTES) {
+        throw refused(`headers must be at most ${MAX_TOTAL_BYTES} bytes in all`);
+    }
+
+    return result;
+}
+
+function textPair(pair: unknown, index: number): readonly [string, string] {
+    const [name, value, ...rest] = Array.isArray(pair) ? pair : [];
+    if (typeof name !== 'string' || typeof value !== 'string' || rest.length > 0) {
+        throw refused(`header ${index + 1} must be a name and a value`);
+    }
+
+    return [name, value];
+}
+
+function checkName(name: string, index: number, own: string): void {
+    if (!TOKEN.test(name) || name.length > MAX_NAME) {
+        throw refused(`header ${index + 1} has a name that is not 1 to ${MAX_NAME} letters, digits and the signs of an HTTP token`);
+    }
+
+    const plain = name.toLowerCase().replaceAll('_', '-');
+    if (plain.startsWith(own) || plain === own.slice(0, -1)) {
+        throw refused(`header ${name} is set by the sender`);
+    }
+
+    const rule = REFUSED.find(({ names }) => names.test(plain));
+    if (rule !== undefined) {
+        throw refused(`header ${name} ${rule.why}`);
+    }
+}
+
+function checkedValue(name: string, value: string): string {
+    const trimmed = value.replace(/^[ \t]+|[ \t]+$/g, '');
+    if (trimmed === '') {
+        throw refused(`header ${name} must have a value`);
+    }
+
+    if (!/^[\x20-\x7e]+$/.test(trimmed)) {
+        throw refused(`header ${name} must have a value of visible ASCII characters and spaces`);
+    }
+
+    if (trimmed.length > MAX_VALUE_BYTES) {
+        throw refused(`header ${name} must have a value of at most ${MAX_VALUE_BYTES} bytes`);
+    }
+
+    return trimmed;
+}
+
+function refused(message: string): ScanwireError {
+    return new ScanwireError('INVALID_INPUT', message, { field: 'headers' });
+}
+
+export interface MessageHeadersOptions extends Signing {
+    /** The event kind, for example `test`. */
+    readonly kind: string;
+    readonly additional: HeaderPairs;
+}
+
+/**
+ * All headers of a message in order, but those that the sender adds for the connection (`Host`, `Connection`,
+ * `Accept-Encoding: identity`, `Content-Length`). The exporter's additional ones come last and cannot stand in for ours.
+ *
+ * @throws ScanwireError `INVALID_INPUT` when a stored additional header breaks the rules: the exporter is invalid then.
+ */
+export function messageHeaders({ kind, additional, ...signing }: MessageHeadersOptions): HeaderPairs {
+    const { headerPrefix, userAgent } = signing.vendor;
+    return [
+        [`${headerPrefix}-Event`, kind],
+        ...signatureHeaders(signing),
+        ['Content-Type', 'application/json; charset=UTF-8'],
+        ['User-Agent', userAgent],
+        ...checkAdditionalHeaders(additional, signing.vendor),
+    ];
+}

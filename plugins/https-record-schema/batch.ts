@@ -1,0 +1,86 @@
+import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import * as Boom from '@hapi/boom';
+import type { Request, ResponseToolkit, RouteOptionsPayload } from '@hapi/hapi';
+import Joi from 'joi';
+import { checked } from '../../lib/checked.ts';
+import { ScanwireError } from '../../lib/errors.ts';
+import { MEND_PROFILES, type MendProfile } from '../../lib/records/index.ts';
+
+const TYPES = ['application/x-ndjson', 'application/jsonl', 'text/plain', 'application/octet-stream'];
+
+/** A batch is read as it arrives. */
+export function batchPayload(maxBytes: number): RouteOptionsPayload {
+    return { output: 'stream', parse: false, maxBytes, allow: TYPES, failAction: refuse };
+}
+
+/** curl calls what it posts a form unless it is told otherwise, and hapi would not say what is wanted. */
+function refuse(_request: Request, _h: ResponseToolkit, error: Error | undefined): never {
+    throw Boom.isBoom(error, 415) ? Boom.unsupportedMediaType(`Content-Type must be one of ${TYPES.join(', ')}`) : error;
+}
+
+export interface BatchQuery {
+    /** Which results are described. */
+    readonly results: 'bad' | 'all';
+    /** How records are mended first. */
+    readonly mend?: MendProfile;
+}
+
+export const batchQuerySchema: Joi.ObjectSchema<BatchQuery> = Joi.object<BatchQuery, true>({
+    results: Joi.string().valid('bad', 'all').default('bad'),
+    mend: Joi.string().valid(...MEND_PROFILES),
+});
+
+/**
+ * The query of the request after the schema.
+ *
+ * @throws Boom 400 that names the parameter and the rule.
+ */
+export function queryOf<Query>({ query }: Request, schema: Joi.ObjectSchema<Query>): Query {
+    try {
+        return checked(schema, query);
+    } catch (error) {
+        throw error instanceof ScanwireError ? Boom.badRequest(error.message) : error;
+    }
+}
+
+/** Whether the client asks for JSON lines, and so for an answer that streams. */
+export function acceptsLines({ headers }: Request): boolean {
+    return /(?:^|[ ,])application\/x-ndjson(?:[ ;,]|$)/i.test(String(headers.accept ?? ''));
+}
+
+/** What the client is told when reading or storing its batch failed; what the client has not done goes to the log. */
+export function batchFailure(request: Request, error: unknown): Boom.Boom {
+    if (Boom.isBoom(error)) {
+        return error;
+    }
+
+    if ((request.payload as Readable).errored !== null || request.raw.res.closed) {
+        return Boom.badRequest('The batch was not received to its end');
+    }
+
+    if (error instanceof ScanwireError && error.code === 'INVALID_INPUT') {
+        return Boom.badRequest(error.message);
+    }
+
+    return storeFailure(request, error);
+}
+
+/** The answer says nothing of the cause; the cause goes to the log. */
+export function storeFailure(request: Request, error: unknown): Boom.Boom {
+    request.log(['https-record-schema', 'error'], error as Error);
+    return Boom.serverUnavailable('The records cannot be stored or read now; try again later');
+}
+
+const PATIENCE_MS = 2_000;
+
+/**
+ * Throws away what the client still sends, until it has sent everything or a while has passed. A connection that is closed while
+ * bytes come in is reset, and the client may lose the answer that was on its way.
+ */
+export async function restReceived({ payload }: Request): Promise<void> {
+    const received = payload as Readable;
+    // A listener, since a reader that is about to leave may hold the flow back until then.
+    received.on('data', () => {});
+    await finished(received, { writable: false, signal: AbortSignal.timeout(PATIENCE_MS) }).catch(() => {});
+}

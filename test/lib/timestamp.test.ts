@@ -1,0 +1,44 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { timestampFormat } from '../../lib/timestamp.ts';
+
+t.test('writes whole seconds and a numeric offset', async (t) => {
+    const instant = new Date('2026-11-21T09:30:00.999Z');
+
+    t.equal(timestampFormat()(instant), '2026-11-21T09:30:00+00:00');
+    t.equal(timestampFormat('UTC')(instant), '2026-11-21T09:30:00+00:00');
+    t.equal(timestampFormat('Europe/Berlin')(instant), '2026-11-21T10:30:00+01:00');
+    t.equal(timestampFormat('America/St_Johns')(instant), '2026-11-21T06:00:00-03:30');
+    t.equal(timestampFormat('Asia/Kathmandu')(instant), '2026-11-21T15:15:00+05:45');
+    t.equal(timestampFormat('Etc/GMT+12')(instant), '2026-11-20T21:30:00-12:00');
+});
+
+t.test('follows daylight saving time to the second', async (t) => {
+    const format = timestampFormat('Europe/Berlin');
+
+    t.equal(format(new Date('2026-03-29T00:59:59Z')), '2026-03-29T01:59:59+01:00');
+    t.equal(format(new Date('2026-03-29T01:00:00Z')), '2026-03-29T03:00:00+02:00');
+    t.equal(format(new Date('2026-10-25T00:59:59Z')), '2026-10-25T02:59:59+02:00');
+    t.equal(format(new Date('2026-10-25T01:00:00Z')), '2026-10-25T02:00:00+01:00');
+});
+
+t.test('writes the first and the last instant of all', async (t) => {
+    t.equal(timestampFormat()(new Date(8.64e15)), '+275760-09-13T00:00:00+00:00');
+    t.equal(timestampFormat()(new Date(-8.64e15)), '-271821-04-20T00:00:00+00:00');
+});
+
+t.test('names the same instant in every time zone', async () => {
+    const formats = ['UTC', 'Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'Africa/Monrovia', 'Pacific/Apia'].map(
+        timestampFormat,
+    );
+    const instants = fc.date({ min: new Date('1800-01-01'), max: new Date('2100-01-01'), noInvalidDate: true });
+    fc.assert(
+        fc.property(instants, fc.constantFrom(...formats), (instant, format) => {
+            return new Date(format(instant)).getTime() === Math.floor(instant.getTime() / 1000) * 1000;
+        }),
+    );
+});
+
+t.test('refuses an unknown time zone', async (t) => {
+    t.throws(() => timestampFormat('Mars/Olympus'), { code: 'MISCONFIGURED', field: 'timeZone' });
+});

@@ -1,0 +1,40 @@
+import t from 'tap';
+import { ScanwireError } from '../../../lib/errors.ts';
+import { batched } from '../../../lib/webhooks/batched.ts';
+
+t.test('runs a lone item at once and what arrives meanwhile together', async (t) => {
+    const runs: number[][] = [];
+    const double = batched<number, number>(async (items) => {
+        runs.push([...items]);
+        return items.map((item) => item * 2);
+    }, 3);
+    t.strictSame(await Promise.all([1, 2, 3, 4, 5].map(double)), [2, 4, 6, 8, 10]);
+    t.strictSame(runs, [[1], [2, 3, 4], [5]]);
+    t.equal(await double(6), 12);
+});
+
+t.test('isolates the item that fails', async (t) => {
+    const check = batched<number, number>(async (items) => {
+        if (items.includes(3)) {
+            throw new Error('no threes');
+        }
+
+        return items;
+    }, 10);
+    const results = await Promise.allSettled([1, 2, 3, 4].map(check));
+    t.strictSame(
+        results.map(({ status }) => status),
+        ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
+    );
+});
+
+t.test('refuses all at once when the store is away', async (t) => {
+    let runs = 0;
+    const check = batched<number, number>(async () => {
+        runs += 1;
+        throw new ScanwireError('UNAVAILABLE', 'away');
+    }, 10);
+    const results = await Promise.allSettled([1, 2, 3, 4].map(check));
+    t.ok(results.every(({ status }) => status === 'rejected'));
+    t.equal(runs, 2);
+});

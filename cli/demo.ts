@@ -45,7 +45,7 @@ const KIND = 'idr_investigation_created';
 /** How long the sample may take to arrive, in milliseconds. */
 const PATIENCE = 20_000;
 
-const fixture = (path: string): URL => new URL(`../../../fixtures/${path}`, import.meta.url);
+const fixture = (path: string): URL => new URL(`../../fixtures/${path}`, import.meta.url);
 
 export async function startDemo(folder: DataFolder): Promise<Demo> {
     let file = await readDemoFile(folder);

@@ -53,7 +53,7 @@ const HEADER = 'token';
  * The scheme: the header `token` carries an API key. Whatever is wrong with it, the answer is the same 403; a header that
  * was sent twice reaches us joined by a comma and a space, which no key contains.
  */
-export function tokenScheme(keys: ApiKeys): ServerAuthScheme {
+function tokenScheme(keys: ApiKeys): ServerAuthScheme {
     return () => ({
         async authenticate(request, h) {
             const key: unknown = request.headers[HEADER];

@@ -1,6 +1,108 @@
-export { type ApiKeyStoreFixture, apiKeyStoreContract } from './api-keys.ts';
-export type { ContractFixture, ContractTest } from './contract-test.ts';
-export { deliveryQueueContract } from './delivery-queue.ts';
-export { type InventoryFixture, inventoryContract } from './inventory.ts';
-export { type RecordStoreFixture, recordStoreContract } from './records.ts';
-export { webhookStoresContract } from './webhooks.ts';
+import { announce, announceLaws, type ContractTest } from './announce.ts';
+import { type ApiKeyStoreFixture, apiKeyLaws } from './api-keys-laws.ts';
+import { type AnyInventoryFixture, inventoryAbilities } from './inventory/fixture.ts';
+import { importGroups } from './inventory/import-laws.ts';
+import { readingGroups } from './inventory/reading-laws.ts';
+import { enrichingLaws, notEnrichingLaws } from './records/enriching-laws.ts';
+import { type RecordStoreFixture, recordAbilities } from './records/fixture.ts';
+import { storingLaws } from './records/storing-laws.ts';
+import { acceptanceLaws, noTransactionLaws, transactionLaws } from './webhooks/acceptance-laws.ts';
+import { claimLaws, sweepLaws } from './webhooks/claim-laws.ts';
+import { deliveryLaws } from './webhooks/delivery-laws.ts';
+import { dispatchLaws } from './webhooks/dispatch-laws.ts';
+import { exporterLaws } from './webhooks/exporter-laws.ts';
+import { type WebhookStores, webhookAbilities } from './webhooks/fixture.ts';
+import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
+import { settlementLaws } from './webhooks/settlement-laws.ts';
+
+export type { ContractFixture, ContractTest } from './announce.ts';
+export type { ApiKeyStoreFixture } from './api-keys-laws.ts';
+export type { InventoryFixture, InventoryRows, ReadOnlyInventoryFixture } from './inventory/fixture.ts';
+export type { RecordStoreFixture } from './records/fixture.ts';
+export type { HostTransaction, WebhookStores } from './webhooks/fixture.ts';
+export type { Queues } from './webhooks/queue-laws.ts';
+
+/**
+ * Registers one test for each law of `ApiKeyStore`.
+ *
+ * @param test As `test(name, run)` of your test runner.
+ * @param create Makes a fixture with an empty store for one law.
+ *
+ * @example
+ * apiKeyStoreContract(test, () => ({ store: memoryApiKeys() }));
+ */
+export function apiKeyStoreContract(test: ContractTest, create: () => ApiKeyStoreFixture | Promise<ApiKeyStoreFixture>): void {
+    announceLaws(test, create, apiKeyLaws);
+}
+
+/**
+ * Registers one test for each law of `InventoryStore` and, for a store that imports, of `InventoryWriter`. A store that only reads
+ * is tested with the rows that its tables hold.
+ *
+ * @param test As `test(name, run)` of your test runner.
+ * @param create Makes a fixture for one law; called once more at registration.
+ *
+ * @example
+ * inventoryContract(test, () => ({
+ *     store: siteInventory(pool),
+ *     rows: { workspaces: [{ id: 1, name: 'Oslo' }, { id: 2, name: 'Lima' }], hosts },
+ *     openReads: () => pool.totalCount - pool.idleCount,
+ * }));
+ */
+export function inventoryContract(test: ContractTest, create: () => AnyInventoryFixture): void {
+    announce(test, create, { abilities: inventoryAbilities, groups: [...readingGroups, ...importGroups] });
+}
+
+/**
+ * Registers one test for each law of `RecordStore`.
+ *
+ * @param test As `test(name, run)` of your test runner.
+ * @param create Makes a fixture for one law; called once more at registration.
+ */
+export function recordStoreContract(test: ContractTest, create: () => RecordStoreFixture): void {
+    const groups = [
+        { laws: storingLaws },
+        { needs: ['enriches'], laws: enrichingLaws },
+        { lacks: 'enriches', laws: notEnrichingLaws },
+    ] as const;
+    announce(test, create, { abilities: recordAbilities, groups });
+}
+
+/**
+ * Registers one test for each law of an `ExporterStore` and a `DeliveryStore` over the same data.
+ *
+ * @param test As `test(name, run)` of your test runner.
+ * @param create Makes a fixture for one law; called once more at registration.
+ *
+ * @example
+ * webhookStoresContract(test, () => memoryWebhooks());
+ */
+export function webhookStoresContract(test: ContractTest, create: () => WebhookStores): void {
+    const laws = { ...exporterLaws, ...acceptanceLaws, ...dispatchLaws, ...claimLaws, ...settlementLaws, ...sweepLaws, ...deliveryLaws };
+    const groups = [
+        { laws },
+        { needs: ['transactions'], laws: transactionLaws },
+        { lacks: 'transactions', laws: noTransactionLaws },
+    ] as const;
+    announce(test, create, { abilities: webhookAbilities, groups });
+}
+
+/** How patient the laws of a queue are. */
+export interface DeliveryQueueContractOptions {
+    /** Milliseconds after which an awaited job counts as lost; 20,000 by default. */
+    readonly deadline?: number;
+}
+
+/**
+ * Registers one test for each law of `DeliveryQueue`.
+ *
+ * @param test As `test(name, run)` of your test runner.
+ * @param create Makes queues without jobs for one law; they are closed after it.
+ */
+export function deliveryQueueContract(
+    test: ContractTest,
+    create: () => Queues | Promise<Queues>,
+    { deadline = 20_000 }: DeliveryQueueContractOptions = {},
+): void {
+    announceLaws(test, async () => queueBench(await create(), deadline), queueLaws);
+}

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
+import { until } from '../../adapters/contract/until.ts';
 import { type RedisServer, redisServer } from '../support/redis-server.ts';
 import { testDatabase } from '../support/test-database.ts';
-import { until } from '../support/until.ts';
 import { assertSameDuplicates } from './support/duplicates.ts';
 import { publishMany } from './support/investigations.ts';
 import { json, type ReceiverProcess, type Running, receiver, serve, start } from './support/processes.ts';

@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
+import { until } from '../../adapters/contract/until.ts';
 import { checkRecord } from '../../lib/records/index.ts';
 import { certificate } from '../support/certificates.ts';
 import { type Ran, scanwire, startScanwire } from '../support/scanwire.ts';
-import { until } from '../support/until.ts';
 
 const credentials = await certificate();
 const env = { SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' };

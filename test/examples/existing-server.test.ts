@@ -8,8 +8,8 @@ import { pathToFileURL } from 'node:url';
 import type { Server } from '@hapi/hapi';
 import pg from 'pg';
 import t, { type Test } from 'tap';
+import { until } from '../../adapters/contract/until.ts';
 import { testDatabase } from '../support/test-database.ts';
-import { until } from '../support/until.ts';
 
 interface Example {
     buildServer(options: object): Promise<Server>;

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { until } from '../../adapters/contract/until.ts';
 import { freePort } from './free-port.ts';
 import { inlineCommand, pingRedis } from './ping-redis.ts';
-import { until } from './until.ts';
 
 /** A Redis of the test's own, which it may stop, flush and misconfigure. */
 export interface RedisServer {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
+import { until } from '../../adapters/contract/until.ts';
 import { required } from './required.ts';
-import { until } from './until.ts';
 
 /** A database of a test's own on the server of `DATABASE_URL`. */
 export interface TestDatabase {

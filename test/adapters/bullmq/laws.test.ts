@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { postgresQueue, redisQueue } from '../../../adapters/bullmq/index.ts';
-import { deliveryQueueContract } from '../../../adapters/contract/delivery-queue.ts';
+import { deliveryQueueContract } from '../../../adapters/contract/index.ts';
 import type { DeliveryQueue } from '../../../lib/webhooks/queue.ts';
 import { required } from '../../support/required.ts';
 import { tapTest } from '../contract/tap-test.ts';
@@ -28,11 +28,5 @@ for (const { name, open } of databases) {
 
 async function both(queue: DeliveryQueue, other: DeliveryQueue) {
     await Promise.all([queue.ready(), other.ready()]);
-    return {
-        queue,
-        other,
-        async stop() {
-            await Promise.all([queue.close(), other.close()]);
-        },
-    };
+    return { queue, other };
 }

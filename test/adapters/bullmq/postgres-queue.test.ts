@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import t, { type Test } from 'tap';
 import { postgresQueue } from '../../../adapters/bullmq/index.ts';
+import { until } from '../../../adapters/contract/until.ts';
 import type { DeliveryJob, DeliveryQueue } from '../../../lib/webhooks/queue.ts';
 import { freePort } from '../../support/free-port.ts';
 import { testDatabase } from '../../support/test-database.ts';
-import { until } from '../../support/until.ts';
 
 const job = (collector = 'default', attempt = 1): DeliveryJob => ({ collector, deliveryId: randomUUID(), attempt });
 

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import t, { type Test } from 'tap';
 import { redisQueue } from '../../../adapters/bullmq/index.ts';
+import { until } from '../../../adapters/contract/until.ts';
 import type { DeliveryJob, DeliveryQueue } from '../../../lib/webhooks/queue.ts';
 import { freePort } from '../../support/free-port.ts';
 import { type RedisServer, redisServer } from '../../support/redis-server.ts';
 import { required } from '../../support/required.ts';
-import { until } from '../../support/until.ts';
 
 const shared = required('REDIS_URL');
 const job = (collector = 'default', attempt = 1): DeliveryJob => ({ collector, deliveryId: randomUUID(), attempt });

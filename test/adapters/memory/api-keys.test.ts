@@ -1,8 +1,6 @@
 import t from 'tap';
-import { apiKeyStoreContract } from '../../../adapters/contract/api-keys.ts';
-import { memoryApiKeys } from '../../../adapters/memory/api-keys.ts';
+import { apiKeyStoreContract } from '../../../adapters/contract/index.ts';
+import { memoryApiKeys } from '../../../adapters/memory/index.ts';
+import { tapTest } from '../contract/tap-test.ts';
 
-apiKeyStoreContract(
-    (name, law) => t.test(name, law),
-    () => ({ store: memoryApiKeys(), async stop() {} }),
-);
+apiKeyStoreContract(tapTest(t), () => ({ store: memoryApiKeys() }));

@@ -1,12 +1,10 @@
 import t from 'tap';
-import { inventoryContract } from '../../../adapters/contract/inventory.ts';
-import { memoryInventory } from '../../../adapters/memory/inventory.ts';
-import { inventoryFixture } from '../contract/inventory-fixture.ts';
+import { inventoryContract } from '../../../adapters/contract/index.ts';
+import { memoryInventory } from '../../../adapters/memory/index.ts';
+import { inventoryFixture } from '../contract/inventory/fixture.ts';
+import { tapTest } from '../contract/tap-test.ts';
 
-inventoryContract(
-    (name, law) => t.test(name, law),
-    () => inventoryFixture(memoryInventory()),
-);
+inventoryContract(tapTest(t), () => inventoryFixture());
 
 t.test('refuses a note, a session or a vulnerability of nothing', async (t) => {
     const store = memoryInventory();

@@ -1,9 +1,9 @@
 import t from 'tap';
-import { deliveryQueueContract } from '../../../adapters/contract/delivery-queue.ts';
-import { memoryQueue } from '../../../adapters/memory/queue.ts';
+import { deliveryQueueContract } from '../../../adapters/contract/index.ts';
+import { memoryQueue } from '../../../adapters/memory/index.ts';
 import { tapTest } from '../contract/tap-test.ts';
 
-deliveryQueueContract(tapTest(t), async () => {
+deliveryQueueContract(tapTest(t), () => {
     const queue = memoryQueue();
-    return { queue, other: queue, stop: async () => {} };
+    return { queue, other: queue };
 });

@@ -1,7 +1,7 @@
 import t from 'tap';
-import { recordStoreContract } from '../../../adapters/contract/records.ts';
-import { memoryRecords } from '../../../adapters/memory/records.ts';
-import { recordsFixture } from '../contract/records-fixture.ts';
+import { recordStoreContract } from '../../../adapters/contract/index.ts';
+import { memoryRecords } from '../../../adapters/memory/index.ts';
+import { recordsFixture } from '../contract/records/fixture.ts';
 import { tapTest } from '../contract/tap-test.ts';
 
 recordStoreContract(tapTest(t), recordsFixture);
@@ -14,7 +14,6 @@ t.test('keeps the laws without an inventory', async (t) => {
             setTime(time) {
                 now = time;
             },
-            async stop() {},
         };
     });
 });

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { webhookStoresContract } from '../../../adapters/contract/webhooks.ts';
-import { memoryWebhooks } from '../../../adapters/memory/webhooks.ts';
+import { webhookStoresContract } from '../../../adapters/contract/index.ts';
+import { memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { tapTest } from '../contract/tap-test.ts';
 
-webhookStoresContract(tapTest(t), async () => ({ ...memoryWebhooks(), stop: async () => {} }));
+webhookStoresContract(tapTest(t), memoryWebhooks);

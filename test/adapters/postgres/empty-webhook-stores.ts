@@ -1,12 +1,13 @@
-import type { WebhookStores } from '../../../adapters/contract/webhook-stores.ts';
-import type { PoolLike } from '../../../adapters/postgres/database.ts';
-import { postgresWebhooks } from '../../../adapters/postgres/index.ts';
+import type { WebhookStores } from '../../../adapters/contract/index.ts';
+import { type PoolLike, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 
-/** Empty stores over a pool whose schema is up to date. */
-export async function emptyWebhookStores(pool: PoolLike): Promise<WebhookStores> {
-    await pool.query('truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts');
+/** Stores over a pool whose schema is up to date; empty once started. */
+export function emptyWebhookStores(pool: PoolLike): Required<Omit<WebhookStores, 'stop'>> {
     return {
         ...postgresWebhooks({ pool }),
+        async start() {
+            await pool.query('truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts');
+        },
         async begin() {
             const tx = await pool.connect();
             await tx.query('begin');
@@ -16,6 +17,5 @@ export async function emptyWebhookStores(pool: PoolLike): Promise<WebhookStores>
             };
             return { tx, commit: () => end('commit'), rollback: () => end('rollback') };
         },
-        async stop() {},
     };
 }

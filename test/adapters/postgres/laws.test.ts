@@ -1,9 +1,6 @@
 import t from 'tap';
-import { apiKeyStoreContract } from '../../../adapters/contract/api-keys.ts';
-import { inventoryContract } from '../../../adapters/contract/inventory.ts';
-import { recordStoreContract } from '../../../adapters/contract/records.ts';
-import { webhookStoresContract } from '../../../adapters/contract/webhooks.ts';
-import { type PoolLike, postgresApiKeys, postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
+import { apiKeyStoreContract, inventoryContract, recordStoreContract, webhookStoresContract } from '../../../adapters/contract/index.ts';
+import { migrate, type PoolLike, postgresApiKeys, postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
 import { tapTest } from '../contract/tap-test.ts';
 import { databases, startAfresh } from './databases.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';
@@ -12,23 +9,17 @@ for (const { name, open } of databases) {
     t.test(`keeps the laws on ${name}`, async (t) => {
         const { pool, stop } = await open();
         t.after(stop);
+        await migrate(pool);
+        const start = () => startAfresh(pool);
 
-        inventoryContract(
-            (law, check) => t.test(law, check),
-            async () => {
-                await startAfresh(pool);
-                return { store: postgresInventory({ pool }), add: adding(pool), openReads: () => checkedOut(pool), async stop() {} };
-            },
-        );
-        apiKeyStoreContract(
-            (law, check) => t.test(law, check),
-            async () => {
-                await startAfresh(pool);
-                return { store: postgresApiKeys({ pool }), async stop() {} };
-            },
-        );
-        recordStoreContract(tapTest(t), async () => {
-            await startAfresh(pool);
+        inventoryContract(tapTest(t), () => ({
+            store: postgresInventory({ pool }),
+            add: adding(pool),
+            openReads: () => checkedOut(pool),
+            start,
+        }));
+        apiKeyStoreContract(tapTest(t), () => ({ store: postgresApiKeys({ pool }), start }));
+        recordStoreContract(tapTest(t), () => {
             let now = new Date();
             const options = { pool, clock: () => now };
             return {
@@ -37,13 +28,10 @@ for (const { name, open } of databases) {
                 setTime(time) {
                     now = time;
                 },
-                async stop() {},
+                start,
             };
         });
-        webhookStoresContract(tapTest(t), async () => {
-            await startAfresh(pool);
-            return emptyWebhookStores(pool);
-        });
+        webhookStoresContract(tapTest(t), () => emptyWebhookStores(pool));
     });
 }
 

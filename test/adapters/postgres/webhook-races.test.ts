@@ -13,8 +13,8 @@ import {
     publishTest,
     sampleEvent,
     settlement,
-} from '../../../adapters/contract/webhook-samples.ts';
-import type { WebhookStores } from '../../../adapters/contract/webhook-stores.ts';
+    type WebhookStores,
+} from '../../../adapters/contract/webhooks/fixture.ts';
 import { deliveries } from '../../../adapters/postgres/deliveries.ts';
 import { postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { migrate } from '../../../adapters/postgres/migrate.ts';
@@ -42,7 +42,7 @@ async function interleave<T>(first: (client: pg.PoolClient) => Promise<unknown>,
         });
         // A rejection is for the caller, who gets it below: until then it must not count as unhandled.
         result.catch(() => {});
-        await until('the second to wait or to be done', async () => done || (await someoneWaits()), 20_000);
+        await until(async () => done || (await someoneWaits()));
         await client.query('commit');
         return await result;
     } finally {
@@ -57,7 +57,12 @@ async function someoneWaits(): Promise<boolean> {
     return rows.length > 0;
 }
 
-const stores = (): Promise<WebhookStores> => emptyWebhookStores(pool);
+async function stores(): Promise<WebhookStores> {
+    const empty = emptyWebhookStores(pool);
+    await empty.start();
+    return empty;
+}
+
 const window = { now: at(0), window: 3, breakerAfter: 9, limit: 99 };
 
 t.test('counts what another dispatcher has not committed yet', async (t) => {

@@ -3,10 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import t from 'tap';
+import { until } from '../../../adapters/contract/until.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { HOST_LINE_LIMIT, readHostLines, readScan } from '../../../lib/inventory/read-scan.ts';
 import { collect } from '../../support/collect.ts';
-import { until } from '../../support/until.ts';
 import { bytes, refusal } from './scan-source.ts';
 
 const fixture = (name: string): URL => new URL(`../../../../fixtures/scans/${name}`, import.meta.url);

@@ -2,6 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
+import { until } from '../../../adapters/contract/until.ts';
 import { memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { egressGuard } from '../../../lib/egress/guard.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
@@ -9,7 +10,6 @@ import { keyRing } from '../../../lib/keys/key-ring.ts';
 import { httpSender } from '../../../lib/webhooks/http-sender.ts';
 import type { DeliveryState } from '../../../lib/webhooks/store.ts';
 import { type Webhooks, type WebhooksOptions, webhooks } from '../../../lib/webhooks/webhooks.ts';
-import { until } from '../../support/until.ts';
 
 interface Received {
     readonly headers: IncomingHttpHeaders;

@@ -4,10 +4,10 @@ import http from 'node:http';
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
+import { until } from '../../../adapters/contract/until.ts';
 import { memoryRecords } from '../../../adapters/memory/records.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { RecordStore } from '../../../lib/records/index.ts';
-import { until } from '../../support/until.ts';
 import { allTold, answerTo, imported, linesOf, linesTold, posting, RECORDS, record, started } from './record-server.ts';
 
 const good = linesOf([record()]);

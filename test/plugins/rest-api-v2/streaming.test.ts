@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import t, { type Test } from 'tap';
+import { until } from '../../../adapters/contract/until.ts';
 import { memoryInventory } from '../../../adapters/memory/inventory.ts';
 import type { Host, HostInput } from '../../../lib/inventory/host.ts';
 import type { Collection, InventoryStore } from '../../../lib/inventory/store.ts';
@@ -72,12 +73,6 @@ async function received(message: IncomingMessage): Promise<{ body: string; error
         return { body: Buffer.concat(chunks).toString(), error: null };
     } catch (error) {
         return { body: Buffer.concat(chunks).toString(), error: error as Error };
-    }
-}
-
-async function until(condition: () => boolean): Promise<void> {
-    while (!condition()) {
-        await delay(5);
     }
 }
 

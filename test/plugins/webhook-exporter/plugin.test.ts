@@ -6,11 +6,11 @@ import { text } from 'node:stream/consumers';
 import { server as hapiServer } from '@hapi/hapi';
 import Joi from 'joi';
 import t from 'tap';
+import { until } from '../../../adapters/contract/until.ts';
 import { memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import { timestamp } from '../../../lib/webhooks/index.ts';
 import { plugin, type WebhookExporterOptions } from '../../../plugins/webhook-exporter/index.ts';
-import { until } from '../../support/until.ts';
 
 const options = (): WebhookExporterOptions => ({
     stores: memoryWebhooks(),

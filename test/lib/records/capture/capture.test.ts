@@ -1,6 +1,7 @@
 import type net from 'node:net';
 import tls from 'node:tls';
 import t, { type Test } from 'tap';
+import { until } from '../../../../adapters/contract/until.ts';
 import type { Lookup } from '../../../../lib/egress/connect.ts';
 import { egressGuard } from '../../../../lib/egress/guard.ts';
 import {
@@ -15,7 +16,6 @@ import {
 import { recordLine } from '../../../../lib/records/record.ts';
 import { certificate } from '../../../support/certificates.ts';
 import { type Endpoint, endpoint, type Serve } from '../../../support/endpoint.ts';
-import { until } from '../../../support/until.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\n';
 const HELLO = `${OK}Content-Length: 5\r\n\r\nhello`;

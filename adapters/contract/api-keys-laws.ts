@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { createHash, randomUUID } from 'node:crypto';
+import type { ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
+import type { ContractFixture, Laws } from './announce.ts';
+
+/** For a store of API keys. */
+export interface ApiKeyStoreFixture extends ContractFixture {
+    /** Empty once started. */
+    readonly store: ApiKeyStore;
+}
+
+const EARLY = new Date('2026-01-02T03:04:05.678Z');
+const LATE = new Date('2026-05-06T07:08:09.012Z');
+
+function key(fields: Partial<StoredApiKey> = {}): StoredApiKey {
+    const id = fields.id ?? randomUUID();
+    return {
+        id,
+        name: 'a key',
+        digest: createHash('sha256').update(id).digest('hex'),
+        start: 'scw_abcd',
+        sealed: null,
+        createdAt: EARLY,
+        lastUsedAt: null,
+        revokedAt: null,
+        ...fields,
+    };
+}
+
+const conflict = { name: 'ScanwireError', code: 'CONFLICT' };
+
+/** What every `ApiKeyStore` does. */
+export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
+    async 'finds a key by its digest and by its id, with every field as it was'({ store }) {
+        const full = key({ name: 'Ключ 🔑', sealed: 'v1.k.AAAA', createdAt: LATE, lastUsedAt: EARLY, revokedAt: LATE });
+        const bare = key();
+        await store.insert(full);
+        await store.insert(bare);
+
+        assert.deepEqual(await store.findByDigest(full.digest), full);
+        assert.deepEqual(await store.get(full.id), full);
+        assert.deepEqual(await store.get(bare.id), bare);
+    },
+
+    async 'knows no key that was not inserted'({ store }) {
+        await store.insert(key());
+        const other = key();
+
+        assert.equal(await store.findByDigest(other.digest), null);
+        assert.equal(await store.get(other.id), null);
+        assert.equal(await store.revoke(other.id, LATE), false);
+        await store.touch(other.id, LATE);
+        assert.equal((await store.list()).length, 1);
+    },
+
+    async 'takes an id that is no UUID for unknown, not for an error'({ store }) {
+        for (const id of ['', '1', 'no-uuid', "' or 1=1"]) {
+            assert.equal(await store.get(id), null);
+            assert.equal(await store.revoke(id, LATE), false);
+            await store.touch(id, LATE);
+        }
+    },
+
+    async 'refuses a digest that is taken'({ store }) {
+        const first = key();
+        await store.insert(first);
+        await assert.rejects(store.insert(key({ digest: first.digest })), conflict);
+
+        assert.deepEqual(await store.list(), [first]);
+    },
+
+    async 'refuses an id that is taken'({ store }) {
+        const first = key();
+        await store.insert(first);
+        await assert.rejects(store.insert(key({ id: first.id, digest: '0'.repeat(64) })), conflict);
+
+        assert.deepEqual(await store.list(), [first]);
+        assert.equal(await store.findByDigest('0'.repeat(64)), null);
+    },
+
+    async 'lets one of two inserts of the same digest win'({ store }) {
+        const digest = key().digest;
+        const results = await Promise.allSettled([store.insert(key({ digest })), store.insert(key({ digest }))]);
+
+        assert.deepEqual(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
+        assert.equal((await store.list()).length, 1);
+    },
+
+    async 'lists the oldest key first, revoked ones included'({ store }) {
+        const late = key({ createdAt: LATE });
+        const early = key({ createdAt: EARLY, revokedAt: LATE });
+        await store.insert(late);
+        await store.insert(early);
+
+        assert.deepEqual(await store.list(), [early, late]);
+    },
+
+    async 'revokes a key once and keeps the first time'({ store }) {
+        const { id } = key();
+        await store.insert(key({ id }));
+
+        assert.equal(await store.revoke(id, EARLY), true);
+        assert.equal(await store.revoke(id, LATE), false);
+        assert.deepEqual((await store.get(id))?.revokedAt, EARLY);
+    },
+
+    async 'lets one of two revocations win'({ store }) {
+        const { id } = key();
+        await store.insert(key({ id }));
+        const results = await Promise.all([store.revoke(id, EARLY), store.revoke(id, EARLY)]);
+
+        assert.deepEqual(results.sort(), [false, true]);
+    },
+
+    async 'revokes no other key'({ store }) {
+        const [kept, revoked] = [key(), key()];
+        await store.insert(kept);
+        await store.insert(revoked);
+        await store.revoke(revoked.id, LATE);
+
+        assert.deepEqual(await store.get(kept.id), kept);
+    },
+
+    async 'finds a revoked key, with the time of its revocation'({ store }) {
+        const stored = key();
+        await store.insert(stored);
+        await store.revoke(stored.id, LATE);
+
+        assert.deepEqual(await store.findByDigest(stored.digest), { ...stored, revokedAt: LATE });
+    },
+
+    async 'notes the latest use, whatever the order in which uses arrive'({ store }) {
+        const { id } = key();
+        await store.insert(key({ id }));
+        await store.touch(id, LATE);
+        await store.touch(id, EARLY);
+
+        assert.deepEqual((await store.get(id))?.lastUsedAt, LATE);
+    },
+};

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import type { Host, HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
+import type { Note, Service, Session, Vuln, Workspace } from '../../../lib/inventory/resources.ts';
+import type { Collection, InventoryStore, InventoryWriter } from '../../../lib/inventory/store.ts';
+import type { Ability, ContractFixture } from '../announce.ts';
+
+interface ReadingFixture extends ContractFixture {
+    /** How many readings hold something now (connections, cursors); `() => 0` where none holds anything between two batches. */
+    openReads(): number | Promise<number>;
+}
+
+/** For a store that imports. */
+export interface InventoryFixture extends ReadingFixture {
+    /** Once started, it holds the workspace `default` and nothing else. */
+    readonly store: InventoryStore & InventoryWriter;
+    /** Adds a row that no import brings and resolves to its id; needed for each of these collections that the store has. */
+    readonly add?: {
+        note?(hostId: number): Promise<number>;
+        session?(hostId: number): Promise<number>;
+        vuln?(serviceId: number): Promise<number>;
+    };
+    readonly rows?: undefined;
+}
+
+/** For a store that only reads, from tables that others fill. */
+export interface ReadOnlyInventoryFixture extends ReadingFixture {
+    readonly store: InventoryStore;
+    /** All that the tables hold once started, in any order: two workspaces or more, and a row for each collection that the store has. */
+    readonly rows: InventoryRows;
+    readonly add?: undefined;
+}
+
+/** For a store that imports, or for one that only reads. */
+export type AnyInventoryFixture = InventoryFixture | ReadOnlyInventoryFixture;
+
+type Known<Row, Key extends keyof Row> = Pick<Row, Key> & Partial<Row>;
+
+/** Rows as the store must show them: with the ids of their parents and, of the other fields, those that are given. */
+export interface InventoryRows {
+    readonly workspaces: readonly Known<Workspace, 'id'>[];
+    /** One workspace has at least 2,500, more than any sensible batch holds. */
+    readonly hosts: readonly Known<Host, 'id' | 'workspace_id'>[];
+    readonly services?: readonly Known<Service, 'id' | 'host_id'>[];
+    readonly notes?: readonly Known<Note, 'id' | 'workspace_id' | 'host_id'>[];
+    readonly sessions?: readonly Known<Session, 'id' | 'host_id'>[];
+    readonly vulns?: readonly Known<Vuln, 'id' | 'host_id' | 'service_id'>[];
+}
+
+/** More than any sensible batch holds. */
+export const MANY = 2500;
+
+/** Name of something that not every inventory can do, or that cannot be seen without help from the fixture. */
+export type InventoryAbility = 'imports' | 'rows' | 'many-hosts' | 'reads-open' | 'services' | 'notes' | 'sessions' | 'vulns';
+
+/** What the laws of inventories may need. */
+export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyInventoryFixture>>> = {
+    imports: {
+        has: imports,
+        shows: ({ rows }) => rows === undefined,
+        supply: 'a store that begins empty, without rows, since it imports',
+    },
+    rows: {
+        has: () => true,
+        shows: ({ store, rows }) => (rows === undefined ? imports({ store }) : rows.workspaces.length > 1 && rows.hosts.length > 1),
+        supply: 'rows, all that the tables hold, with two workspaces and two hosts at least',
+    },
+    'many-hosts': {
+        has: () => true,
+        shows: ({ rows }) => rows === undefined || hasLongList(rows),
+        supply: `rows with a workspace of at least ${MANY} hosts`,
+    },
+    'reads-open': {
+        has: () => true,
+        shows: ({ openReads }) => openReads !== undefined,
+        supply: 'openReads(), the number of readings that hold something',
+    },
+    services: {
+        has: ({ store }) => isCollection(store.services),
+        shows: ({ rows }) => rows === undefined || hasRows(rows.services),
+        supply: 'rows.services',
+    },
+    notes: childAbility('notes', 'note'),
+    sessions: childAbility('sessions', 'session'),
+    // They are below services, so without those there are none.
+    vulns: { ...childAbility('vulns', 'vuln'), has: ({ store }) => isCollection(store.services) && isCollection(store.vulns) },
+};
+
+/** Of a collection that no import fills. */
+function childAbility(name: 'notes' | 'sessions' | 'vulns', one: 'note' | 'session' | 'vuln'): Ability<AnyInventoryFixture> {
+    return {
+        has: ({ store }) => isCollection(store[name]),
+        shows: ({ rows, add }) => hasRows(rows?.[name]) || add?.[one] !== undefined,
+        supply: `add.${one}() or rows.${name}`,
+    };
+}
+
+function imports({ store }: { readonly store: InventoryStore & Partial<InventoryWriter> }): boolean {
+    return typeof store.importHosts === 'function' && typeof store.ensureWorkspace === 'function';
+}
+
+function isCollection(collection: Collection<{ readonly id: number }> | undefined): boolean {
+    return typeof collection?.list === 'function' && typeof collection.get === 'function';
+}
+
+function hasRows(rows: readonly unknown[] | undefined): boolean {
+    return rows !== undefined && rows.length > 0;
+}
+
+function hasLongList({ workspaces, hosts }: InventoryRows): boolean {
+    return workspaces.some(({ id }) => hosts.filter(({ workspace_id }) => workspace_id === id).length >= MANY);
+}
+
+/** A host with a value in every field that an import gives. */
+export const fullHost: HostInput = {
+    address: 'fe80::1',
+    mac: '00:50:56:aa:bb:cc',
+    comm: '',
+    name: 'köln 🖥 主机',
+    state: 'down',
+    os_name: 'Linux',
+    os_flavor: 'Debian',
+    os_sp: '12',
+    os_lang: 'de',
+    arch: 'Unknown',
+    purpose: 'server',
+    info: 'line\nbreak "quoted" \\',
+    comments: '💾',
+    scope: 'eth0',
+    virtual_host: 'VMWare',
+    nexpose_data_asset_id: 2_147_483_647,
+    detected_arch: 'riscv64',
+};
+
+/** A service to import. */
+export const https: ServiceInput = { port: 443, proto: 'tcp', state: 'open', name: 'https', info: null };
+/** Another one. */
+export const dns: ServiceInput = { port: 53, proto: 'tcp', state: 'open', name: 'domain', info: 'dnsmasq 🦆' };
+
+/** All rows below the path, in the batches of the store. */
+export async function batches<Row extends { readonly id: number }>(
+    collection: Collection<Row>,
+    path: readonly number[],
+): Promise<(readonly Row[])[]> {
+    const all: (readonly Row[])[] = [];
+    for await (const batch of collection.list(path)) {
+        assert.ok(Array.isArray(batch), 'a batch is an array of rows');
+        all.push(batch);
+    }
+
+    return all;
+}
+
+/** All rows below the path. */
+export async function rows<Row extends { readonly id: number }>(collection: Collection<Row>, path: readonly number[]): Promise<Row[]> {
+    return (await batches(collection, path)).flat();
+}
+
+/** The workspace `default` and the host as it holds it after the import. */
+export async function oneHost(store: InventoryFixture['store'], input: HostInput): Promise<{ workspace: Workspace; host: Host }> {
+    const { workspace } = await store.importHosts('default', each([input]));
+    const host = (await rows(store.hosts, [workspace.id])).find(({ address }) => address === input.address);
+    assert.ok(host !== undefined, 'the imported host is listed');
+    return { workspace, host };
+}
+
+/** So many hosts to import, each with an address of its own. */
+export function manyHosts(count: number = MANY): HostInput[] {
+    return Array.from({ length: count }, (_, index) => ({ address: `10.0.${index >> 8}.${index & 255}` }));
+}
+
+/** The items one after the other, as an import takes them. */
+export async function* each<T>(items: readonly T[]): AsyncIterable<T> {
+    yield* items;
+}
+
+/** The value, which must be there. */
+export function present<T>(value: T | undefined, what = 'the collection'): T {
+    assert.ok(value !== undefined, `${what} is there`);
+    return value;
+}
+
+/** The names of workspaces. */
+export function names(workspaces: readonly Workspace[]): string[] {
+    return workspaces.map(({ name }) => name);
+}

@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import type { LawGroup, Laws } from '../announce.ts';
+import {
+    type AnyInventoryFixture,
+    batches,
+    type InventoryAbility,
+    type InventoryFixture,
+    type InventoryRows,
+    MANY,
+    present,
+    rows,
+} from './fixture.ts';
+import { type KnownList, knownLists } from './known-rows.ts';
+
+const BEYOND_INT32 = [2 ** 31, 2 ** 40, Number.MAX_SAFE_INTEGER, -1];
+/** More than a pool of the usual size has connections. */
+const ENDED_EARLY = 12;
+/** Collections whose ids make a path, from the outside in. */
+const LEVELS = ['workspaces', 'hosts', 'services'] as const;
+/** Collections that a store may leave out. */
+const CHILDREN = { services: 'a service', notes: 'a note', sessions: 'a session', vulns: 'a vulnerability' };
+
+type Child = keyof typeof CHILDREN;
+
+const rowLaws: Laws<AnyInventoryFixture> = {
+    async 'lists rows in arrays'(fixture) {
+        for (const { name, collection, path, known } of await knownLists(fixture)) {
+            let count = 0;
+            for await (const batch of collection.list(path)) {
+                assert.ok(Array.isArray(batch), `a batch of ${name} is an array of rows`);
+                count += batch.length;
+            }
+            assert.equal(count, known.length, `${name} below ${path}`);
+        }
+    },
+
+    async 'shows the rows that there are, with the ids of their parents'(fixture) {
+        for (const list of await knownLists(fixture)) {
+            const listed = await listedRows(list);
+            for (const [index, row] of list.known.entries()) {
+                assert.deepEqual(fieldsOf(listed[index], row), row);
+            }
+        }
+    },
+
+    async 'shows a row alone as in the list'(fixture) {
+        for (const list of await knownLists(fixture)) {
+            const listed = await listedRows(list);
+            for (const row of [...listed.slice(0, 5), ...listed.slice(-5)]) {
+                assert.deepEqual(await list.collection.get(list.path, row.id), row);
+            }
+        }
+    },
+
+    async 'gives fields the types in which they go out'(fixture) {
+        for (const list of await knownLists(fixture)) {
+            // A field that is missing or null goes out as the nothing of its type.
+            const schema = list.schema.fork(Object.keys(list.schema.describe().keys), (field) => field.optional().empty(null));
+            for (const row of await listedRows(list)) {
+                const { error } = schema.validate(row, { convert: false, allowUnknown: true });
+                assert.equal(error, undefined, `${list.name}, row ${row.id}: ${error?.message}`);
+            }
+        }
+    },
+
+    async 'shows null for a row that does not exist'(fixture) {
+        const lists = await knownLists(fixture);
+        for (const { name, collection, path } of lists) {
+            assert.equal(await collection.get(path, unknownId(idsOf(lists, name))), null);
+        }
+    },
+
+    async 'takes ids beyond 32 bits for unknown, not for an error'(fixture) {
+        for (const { collection, path, known } of await knownLists(fixture)) {
+            for (const id of BEYOND_INT32) {
+                assert.equal(await collection.get(path, id), null);
+                for (const level of path.keys()) {
+                    assert.equal(await collection.get(path.with(level, id), known[0]?.id ?? 0), null);
+                    assert.deepEqual(await rows(collection, path.with(level, id)), []);
+                }
+            }
+        }
+    },
+
+    async 'shows a host only below its own workspace'(fixture) {
+        await assertOnlyBelow(fixture, 'hosts');
+    },
+};
+
+const longListLaws: Laws<AnyInventoryFixture> = {
+    async 'lists rows in ascending id, each once'(fixture) {
+        const { collection, path, known } = await longList(fixture);
+        const ids = (await rows(collection, path)).map(({ id }) => id);
+
+        // As texts: Node lays out the difference of long lists at a price that grows with its square.
+        assert.ok(ids.join() === known.map(({ id }) => id).join(), 'ids ascend, none is missing and none is there twice');
+    },
+
+    async 'gives a long list in batches'(fixture) {
+        const { collection, path, known } = await longList(fixture);
+        const sizes = (await batches(collection, path)).map(({ length }) => length);
+
+        assert.ok(sizes.length > 1, `${known.length} hosts came in ${sizes.length} batch`);
+        assert.equal(
+            sizes.reduce((sum, size) => sum + size, 0),
+            known.length,
+        );
+    },
+
+    async 'ends the reading when its signal aborts'(fixture) {
+        const list = await longList(fixture);
+        let seen = 0;
+        await readUntilAborted(list, new AbortController(), () => {
+            seen += 1;
+        });
+
+        assert.equal(seen, 1);
+    },
+
+    async 'reads nothing when the signal was aborted before'(fixture) {
+        const list = await longList(fixture);
+        const controller = new AbortController();
+        controller.abort();
+        let seen = 0;
+        await readUntilAborted(list, controller, (batch) => {
+            seen += batch.length;
+        });
+
+        assert.equal(seen, 0);
+    },
+};
+
+const freeingLaws: Laws<AnyInventoryFixture> = {
+    async 'frees what a reading held when it ends early'(fixture) {
+        const list = await longList(fixture);
+        for (let reading = 0; reading < ENDED_EARLY; reading += 1) {
+            for await (const _batch of list.collection.list(list.path)) {
+                break;
+            }
+            await readUntilAborted(list, new AbortController(), () => {});
+        }
+
+        assert.equal(await fixture.openReads(), 0);
+        assert.equal((await rows(list.collection, list.path)).length, list.known.length);
+    },
+};
+
+/** Laws of any `InventoryStore`. */
+export const readingGroups: readonly LawGroup<InventoryFixture, InventoryAbility>[] = [
+    { needs: ['rows'], laws: rowLaws },
+    { needs: ['rows', 'many-hosts'], laws: longListLaws },
+    { needs: ['rows', 'many-hosts', 'reads-open'], laws: freeingLaws },
+    ...Object.entries(CHILDREN).flatMap(([child, one]) => childGroups(child as Child, one)),
+];
+
+/** What a store does that has such a collection, and what one does that has none. */
+function childGroups(child: Child, one: string): readonly LawGroup<InventoryFixture, InventoryAbility>[] {
+    const shown: Laws<InventoryFixture> = {
+        [`shows ${one} only below its own parents`]: (fixture) => assertOnlyBelow(fixture, child),
+    };
+    const absent: Laws<InventoryFixture> = {
+        [`leaves out ${child}`]: async ({ store }) => assert.equal(store[child], undefined),
+    };
+    return [
+        { needs: ['rows', child], laws: shown },
+        { lacks: child, laws: absent },
+    ];
+}
+
+/** The fields of `row` that `known` has as well. */
+function fieldsOf(row: object | undefined, known: object): object {
+    const fields = Object.entries(row ?? {});
+    return Object.fromEntries(fields.filter(([name]) => name in known));
+}
+
+/** The rows as the store lists them, as many as there are. */
+async function listedRows({ name, collection, path, known }: KnownList): Promise<Awaited<ReturnType<typeof rows>>> {
+    const listed = await rows(collection, path);
+    assert.equal(listed.length, known.length, `${name} below ${path}`);
+    return listed;
+}
+
+function idsOf(lists: readonly KnownList[], name: keyof InventoryRows): readonly number[] {
+    return lists.filter((list) => list.name === name).flatMap(({ known }) => known.map(({ id }) => id));
+}
+
+function unknownId(ids: readonly number[]): number {
+    return Math.max(0, ...ids) + 1000;
+}
+
+/** Takes a row and looks for it below its parents, and below others in the place of each of them. */
+async function assertOnlyBelow(fixture: AnyInventoryFixture, name: keyof InventoryRows): Promise<void> {
+    const lists = await knownLists(fixture);
+    const { collection, path, known } = present(
+        lists.find((list) => list.name === name),
+        `a known list of ${name}`,
+    );
+    const id = present(known[0], 'a row').id;
+    assert.equal((await collection.get(path, id))?.id, id);
+
+    for (const [level, parent] of path.entries()) {
+        const parents = idsOf(lists, present(LEVELS[level]));
+        for (const other of [unknownId(parents), ...parents.filter((one) => one !== parent).slice(0, 1)]) {
+            const elsewhere = path.with(level, other);
+            assert.equal(await collection.get(elsewhere, id), null);
+            assert.ok(!(await rows(collection, elsewhere)).some((row) => row.id === id), `${name} below ${elsewhere}`);
+        }
+    }
+}
+
+async function longList(fixture: AnyInventoryFixture): Promise<KnownList> {
+    return present((await knownLists(fixture, MANY)).find(({ name }) => name === 'hosts'));
+}
+
+/** Aborts the reading at its first batch. An aborted reading may end or reject; it must do either. */
+async function readUntilAborted(
+    { collection, path }: KnownList,
+    controller: AbortController,
+    onBatch: (batch: readonly object[]) => void,
+): Promise<void> {
+    try {
+        for await (const batch of collection.list(path, { signal: controller.signal })) {
+            onBatch(batch);
+            controller.abort();
+        }
+    } catch (error) {
+        assert.equal((error as Error).name, 'AbortError');
+    }
+}

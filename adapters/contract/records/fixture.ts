@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import type { Host } from '../../../lib/inventory/host.ts';
+import type { Service } from '../../../lib/inventory/resources.ts';
+import type { InventoryStore, InventoryWriter } from '../../../lib/inventory/store.ts';
+import type { HttpsRecord } from '../../../lib/records/record.ts';
+import type { RecordQuery, RecordStore, StoredRecord } from '../../../lib/records/store.ts';
+import type { Ability, ContractFixture } from '../announce.ts';
+import { present, rows } from '../inventory/fixture.ts';
+
+/** For a store of records. */
+export interface RecordStoreFixture extends ContractFixture {
+    /** Empty once started. */
+    readonly store: RecordStore;
+    /** What the store enriches, with nothing in it but the workspace `default`; needed where `store.enriches` is true. */
+    readonly inventory?: InventoryStore & InventoryWriter;
+    /** Sets the clock of the store and its inventory, which begins at any time. */
+    setTime(now: Date): void;
+}
+
+/** Name of something that not every store of records can do. */
+export type RecordAbility = 'enriches';
+
+/** What the laws of records may need. */
+export const recordAbilities: Readonly<Record<RecordAbility, Ability<RecordStoreFixture>>> = {
+    enriches: {
+        has: ({ store }) => store.enriches,
+        shows: ({ inventory }) => inventory?.services !== undefined,
+        supply: 'inventory, which the store enriches, with its services',
+    },
+};
+
+/** A time. */
+export const FIRST: Date = new Date('2026-01-02T03:04:05.678Z');
+/** A later one. */
+export const SECOND: Date = new Date('2026-05-06T07:08:09.012Z');
+/** A millisecond after that. */
+export const THIRD: Date = new Date('2026-05-06T07:08:09.013Z');
+
+/** A record, with some fields set. */
+export function record(fields: Partial<HttpsRecord> = {}): HttpsRecord {
+    return { data: 'SFRUUC8xLjEgMjAwIE9LDQoNCg==', host: 'www.example.com', ip: '192.0.2.7', port: 443, ...fields };
+}
+
+/** So many different records, each of an address of its own. */
+export function manyRecords(count: number): HttpsRecord[] {
+    return Array.from({ length: count }, (_, index) => record({ ip: `10.0.${index >> 8}.${index & 255}`, path: `/${index}` }));
+}
+
+/** The ids of all records that the query finds, read in one answer. */
+export async function idsOf(store: RecordStore, query: Partial<RecordQuery> = {}): Promise<number[]> {
+    return (await all(store, query)).map(({ id }) => id);
+}
+
+/** All records that the query finds, read in one answer. */
+export async function all(store: RecordStore, query: Partial<RecordQuery> = {}): Promise<readonly StoredRecord[]> {
+    return await store.list({ limit: 10_000, ...query });
+}
+
+/** What a workspace holds. */
+export interface Seen {
+    readonly hosts: readonly Host[];
+    /** By the address of their host. */
+    readonly services: Readonly<Record<string, readonly Service[]>>;
+}
+
+/** All hosts and services of the workspace, which must exist. */
+export async function seenIn(inventory: InventoryStore, workspaceName: string): Promise<Seen> {
+    const workspace = (await rows(inventory.workspaces, [])).find(({ name }) => name === workspaceName);
+    assert.ok(workspace !== undefined, `the workspace ${workspaceName} exists`);
+    const hosts = await rows(inventory.hosts, [workspace.id]);
+    const services: Record<string, readonly Service[]> = {};
+    for (const { id, address } of hosts) {
+        services[address] = await rows(present(inventory.services), [workspace.id, id]);
+    }
+
+    return { hosts, services };
+}

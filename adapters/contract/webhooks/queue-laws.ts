@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { DeliveryJob, DeliveryQueue, QueueWorker } from '../../../lib/webhooks/queue.ts';
+import type { ContractFixture, Laws } from '../announce.ts';
+import { until } from '../until.ts';
+
+/** Two queue objects over the same jobs, as two processes have them; one and the same where a queue lives in one process. */
+export interface Queues extends ContractFixture {
+    /** Without jobs; closed before `stop`, as the other is. */
+    readonly queue: DeliveryQueue;
+    readonly other: DeliveryQueue;
+}
+
+/** Queues, and what the laws do with them. */
+interface Bench extends Queues {
+    /** Waits for the condition, until the deadline of the contract. */
+    until(condition: () => boolean | Promise<boolean>): Promise<void>;
+    /** A gate for handlers to wait at; opened after the law at the latest. */
+    gate(): Gate;
+    /** Starts a worker that is closed after the law, and resolves to it and to the jobs it has seen. */
+    work(collector: string, options?: Work): Promise<{ readonly seen: DeliveryJob[]; readonly worker: QueueWorker }>;
+}
+
+interface Gate {
+    readonly opened: Promise<void>;
+    open(): void;
+}
+
+interface Work {
+    readonly on?: DeliveryQueue;
+    readonly handler?: (job: DeliveryJob) => Promise<void>;
+    readonly concurrency?: number;
+    readonly onError?: (error: Error) => void;
+}
+
+/** What every `DeliveryQueue` does. */
+export const queueLaws: Laws<Bench> = {
+    async 'is ready'({ queue, other }) {
+        await queue.ready();
+        await other.ready();
+    },
+
+    async 'hands a job over as it was added'({ queue, work, until }) {
+        const jobs = [jobFor('west', 1), jobFor('west', 12)];
+        const { seen } = await work('west');
+        await queue.add(jobs);
+        await until(() => seen.length === 2);
+        assert.deepEqual(sorted(seen), sorted(jobs));
+    },
+
+    async 'hands over jobs that were added before the worker came'({ queue, work, until }) {
+        const job = jobFor('west');
+        await queue.add([job]);
+        const { seen } = await work('west');
+        await until(() => seen.length === 1);
+        assert.deepEqual(seen, [job]);
+    },
+
+    async 'hands jobs to the workers of their collector only'({ queue, work, until }) {
+        const west = await work('west');
+        const east = await work('east');
+        const jobs = Array.from({ length: 6 }, (_, index) => jobFor(index % 2 === 0 ? 'west' : 'east'));
+        await queue.add(jobs);
+        await until(() => west.seen.length + east.seen.length >= 6);
+        assert.deepEqual(sorted(west.seen), sorted(jobs.filter(({ collector }) => collector === 'west')));
+        assert.deepEqual(sorted(east.seen), sorted(jobs.filter(({ collector }) => collector === 'east')));
+    },
+
+    async 'hands over jobs that another queue object added'({ other, work, until }) {
+        const { seen } = await work('west');
+        const job = jobFor('west');
+        await other.add([job]);
+        await until(() => seen.length === 1);
+        assert.deepEqual(seen, [job]);
+    },
+
+    async 'shares the jobs of a collector among its workers, each job once'({ queue, other, work, until }) {
+        const both = [await work('west'), await work('west', { on: other })];
+        const jobs = Array.from({ length: 40 }, () => jobFor('west'));
+        await queue.add(jobs);
+        await until(() => both.flatMap(({ seen }) => seen).length >= 40);
+        assert.deepEqual(sorted(both.flatMap(({ seen }) => seen)), sorted(jobs));
+    },
+
+    async 'has as many jobs in hand as its concurrency and no more'({ queue, work, until, gate }) {
+        const door = gate();
+        let running = 0;
+        let max = 0;
+        const handler = async (job: DeliveryJob): Promise<void> => {
+            max = Math.max(max, ++running);
+            if (job.attempt === 1) {
+                // more work from within a handler must not get past the limit either
+                await queue.add([{ ...job, attempt: 2 }]);
+            }
+            await door.opened;
+            running--;
+        };
+        const { seen } = await work('west', { handler, concurrency: 3 });
+        await queue.add(Array.from({ length: 10 }, () => jobFor('west')));
+        await until(() => running === 3);
+        door.open();
+        await until(() => seen.length === 20 && running === 0);
+        assert.equal(max, 3);
+    },
+
+    async 'ignores a job that is there already'({ queue, other, work, until, gate }) {
+        const door = gate();
+        const [first, second] = [jobFor('west'), jobFor('west')];
+        await queue.add([first, first]);
+        await other.add([first]);
+        const { seen } = await work('west', { handler: () => door.opened, concurrency: 1 });
+        await until(() => seen.length === 1);
+        await other.add([first, second]);
+        door.open();
+        await until(() => seen.some(({ deliveryId }) => deliveryId === second.deliveryId));
+        assert.deepEqual(seen, [first, second]);
+    },
+
+    async 'takes another attempt of the same delivery for another job'({ queue, work, until }) {
+        const job = jobFor('west', 1);
+        const { seen } = await work('west');
+        await queue.add([job, { ...job, attempt: 2 }]);
+        await until(() => seen.length === 2);
+        assert.deepEqual(seen.map(({ attempt }) => attempt).sort(), [1, 2]);
+    },
+
+    async 'takes a job again once it is done'(bench) {
+        const job = jobFor('west');
+        const { seen } = await bench.work('west');
+        await addUntilSeen(bench, job, seen, 1);
+        await addUntilSeen(bench, job, seen, 2);
+    },
+
+    async 'reports a rejected handler and drops its job'(bench) {
+        const { queue, work, until } = bench;
+        const errors: Error[] = [];
+        const [bad, good] = [jobFor('west'), jobFor('west')];
+        const handler = async ({ deliveryId }: DeliveryJob): Promise<void> => {
+            if (deliveryId === bad.deliveryId) {
+                throw new Error('refused by the handler');
+            }
+        };
+        const { seen } = await work('west', { handler, concurrency: 1, onError: (error) => errors.push(error) });
+        await queue.add([bad]);
+        await until(() => errors.length > 0);
+        await queue.add([good]);
+        await until(() => seen.some(({ deliveryId }) => deliveryId === good.deliveryId));
+        assert.deepEqual(seen, [bad, good]);
+        assert.match(errors.map(({ message }) => message).join(), /refused by the handler/);
+
+        await addUntilSeen(bench, bad, seen, 3);
+    },
+
+    async 'waits for the jobs in hand when a worker is closed, and takes no more'({ queue, work, until, gate }) {
+        const door = gate();
+        let done = 0;
+        const handler = async (): Promise<void> => {
+            await door.opened;
+            done++;
+        };
+        const first = await work('west', { handler, concurrency: 2 });
+        const jobs = Array.from({ length: 5 }, () => jobFor('west'));
+        await queue.add(jobs);
+        await until(() => first.seen.length === 2);
+
+        let closed = false;
+        const closing = first.worker.close().then(() => {
+            closed = true;
+        });
+        await new Promise(setImmediate);
+        assert.deepEqual([closed, done], [false, 0]);
+        door.open();
+        await closing;
+        assert.deepEqual([first.seen.length, done], [2, 2]);
+
+        const second = await work('west');
+        await until(() => second.seen.length === 3);
+        assert.deepEqual(sorted([...first.seen, ...second.seen]), sorted(jobs));
+    },
+
+    async 'adds nothing when given nothing'({ queue, work, until }) {
+        const job = jobFor('west');
+        const { seen } = await work('west');
+        await queue.add([]);
+        await queue.add([job]);
+        await until(() => seen.length > 0);
+        assert.deepEqual(seen, [job]);
+    },
+
+    async 'refuses jobs after it was closed'({ queue }) {
+        await queue.close();
+        await assert.rejects(queue.add([jobFor('west')]), { code: 'UNAVAILABLE' });
+    },
+};
+
+/**
+ * What the laws work at. Stopping it closes the workers, then the queues.
+ *
+ * @param deadline Milliseconds after which an awaited job counts as lost.
+ */
+export function queueBench(queues: Queues, deadline: number): Bench {
+    const workers: QueueWorker[] = [];
+    const gates: Gate[] = [];
+    return {
+        ...queues,
+        until: (condition) => until(condition, deadline),
+        gate() {
+            const gate = newGate();
+            gates.push(gate);
+            return gate;
+        },
+        async work(collector, { on = queues.queue, handler, ...options } = {}) {
+            const seen: DeliveryJob[] = [];
+            const run = async (job: DeliveryJob): Promise<void> => {
+                seen.push(job);
+                await handler?.(job);
+            };
+            const worker = await on.work(collector, run, { concurrency: 5, ...options });
+            workers.push(worker);
+            return { seen, worker };
+        },
+        async stop() {
+            for (const gate of gates) {
+                gate.open();
+            }
+            await Promise.all(workers.map((worker) => worker.close()));
+            await queues.queue.close();
+            await queues.other.close();
+            await queues.stop?.();
+        },
+    };
+}
+
+/** A job is there a little longer than its handler runs; so it is added until it was taken. */
+async function addUntilSeen({ queue, until }: Bench, job: DeliveryJob, seen: readonly DeliveryJob[], count: number): Promise<void> {
+    await until(async () => {
+        await queue.add([job]);
+        return seen.length >= count;
+    });
+}
+
+function jobFor(collector: string, attempt = 1): DeliveryJob {
+    return { collector, deliveryId: randomUUID(), attempt };
+}
+
+function sorted(jobs: readonly DeliveryJob[]): readonly DeliveryJob[] {
+    return [...jobs].sort((a, b) => a.deliveryId.localeCompare(b.deliveryId) || a.attempt - b.attempt);
+}
+
+function newGate(): Gate {
+    let open = (): void => {};
+    const opened = new Promise<void>((resolve) => {
+        open = resolve;
+    });
+    return { opened, open: () => open() };
+}

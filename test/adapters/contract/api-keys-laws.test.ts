@@ -1,0 +1,91 @@
+import t from 'tap';
+import { apiKeyLaws } from '../../../adapters/contract/api-keys-laws.ts';
+import { apiKeyStoreContract } from '../../../adapters/contract/index.ts';
+import { memoryApiKeys } from '../../../adapters/memory/index.ts';
+import type { ApiKeyStore, StoredApiKey } from '../../../lib/keys/store.ts';
+import { mapValues, proveLaws } from './laws.ts';
+
+type Break = (store: ApiKeyStore) => Partial<ApiKeyStore>;
+
+/** One way to break each law; a law that its mutant passes is no law. */
+const mutants: Record<string, Break> = {
+    'finds a key by its digest and by its id, with every field as it was': (store) => ({
+        insert: (key) => store.insert({ ...key, createdAt: new Date(Math.floor(key.createdAt.getTime() / 1000) * 1000) }),
+    }),
+    'knows no key that was not inserted': (store) => ({
+        findByDigest: async () => (await store.list())[0] ?? null,
+    }),
+    'takes an id that is no UUID for unknown, not for an error': (store) => ({
+        async get(id) {
+            if (!/^[0-9a-f-]{36}$/.test(id)) {
+                throw Object.assign(new Error('invalid input syntax for type uuid'), { code: '22P02' });
+            }
+            return store.get(id);
+        },
+    }),
+    'refuses a digest that is taken': (store) => ({
+        insert: (key) => store.insert(key).catch(() => {}),
+    }),
+    'refuses an id that is taken': (store) => ({
+        insert: (key) => store.insert(key).catch(() => {}),
+    }),
+    'lets one of two inserts of the same digest win': () => {
+        const keys: StoredApiKey[] = [];
+        return {
+            async insert(key) {
+                keys.push(key);
+            },
+            list: async () => keys,
+        };
+    },
+    'lists the oldest key first, revoked ones included': (store) => ({
+        list: async () => (await store.list()).filter(({ revokedAt }) => revokedAt === null),
+    }),
+    'revokes a key once and keeps the first time': (store) => ({
+        async revoke(id, at) {
+            await store.revoke(id, at);
+            return true;
+        },
+    }),
+    'lets one of two revocations win': (store) => ({
+        async revoke(id, at) {
+            const key = await store.get(id);
+            await store.revoke(id, at);
+            return key !== null && key.revokedAt === null;
+        },
+    }),
+    'revokes no other key': (store) => ({
+        async revoke(_id, at) {
+            await Promise.all((await store.list()).map(({ id }) => store.revoke(id, at)));
+            return true;
+        },
+    }),
+    'finds a revoked key, with the time of its revocation': (store) => ({
+        async findByDigest(digest) {
+            const key = await store.findByDigest(digest);
+            return key?.revokedAt == null ? key : null;
+        },
+    }),
+    'notes the latest use, whatever the order in which uses arrive': (store) => {
+        const touched = new Map<string, Date>();
+        return {
+            async touch(id, at) {
+                touched.set(id, at);
+            },
+            async get(id) {
+                const key = await store.get(id);
+                return key === null ? null : { ...key, lastUsedAt: touched.get(id) ?? null };
+            },
+        };
+    },
+};
+
+proveLaws(
+    t,
+    apiKeyStoreContract,
+    Object.keys(apiKeyLaws),
+    mapValues(mutants, (mutate) => () => {
+        const store = memoryApiKeys();
+        return { store: { ...store, ...mutate(store) } };
+    }),
+);

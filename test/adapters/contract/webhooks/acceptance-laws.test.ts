@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import t from 'tap';
+import { acceptanceLaws, noTransactionLaws, transactionLaws } from '../../../../adapters/contract/webhooks/acceptance-laws.ts';
+import { migrate } from '../../../../adapters/postgres/index.ts';
+import type { Acceptance, DeliveryStore } from '../../../../lib/webhooks/store.ts';
+import { testDatabase } from '../../../support/test-database.ts';
+import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
+import { type Mutants, proveWebhookLaws } from './mutants.ts';
+
+const MUTANTS: Mutants = {
+    'stores a pending delivery for every running exporter of the types': (_, deliveries) => ({
+        deliveries: {
+            accept: rewriting(deliveries, (one) => {
+                return 'types' in one.addressees ? { ...one, addressees: { types: one.addressees.types.slice(0, 1) } } : one;
+            }),
+        },
+    }),
+    'accepts an event that nobody receives': (_, deliveries) => ({
+        deliveries: {
+            accept: rewriting(deliveries, (one) => ({ ...one, event: { ...one.event, id: randomUUID() } })),
+        },
+    }),
+    'stores a test for a stopped exporter': (_, deliveries) => ({
+        deliveries: { accept: rewriting(deliveries, (one) => ({ ...one, addressees: { types: ['investigation'] } })) },
+    }),
+    'answers in the order of the acceptances': (_, deliveries) => ({
+        deliveries: { accept: async (acceptances) => (await deliveries.accept(acceptances)).toReversed() },
+    }),
+    'stores nothing when one of the named exporters does not exist': (_, deliveries) => ({ deliveries: { accept: oneByOne(deliveries) } }),
+    'stores nothing when one of the event ids is taken': (_, deliveries) => ({ deliveries: { accept: oneByOne(deliveries) } }),
+    'accepts one of many events with the same id': (_, deliveries) => ({
+        deliveries: {
+            accept: (acceptances) => {
+                const renamed = acceptances.map((one) => ({ ...one, event: { ...one.event, id: randomUUID() } }));
+                return deliveries.accept(acceptances).catch(() => deliveries.accept(renamed));
+            },
+        },
+    }),
+    'keeps bodies exactly': (_, deliveries) => ({
+        deliveries: {
+            accept: rewriting(deliveries, (one) => {
+                return { ...one, event: { ...one.event, body: one.event.body.replaceAll('\u2028', '\\u2028') } };
+            }),
+        },
+    }),
+    'does nothing when given nothing': (_, deliveries) => ({
+        deliveries: { claim: async (requests) => (requests.length === 0 ? [null] : await deliveries.claim(requests)) },
+    }),
+};
+
+const REFUSING: Mutants = {
+    'refuses a transaction of the host': (_, deliveries) => ({
+        deliveries: { accept: (acceptances) => deliveries.accept(acceptances) },
+    }),
+};
+
+const JOINING: Mutants = {
+    'joins a transaction of the host': (_, deliveries) => ({
+        deliveries: { accept: (acceptances) => deliveries.accept(acceptances) },
+    }),
+    'leaves the transaction of the host usable after a refusal': (_, deliveries) => ({
+        deliveries: {
+            accept: async (acceptances, options) => {
+                try {
+                    return await deliveries.accept(acceptances, options);
+                } catch (error) {
+                    // A statement that fails takes the whole transaction with it.
+                    await options?.tx?.query('select 1 / 0').catch(() => {});
+                    throw error;
+                }
+            },
+        },
+    }),
+};
+
+proveWebhookLaws(t, { ...acceptanceLaws, ...noTransactionLaws }, { ...MUTANTS, ...REFUSING });
+
+t.test('on a store that joins transactions', async (t) => {
+    const { url, drop } = await testDatabase();
+    const pool = new pg.Pool({ connectionString: url });
+    pool.on('error', () => {}); // the pool has ended before its connections have
+    await migrate(pool);
+    t.after(async () => {
+        await pool.end();
+        await drop();
+    });
+    proveWebhookLaws(t, transactionLaws, JOINING, () => emptyWebhookStores(pool));
+});
+
+function rewriting(deliveries: DeliveryStore, change: (one: Acceptance) => Acceptance): DeliveryStore['accept'] {
+    return (acceptances, options) => deliveries.accept(acceptances.map(change), options);
+}
+
+function oneByOne(deliveries: DeliveryStore): DeliveryStore['accept'] {
+    return async (acceptances) => {
+        const accepted = [];
+        for (const one of acceptances) {
+            accepted.push(...(await deliveries.accept([one])));
+        }
+        return accepted;
+    };
+}

@@ -1,0 +1,108 @@
+import t from 'tap';
+import { claimLaws, sweepLaws } from '../../../../adapters/contract/webhooks/claim-laws.ts';
+import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
+import type { Claim, ClaimRequest, DeliveryStore, SweepOptions, Swept } from '../../../../lib/webhooks/store.ts';
+import { type Mutant, type Mutants, newestFirst, proveWebhookLaws } from './mutants.ts';
+
+const MUTANTS: Mutants = {
+    'claims a queued delivery with its event and its exporter': claiming((claim) => {
+        return claim && { ...claim, exporter: { ...claim.exporter, sealedHeaders: null } };
+    }),
+    'opens an attempt with the claim': (_, deliveries) => ({
+        deliveries: { attempts: async (id) => (await deliveries.attempts(id)).filter(({ finishedAt }) => finishedAt !== null) },
+    }),
+    'claims nothing but what is queued': (_, deliveries) => ({
+        deliveries: {
+            claim: async (requests) => {
+                await deliveries.dispatch({ now: at(9), window: 100, breakerAfter: 9, limit: 100 });
+                return await deliveries.claim(requests);
+            },
+        },
+    }),
+    'answers claims in the order in which they were asked for': (_, deliveries) => ({
+        deliveries: { claim: async (requests) => (await deliveries.claim(requests)).toReversed() },
+    }),
+    'lets one of fifty claims at once win': (_, deliveries) => {
+        const won = new Map<string, Claim>();
+        return {
+            deliveries: {
+                claim: async (requests) =>
+                    (await remember(deliveries, requests, won)).map((_, n) => won.get(requests[n]?.deliveryId ?? '') ?? null),
+            },
+        };
+    },
+    'lets the first of two claims in one call win': (_, deliveries) => ({
+        deliveries: { claim: async (requests) => (await deliveries.claim(requests.toReversed())).toReversed() },
+    }),
+    'returns a delivery of a stopped exporter': (_, deliveries) => ({
+        deliveries: {
+            get: async (id) => {
+                const delivery = await deliveries.get(id);
+                return delivery && { ...delivery, state: 'queued' };
+            },
+        },
+    }),
+    'claims a test of a stopped exporter': claiming((claim) => (claim?.exporter.state === 'stopped' ? null : claim)),
+    'claims nothing of a removed exporter': (exporters, deliveries) => ({
+        exporters: {
+            remove: async (id) => {
+                const { sealedSecret } = (await exporters.get(id)) ?? {};
+                return sealedSecret !== undefined;
+            },
+        },
+        deliveries,
+    }),
+    'counts the attempts of a round': claiming((claim) => claim && { ...claim, round: 1 }),
+    'takes a claim away that ran out': sweeping(({ now }) => ({ now: new Date(now.getTime() - 1) })),
+    'exhausts a test whose claim ran out': (_, deliveries) => ({
+        deliveries: { sweep: async (options) => ({ ...(await deliveries.sweep(options)), exhausted: 0 }) },
+    }),
+    'leaves a claim alone that has not run out': sweeping(({ now }) => ({ now: new Date(now.getTime() + 1) })),
+    'tries fresh deliveries before an interrupted one': newestFirst,
+    'counts no failure for an interrupted attempt': (exporters, deliveries) => ({
+        exporters: {
+            get: async (id) => {
+                const exporter = await exporters.get(id);
+                const swept = (await deliveries.list({ limit: 9 })).some(({ lastCode }) => lastCode === 'interrupted');
+                return exporter && { ...exporter, consecutiveFailures: swept ? 1 : 0 };
+            },
+        },
+    }),
+    'returns jobs that were queued too long ago': sweeping(({ queuedBefore }) => ({ queuedBefore: new Date(queuedBefore.getTime() + 1) })),
+    'sweeps no more than the limit': sweeping(({ limit }) => ({ limit: limit + 1 })),
+    'finds each lost claim and job once when several sweep at once': (_, deliveries) => {
+        let first: Promise<Swept> | undefined;
+        return {
+            deliveries: {
+                sweep: (options) => {
+                    first ??= deliveries.sweep(options);
+                    return first;
+                },
+            },
+        };
+    },
+};
+
+proveWebhookLaws(t, { ...claimLaws, ...sweepLaws }, MUTANTS);
+
+function claiming(change: (claim: Claim | null) => Claim | null): Mutant {
+    return (_, deliveries) => ({
+        deliveries: { claim: async (requests) => (await deliveries.claim(requests)).map(change) },
+    });
+}
+
+async function remember(deliveries: DeliveryStore, requests: readonly ClaimRequest[], won: Map<string, Claim>) {
+    const claims = await deliveries.claim(requests);
+    for (const claim of claims) {
+        if (claim !== null) {
+            won.set(claim.deliveryId, claim);
+        }
+    }
+    return claims;
+}
+
+function sweeping(change: (options: SweepOptions) => Partial<SweepOptions>): Mutant {
+    return (_, deliveries) => ({
+        deliveries: { sweep: (options) => deliveries.sweep({ ...options, ...change(options) }) },
+    });
+}

@@ -1,0 +1,49 @@
+import t from 'tap';
+import { deliveryLaws } from '../../../../adapters/contract/webhooks/delivery-laws.ts';
+import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
+import { ScanwireError } from '../../../../lib/errors.ts';
+import type { Delivery, DeliveryQuery, DeliveryStore } from '../../../../lib/webhooks/store.ts';
+import { type Mutant, type Mutants, newestFirst, proveWebhookLaws } from './mutants.ts';
+
+const MUTANTS: Mutants = {
+    'knows nothing of a delivery that does not exist': (_, deliveries) => ({
+        deliveries: {
+            replay: (id, at) => deliveries.replay(id, at).catch(() => Promise.reject(new ScanwireError('CONFLICT', 'it is under way'))),
+        },
+    }),
+    'lists the newest first, page by page': (_, deliveries) => ({
+        deliveries: { list: async (query) => (await deliveries.list(query)).toReversed() },
+    }),
+    'lists the deliveries of a state': listing(({ state: _, ...query }) => query),
+    'lists the deliveries of an exporter': listing(({ exporterId: _, ...query }) => query),
+    'lists attempts first to last': (_, deliveries) => ({
+        deliveries: { attempts: async (id) => (await deliveries.attempts(id)).toReversed() },
+    }),
+    'starts a new round for a replayed delivery': (_, deliveries) => ({
+        deliveries: {
+            claim: async (requests) => (await deliveries.claim(requests)).map((claim) => claim && { ...claim, round: claim.attempt }),
+        },
+    }),
+    'tries a replayed delivery like a fresh one': newestFirst,
+    'replays a test as a single attempt': (_, deliveries) => ({
+        deliveries: {
+            claim: async (requests) =>
+                (await deliveries.claim(requests)).map((claim) => claim && { ...claim, single: claim.attempt === 1 }),
+        },
+    }),
+    'refuses to replay what is under way': (_, deliveries) => ({ deliveries: { replay: replayAnything(deliveries) } }),
+    'refuses to replay for an exporter that was removed': (_, deliveries) => ({ deliveries: { replay: replayAnything(deliveries) } }),
+};
+
+proveWebhookLaws(t, deliveryLaws, MUTANTS);
+
+function listing(change: (query: DeliveryQuery) => DeliveryQuery): Mutant {
+    return (_, deliveries) => ({ deliveries: { list: (query) => deliveries.list(change(query)) } });
+}
+
+function replayAnything(deliveries: DeliveryStore): DeliveryStore['replay'] {
+    return async (id) => {
+        const delivery = await deliveries.get(id);
+        return { ...(delivery as Delivery), state: 'pending', dueAt: at(0) };
+    };
+}

@@ -1,0 +1,78 @@
+import t from 'tap';
+import { dispatchLaws } from '../../../../adapters/contract/webhooks/dispatch-laws.ts';
+import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
+import type { Dispatched, DispatchOptions } from '../../../../lib/webhooks/store.ts';
+import { type Mutant, type Mutants, newestFirst, proveWebhookLaws } from './mutants.ts';
+
+const MUTANTS: Mutants = {
+    'hands out what is due, once': (_, deliveries) => {
+        const earlier: Dispatched[] = [];
+        return {
+            deliveries: {
+                dispatch: async (options) => {
+                    earlier.push(...(await deliveries.dispatch(options)));
+                    return [...earlier];
+                },
+            },
+        };
+    },
+    'keeps back what is not due': withOptions(({ now }) => ({ now: new Date(now.getTime() + 1) })),
+    'names the collector that the exporter has now': (_, deliveries) => ({
+        deliveries: { dispatch: async (options) => (await deliveries.dispatch(options)).map((one) => ({ ...one, collector: 'west' })) },
+    }),
+    'fills a window per exporter and refills it': withOptions(({ window }) => ({ window: window + 1 })),
+    'never hands out twice or overfills a window when several dispatch at once': (_, deliveries) => {
+        let dispatching = 0;
+        return {
+            deliveries: {
+                dispatch: async (options) => {
+                    dispatching++;
+                    await new Promise(setImmediate);
+                    const handed = await deliveries.dispatch({ ...options, window: options.window + (dispatching > 1 ? 1 : 0) });
+                    dispatching--;
+                    return handed;
+                },
+            },
+        };
+    },
+    'empties a backlog when several dispatch and settle at once': (_, deliveries) => ({
+        deliveries: { dispatch: async (options) => (await deliveries.dispatch(options)).slice(0, 3) },
+    }),
+    'hands out single attempts first, whatever state the exporter is in': newestFirst,
+    'counts single attempts in the window': withOptions(({ window }) => ({ window: window + 1 })),
+    'keeps back what a stopped exporter would receive': (exporters, deliveries) => ({
+        deliveries: {
+            dispatch: async (options) => {
+                for (const { id } of await exporters.list()) {
+                    await exporters.update(id, { state: 'running' }, at(0));
+                }
+                return await deliveries.dispatch(options);
+            },
+        },
+    }),
+    'hands out first tries before retries': newestFirst,
+    'hands out older before newer': (_, deliveries) => ({
+        deliveries: {
+            accept: (acceptances) => deliveries.accept(acceptances.map((one) => ({ ...one, event: { ...one.event, createdAt: at(0) } }))),
+        },
+    }),
+    'hands out no more than the limit, exporters in turn': withOptions(({ limit }) => ({ limit: limit + 1 })),
+    'sends a broken exporter one probe, when it is due': withOptions(() => ({ breakerAfter: 1_000_000 })),
+    'keeps the window while failures are fewer than the breaker needs': withOptions(() => ({ breakerAfter: 1 })),
+    'hands out a test of a broken exporter before its probe is due': (exporters, deliveries) => ({
+        deliveries: {
+            dispatch: async (options) => {
+                const broken = (await exporters.list()).some((exporter) => exporter.consecutiveFailures >= options.breakerAfter);
+                return broken ? [] : await deliveries.dispatch(options);
+            },
+        },
+    }),
+};
+
+proveWebhookLaws(t, dispatchLaws, MUTANTS);
+
+function withOptions(change: (options: DispatchOptions) => Partial<DispatchOptions>): Mutant {
+    return (_, deliveries) => ({
+        deliveries: { dispatch: (options) => deliveries.dispatch({ ...options, ...change(options) }) },
+    });
+}

@@ -1,0 +1,82 @@
+import t from 'tap';
+import { exporterLaws } from '../../../../adapters/contract/webhooks/exporter-laws.ts';
+import { at, sampleExporter } from '../../../../adapters/contract/webhooks/fixture.ts';
+import { type Mutants, proveWebhookLaws } from './mutants.ts';
+
+const MUTANTS: Mutants = {
+    'returns an exporter as it was inserted': (exporters) => ({
+        exporters: { insert: (exporter) => exporters.insert({ ...exporter, schedule: null }) },
+    }),
+    'answers null for an exporter that does not exist': (exporters) => ({
+        exporters: { get: async (id) => (await exporters.get(id)) ?? sampleExporter() },
+    }),
+    'refuses a second exporter with the same id': (exporters) => ({
+        exporters: { insert: (exporter) => exporters.insert(exporter).catch(() => {}) },
+    }),
+    'lists exporters oldest first': (exporters) => ({
+        exporters: { list: async () => (await exporters.list()).toReversed() },
+    }),
+    'changes what a patch holds and nothing else': (exporters) => ({
+        exporters: { update: (id, patch, at) => exporters.update(id, { collector: 'default', ...patch }, at) },
+    }),
+    'forgets failures when an exporter is started': (exporters) => ({
+        exporters: {
+            update: async (id, patch, at) => {
+                const before = await exporters.get(id);
+                const after = await exporters.update(id, patch, at);
+                return { ...after, consecutiveFailures: before?.consecutiveFailures ?? 0 };
+            },
+        },
+    }),
+    'closes the breaker when an exporter is started': (_, deliveries) => ({
+        deliveries: {
+            settle: (settlements) => deliveries.settle(settlements.map((one) => ({ ...one, probeAt: one.probeAt ?? at(1000) }))),
+        },
+    }),
+    'refuses to change an exporter that does not exist': (exporters) => ({
+        exporters: { update: (id, patch, at) => exporters.update(id, patch, at).catch(() => sampleExporter()) },
+    }),
+    'changes an exporter only while it has the expected type': (exporters) => ({
+        exporters: { update: (id, { ifType: _, ...patch }, at) => exporters.update(id, patch, at) },
+    }),
+    'removes an exporter once': (exporters) => ({
+        exporters: { remove: async (id, at) => (await exporters.remove(id, at)) || true },
+    }),
+    'cancels the unfinished deliveries of a removed exporter': (_, deliveries) => ({
+        deliveries: {
+            get: async (id) => {
+                const delivery = await deliveries.get(id);
+                return delivery?.state === 'cancelled' ? { ...delivery, state: 'pending', finishedAt: null } : delivery;
+            },
+        },
+    }),
+    'keeps the deliveries of a removed exporter readable': (_, deliveries) => ({
+        deliveries: {
+            list: async (query) => (await deliveries.list(query)).filter(({ state }) => state !== 'cancelled'),
+        },
+    }),
+    'takes the claims on a removed exporter away': (_, deliveries) => ({
+        deliveries: {
+            attempts: async (id) => (await deliveries.attempts(id)).map((attempt) => ({ ...attempt, late: false })),
+        },
+    }),
+    'leaves no unfinished delivery behind when an exporter is removed while events arrive': (exporters, deliveries) => {
+        let removed = '';
+        return {
+            exporters: {
+                remove: async (id, at) => {
+                    removed = id;
+                    return await exporters.remove(id, at);
+                },
+            },
+            deliveries: {
+                list: async (query) => {
+                    const listed = await deliveries.list(query);
+                    return removed === '' ? listed : listed.map((delivery) => ({ ...delivery, state: 'pending' }));
+                },
+            },
+        };
+    },
+};
+
+proveWebhookLaws(t, exporterLaws, MUTANTS);

@@ -1,0 +1,35 @@
+import type { Test } from 'tap';
+import { webhookStoresContract } from '../../../../adapters/contract/index.ts';
+import type { WebhookStores } from '../../../../adapters/contract/webhooks/fixture.ts';
+import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
+import type { DeliveryStore, ExporterStore } from '../../../../lib/webhooks/store.ts';
+import { mapValues, proveLaws } from '../laws.ts';
+
+interface Fault {
+    readonly exporters?: Partial<ExporterStore>;
+    readonly deliveries?: Partial<DeliveryStore>;
+}
+
+/** Makes one thing wrong in honest stores: the methods that it gives replace theirs. */
+export type Mutant = (exporters: ExporterStore, deliveries: DeliveryStore) => Fault;
+
+/** By the name of the law that must catch it. */
+export type Mutants = Readonly<Record<string, Mutant>>;
+
+/** Proves laws of webhook stores, by stores in memory unless `honest` makes others. */
+export function proveWebhookLaws(t: Test, laws: object, mutants: Mutants, honest: () => WebhookStores = memoryWebhooks): void {
+    const broken = mapValues(mutants, (mutant) => () => withFault(honest(), mutant));
+    proveLaws(t, webhookStoresContract, Object.keys(laws), broken, /./);
+}
+
+function withFault(honest: WebhookStores, mutant: Mutant): WebhookStores {
+    const { exporters, deliveries } = mutant(honest.exporters, honest.deliveries);
+    return { ...honest, exporters: { ...honest.exporters, ...exporters }, deliveries: { ...honest.deliveries, ...deliveries } };
+}
+
+/** Hands out what comes last in the right order. */
+export function newestFirst(_: unknown, deliveries: DeliveryStore): { readonly deliveries: Partial<DeliveryStore> } {
+    return {
+        deliveries: { dispatch: async (options) => (await deliveries.dispatch(options)).toReversed() },
+    };
+}

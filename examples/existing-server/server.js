@@ -5,7 +5,7 @@ import Hapi from '@hapi/hapi';
 import pg from 'pg';
 import { addScanwire } from './add-scanwire.js';
 
-const TABLES = `
+export const TABLES = `
     create table if not exists site (
         id serial primary key, name text not null,
         created_at timestamptz not null default now(), updated_at timestamptz not null default now()

@@ -2,9 +2,9 @@ import { newHost } from 'scanwire/inventory';
 
 const BATCH = 500;
 
-const SITES = `select id, name, created_at, updated_at from site where id > $1 and ($2::int is null or id = $2) order by id limit $3`;
+const SITES = `select id, name, created_at, updated_at from site where id > $1 and ($2::bigint is null or id = $2) order by id limit $3`;
 const MACHINES = `select id, host(ip) as address, label, os, created_at, updated_at from machine
-    where site_id = $4 and id > $1 and ($2::int is null or id = $2) order by id limit $3`;
+    where site_id = $4::bigint and id > $1 and ($2::bigint is null or id = $2) order by id limit $3`;
 
 /** The company's own tables, as scanwire's workspaces and hosts: a site is a workspace, a machine is a host. */
 export function siteInventory(pool) {
@@ -33,11 +33,15 @@ function collection(pool, statement, toRow) {
 
     return {
         async *list(parents, { signal } = {}) {
-            let batch = await read(parents, 0, null, BATCH);
-            while (batch.length > 0) {
-                yield batch;
+            for (let after = 0; ; ) {
                 signal?.throwIfAborted();
-                batch = await read(parents, batch.at(-1).id, null, BATCH);
+                const batch = await read(parents, after, null, BATCH);
+                if (batch.length === 0) {
+                    return;
+                }
+
+                yield batch;
+                after = batch.at(-1).id;
             }
         },
 

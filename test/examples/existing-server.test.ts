@@ -1,3 +1,4 @@
+import { execFile } from 'node:child_process';
 import { createHmac, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -5,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import type { Server } from '@hapi/hapi';
 import pg from 'pg';
 import t, { type Test } from 'tap';
@@ -16,6 +18,7 @@ interface Example {
 }
 
 const { buildServer } = (await import(pathToFileURL(resolve('examples/existing-server/server.js')).href)) as Example;
+const run = promisify(execFile);
 const session = { 'x-session': 'ada' };
 
 async function started(t: Test): Promise<{ server: Server; pool: pg.Pool }> {
@@ -80,6 +83,17 @@ t.test('keeps its own routes and sessions, and serves its tables behind an API k
     t.match(JSON.parse((await get('/workspaces/2/hosts/1201')).payload), { address: '2001:db8::7', os_name: '' });
     t.equal((await get('/workspaces/2/hosts/1')).statusCode, 404);
     t.equal((await get('/workspaces/3/hosts')).statusCode, 404);
+});
+
+t.test('passes the laws of an inventory with the test of its own', async (t) => {
+    const database = await testDatabase();
+    t.teardown(() => database.drop());
+    const env = { ...process.env, DATABASE_URL: database.url };
+    const { stdout } = await run(process.execPath, ['examples/existing-server/site-inventory.test.js'], { env }).catch(
+        (error: { stdout: string }) => error,
+    );
+    t.match(stdout, /^# fail 0$/m);
+    t.match(stdout, /^# pass [1-9]/m);
 });
 
 t.test('delivers a finding to a receiver, signed', async (t) => {

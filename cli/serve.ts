@@ -3,6 +3,7 @@ import { chmod } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import { systemClock } from '../lib/clock.ts';
+import { within } from '../lib/within.ts';
 import { plugin as httpsRecordSchema } from '../plugins/https-record-schema/index.ts';
 import { plugin as restApi } from '../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../plugins/token-auth/index.ts';
@@ -18,7 +19,6 @@ import { claimSocket, withdrawSocket } from './server-socket.ts';
 import { stopSignal } from './stop-signal.ts';
 import { openParts, type Parts, type System, systemOf } from './system.ts';
 import { type TlsPair, tlsCertificate } from './tls-certificate.ts';
-import { within } from './within.ts';
 
 interface ServeOptions {
     readonly host: string;
@@ -90,7 +90,8 @@ async function start(folder: DataFolder, options: ServeOptions, undo: Undo[], on
     await assertCanListen(host, port);
     const tls = await tlsCertificate({ folder, host, clock: systemClock, certificateFile: tlsCert, keyFile: tlsKey });
     const parts = await openParts({ folder, environment: process.env, onError });
-    undo.push(() => within(PATIENCE, parts.close()));
+    // A failure while stopping changes nothing, here and below.
+    undo.push(() => within(parts.close(), { timeout: PATIENCE }).catch(() => {}));
 
     const demo = options.demo === true ? await startDemo(folder) : null;
     undo.push(async () => demo?.receiver.close());
@@ -98,7 +99,7 @@ async function start(folder: DataFolder, options: ServeOptions, undo: Undo[], on
     const server = await restServer(options, tls, parts, demo);
     reportErrors(server, onError);
     await listen(server, options);
-    undo.push(() => within(PATIENCE, server.stop({ timeout: PATIENCE })));
+    undo.push(() => within(server.stop({ timeout: PATIENCE }), { timeout: PATIENCE }).catch(() => {}));
 
     const system = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
     const admin = await adminServer(socket, system, onError);

@@ -12,10 +12,10 @@ import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter.ts';
 import { httpSender } from '../lib/webhooks/http-sender.ts';
 import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
 import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
+import { within } from '../lib/within.ts';
 import { type DataFolder, prepareDataFolder } from './data-folder.ts';
 import { storedKeyRing } from './key-ring.ts';
 import { type StoredLicense, storedLicense } from './license.ts';
-import { within } from './within.ts';
 
 export interface Migrated {
     /** Ids of the migrations that ran now; none when the schema was up to date. */
@@ -67,7 +67,7 @@ export async function openParts({ folder, environment, clock = systemClock, onEr
             allow,
             async close() {
                 // An attempt that is still under way holds the queue; the stores are closed properly all the same.
-                await within(QUEUE_PATIENCE, queue.close());
+                await within(queue.close(), { timeout: QUEUE_PATIENCE }).catch(() => {});
                 await stores.pool.end();
             },
         };

@@ -1,7 +1,7 @@
 import { type IQueueBackend, type JobsOptions, Queue } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { DeliveryJob, DeliveryQueue } from '../../lib/webhooks/queue.ts';
-import { within } from './within.ts';
+import { within } from '../../lib/within.ts';
 import { type BullmqServer, bullmqWorker } from './worker.ts';
 
 type ProducerQueue = Queue<unknown, unknown, string, unknown, unknown, string, IQueueBackend>;
@@ -75,7 +75,8 @@ async function openProducer(server: BullmqServer, name: string): Promise<Produce
     // What breaks the connection also rejects the call that needed it; here it only must not become an unhandled 'error'.
     queue.on('error', () => {});
     try {
-        await within(OPEN_TIMEOUT, queue.waitUntilReady(), `${server.name} did not answer within ${OPEN_TIMEOUT} ms`);
+        const late = (): Error => new Error(`${server.name} did not answer within ${OPEN_TIMEOUT} ms`);
+        await within(queue.waitUntilReady(), { timeout: OPEN_TIMEOUT, late });
         return queue;
     } catch (error) {
         void queue.close().catch(() => {});

@@ -4,8 +4,8 @@ import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import { within } from '../../lib/within.ts';
 import { bullmqQueue } from './queue.ts';
-import { within } from './within.ts';
 import type { BullmqServer, BullmqWorkerConnection } from './worker.ts';
 
 /** Exactly one of `url` and `connection`. */
@@ -164,7 +164,7 @@ async function connect(redis: Redis): Promise<void> {
     };
     redis.on('error', remember);
     try {
-        await within(CONNECT_TIMEOUT, redis.connect(), `no answer within ${CONNECT_TIMEOUT} ms`);
+        await within(redis.connect(), { timeout: CONNECT_TIMEOUT, late: () => new Error(`no answer within ${CONNECT_TIMEOUT} ms`) });
     } catch (error) {
         redis.disconnect();
         throw connectError(lastError ?? (error as Error));

@@ -1,7 +1,7 @@
 import { type BackendFactory, type ConnectionOptions, type IQueueBackend, type Job, Worker } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { DeliveryJob, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
-import { within } from './within.ts';
+import { within } from '../../lib/within.ts';
 
 export interface BullmqWorkerOptions {
     readonly server: BullmqServer;
@@ -90,7 +90,8 @@ export async function bullmqWorker({ server, name, collector, handler, options }
             await Promise.allSettled(inHand);
         }
 
-        await within(CLOSE_TIMEOUT, closed, `Worker of queue ${name} did not close in time`).catch(report);
+        const late = (): Error => new Error(`Worker of queue ${name} did not close in time`);
+        await within(closed, { timeout: CLOSE_TIMEOUT, late }).catch(report);
         connection.release();
     }
 

@@ -1,9 +1,9 @@
 import dns from 'node:dns';
 import net, { isIP } from 'node:net';
+import { within } from '../within.ts';
 import { ConnectionFailure, connectionCode } from './connection-code.ts';
 import type { EgressGuard } from './guard.ts';
 import { parseAddress, unmapped } from './ip-address.ts';
-import { settledWithin } from './settled-within.ts';
 
 /** Of a name with more addresses only so many are tried, both families in turn. */
 const MAX_TRIED = 4;
@@ -135,7 +135,7 @@ async function connectTo(address: string, port: number, timeout: number, signal:
     });
     const late = (): ConnectionFailure => new ConnectionFailure('connect_timeout', `connect to ${where} timed out`);
     try {
-        await settledWithin(connected, { timeout, late, signal });
+        await within(connected, { timeout, late, signal });
         if (!sameAddress(socket.remoteAddress, address)) {
             throw new ConnectionFailure('address_blocked', `the connection to ${where} went to another address`);
         }
@@ -196,7 +196,7 @@ function resolver({ lookup = dns.lookup, timeout, maxPending }: ResolverOptions)
     return async (hostname, signal) => {
         const answer = pending.get(hostname) ?? start(hostname);
         const late = (): ConnectionFailure => new ConnectionFailure('dns_timeout', `resolving ${hostname} took longer than ${timeout} ms`);
-        return settledWithin(answer, { timeout, late, signal });
+        return within(answer, { timeout, late, signal });
     };
 }
 

@@ -2,8 +2,8 @@ import type { X509Certificate } from 'node:crypto';
 import type net from 'node:net';
 import { isIP } from 'node:net';
 import tls from 'node:tls';
-import { settledWithin } from '../egress/settled-within.ts';
 import { errorCode } from '../errors.ts';
+import { within } from '../within.ts';
 import type { Trust } from './exporter.ts';
 import { AttemptFailure, type AttemptTrace, type OutcomeCode } from './outcome.ts';
 import { codeOfError } from './outcome-code.ts';
@@ -52,7 +52,7 @@ export async function secure({ socket, host, trust, timeout, signal, now, trace 
     });
     const late = (): AttemptFailure => new AttemptFailure('tls_failed', `the TLS handshake with ${host} timed out`);
     try {
-        await settledWithin(done, { timeout, late, signal });
+        await within(done, { timeout, late, signal });
         const certificate = secured.getPeerX509Certificate();
         trace.fingerprint = certificate?.fingerprint256 ?? null;
         const refusal = trust === 'all' ? null : judge(secured, certificate, { host, trust, now });

@@ -1,7 +1,7 @@
 import type tls from 'node:tls';
 import { connectionCode, handshakeCode } from '../../egress/connection-code.ts';
-import { settledWithin } from '../../egress/settled-within.ts';
 import { errorCode } from '../../errors.ts';
+import { within } from '../../within.ts';
 import { blankLine, headerList, responseHeaders } from '../response/head.ts';
 import { CaptureFailure } from './failure.ts';
 
@@ -45,7 +45,7 @@ export async function readAnswer({ socket, host, maxBytes, timeout, signal }: Aw
     });
     const late = (): CaptureFailure => new CaptureFailure('timeout', `${host} did not answer in time`);
     try {
-        await settledWithin(done, { timeout, late, signal });
+        await within(done, { timeout, late, signal });
     } catch (error) {
         if (signal.aborted || answer.length === 0) {
             throw error instanceof CaptureFailure || signal.aborted ? error : brokenOff(host, error);

@@ -3,8 +3,8 @@ import type net from 'node:net';
 import { isIP } from 'node:net';
 import tls from 'node:tls';
 import { connectionCode, handshakeCode } from '../../egress/connection-code.ts';
-import { settledWithin } from '../../egress/settled-within.ts';
 import { errorCode } from '../../errors.ts';
+import { within } from '../../within.ts';
 import type { HttpsRecord } from '../record.ts';
 import { CaptureFailure } from './failure.ts';
 
@@ -61,7 +61,7 @@ export async function secureUnverified({ socket, host, request, timeout, signal 
     });
     const late = (): CaptureFailure => new CaptureFailure('tls_failed', `the TLS handshake with ${host} timed out`);
     try {
-        await settledWithin(done, { timeout, late, signal });
+        await within(done, { timeout, late, signal });
         return secured;
     } catch (error) {
         secured.destroy();

@@ -1,9 +1,9 @@
 import { constants, crc32, gunzipSync } from 'node:zlib';
 import { type ByteReader, byteReader } from './byte-reader.ts';
+import { timeSlice } from './clock.ts';
 import { errorCode, ScanwireError } from './errors.ts';
 import { INFLATED_CHUNK, inflated } from './inflated.ts';
 import type { Opening } from './opening.ts';
-import { takeTurns } from './take-turns.ts';
 
 /*
  * RFC 1952 by hand around zlib's raw inflate: Node's own gunzip throws away what it unpacked last when it meets a wrong checksum or
@@ -41,11 +41,11 @@ export class GzipError extends ScanwireError {
  */
 export async function* gunzip(source: Opening): AsyncGenerator<Uint8Array, void, undefined> {
     const bytes = byteReader(source);
-    const turn = takeTurns();
+    const yieldIfDue = timeSlice();
     let expanded = 0;
     try {
         do {
-            await turn();
+            await yieldIfDue();
             await passHeader(bytes);
             let crc = 0;
             let length = 0;

@@ -1,4 +1,4 @@
-import { takeTurns } from '../take-turns.ts';
+import { timeSlice } from '../clock.ts';
 import { base64Bytes } from './base64.ts';
 import { oneByOne, type ReadRecordsOptions, type RecordLine, type RecordLines, readLines } from './read-records.ts';
 import type { HttpsRecord, RecordOf } from './record.ts';
@@ -46,7 +46,7 @@ export function readDecodedRecords(source: AsyncIterable<Uint8Array>, options: R
     const { maxBodyBytes, ...reading } = options;
     const limits = maxBodyBytes === undefined ? {} : { maxBodyBytes };
     const lines = readLines(source, reading, base64Bytes);
-    const turn = takeTurns();
+    const yieldIfDue = timeSlice();
 
     /** All lines of a batch are checked before the first is decoded: the code of one step stays in the processor's caches. */
     async function* batches(): AsyncGenerator<readonly RecordLine<DecodedRecord>[], void, undefined> {
@@ -54,12 +54,12 @@ export function readDecodedRecords(source: AsyncIterable<Uint8Array>, options: R
             let batch: RecordLine<DecodedRecord>[] = [];
             let bytes = 0;
             for (const line of checked) {
-                const othersTurn = turn();
-                if (othersTurn !== null || bytes > BATCH_BYTES) {
+                const pause = yieldIfDue();
+                if (pause !== null || bytes > BATCH_BYTES) {
                     yield batch;
                     batch = [];
                     bytes = 0;
-                    await othersTurn;
+                    await pause;
                 }
 
                 const read = decodedLine(line, limits);

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
+import { timeSlice } from '../clock.ts';
 import { GzipError } from '../gunzip.ts';
 import { type Line, type LineSplitter, lineSplitter } from '../line-splitter.ts';
-import { takeTurns } from '../take-turns.ts';
 import { unpacked } from '../unpacked.ts';
 import { isBase64Latin1 } from './base64.ts';
 import { type CheckedRecord, refusedRecord } from './check-record.ts';
@@ -78,7 +78,7 @@ export function readLines<Data>(
 
     const splitter = lineSplitter(maxLineBytes);
     const counter = recordCounter(mend);
-    const turn = takeTurns();
+    const yieldIfDue = timeSlice();
 
     let batch: RecordLine<RecordOf<Data>>[] = [];
 
@@ -99,10 +99,10 @@ export function readLines<Data>(
         try {
             for await (const lines of linesOf(unpack ? unpacked(source) : source, splitter)) {
                 for (const line of lines) {
-                    const othersTurn = turn();
-                    if (othersTurn !== null) {
+                    const pause = yieldIfDue();
+                    if (pause !== null) {
                         yield taken();
-                        await othersTurn;
+                        await pause;
                     }
 
                     take(line, readLine(line, maxLineBytes, mend, dataOf));

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type tls from 'node:tls';
 import Joi from 'joi';
-import { checked, implementing } from '../../checked.ts';
+import { checked, objectWith } from '../../checked.ts';
 import { type ConnectionTrace, connectVetted, type Lookup } from '../../egress/connect.ts';
 import { ConnectionFailure } from '../../egress/connection-code.ts';
 import type { EgressGuard } from '../../egress/guard.ts';
@@ -52,7 +52,7 @@ const headerValue = (): Joi.StringSchema =>
         .messages({ 'string.pattern.base': '{{#label}} must be printable ASCII' });
 
 const optionsSchema = Joi.object<CaptureLimits & Pick<CaptureOptions, 'guard'>, true>({
-    guard: implementing<EgressGuard>('vet', 'vetHost').required(),
+    guard: objectWith<EgressGuard>('vet', 'vetHost').required(),
     dnsTimeout: milliseconds(5000),
     connectTimeout: milliseconds(5000),
     timeout: milliseconds(15_000),

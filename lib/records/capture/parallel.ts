@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { takeTurns } from '../../take-turns.ts';
+import { timeSlice } from '../../clock.ts';
 
 export interface AtOnceOptions {
     /** Most pieces of work under way at once, results that nobody has taken yet included. */
@@ -24,7 +24,7 @@ export async function* atOnce<Item, Result>(
     const iterator = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
     const stop = new AbortController();
     setMaxListeners(0, stop.signal);
-    const turn = takeTurns();
+    const yieldIfDue = timeSlice();
     const results: Result[] = [];
     const failures: unknown[] = [];
     let underWay = 0;
@@ -87,9 +87,9 @@ export async function* atOnce<Item, Result>(
                 void ask();
             }
 
-            const othersTurn = turn();
-            if (othersTurn !== null) {
-                await othersTurn;
+            const pause = yieldIfDue();
+            if (pause !== null) {
+                await pause;
             }
 
             if (results.length > 0) {

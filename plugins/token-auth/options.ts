@@ -1,5 +1,5 @@
 import Joi from 'joi';
-import { implementing } from '../../lib/checked.ts';
+import { objectWith } from '../../lib/checked.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KeyRing } from '../../lib/keys/key-ring.ts';
 import type { ApiKeyStore } from '../../lib/keys/store.ts';
@@ -20,8 +20,8 @@ export interface TokenAuthOptions {
 }
 
 export const optionsSchema: Joi.ObjectSchema<TokenAuthOptions> = Joi.object<TokenAuthOptions, true>({
-    store: implementing<ApiKeyStore>('insert', 'findByDigest', 'get', 'list', 'revoke', 'touch').required(),
-    keyRing: implementing<KeyRing>('seal', 'open').when('revealable', { is: false, otherwise: Joi.required() }),
+    store: objectWith<ApiKeyStore>('insert', 'findByDigest', 'get', 'list', 'revoke', 'touch').required(),
+    keyRing: objectWith<KeyRing>('seal', 'open').when('revealable', { is: false, otherwise: Joi.required() }),
     revealable: Joi.boolean().default(true),
     acceptForeignKeys: Joi.boolean().default(false),
     strategy: Joi.string().default('token'),

@@ -1,5 +1,5 @@
 import Joi from 'joi';
-import { implementing } from '../../lib/checked.ts';
+import { objectWith } from '../../lib/checked.ts';
 import type { KeyRing } from '../../lib/keys/key-ring.ts';
 import type { EventKind } from '../../lib/webhooks/events.ts';
 import { collectorSchema, DEFAULT_COLLECTOR } from '../../lib/webhooks/exporter.ts';
@@ -40,8 +40,8 @@ const LONGEST_ATTEMPT = 30_000;
 
 export const optionsSchema: Joi.ObjectSchema<CheckedWebhookExporterOptions> = Joi.object({
     stores: Joi.object({
-        exporters: implementing<ExporterStore>('insert', 'get', 'list', 'update', 'remove').required(),
-        deliveries: implementing<DeliveryStore>(
+        exporters: objectWith<ExporterStore>('insert', 'get', 'list', 'update', 'remove').required(),
+        deliveries: objectWith<DeliveryStore>(
             'accept',
             'dispatch',
             'sweep',
@@ -53,8 +53,8 @@ export const optionsSchema: Joi.ObjectSchema<CheckedWebhookExporterOptions> = Jo
             'replay',
         ).required(),
     }).required(),
-    queue: implementing<DeliveryQueue>('ready', 'add', 'work', 'close').required(),
-    keyRing: implementing<KeyRing>('seal', 'open').required(),
+    queue: objectWith<DeliveryQueue>('ready', 'add', 'work', 'close').required(),
+    keyRing: objectWith<KeyRing>('seal', 'open').required(),
     vendor: Joi.string().default('Vendor'),
     collectors: Joi.array().items(collectorSchema).default([DEFAULT_COLLECTOR]),
     concurrency: Joi.number().integer().min(1).max(5000).default(200),

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { checked, implementing } from '../../lib/checked.ts';
+import { checked, objectWith } from '../../lib/checked.ts';
 
 interface Store {
     get(): string;
@@ -14,15 +14,15 @@ t.test('passes an object through as it is', async (t) => {
         }
         put() {}
     })();
-    const same = checked(implementing<Store>('get', 'put'), store);
+    const same = checked(objectWith<Store>('get', 'put'), store);
 
     t.equal(same, store);
     t.equal(same.get(), 'kept');
 });
 
 t.test('names the function that is missing', async (t) => {
-    t.throws(() => checked(implementing<Store>('get', 'put').label('store'), { get() {} }), {
+    t.throws(() => checked(objectWith<Store>('get', 'put').label('store'), { get() {} }), {
         message: 'store must have the function put',
     });
-    t.throws(() => checked(implementing<Store>('get').label('store'), 7), { code: 'INVALID_INPUT' });
+    t.throws(() => checked(objectWith<Store>('get').label('store'), 7), { code: 'INVALID_INPUT' });
 });

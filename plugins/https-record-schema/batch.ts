@@ -6,6 +6,7 @@ import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { MEND_PROFILES, type MendProfile } from '../../lib/records/index.ts';
+import { type StoreFailure, unavailable } from '../store-routes.ts';
 
 const TYPES = ['application/x-ndjson', 'application/jsonl', 'text/plain', 'application/octet-stream'];
 
@@ -63,13 +64,24 @@ export function batchFailure(request: Request, error: unknown): Boom.Boom {
         return Boom.badRequest(error.message);
     }
 
-    return storeFailure(request, error);
+    return unavailable(request, RECORDS_FAILED, error);
 }
 
-/** The answer says nothing of the cause; the cause goes to the log. */
-export function storeFailure(request: Request, error: unknown): Boom.Boom {
-    request.log(['https-record-schema', 'error'], error as Error);
-    return Boom.serverUnavailable('The records cannot be stored or read now; try again later');
+/** How every route reports that the store of records failed. */
+export const RECORDS_FAILED: StoreFailure = {
+    plugin: 'https-record-schema',
+    message: 'The records cannot be stored or read now; try again later',
+};
+
+/** What `respond` resolves to. When it fails, the client is told why after all that it still sends was received. */
+export async function orBatchFailure<T>(request: Request, respond: () => Promise<T>): Promise<T> {
+    try {
+        return await respond();
+    } catch (error) {
+        const failure = batchFailure(request, error);
+        await restReceived(request);
+        throw failure;
+    }
 }
 
 const PATIENCE_MS = 2_000;

@@ -2,11 +2,11 @@ import type { Readable } from 'node:stream';
 import type { Request, ResponseObject, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import { inBatches } from '../../lib/records/import-records.ts';
 import { type RecordLines, type RecordProblem, type RecordTotals, readRecords } from '../../lib/records/index.ts';
-import { acceptsLines, batchFailure, batchPayload, batchQuerySchema, queryOf, restReceived } from './batch.ts';
+import { untilClosed } from '../store-routes.ts';
+import { acceptsLines, batchPayload, batchQuerySchema, orBatchFailure, queryOf } from './batch.ts';
 import { batchBytes } from './batch-bytes.ts';
 import type { Access, Settings } from './options.ts';
 import { streamResults } from './stream-results.ts';
-import { untilClosed } from './until-closed.ts';
 
 /** Says what is wrong with each line of a batch: in one report, or streamed to whoever accepts JSON lines. */
 export function checkRoute(settings: Settings, access: Access): ServerRoute {
@@ -18,33 +18,22 @@ export function checkRoute(settings: Settings, access: Access): ServerRoute {
             description: 'Checks a batch of HTTPS scan records, one JSON object on each line',
             payload: batchPayload(settings.maxBytes),
         },
-        handler: (request, h) => checkBatch(request, h, settings),
+        handler: (request, h) => orBatchFailure(request, () => checkBatch(request, h, settings)),
     };
 }
 
 async function checkBatch(request: Request, h: ResponseToolkit, settings: Settings): Promise<BatchReport | ResponseObject> {
     const { maxReported, maxLineBytes } = settings;
-    const failure = (error: unknown) => batchFailure(request, error);
-    try {
-        const { results, ...mending } = queryOf(request, batchQuerySchema);
-        const limits = { ...settings, signal: untilClosed(request) };
-        const bytes = batchBytes(request.payload as Readable, request.headers['content-encoding'] as string | undefined, limits);
-        const lines = readRecords(bytes, { maxLineBytes, unpack: false, ...mending });
-        return acceptsLines(request)
-            ? await streamResults(request, h, {
-                  batches: inBatches(lines),
-                  totals: () => lines.totals,
-                  stored: false,
-                  all: results === 'all',
-                  maxReported,
-                  failure,
-              })
-            : await batchReport(lines, maxReported);
-    } catch (error) {
-        const told = failure(error);
-        await restReceived(request);
-        throw told;
+    const { results, ...mending } = queryOf(request, batchQuerySchema);
+    const limits = { ...settings, signal: untilClosed(request) };
+    const bytes = batchBytes(request.payload as Readable, request.headers['content-encoding'] as string | undefined, limits);
+    const lines = readRecords(bytes, { maxLineBytes, unpack: false, ...mending });
+    if (!acceptsLines(request)) {
+        return await batchReport(lines, maxReported);
     }
+
+    const [batches, totals] = [inBatches(lines), () => lines.totals];
+    return await streamResults(request, h, { batches, totals, stored: false, all: results === 'all', maxReported });
 }
 
 /** A line that breaks the schema. */

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import * as Boom from '@hapi/boom';
 import type { Request, ResponseObject, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import { importRecords, type RecordStore, readRecords } from '../../lib/records/index.ts';
-import { batchFailure, batchPayload, batchQuerySchema, queryOf, restReceived } from './batch.ts';
+import { batchPayload, batchQuerySchema, orBatchFailure, queryOf } from './batch.ts';
 import type { Access, Settings } from './options.ts';
 import { streamResults } from './stream-results.ts';
 
@@ -16,29 +16,16 @@ export function importRoute(settings: Settings, store: RecordStore, access: Acce
             description: 'Stores HTTPS scan records, one JSON object on each line',
             payload: batchPayload(Number.MAX_SAFE_INTEGER),
         },
-        handler: (request, h) => importBatch(request, h, settings, store),
+        handler: (request, h) => orBatchFailure(request, () => importBatch(request, h, settings, store)),
     };
 }
 
 async function importBatch(request: Request, h: ResponseToolkit, settings: Settings, store: RecordStore): Promise<ResponseObject> {
     const { maxReported, maxLineBytes, enrich } = settings;
-    const failure = (error: unknown): Boom.Boom => batchFailure(request, error);
-    try {
-        const { results, ...mending } = queryOf(request, batchQuerySchema);
-        const lines = readRecords(receivedBytes(request), { maxLineBytes, ...mending });
-        return await streamResults(request, h, {
-            batches: importRecords(lines, { store, enrich }),
-            totals: () => lines.totals,
-            stored: true,
-            all: results === 'all',
-            maxReported,
-            failure,
-        });
-    } catch (error) {
-        const told = failure(error);
-        await restReceived(request);
-        throw told;
-    }
+    const { results, ...mending } = queryOf(request, batchQuerySchema);
+    const lines = readRecords(receivedBytes(request), { maxLineBytes, ...mending });
+    const [batches, totals] = [importRecords(lines, { store, enrich }), () => lines.totals];
+    return await streamResults(request, h, { batches, totals, stored: true, all: results === 'all', maxReported });
 }
 
 /** The reader knows gzip by its first bytes, whether the client calls it the form of the file or of the request. */

@@ -1,6 +1,6 @@
 import type { RouteOptions } from '@hapi/hapi';
 import Joi from 'joi';
-import { implementing, nameSchema } from '../../lib/checked.ts';
+import { nameSchema, objectWith } from '../../lib/checked.ts';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
 import type { Enrichment, RecordStore } from '../../lib/records/index.ts';
 import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
@@ -52,7 +52,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
     maxDecodedBytes: size().default(512 * MIB),
     maxLineBytes: size().default(MAX_LINE_BYTES),
     maxReported: size().default(1000),
-    records: implementing<RecordStore>('add', 'get', 'list'),
+    records: objectWith<RecordStore>('add', 'get', 'list'),
     enrich: Joi.object({ workspace: nameSchema.trim().default(DEFAULT_WORKSPACE) }).custom(enrichable),
 });
 

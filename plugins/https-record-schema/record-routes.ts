@@ -2,16 +2,16 @@ import { Readable } from 'node:stream';
 import * as Boom from '@hapi/boom';
 import type { Request, ResponseObject, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
+import { timeSlice } from '../../lib/clock.ts';
 import { HOST_PATTERN, IP_PATTERN } from '../../lib/records/address-patterns.ts';
 import type { RecordQuery, RecordStore, StoredRecord } from '../../lib/records/index.ts';
-import { takeTurns } from '../../lib/take-turns.ts';
 import { timestamp } from '../../lib/timestamp.ts';
-import { acceptsLines, queryOf, storeFailure } from './batch.ts';
+import { orUnavailable, pathId, withFirst } from '../store-routes.ts';
+import { acceptsLines, queryOf, RECORDS_FAILED } from './batch.ts';
 import type { Access, Settings } from './options.ts';
 import { LINES_TYPE } from './stream-results.ts';
 
 const DEFAULT_LIMIT = 100;
-const PLAIN_DECIMAL = /^[1-9]\d{0,15}$/;
 
 /** Shows what is stored: one record, a page of them, or all to whoever accepts JSON lines. */
 export function recordRoutes({ path }: Settings, store: RecordStore, access: Access): ServerRoute[] {
@@ -32,8 +32,8 @@ export function recordRoutes({ path }: Settings, store: RecordStore, access: Acc
 }
 
 async function show(request: Request, store: RecordStore): Promise<StoredRecord> {
-    const id = String(request.params.id);
-    const stored = PLAIN_DECIMAL.test(id) ? await fromStore(request, () => store.get(Number(id))) : null;
+    const id = pathId(String(request.params.id));
+    const stored = id === null ? null : await orUnavailable(request, RECORDS_FAILED, () => store.get(id));
     if (stored === null) {
         throw Boom.notFound();
     }
@@ -41,43 +41,12 @@ async function show(request: Request, store: RecordStore): Promise<StoredRecord>
     return stored;
 }
 
-/**
- * The first batch is taken before the answer begins, so that a store that fails is a proper error; after that a failure can only
- * break the connection, and must: a cut answer never looks complete.
- */
 async function index(request: Request, h: ResponseToolkit, store: RecordStore): Promise<ResponseObject> {
     const query = queryOf(request, listQuerySchema);
-    if (acceptsLines(request)) {
-        const batches = await begun(request, listRecords(store, recordQuery(query)));
-        return h.response(Readable.from(linesText(batches), { objectMode: false })).type(LINES_TYPE);
-    }
-
-    const { limit = DEFAULT_LIMIT } = query;
-    // One more tells whether there is another page.
-    const batches = await begun(request, listRecords(store, recordQuery({ ...query, limit: limit + 1 })));
-    const next = (after: number): string => linkTo(request, { ...query, after });
-    return h.response(Readable.from(pageText(batches, { limit, next }), { objectMode: false })).type('application/json; charset=utf-8');
-}
-
-type Batches = AsyncGenerator<readonly StoredRecord[], void, undefined>;
-
-/** The batches, the first of which was read without a failure. */
-async function begun(request: Request, batches: Batches): Promise<Batches> {
-    const first = await fromStore(request, () => batches.next());
-    return (async function* () {
-        if (first.done !== true) {
-            yield first.value;
-            yield* batches;
-        }
-    })();
-}
-
-async function fromStore<T>(request: Request, ask: () => Promise<T>): Promise<T> {
-    try {
-        return await ask();
-    } catch (error) {
-        throw storeFailure(request, error);
-    }
+    const lines = acceptsLines(request);
+    const texts = () => withFirst(lines ? linesText(listRecords(store, recordQuery(query))) : pageText(request, store, query));
+    const { all } = await orUnavailable(request, RECORDS_FAILED, texts);
+    return h.response(Readable.from(all, { objectMode: false })).type(lines ? LINES_TYPE : 'application/json; charset=utf-8');
 }
 
 /** The path and query of another page. */
@@ -119,12 +88,7 @@ function dateOf(text: string | undefined): Date | undefined {
     return text === undefined ? undefined : new Date(text);
 }
 
-export interface PageOptions {
-    /** Most records of the page. What is read beyond shows only that there is another page. */
-    readonly limit: number;
-    /** Link to the page behind a record. */
-    next(after: number): string;
-}
+type Batches = AsyncIterable<readonly StoredRecord[]>;
 
 /** One JSON object on each line. */
 async function* linesText(batches: Batches): AsyncGenerator<string, void, undefined> {
@@ -133,38 +97,40 @@ async function* linesText(batches: Batches): AsyncGenerator<string, void, undefi
     }
 }
 
-/** `{"records":[…],"next":"…"}`; `next` is null on the last page. */
-async function* pageText(batches: Batches, { limit, next }: PageOptions): AsyncGenerator<string, void, undefined> {
-    let count = 0;
+/** `{"records":[…],"next":"…"}`; `next` is the path of the page behind this one, null on the last. */
+async function* pageText(request: Request, store: RecordStore, query: ListQuery): AsyncGenerator<string, void, undefined> {
+    const { limit = DEFAULT_LIMIT } = query;
+    let separator = '{"records":[';
+    let unread = limit;
     let last = 0;
-    let link: string | null = null;
-    yield '{"records":[';
-    for await (const batch of batches) {
-        const shown = batch.slice(0, limit - count);
-        link = shown.length < batch.length ? next(shown.at(-1)?.id ?? last) : null;
-        if (shown.length > 0) {
-            yield `${count === 0 ? '' : ','}${shown.map((stored) => JSON.stringify(stored)).join(',')}`;
-        }
-
-        count += shown.length;
+    let next: string | null = null;
+    // One more tells whether there is another page.
+    for await (const batch of listRecords(store, recordQuery({ ...query, limit: limit + 1 }))) {
+        const shown = batch.slice(0, unread);
+        unread -= shown.length;
         last = shown.at(-1)?.id ?? last;
+        next = shown.length < batch.length ? linkTo(request, { ...query, after: last }) : null;
+        if (shown.length > 0) {
+            yield separator + shown.map((stored) => JSON.stringify(stored)).join(',');
+            separator = ',';
+        }
     }
 
-    yield `],"next":${JSON.stringify(link)}}`;
+    yield `${unread === limit ? separator : ''}],"next":${JSON.stringify(next)}}`;
 }
 
-/** Records that are held at once: each may be as large as a line may be. */
-const AT_ONCE = 16;
+/** How many records are held: each may be as large as a line may be. */
+const BATCH = 16;
 
 /** All that the query finds, however much it is, in batches that are small enough to be held. */
 async function* listRecords(
     store: RecordStore,
     { limit, ...query }: RecordQuery,
 ): AsyncGenerator<readonly StoredRecord[], void, undefined> {
-    const turn = takeTurns();
+    const yieldIfDue = timeSlice();
     let { after } = query;
     for (let left = limit; left > 0; ) {
-        const asked = Math.min(left, AT_ONCE);
+        const asked = Math.min(left, BATCH);
         const batch = await store.list({ ...query, after, limit: asked });
         if (batch.length > 0) {
             yield batch;
@@ -172,6 +138,6 @@ async function* listRecords(
 
         left = batch.length < asked ? 0 : left - asked;
         after = batch.at(-1)?.id;
-        await turn();
+        await yieldIfDue();
     }
 }

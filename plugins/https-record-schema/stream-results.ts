@@ -1,13 +1,15 @@
-import type { Boom } from '@hapi/boom';
 import type { Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
 import type { ImportedLine, RecordLine, RecordTotals } from '../../lib/records/index.ts';
+import { untilClosed, withFirst } from '../store-routes.ts';
 import { type AnswerStream, answerStream } from './answer-stream.ts';
-import { restReceived } from './batch.ts';
-import { untilClosed } from './until-closed.ts';
+import { batchFailure, restReceived } from './batch.ts';
 
+type Result = RecordLine | ImportedLine;
+
+/** What became of a batch, and how much of it the client wants to know. */
 export interface StreamedResults {
     /** In the order of the lines. */
-    readonly batches: AsyncGenerator<readonly (RecordLine | ImportedLine)[], void, undefined>;
+    readonly batches: AsyncGenerator<readonly Result[], void, undefined>;
     /** Of all lines, asked for when they came out. */
     totals(): RecordTotals;
     /** Whether good lines are stored; then the summary says how many were new. */
@@ -16,27 +18,22 @@ export interface StreamedResults {
     readonly all: boolean;
     /** How many bad lines are described, unless `all`. */
     readonly maxReported: number;
-    /** What the client is told of a failure. */
-    failure(error: unknown): Boom;
 }
 
-type Batch = readonly (RecordLine | ImportedLine)[];
-
+/** Media type of JSON lines. */
 export const LINES_TYPE = 'application/x-ndjson';
 
 /**
- * Answers with a JSON object on each line: the results as they come, and a summary at the end, by which a client knows that
- * the answer is complete. The first batch is awaited before, so that what fails at once is a proper error.
+ * Answers with a JSON object on each line: the results as they come, and a summary at the end, by which a client knows that the answer
+ * is complete. What fails before the first results is thrown.
  */
 export async function streamResults(request: Request, h: ResponseToolkit, results: StreamedResults): Promise<ResponseObject> {
     const { res } = request.raw;
     const closed = untilClosed(request);
-    const first = await results.batches.next().catch((error: unknown) => {
-        throw results.failure(error);
-    });
+    const { all } = await withFirst(results.batches);
     const answer = answerStream({ closed, unsent: () => res.writableLength, rest: () => restReceived(request) });
-    void send(answer, first, results, closed).catch(async (error: unknown) => {
-        const failure = results.failure(error);
+    void send(answer, all, results, closed).catch(async (error: unknown) => {
+        const failure = batchFailure(request, error);
         await answer.fail(lineOf({ complete: false, ...failure.output.payload }), failure);
     });
     return h.response(answer.stream).type(LINES_TYPE);
@@ -44,32 +41,28 @@ export async function streamResults(request: Request, h: ResponseToolkit, result
 
 async function send(
     answer: AnswerStream,
-    first: IteratorResult<Batch, void>,
-    { batches, totals, stored, all, maxReported }: StreamedResults,
+    batches: AsyncIterable<readonly Result[]>,
+    { totals, stored, all, maxReported }: StreamedResults,
     closed: AbortSignal,
 ): Promise<void> {
     let described = 0;
     let unreported = 0;
     let added = 0;
-    try {
-        for (let next = first; next.done !== true; next = await batches.next()) {
-            closed.throwIfAborted();
-            const bad = next.value.filter(({ ok }) => !ok);
-            const told = all ? next.value : bad.slice(0, maxReported - described);
-            const taken = told.length === 0 || (await answer.write(told.map(resultLine).join('')));
-            described += told.length;
-            unreported += (all ? 0 : bad.length - told.length) + (taken ? 0 : told.length);
-            added += next.value.filter((result) => 'isNew' in result && result.isNew).length;
-        }
-    } finally {
-        void batches.return();
+    for await (const batch of batches) {
+        closed.throwIfAborted();
+        const bad = batch.filter(({ ok }) => !ok);
+        const reported = all ? batch : bad.slice(0, maxReported - described);
+        const sent = reported.length === 0 || (await answer.write(reported.map(resultLine).join('')));
+        described += reported.length;
+        unreported += (all ? 0 : bad.length - reported.length) + (sent ? 0 : reported.length);
+        added += batch.filter((result) => 'isNew' in result && result.isNew).length;
     }
 
     const { records, good, bad, ...others } = totals();
     await answer.end(lineOf({ complete: true, ok: bad === 0, records, good, ...(stored && { new: added }), bad, ...others, unreported }));
 }
 
-function resultLine(result: RecordLine | ImportedLine): string {
+function resultLine(result: Result): string {
     const { line, byteOffset } = result;
     if (!result.ok) {
         return lineOf({ line, byteOffset, ok: false, problems: result.problems });

@@ -2,9 +2,9 @@ import type { Lifecycle, NamedPlugin, RouteOptions, RouteOptionsPayload, Server 
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { VERSION } from '../../lib/version.ts';
-import { base, index, licensed, show, unknownRoute } from './handlers.ts';
+import { base, index, licensed, type Resource, show, unknownRoute } from './handlers.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
-import { type Resource, resources } from './resources.ts';
+import { resources } from './resources.ts';
 
 export type { OwnResource, ResourceRow, RestApiV2Options } from './options.ts';
 

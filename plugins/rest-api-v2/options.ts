@@ -1,5 +1,5 @@
 import Joi from 'joi';
-import { implementing } from '../../lib/checked.ts';
+import { objectWith } from '../../lib/checked.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
 
@@ -52,12 +52,12 @@ const ownResourceSchema: Joi.ObjectSchema<OwnResource> = Joi.object<OwnResource>
         .messages({ 'string.pattern.base': '{{#label}} must look like /workspaces/{workspace_id}/campaigns' })
         .required(),
     schema: Joi.object().schema('object').required(),
-    store: implementing<Collection<ResourceRow>>('list', 'get').required(),
+    store: objectWith<Collection<ResourceRow>>('list', 'get').required(),
 });
 
 export const optionsSchema: Joi.ObjectSchema<RestApiV2Options> = Joi.object<RestApiV2Options>({
     store: storeSchema.required(),
-    license: implementing<LicenseSource>('valid').required(),
+    license: objectWith<LicenseSource>('valid').required(),
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).default('token'),
     timeZone: Joi.string().default('UTC'),
     resources: Joi.array().items(ownResourceSchema).default([]),

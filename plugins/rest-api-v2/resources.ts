@@ -4,18 +4,8 @@ import { hostSchema } from '../../lib/inventory/host.ts';
 import { noteSchema, serviceSchema, sessionSchema, vulnSchema, workspaceSchema } from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import { timestampFormat } from '../../lib/timestamp.ts';
+import { type Fill, type Resource, rowText } from './handlers.ts';
 import type { ResourceRow, RestApiV2Options } from './options.ts';
-import { type Fill, type RowText, rowText } from './row-text.ts';
-
-/** One resource as its two routes need it. */
-export interface Resource {
-    /** Path of the index below the base, for example `/workspaces/{workspace_id}/hosts`; of a row: that and an id. */
-    readonly path: string;
-    readonly rows: Collection<ResourceRow>;
-    /** Rows of the resource right above; null at the top. */
-    readonly parents: Collection<ResourceRow> | null;
-    readonly rowText: RowText;
-}
 
 interface ResourceEntry {
     readonly path: string;

@@ -2,8 +2,9 @@ import Boom from '@hapi/boom';
 import type { NamedPlugin, Server, ServerAuthScheme, ServerInjectOptions } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import { type ApiKeys, apiKeys, DENIAL, type VerifiedApiKey } from '../../lib/keys/api-keys.ts';
+import { type ApiKeys, apiKeys, DENIAL } from '../../lib/keys/api-keys.ts';
 import { VERSION } from '../../lib/version.ts';
+import { orUnavailable, type StoreFailure } from '../store-routes.ts';
 import { optionsSchema, type TokenAuthOptions } from './options.ts';
 
 export type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
@@ -48,6 +49,7 @@ async function refuseUnknownSealingKey(server: Server, keys: ApiKeys): Promise<v
 
 /** hapi has the names of headers in lower case, however they were sent. */
 const HEADER = 'token';
+const UNREACHABLE: StoreFailure = { plugin: 'token-auth', message: 'The store of the API keys cannot be reached now' };
 
 /**
  * The scheme: the header `token` carries an API key. Whatever is wrong with it, the answer is the same 403; a header that
@@ -61,7 +63,7 @@ function tokenScheme(keys: ApiKeys): ServerAuthScheme {
                 return h.unauthenticated(Boom.forbidden(DENIAL));
             }
 
-            const credentials = await verified(keys, key);
+            const credentials = await orUnavailable(request, UNREACHABLE, () => keys.verify(key));
             if (credentials === null) {
                 return h.unauthenticated(Boom.forbidden(DENIAL));
             }
@@ -69,14 +71,6 @@ function tokenScheme(keys: ApiKeys): ServerAuthScheme {
             return h.authenticated({ credentials: { ...credentials } });
         },
     });
-}
-
-async function verified(keys: ApiKeys, key: string): Promise<VerifiedApiKey | null> {
-    try {
-        return await keys.verify(key);
-    } catch (cause) {
-        throw Boom.boomify(new Error('The store of the API keys cannot be reached now', { cause }), { statusCode: 503 });
-    }
 }
 
 const ANYBODY: TokenCredentials = { id: '00000000-0000-4000-8000-000000000000', name: 'simulated' };

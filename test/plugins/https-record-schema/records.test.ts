@@ -157,6 +157,33 @@ t.test('answers 503 when the store fails, and breaks the connection when it fail
     }
 });
 
+t.test('answers HEAD as GET, reading no more than the first batch', async (t) => {
+    const store = memoryRecords();
+    await store.add(many(100));
+    let lists = 0;
+    const records: RecordStore = {
+        ...store,
+        list(query) {
+            lists += 1;
+            return store.list(query);
+        },
+    };
+    const server = await started(t, { records });
+    for (const accept of ['application/json', 'application/x-ndjson']) {
+        lists = 0;
+        const message = await answerTo(
+            http.request(`${server.info.uri}${RECORDS}`, { method: 'HEAD', headers: { accept }, agent: false }).end(),
+        );
+        t.equal(message.statusCode, 200);
+        t.match(message.headers['content-type'], accept);
+        t.same(await linesTold(message).next(), { done: true, value: undefined });
+        t.equal(lists, 1);
+    }
+
+    records.list = () => Promise.reject(new Error('db.internal is away'));
+    t.equal((await server.inject({ method: 'HEAD', url: RECORDS })).statusCode, 503);
+});
+
 t.test('has no routes for records without a store', async (t) => {
     const server = await started(t, { records: undefined });
     for (const [method, path] of [

@@ -84,13 +84,16 @@ t.test('refuses a header that was sent twice, over a real connection', async (t)
     t.equal(await statusOf([key, key]), 403);
 });
 
-t.test('answers 503 when the store fails, without the cause', async (t) => {
-    const store = { ...memoryApiKeys(), findByDigest: () => Promise.reject(new Error('no route to db.internal')) };
-    const server = await guarded({ store });
+t.test('answers 503 when the store fails, and writes the cause to the log only', async (t) => {
+    const cause = new Error('no route to db.internal');
+    const server = await guarded({ store: { ...memoryApiKeys(), findByDigest: () => Promise.reject(cause) } });
+    const logged: object[] = [];
+    server.events.on({ name: 'request', channels: 'app' }, (_request, { tags, error }) => logged.push({ tags, error }));
     const { status, body } = await whoami(server, { token: newApiKey() });
 
     t.equal(status, 503);
     t.notMatch(body, 'internal');
+    t.same(logged, [{ tags: ['token-auth', 'error'], error: cause }]);
     t.equal((await whoami(server, { token: 'garbage' })).status, 403);
 });
 

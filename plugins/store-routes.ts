@@ -1,0 +1,72 @@
+/** What routes over a store have in common: the ids of their paths, and responses that come out of the store batch by batch. */
+import * as Boom from '@hapi/boom';
+import type { Request } from '@hapi/hapi';
+
+const PLAIN_DECIMAL = /^(?:0|[1-9]\d*)$/;
+
+/** The id that a segment of a path writes as a plain decimal number; null for any other text and beyond `max`: no row has such an id. */
+export function pathId(segment: string, max: number = Number.MAX_SAFE_INTEGER): number | null {
+    return PLAIN_DECIMAL.test(segment) && Number(segment) <= max ? Number(segment) : null;
+}
+
+/**
+ * Aborts when the connection of the request is gone, and nobody waits for the rest of the work. Destroying the response's stream alone does not reach a store that waits for its
+ * next batch: a generator ends only between two of them.
+ */
+export function untilClosed({ raw }: Request): AbortSignal {
+    const controller = new AbortController();
+    raw.res.once('close', () => controller.abort());
+    return controller.signal;
+}
+
+/** How a plugin reports that its store failed. */
+export interface StoreFailure {
+    /** Name of the plugin: a tag of the log entry, beside `error`. */
+    readonly plugin: string;
+    /** What the client reads; it says nothing of the cause. */
+    readonly message: string;
+}
+
+/** What `ask` resolves to. When it fails, the client gets a 503 and the cause goes to the log. */
+export async function orUnavailable<T>(request: Request, failure: StoreFailure, ask: () => T | Promise<T>): Promise<T> {
+    try {
+        return await ask();
+    } catch (cause) {
+        throw unavailable(request, failure, cause);
+    }
+}
+
+/** The 503 for a store that failed, its cause written to the log of the request. */
+export function unavailable(request: Request, { plugin, message }: StoreFailure, cause: unknown): Boom.Boom {
+    request.log([plugin, 'error'], cause as Error);
+    return Boom.serverUnavailable(message);
+}
+
+/** A sequence whose first piece has been read already. */
+export interface Begun<T> {
+    /** Undefined when the sequence is empty. */
+    readonly first: T | undefined;
+    /** Every piece, the first included; to be iterated once. */
+    readonly all: AsyncIterable<T>;
+}
+
+/**
+ * Reads the first piece before the response begins, so that what fails at once becomes a proper error. Later a failure can only break
+ * the connection, and must: a cut response never looks complete.
+ *
+ * Ending `all` ends the sequence even when nothing was taken from it, as with a HEAD request; a generator around the sequence would
+ * not do that, since one that never started runs none of its code when it is ended.
+ */
+export async function withFirst<T>(pieces: AsyncGenerator<T, void, undefined>): Promise<Begun<T>> {
+    const first = await pieces.next();
+    let unread: IteratorResult<T, void> | null = first;
+    const iterator: AsyncIterator<T, void> = {
+        async next() {
+            const result = unread ?? (await pieces.next());
+            unread = null;
+            return result;
+        },
+        return: () => pieces.return(),
+    };
+    return { first: first.done === true ? undefined : first.value, all: { [Symbol.asyncIterator]: () => iterator } };
+}

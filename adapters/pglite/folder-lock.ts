@@ -1,20 +1,17 @@
-import { execFileSync } from 'node:child_process';
+/*
+ * Done by hand where `proper-lockfile` would nearly do: that one takes a lock over after a time without a sign of life, and the process
+ * that was merely stopped would wake up in a folder that another has opened.
+ */
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ScanwireError } from '../../lib/errors.ts';
-
-/** A process as the lock file names it. The start tells it from a later process with the same pid. */
-interface Holder {
-    readonly pid: number;
-    /** When the process started, in whatever form the system tells it; `''` where it does not. */
-    readonly started: string;
-}
+import { isAlive, ownIdentity, type ProcessIdentity } from '../../lib/process-identity.ts';
 
 const FILE = 'database.lock';
-/** Steps that follow one another at once take less than this many milliseconds, or were cut off by the death of the process. */
-const AT_ONCE = 5_000;
-const NEXT_TRY = 20;
+/** Making a file and writing it takes less than this many milliseconds, or was cut off by the death of the process. */
+const UNFINISHED_AFTER = 5_000;
+const RETRY_MS = 20;
 
 /**
  * Takes the folder for this process. Two processes that open one PGlite folder destroy it, so the lock yields to nothing but the
@@ -25,7 +22,7 @@ const NEXT_TRY = 20;
  */
 export async function lockFolder(folder: string): Promise<() => void> {
     const file = join(folder, FILE);
-    const mine = JSON.stringify(self());
+    const mine = JSON.stringify(ownIdentity());
 
     for (;;) {
         if (create(file, mine)) {
@@ -40,7 +37,7 @@ export async function lockFolder(folder: string): Promise<() => void> {
         if (found !== null) {
             assertAbandoned(found, file, folder);
             if (!clear(file, found)) {
-                await sleep(NEXT_TRY);
+                await sleep(RETRY_MS);
             }
         }
     }
@@ -80,7 +77,7 @@ function read(file: string): string | null {
 function clear(file: string, abandoned: string): boolean {
     const guard = `${file}.clearing`;
     if (!create(guard, '')) {
-        if (age(guard) > AT_ONCE) {
+        if (age(guard) > UNFINISHED_AFTER) {
             rmSync(guard, { force: true });
         }
 
@@ -97,7 +94,7 @@ function clear(file: string, abandoned: string): boolean {
 
 function assertAbandoned(content: string, file: string, folder: string): void {
     const holder = parse(content);
-    if (holder === null && age(file) < AT_ONCE) {
+    if (holder === null && age(file) < UNFINISHED_AFTER) {
         throw inUse(folder, 'a process that is just opening it');
     }
 
@@ -118,56 +115,14 @@ function inUse(folder: string, who: string): ScanwireError {
     );
 }
 
-function parse(content: string): Holder | null {
+function parse(content: string): ProcessIdentity | null {
     try {
-        const { pid, started } = JSON.parse(content) as Partial<Holder>;
+        const { pid, started } = JSON.parse(content) as Partial<ProcessIdentity>;
         return Number.isInteger(pid) ? { pid: Number(pid), started: String(started ?? '') } : null;
     } catch {
         return null;
     }
 }
-
-function self(): Holder {
-    return { pid: process.pid, started: startOf(process.pid) ?? '' };
-}
-
-function isAlive({ pid, started }: Holder): boolean {
-    try {
-        process.kill(pid, 0);
-    } catch (error) {
-        if (hasCode(error, 'ESRCH')) {
-            return false;
-        }
-    }
-
-    const now = startOf(pid);
-    return now !== null && (started === '' || now === '' || started === now);
-}
-
-/**
- * When a process started, null if it has ended. Linux tells the boot and the clock tick, other Unix systems the second by `ps`;
- * Windows tells nothing: there a lock left behind by a crash stays as long as its pid is taken.
- */
-function startOf(pid: number): string | null {
-    try {
-        const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-        const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-        return fields[STATE] === 'Z' ? null : `${boot}/${fields[START]}`;
-    } catch {
-        // Not Linux, or not there any more: ps knows.
-    }
-
-    try {
-        return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', env: { LC_ALL: 'C', TZ: 'UTC' } }).trim();
-    } catch {
-        return '';
-    }
-}
-
-/** Indexes of the fields 3 and 22 of /proc/PID/stat, counted from the one after the process's name. */
-const STATE = 0;
-const START = 19;
 
 function hasCode(error: unknown, code: string): boolean {
     return (error as NodeJS.ErrnoException).code === code;

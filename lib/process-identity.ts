@@ -1,0 +1,53 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+
+/** A process, as a file names it so that another process can tell whether it still runs. */
+export interface ProcessIdentity {
+    readonly pid: number;
+    /** When it started, in whatever form the system tells it: this tells it from a later process with the same pid. `''` where unknown. */
+    readonly started: string;
+}
+
+/** This process. */
+export function ownIdentity(): ProcessIdentity {
+    return { pid: process.pid, started: startOf(process.pid) ?? '' };
+}
+
+/** Whether the process still runs. Without its start, any process with its pid is taken for it. */
+export function isAlive({ pid, started }: ProcessIdentity): boolean {
+    try {
+        process.kill(pid, 0);
+    } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ESRCH') {
+            return false;
+        }
+    }
+
+    const now = startOf(pid);
+    return now !== null && (started === '' || now === '' || started === now);
+}
+
+/** Indexes of the fields 3 and 22 of /proc/PID/stat, counted from the one after the process's name. */
+const STATE = 0;
+const START = 19;
+
+/**
+ * When a process started, null if it has ended. Linux tells the boot and the clock tick, other Unix systems the second by `ps`;
+ * Windows tells nothing.
+ */
+function startOf(pid: number): string | null {
+    try {
+        const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+        const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+        return fields[STATE] === 'Z' ? null : `${boot}/${fields[START]}`;
+    } catch {
+        // Not Linux, or not there any more: ps knows.
+    }
+
+    try {
+        return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', env: { LC_ALL: 'C', TZ: 'UTC' } }).trim();
+    } catch {
+        return '';
+    }
+}

@@ -1,0 +1,22 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import t from 'tap';
+import { isAlive, ownIdentity } from '../../lib/process-identity.ts';
+
+t.test('a process is alive until it ends', async (t) => {
+    const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 60_000)'], { stdio: 'ignore' });
+    const identity = { pid: child.pid ?? 0, started: '' };
+    t.ok(isAlive(identity));
+    child.kill('SIGKILL');
+    await once(child, 'close');
+    t.notOk(isAlive(identity));
+});
+
+t.test('a process is told from an earlier one with its pid by its start', (t) => {
+    const own = ownIdentity();
+    t.equal(own.pid, process.pid);
+    t.ok(isAlive(own));
+    t.ok(isAlive({ ...own, started: '' }));
+    t.notOk(isAlive({ ...own, started: 'another boot/1' }));
+    t.end();
+});

@@ -1,9 +1,8 @@
 import { Duplex } from 'node:stream';
 import { Worker } from 'node:worker_threads';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { TransactionState } from './shared-session.ts';
 import type { ThreadData, ThreadReply, ThreadRequest } from './thread.ts';
-import { Frontend, messages } from './wire.ts';
+import type { TransactionState } from './wire.ts';
 
 /** The thread that the database runs in, seen from outside. */
 export interface DatabaseThread {
@@ -24,29 +23,29 @@ export interface DatabaseThread {
 /** How long closing waits for the statement that is running, in milliseconds. */
 const PATIENCE = 10_000;
 
-interface Connection {
-    readonly stream: Duplex;
-    pending: number;
-    state: TransactionState;
-}
-
 /** @throws ScanwireError `MISCONFIGURED` when there is no database that can be opened. */
 export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThread> {
     const worker = new Worker(new URL('./thread.js', import.meta.url), { workerData: data, name: 'scanwire-database' });
-    const connections = new Map<number, Connection>();
-    const byStream = new WeakMap<object, Connection>();
-    const idleWaiters: (() => void)[] = [];
-    let failure: ScanwireError | null = null;
+    const connections = threadConnections(request);
     let closing = false;
-    let lastId = 0;
     let requested = 0;
+
+    function request(message: ThreadRequest, transfer: readonly ArrayBuffer[] = []): void {
+        requested += 1;
+        worker.postMessage(message, transfer);
+    }
+
+    function fail(cause: unknown): void {
+        const why = closing ? 'The embedded database is closed' : `The embedded database has stopped: ${reason(cause)}`;
+        connections.fail(new ScanwireError('UNAVAILABLE', why, cause === null ? {} : { cause }));
+    }
 
     const opened = new Promise<void>((resolve, reject) => {
         worker.on('message', (reply: ThreadReply) => {
             if (reply === 'open') {
                 resolve();
             } else if (reply !== 'closed') {
-                deliver(reply);
+                connections.deliver(reply);
             }
         });
         worker.on('error', (cause) => {
@@ -61,81 +60,14 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
         });
     });
 
-    function request(message: ThreadRequest, transfer: readonly ArrayBuffer[] = []): void {
-        requested += 1;
-        worker.postMessage(message, transfer);
-    }
-
-    function deliver({ connection: id, bytes, state }: Exclude<ThreadReply, string>): void {
-        const connection = connections.get(id);
-        if (connection === undefined) {
-            return;
-        }
-
-        if (state !== null) {
-            connection.state = state;
-            connection.pending -= 1;
-        }
-
-        connection.stream.push(Buffer.from(bytes.buffer));
-        noteIdle();
-    }
-
-    function fail(cause: unknown): void {
-        const why = closing ? 'The embedded database is closed' : `The embedded database has stopped: ${reason(cause)}`;
-        failure ??= new ScanwireError('UNAVAILABLE', why, cause === null ? {} : { cause });
-        for (const { stream } of connections.values()) {
-            stream.destroy(failure);
-        }
-
-        connections.clear();
-        noteIdle();
-    }
-
-    function noteIdle(): void {
-        if (idleWaiters.length > 0 && ![...connections.values()].some(isBusy)) {
-            for (const resolve of idleWaiters.splice(0)) {
-                resolve();
-            }
-        }
-    }
-
-    function connect(): Duplex {
-        const id = ++lastId;
-        const stream = connectionStream({
-            refusal: () => failure,
-            send(bytes) {
-                connections.set(id, connection);
-                connection.pending += 1;
-                const own = new Uint8Array(bytes);
-                request({ connection: id, bytes: own }, [own.buffer]);
-            },
-            leave() {
-                if (connections.delete(id)) {
-                    request({ connection: id, bytes: null });
-                    noteIdle();
-                }
-            },
-        });
-        const connection: Connection = { stream, pending: 0, state: 'I' };
-        byStream.set(stream, connection);
-        return stream;
-    }
-
     await opened;
     return {
-        connect,
-        busy(stream) {
-            const connection = byStream.get(stream);
-            return connection !== undefined && isBusy(connection);
-        },
-        idle: () =>
-            new Promise((resolve) => {
-                idleWaiters.push(resolve);
-                noteIdle();
-            }),
+        connect: connections.connect,
+        busy: connections.busy,
+        idle: connections.idle,
         requests: () => requested,
         ended,
+
         async close() {
             closing = true;
             request('close');
@@ -147,18 +79,107 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
     };
 }
 
-function isBusy({ pending, state }: Connection): boolean {
-    return pending > 0 || state !== 'I';
-}
-
 function reason(cause: unknown): string {
     return cause instanceof Error ? cause.message : 'its thread has ended';
 }
 
-export interface ConnectionStreamOptions {
-    /** Takes the opening packet first, then whole messages up to a Query, Sync or Flush. */
+interface ThreadConnections extends Pick<DatabaseThread, 'connect' | 'busy' | 'idle'> {
+    deliver(reply: Exclude<ThreadReply, string>): void;
+    /** Breaks every connection, those still to be made included. Only the first failure counts. */
+    fail(failure: Error): void;
+}
+
+interface Connection {
+    readonly stream: Duplex;
+    /** Bytes that were sent and not answered. */
+    pending: number;
+    state: TransactionState;
+}
+
+/** The connections to the thread; `request` passes on what they send. */
+function threadConnections(request: (message: ThreadRequest, transfer?: readonly ArrayBuffer[]) => void): ThreadConnections {
+    const connections = new Map<number, Connection>();
+    const byStream = new WeakMap<object, Connection>();
+    const idleWaiters: (() => void)[] = [];
+    let failure: Error | null = null;
+    let lastId = 0;
+
+    function noteIdle(): void {
+        if (idleWaiters.length > 0 && ![...connections.values()].some(isBusy)) {
+            for (const resolve of idleWaiters.splice(0)) {
+                resolve();
+            }
+        }
+    }
+
+    return {
+        connect() {
+            const id = ++lastId;
+            const stream = connectionStream({
+                refusal: () => failure,
+                send(bytes) {
+                    connections.set(id, connection);
+                    connection.pending += bytes.length;
+                    const own = new Uint8Array(bytes);
+                    request({ connection: id, bytes: own }, [own.buffer]);
+                },
+                leave() {
+                    if (connections.delete(id)) {
+                        request({ connection: id, bytes: null });
+                        noteIdle();
+                    }
+                },
+            });
+            const connection: Connection = { stream, pending: 0, state: 'I' };
+            byStream.set(stream, connection);
+            return stream;
+        },
+
+        busy(stream) {
+            const connection = byStream.get(stream);
+            return connection !== undefined && isBusy(connection);
+        },
+
+        idle: () =>
+            new Promise((resolve) => {
+                idleWaiters.push(resolve);
+                noteIdle();
+            }),
+
+        deliver({ connection: id, bytes, answered }) {
+            const connection = connections.get(id);
+            if (connection === undefined) {
+                return;
+            }
+
+            if (answered !== null) {
+                connection.state = answered.state;
+                connection.pending -= answered.bytes;
+            }
+
+            connection.stream.push(Buffer.from(bytes.buffer));
+            noteIdle();
+        },
+
+        fail(error) {
+            failure ??= error;
+            for (const { stream } of connections.values()) {
+                stream.destroy(failure);
+            }
+
+            connections.clear();
+            noteIdle();
+        },
+    };
+}
+
+function isBusy({ pending, state }: Connection): boolean {
+    return pending > 0 || state !== 'I';
+}
+
+interface ConnectionStreamOptions {
     send(bytes: Buffer): void;
-    /** Called once, when the connection has ended or broken. */
+    /** Called when the connection has ended or broken. */
     leave(): void;
     /** Why no connection can be made; null while one can. */
     refusal(): Error | null;
@@ -175,46 +196,25 @@ interface SocketLike {
 
 /** Looks to a node-postgres client like its socket to a server; the server is wherever `send` leads. */
 function connectionStream({ send, leave, refusal }: ConnectionStreamOptions): Duplex & SocketLike {
-    let unsent: Buffer = Buffer.alloc(0);
-    let opened = false;
-    let left = false;
-
-    function take(bytes: Buffer): void {
-        unsent = unsent.length === 0 ? bytes : Buffer.concat([unsent, bytes]);
-        const length = opened ? sendable(unsent) : unsent.length;
-        if (length > 0) {
-            opened = true;
-            send(unsent.subarray(0, length));
-            unsent = unsent.subarray(length);
-        }
-    }
-
-    function leaveOnce(): void {
-        if (!left) {
-            left = true;
-            leave();
-        }
-    }
-
     const stream = new Duplex({
         read() {
             // What arrives is pushed; it is in memory already.
         },
         write(bytes: Buffer, _encoding, done) {
-            take(bytes);
+            send(bytes);
             done();
         },
         writev(chunks, done) {
-            take(Buffer.concat(chunks.map(({ chunk }) => chunk as Buffer)));
+            send(Buffer.concat(chunks.map(({ chunk }) => chunk as Buffer)));
             done();
         },
         final(done) {
-            leaveOnce();
+            leave();
             stream.push(null);
             done();
         },
         destroy(error, done) {
-            leaveOnce();
+            leave();
             done(error);
         },
     });
@@ -229,14 +229,4 @@ function connectionStream({ send, leave, refusal }: ConnectionStreamOptions): Du
         ref() {},
         unref() {},
     });
-}
-
-/** Length of the part that ends with a message which asks for an answer. */
-function sendable(bytes: Buffer): number {
-    let length = 0;
-    for (const { type, end } of messages(bytes)) {
-        length = type === Frontend.query || type === Frontend.sync || type === Frontend.flush ? end : length;
-    }
-
-    return length;
 }

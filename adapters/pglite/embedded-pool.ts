@@ -29,7 +29,7 @@ export interface EmbeddedClient extends Executor {
  * node-postgres, because it is node-postgres that reads them.
  */
 export interface EmbeddedDatabase extends Executor {
-    /** The pool's options. Another `pg.Pool` made from them leads to the same database, for example one with another `search_path`. */
+    /** The pool's options. Another `pg.Pool` made from them leads to the same database. */
     readonly options: Readonly<Record<string, unknown>>;
     connect(): Promise<EmbeddedClient>;
     /** Ends transactions and statements under way, closes the database and gives its folder back. */

@@ -1,21 +1,26 @@
-import { Backend, Frontend, messages, query, startup, startupParameters, strings, without } from './wire.ts';
+/*
+ * Done by hand where `@electric-sql/pglite-socket` would nearly do: BullMQ needs a LISTEN and a search_path for each connection, which
+ * that has not, and here nothing listens on a socket.
+ */
+import { query, type Reply, readReply, requestLength, startup, statementIn, type TransactionState, waitsForMore, without } from './wire.ts';
 
-/** State of a connection's transaction, as in ReadyForQuery: none, open, failed. */
-export type TransactionState = 'I' | 'T' | 'E';
+/** That a connection got an answer. */
+export interface Answered {
+    /** How many of the bytes that were received from the connection are answered with it. */
+    readonly bytes: number;
+    readonly state: TransactionState;
+}
 
 export interface SharedSessionOptions {
     /** Runs messages on the one real session and resolves with all that it answered. */
     execute(bytes: Buffer): Promise<Buffer>;
-    /**
-     * Hands bytes to a connection: one answer, with the state of its transaction, for everything received from it, and
-     * notifications in between, with null.
-     */
-    send(connection: number, bytes: Buffer, state: TransactionState | null): void;
+    /** Hands bytes to a connection: an answer, or, with null, a notification in between. */
+    send(connection: number, bytes: Buffer, answered: Answered | null): void;
 }
 
 /** One database session that looks like many connections. */
 export interface SharedSession {
-    /** Takes what a connection sent: its opening packet first, then messages up to a Query, Sync or Flush. */
+    /** Takes what a connection sent, its opening packet first. */
     receive(connection: number, bytes: Buffer): void;
     /** The connection is gone: what it waited for is dropped, its transaction rolled back. */
     leave(connection: number): void;
@@ -26,11 +31,15 @@ export interface SharedSession {
 interface Connection {
     readonly id: number;
     searchPath: string;
+    /** The channels it listens to. */
     readonly channels: Set<string>;
+    /** The beginning of a request whose end has not been received. */
+    received: Buffer;
 }
 
-interface Work {
-    readonly id: number;
+/** Messages up to one that asks for an answer. */
+interface Request {
+    readonly connection: Connection;
     readonly bytes: Buffer;
 }
 
@@ -42,149 +51,176 @@ interface Work {
  * @throws when the session does not answer as PostgreSQL does: it cannot be used any more.
  */
 export async function sharedSession({ execute, send }: SharedSessionOptions): Promise<SharedSession> {
+    const session = await openSession(execute);
     const connections = new Map<number, Connection>();
-    const waiting: Work[] = [];
-    let owner: Connection | null = null;
-    let turn: Promise<void> | null = null;
-
-    // Opening the session as a server would makes it report every later change of its search_path.
-    const greeting = await execute(startup({ user: 'postgres', database: 'postgres' }));
-    const defaultPath = read(greeting).searchPath ?? 'public';
-    let searchPath = defaultPath;
-
-    async function takeTurns(): Promise<void> {
-        for (let work = next(); work !== undefined; work = next()) {
-            const connection = connections.get(work.id);
-            if (connection !== undefined) {
-                await run(connection, work.bytes);
-            }
-        }
-    }
-
-    function next(): Work | undefined {
-        const index = owner === null ? 0 : waiting.findIndex((work) => work.id === owner?.id);
-        return index < 0 ? undefined : waiting.splice(index, 1)[0];
-    }
+    const turns = turnsOf(serve, () => session.run(query('rollback')));
 
     /** Takes no turn: whoever connects is not held up by a transaction. */
-    function open({ id, bytes }: Work): void {
-        const path = /-c\s*search_path=(\S+)/.exec(startupParameters(bytes).get('options') ?? '')?.[1];
-        connections.set(id, { id, searchPath: path ?? defaultPath, channels: new Set() });
-        send(id, Buffer.from(greeting), 'I');
+    function open(id: number, { length }: Buffer): void {
+        connections.set(id, { id, searchPath: session.defaultPath, channels: new Set(), received: Buffer.alloc(0) });
+        send(id, Buffer.from(session.greeting), { bytes: length, state: 'I' });
     }
 
-    async function run(connection: Connection, bytes: Buffer): Promise<void> {
+    async function serve({ connection, bytes }: Request): Promise<TransactionState> {
         const sql = statementIn(bytes);
-        if (owner === null && connection.searchPath !== searchPath) {
-            await statement(`select set_config('search_path', '${connection.searchPath.replaceAll("'", "''")}', false)`);
-        }
-
-        const answer = await execute(copiesFromClient(sql) ? REFUSED_COPY : bytes);
-        const seen = read(answer);
-        if (seen.state === null && !waitsForMore(bytes)) {
+        await session.lookInto(connection.searchPath);
+        const reply = await session.run(copiesFromClient(sql) ? REFUSED_COPY : bytes);
+        if (reply.state === null && !waitsForMore(bytes)) {
             throw new Error('The database session does not answer');
         }
 
-        searchPath = seen.searchPath ?? searchPath;
-        connection.searchPath = searchPath;
-        owner = seen.state === 'I' ? null : connection;
-        await follow(connection, sql, seen.tags);
-        deliver(connection, answer, seen);
-    }
-
-    /** A statement of our own, on behalf of nobody. */
-    async function statement(sql: string): Promise<void> {
-        searchPath = read(await execute(query(sql))).searchPath ?? searchPath;
-    }
-
-    /** Keeps account of who listens to what. The session has one list: what one connection drops, another may still want. */
-    async function follow(connection: Connection, sql: string, tags: ReadonlySet<string>): Promise<void> {
-        if (tags.has('LISTEN')) {
-            connection.channels.add(channelIn(sql) ?? EVERY_CHANNEL);
+        const state = reply.state ?? 'T';
+        connection.searchPath = session.searchPath();
+        if (hasDropped(connection, sql, reply) && state === 'I') {
+            await session.listen([...connections.values()].flatMap(({ channels }) => [...channels]));
         }
 
-        if (tags.has('UNLISTEN') || tags.has('DISCARD ALL')) {
-            const channel = tags.has('UNLISTEN') ? channelIn(sql) : null;
-            if (channel === null) {
-                connection.channels.clear();
-            } else {
-                connection.channels.delete(channel);
-            }
-
-            await listenAgain();
-        }
+        notifyOthers(connection, reply);
+        send(connection.id, ownAnswer(connection, reply), { bytes: bytes.length, state });
+        return state;
     }
 
-    async function listenAgain(): Promise<void> {
-        const wanted = new Set([...connections.values()].flatMap(({ channels }) => [...channels]));
-        for (const channel of owner === null ? wanted : []) {
-            await statement(`listen "${channel.replaceAll('"', '""')}"`);
-        }
-    }
-
-    function deliver(connection: Connection, answer: Buffer, { state, notifications }: Answer): void {
-        if (notifications.length === 0) {
-            send(connection.id, answer, state ?? 'T');
-            return;
-        }
-
+    function notifyOthers(connection: Connection, { bytes, notifications }: Reply): void {
         for (const { channel, start, end } of notifications) {
-            for (const { id, channels } of connections.values()) {
-                if (id !== connection.id && (channels.has(channel) || channels.has(EVERY_CHANNEL))) {
-                    send(id, Buffer.from(answer.subarray(start, end)), null);
+            for (const other of connections.values()) {
+                if (other !== connection && listensTo(other, channel)) {
+                    send(other.id, Buffer.from(bytes.subarray(start, end)), null);
                 }
             }
         }
-
-        const foreign = notifications.filter(({ channel }) => !connection.channels.has(channel) && !connection.channels.has(EVERY_CHANNEL));
-        send(connection.id, without(answer, foreign), state ?? 'T');
-    }
-
-    function proceed(): Promise<void> {
-        turn ??= takeTurns().finally(() => {
-            turn = null;
-        });
-        return turn;
     }
 
     return {
         receive(id, bytes) {
-            if (!connections.has(id)) {
-                open({ id, bytes });
+            const connection = connections.get(id);
+            if (connection === undefined) {
+                open(id, bytes);
                 return;
             }
 
-            waiting.push({ id, bytes });
-            void proceed();
+            const received = connection.received.length === 0 ? bytes : Buffer.concat([connection.received, bytes]);
+            const length = requestLength(received);
+            connection.received = received.subarray(length);
+            if (length > 0) {
+                turns.add({ connection, bytes: received.subarray(0, length) });
+            }
         },
 
-        leave(connection) {
-            const rest = waiting.filter((work) => work.id !== connection);
-            waiting.splice(0, waiting.length, ...rest);
-            void end(connection);
+        leave(id) {
+            const connection = connections.get(id);
+            connections.delete(id);
+            if (connection !== undefined) {
+                void turns.leave(connection);
+            }
         },
 
-        async drain() {
-            await proceed();
-            if (owner !== null) {
-                await end(owner.id);
+        drain: () => turns.drain(),
+    };
+}
+
+/** The one real session. */
+interface Session {
+    /** What it says to whoever connects. */
+    readonly greeting: Buffer;
+    readonly defaultPath: string;
+    searchPath(): string;
+    run(bytes: Buffer): Promise<Reply>;
+    /** Sets the `search_path`, unless that is what it is. */
+    lookInto(searchPath: string): Promise<void>;
+    listen(channels: readonly string[]): Promise<void>;
+}
+
+async function openSession(execute: SharedSessionOptions['execute']): Promise<Session> {
+    // Opening the session as a server would makes it report every later change of its search_path.
+    const greeting = await execute(startup({ user: 'postgres', database: 'postgres' }));
+    const defaultPath = readReply(greeting).searchPath ?? 'public';
+    let searchPath = defaultPath;
+
+    async function run(bytes: Buffer): Promise<Reply> {
+        const reply = readReply(await execute(bytes));
+        searchPath = reply.searchPath ?? searchPath;
+        return reply;
+    }
+
+    return {
+        greeting,
+        defaultPath,
+        searchPath: () => searchPath,
+        run,
+
+        async lookInto(path) {
+            if (path !== searchPath) {
+                await run(query(`select set_config('search_path', '${path.replaceAll("'", "''")}', false)`));
+            }
+        },
+
+        async listen(channels) {
+            for (const channel of new Set(channels)) {
+                await run(query(`listen "${channel.replaceAll('"', '""')}"`));
             }
         },
     };
+}
 
-    async function end(id: number): Promise<void> {
-        await turn;
-        connections.delete(id);
-        if (owner?.id === id) {
-            await statement('rollback');
+/** Who has the session when. */
+interface Turns {
+    add(request: Request): void;
+    /** Drops the requests of a connection and ends its transaction. */
+    leave(connection: Connection): Promise<void>;
+    drain(): Promise<void>;
+}
+
+/** One request after another; but a connection in a transaction keeps the session until that has ended. */
+function turnsOf(serve: (request: Request) => Promise<TransactionState>, rollback: () => Promise<unknown>): Turns {
+    const waiting: Request[] = [];
+    let owner: Connection | null = null;
+    let serving: Promise<void> | null = null;
+
+    function next(): Request | undefined {
+        const index = owner === null ? 0 : waiting.findIndex(({ connection }) => connection === owner);
+        return index < 0 ? undefined : waiting.splice(index, 1)[0];
+    }
+
+    async function serveAll(): Promise<void> {
+        for (let request = next(); request !== undefined; request = next()) {
+            owner = (await serve(request)) === 'I' ? null : request.connection;
+        }
+    }
+
+    function proceed(): Promise<void> {
+        serving ??= serveAll().finally(() => {
+            serving = null;
+        });
+        return serving;
+    }
+
+    async function leave(connection: Connection): Promise<void> {
+        waiting.splice(0, waiting.length, ...waiting.filter((request) => request.connection !== connection));
+        await serving;
+        if (owner === connection) {
+            await rollback();
             owner = null;
         }
 
         await proceed();
     }
-}
 
-const EVERY_CHANNEL = '*';
+    return {
+        add(request) {
+            waiting.push(request);
+            void proceed();
+        },
+
+        leave,
+
+        async drain() {
+            await proceed();
+            if (owner !== null) {
+                await leave(owner);
+            }
+        },
+    };
+}
 
 /** PGlite reads the data of a COPY from where there is none, and ends the process. */
 const REFUSED_COPY = query(
@@ -195,19 +231,26 @@ function copiesFromClient(sql: string): boolean {
     return /^\s*copy\s/i.test(sql) && /\sfrom\s+stdin\b/i.test(sql);
 }
 
-/** The first statement of what a client sent, `''` where it only binds or executes one. */
-function statementIn(bytes: Buffer): string {
-    const first = messages(bytes).next().value;
-    if (first?.type === Frontend.query) {
-        return strings(bytes, first)[0] ?? '';
+const EVERY_CHANNEL = '*';
+
+/**
+ * Keeps account of what the connection listens to.
+ *
+ * @returns Whether it has dropped something. The session has one list of channels: what one connection drops, another may still want.
+ */
+function hasDropped({ channels }: Connection, sql: string, { tags }: Reply): boolean {
+    if (tags.has('LISTEN')) {
+        channels.add(channelIn(sql) ?? EVERY_CHANNEL);
     }
 
-    return first?.type === Frontend.parse ? (strings(bytes, first)[1] ?? '') : '';
-}
+    const channel = tags.has('UNLISTEN') ? channelIn(sql) : null;
+    if (channel !== null) {
+        channels.delete(channel);
+    } else if (tags.has('UNLISTEN') || tags.has('DISCARD ALL')) {
+        channels.clear();
+    }
 
-/** Whether the client has not ended its batch: the answer is due now, but the session is not free yet. */
-function waitsForMore(bytes: Buffer): boolean {
-    return [...messages(bytes)].at(-1)?.type === Frontend.flush;
+    return tags.has('UNLISTEN') || tags.has('DISCARD ALL');
 }
 
 /** The channel of a LISTEN or UNLISTEN, as PostgreSQL folds identifiers; null where the statement does not begin with one. */
@@ -216,40 +259,12 @@ function channelIn(sql: string): string | null {
     return quoted?.replaceAll('""', '"') ?? plain?.toLowerCase() ?? null;
 }
 
-interface Answer {
-    readonly searchPath: string | null;
-    /** Null when the session is not ready for another query yet. */
-    readonly state: TransactionState | null;
-    readonly tags: ReadonlySet<string>;
-    readonly notifications: readonly Notification[];
+function listensTo({ channels }: Connection, channel: string): boolean {
+    return channels.has(channel) || channels.has(EVERY_CHANNEL);
 }
 
-interface Notification {
-    readonly channel: string;
-    readonly start: number;
-    readonly end: number;
+/** The reply without the notifications that the connection does not listen to. */
+function ownAnswer(connection: Connection, { bytes, notifications }: Reply): Buffer {
+    const foreign = notifications.filter(({ channel }) => !listensTo(connection, channel));
+    return foreign.length === 0 ? bytes : without(bytes, foreign);
 }
-
-function read(answer: Buffer): Answer {
-    let searchPath: string | null = null;
-    let state: TransactionState | null = null;
-    const tags = new Set<string>();
-    const notifications: Notification[] = [];
-
-    for (const found of messages(answer)) {
-        if (found.type === Backend.readyForQuery) {
-            state = answer.toString('latin1', found.end - 1, found.end) as TransactionState;
-        } else if (found.type === Backend.commandComplete) {
-            tags.add(strings(answer, found)[0] ?? '');
-        } else if (found.type === Backend.parameterStatus) {
-            const [name, value] = strings(answer, found);
-            searchPath = name === 'search_path' ? (value ?? null) : searchPath;
-        } else if (found.type === Backend.notification) {
-            notifications.push({ channel: strings(answer, found, PROCESS_ID_BYTES)[0] ?? '', start: found.start, end: found.end });
-        }
-    }
-
-    return { searchPath, state, tags, notifications };
-}
-
-const PROCESS_ID_BYTES = 4;

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { type MessagePort, parentPort, type Transferable, workerData } from 'node:worker_threads';
 import { PGlite } from '@electric-sql/pglite';
-import { type SharedSession, sharedSession, type TransactionState } from './shared-session.ts';
+import { type Answered, type SharedSession, sharedSession } from './shared-session.ts';
 
 /** What the thread is started with. */
 export interface ThreadData {
@@ -11,12 +11,12 @@ export interface ThreadData {
     readonly template: string | null;
 }
 
-/** What the thread is told. Without bytes: the connection is gone. */
+/** What is asked of the thread. Without bytes: the connection is gone. */
 export type ThreadRequest = { readonly connection: number; readonly bytes: Uint8Array | null } | 'close';
 
-/** What the thread says: that the database is open, what a connection is sent (with a state if it had asked), that all is closed. */
+/** What the thread says: that the database is open, what a connection is sent (an answer, or a notification with null), that all is closed. */
 export type ThreadReply =
-    | { readonly connection: number; readonly bytes: Uint8Array; readonly state: TransactionState | null }
+    | { readonly connection: number; readonly bytes: Uint8Array; readonly answered: Answered | null }
     | 'open'
     | 'closed';
 
@@ -31,9 +31,9 @@ async function serve(port: MessagePort, data: ThreadData): Promise<void> {
     const database = await open(data);
     const session = await sharedSession({
         execute: (bytes) => execute(database, bytes),
-        send(connection, bytes, state) {
+        send(connection, bytes, answered) {
             const [own, transfer] = transferable(bytes);
-            port.postMessage({ connection, bytes: own, state } satisfies ThreadReply, transfer);
+            port.postMessage({ connection, bytes: own, answered } satisfies ThreadReply, transfer);
         },
     });
 

@@ -6,6 +6,11 @@ import { migrate, postgresStores, transaction } from '../../../adapters/postgres
 
 const JOBS = 60;
 
+/** Sessions of the queue look into its own schema; ours do not notice. */
+const onConnect = async (client: pg.ClientBase): Promise<void> => {
+    await client.query('set search_path to bullmq');
+};
+
 t.test('carries a BullMQ queue while the stores and transactions of ours run', async (t) => {
     const database = await openMemoryDatabase();
     await migrate(database);
@@ -14,8 +19,7 @@ t.test('carries a BullMQ queue while the stores and transactions of ours run', a
     await runMigrations(client, 'bullmq');
     client.release();
 
-    // Sessions of the queue look into its own schema; ours do not notice.
-    const pool = new pg.Pool({ ...database.options, options: '-c search_path=bullmq' });
+    const pool = new pg.Pool({ ...database.options, onConnect });
     const connection = pool as unknown as { host: string };
     const queue = new Queue('deliveries', { connection }, createPostgresBackend);
     const done = new Set<string>();
@@ -62,7 +66,7 @@ t.test('can be ended while a worker still listens', async (t) => {
     const client = await database.connect();
     await runMigrations(client, 'bullmq');
     client.release();
-    const pool = new pg.Pool({ ...database.options, options: '-c search_path=bullmq' });
+    const pool = new pg.Pool({ ...database.options, onConnect });
     pool.on('error', () => {});
     const worker = new Worker('idle', async () => {}, { connection: pool as unknown as { host: string } }, createPostgresBackend);
     worker.on('error', () => {});

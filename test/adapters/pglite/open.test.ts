@@ -122,8 +122,11 @@ t.test('the session that all clients share', async (t) => {
         two.release();
     });
 
-    t.test('gives a pool made from its options the search_path that it asks for', async (t) => {
-        const other = new pg.Pool({ ...database.options, options: '-c search_path=pg_catalog' });
+    t.test('leads a pool made from its options to the same database', async (t) => {
+        const onConnect = async (client: pg.ClientBase): Promise<void> => {
+            await client.query('set search_path to pg_catalog');
+        };
+        const other = new pg.Pool({ ...database.options, onConnect });
         t.same((await other.query('show search_path')).rows, [{ search_path: 'pg_catalog' }]);
         await other.end();
         t.same((await database.query('select 1 as one')).rows, [{ one: 1 }]);

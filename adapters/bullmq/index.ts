@@ -1,3 +1,2 @@
-export type { PoolLike } from './postgres-queue.ts';
-export { type PostgresQueueOptions, postgresQueue } from './postgres-queue.ts';
+export { type HostPool, type PostgresQueueOptions, postgresQueue } from './postgres-queue.ts';
 export { type RedisQueueOptions, redisQueue } from './redis-queue.ts';

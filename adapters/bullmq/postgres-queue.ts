@@ -9,9 +9,16 @@ import type { BullmqServer } from './worker.ts';
 
 export interface PostgresQueueOptions {
     /** A `pg.Pool` or the embedded database. The queue makes a pool of its own with the same settings; this one stays open. */
-    readonly pool: PoolLike;
+    readonly pool: HostPool;
     /** How many connections of its own the queue opens at most, and one more for each worker. 4 by default. */
     readonly connections?: number;
+}
+
+/** A `pg.Pool`, the embedded database's included. Only its settings are used. */
+export interface HostPool {
+    readonly options: object;
+    connect(): Promise<unknown>;
+    end(): Promise<void>;
 }
 
 const optionsSchema = Joi.object<PostgresQueueOptions>({
@@ -22,6 +29,7 @@ const optionsSchema = Joi.object<PostgresQueueOptions>({
     connections: Joi.number().integer().min(1).default(4),
 });
 
+/** Where BullMQ's tables are. */
 const SCHEMA = 'bullmq';
 
 /**
@@ -32,7 +40,11 @@ const SCHEMA = 'bullmq';
  * @throws ScanwireError `MISCONFIGURED` for options that cannot work.
  */
 export function postgresQueue(options: PostgresQueueOptions): DeliveryQueue {
-    const { connections = 4 } = checked(optionsSchema, options, { subject: 'postgresQueue options', code: 'MISCONFIGURED' });
+    const { connections } = checked(optionsSchema, options, {
+        subject: 'postgresQueue options',
+        code: 'MISCONFIGURED',
+    }) as Required<PostgresQueueOptions>;
+    // The pool as it was passed in: the checked options hold a copy.
     return bullmqQueue(postgresServer(queuePool(options.pool, SCHEMA, connections)));
 }
 
@@ -95,13 +107,6 @@ function migrationError(cause: unknown): ScanwireError {
         : new ScanwireError('UNAVAILABLE', `PostgreSQL cannot be reached: ${code || message}`, { cause });
 }
 
-/** A `pg.Pool`, the embedded database's included. Only its settings are used. */
-export interface PoolLike {
-    readonly options: object;
-    connect(): Promise<unknown>;
-    end(): Promise<void>;
-}
-
 interface Result<Row> {
     rows: Row[];
 }
@@ -119,8 +124,8 @@ interface Pool {
     on(event: 'error', listener: (error: Error) => void): unknown;
 }
 
-/** The pool that BullMQ is given. Its statements name no schema, so each session of this pool looks into the queue's own. */
-export interface QueuePool extends Pick<Pool, 'query' | 'connect' | 'end'> {
+/** The pool that BullMQ works on. Its statements name no schema, so each session of this pool looks into the queue's own. */
+interface QueuePool extends Pick<Pool, 'query' | 'connect' | 'end'> {
     readonly options: { readonly keepAlive: true };
     on(): QueuePool;
     removeAllListeners(): QueuePool;
@@ -135,8 +140,11 @@ const QUERY_TIMEOUT = 30_000;
 /**
  * A pool of our own like the host's. It keeps the host's sessions as they are, needs no change of `search_path` around each
  * statement, and takes none of the host's connections for listening, which would never come back.
+ *
+ * The host's pool makes it, through its constructor: what fits is the `pg` that the host has installed, in its version, or a class of
+ * the same shape, and not whatever this package would find under that name.
  */
-function queuePool(host: PoolLike, schema: string, connections: number): QueuePool {
+function queuePool(host: HostPool, schema: string, connections: number): QueuePool {
     const pool = new (host.constructor as new (options: object) => Pool)(ownOptions(host, schema, connections));
     // An idle connection was lost. The pool makes another when it needs one, and an unheard error would end the process.
     pool.on('error', () => {});
@@ -171,7 +179,7 @@ interface HostOptions {
     readonly onConnect?: (client: Client) => unknown;
 }
 
-function ownOptions(host: PoolLike, schema: string, connections: number): object {
+function ownOptions(host: HostPool, schema: string, connections: number): object {
     // Not a spread: pg hides password and TLS key as properties that are not enumerable.
     const options: HostOptions = Object.defineProperties({}, Object.getOwnPropertyDescriptors(host.options));
     const { onConnect } = options;

@@ -1,16 +1,10 @@
 import { type IQueueBackend, type JobsOptions, Queue } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { DeliveryJob, DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import { closedQueue, type DeliveryJob, type DeliveryQueue } from '../../lib/webhooks/queue.ts';
 import { within } from '../../lib/within.ts';
 import { type BullmqServer, bullmqWorker } from './worker.ts';
 
 type ProducerQueue = Queue<unknown, unknown, string, unknown, unknown, string, IQueueBackend>;
-
-const COLLECTOR = /^[A-Za-z0-9_-]{1,64}$/;
-const JOB_OPTIONS: JobsOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true };
-const OPEN_TIMEOUT = 5_000;
-/** Nobody reads BullMQ's stream of events here, so it is kept short. */
-const EVENTS_KEPT = 100;
 
 /** A {@link DeliveryQueue} on BullMQ: one BullMQ queue for each collector, one job for each attempt. */
 export function bullmqQueue(server: BullmqServer): DeliveryQueue {
@@ -19,15 +13,15 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
 
     /** A queue that failed to open stays broken for ever, so it is forgotten and the next call opens another. */
     function producer(name: string): Promise<ProducerQueue> {
-        const open = producers.get(name);
-        if (open !== undefined) {
-            return open;
+        const known = producers.get(name);
+        if (known !== undefined) {
+            return known;
         }
 
-        const opening = openProducer(server, name);
-        producers.set(name, opening);
-        opening.catch(() => producers.delete(name));
-        return opening;
+        const opened = openProducer(server, name);
+        producers.set(name, opened);
+        opened.catch(() => producers.delete(name));
+        return opened;
     }
 
     async function addTo(name: string, jobs: readonly DeliveryJob[]): Promise<void> {
@@ -52,7 +46,7 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
 
         async add(jobs) {
             if (closing !== undefined) {
-                throw new ScanwireError('UNAVAILABLE', 'The queue is closed');
+                throw closedQueue();
             }
 
             await Promise.all(Array.from(byQueue(jobs), ([name, ofQueue]) => addTo(name, ofQueue)));
@@ -68,6 +62,11 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
         },
     };
 }
+
+const JOB_OPTIONS: JobsOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true };
+const OPEN_TIMEOUT = 5_000;
+/** Nobody reads BullMQ's stream of events here, so it is kept short. */
+const EVENTS_KEPT = 100;
 
 async function openProducer(server: BullmqServer, name: string): Promise<ProducerQueue> {
     const options = { ...(await server.producer()), defaultJobOptions: JOB_OPTIONS, streams: { events: { maxLen: EVENTS_KEPT } } };
@@ -103,6 +102,8 @@ function byQueue(jobs: readonly DeliveryJob[]): Map<string, DeliveryJob[]> {
 function bullmqJob({ deliveryId, attempt }: DeliveryJob): { name: string; data: object; opts: JobsOptions } {
     return { name: 'attempt', data: { deliveryId, attempt }, opts: { jobId: `${deliveryId}-${attempt}` } };
 }
+
+const COLLECTOR = /^[A-Za-z0-9_-]{1,64}$/;
 
 function queueName(collector: string): string {
     if (!COLLECTOR.test(collector)) {

@@ -29,31 +29,6 @@ const optionsSchema = Joi.object<RedisQueueOptions>({
     onWarning: Joi.function().default(() => (message: string) => process.emitWarning(message, 'ScanwireWarning')),
 }).xor('url', 'connection');
 
-const CONNECT_TIMEOUT = 5_000;
-
-const retryStrategy = (times: number): number => Math.min(1_000, 50 * times);
-
-/** Replaces what a host's client may be set to. BullMQ has prefixes of its own and reads replies in the old form. */
-const OURS = {
-    connectTimeout: CONNECT_TIMEOUT,
-    retryStrategy,
-    keyPrefix: '',
-    replyMapping: 'legacy',
-} as const;
-type ConnectionRole = RedisOptions & { readonly replyMapping: 'legacy' };
-
-/** Fails at once: what cannot be added now stays in its row and is added later. */
-const PRODUCER: ConnectionRole = {
-    ...OURS,
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 1,
-    commandTimeout: 5_000,
-    lazyConnect: true,
-};
-
-/** Waits for as long as the server is away. */
-const WORKER: ConnectionRole = { ...OURS, maxRetriesPerRequest: null };
-
 /**
  * The delivery queue on Redis 6.2 or later. The server must never evict keys (`maxmemory-policy noeviction`) and should
  * write an append-only file.
@@ -106,6 +81,32 @@ function redisServer(open: (role: ConnectionRole) => Promise<Redis>, prefix: str
         },
     };
 }
+
+/** How long a connection may take to be made, in milliseconds. */
+const CONNECT_TIMEOUT = 5_000;
+
+const retryStrategy = (times: number): number => Math.min(1_000, 50 * times);
+
+/** Replaces what a host's client may be set to. BullMQ has prefixes of its own and reads replies in the old form. */
+const COMMON = {
+    connectTimeout: CONNECT_TIMEOUT,
+    retryStrategy,
+    keyPrefix: '',
+    replyMapping: 'legacy',
+} as const;
+type ConnectionRole = RedisOptions & { readonly replyMapping: 'legacy' };
+
+/** Fails at once: what cannot be added now stays in its row and is added later. */
+const PRODUCER: ConnectionRole = {
+    ...COMMON,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 1,
+    commandTimeout: 5_000,
+    lazyConnect: true,
+};
+
+/** Waits for as long as the server is away. */
+const WORKER: ConnectionRole = { ...COMMON, maxRetriesPerRequest: null };
 
 /**
  * BullMQ copies the connection it is given for the commands that block, and waits for ever for a copy that is just about to

@@ -3,6 +3,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import type { DeliveryJob, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
 import { within } from '../../lib/within.ts';
 
+/** What a worker serves. */
 export interface BullmqWorkerOptions {
     readonly server: BullmqServer;
     readonly name: string;
@@ -28,7 +29,7 @@ const CLOSE_TIMEOUT = 5_000;
 
 /** Serves one queue until it is closed, whatever happens to the server meanwhile. */
 export async function bullmqWorker({ server, name, collector, handler, options }: BullmqWorkerOptions): Promise<QueueWorker> {
-    const inHand = new Set<Promise<void>>();
+    const running = new Set<Promise<void>>();
     const report = (error: Error): void => options.onError?.(error);
     let closing: Promise<void> | undefined;
     let retry: NodeJS.Timeout | undefined;
@@ -65,12 +66,12 @@ export async function bullmqWorker({ server, name, collector, handler, options }
         }
     }
 
-    async function track(running: Promise<void>): Promise<void> {
-        inHand.add(running);
+    async function track(job: Promise<void>): Promise<void> {
+        running.add(job);
         try {
-            await running;
+            await job;
         } finally {
-            inHand.delete(running);
+            running.delete(job);
         }
     }
 
@@ -86,8 +87,8 @@ export async function bullmqWorker({ server, name, collector, handler, options }
         clearTimeout(retry);
         connection.stopWaiting();
         const closed = worker.close();
-        while (inHand.size > 0) {
-            await Promise.allSettled(inHand);
+        while (running.size > 0) {
+            await Promise.allSettled(running);
         }
 
         const late = (): Error => new Error(`Worker of queue ${name} did not close in time`);
@@ -133,13 +134,14 @@ function deliveryJob(collector: string, { data }: Job): DeliveryJob {
     return { collector, deliveryId, attempt };
 }
 
-/** What BullMQ's constructors are given. */
+/** What BullMQ's constructors need to reach the server. */
 export interface BullmqConnection {
     readonly connection: ConnectionOptions;
     /** Redis only: what the names of all keys begin with. */
     readonly prefix?: string;
 }
 
+/** The connection of one worker. */
 export interface BullmqWorkerConnection extends BullmqConnection {
     /** Called before the worker closes: from now on a server that is away is not waited for. */
     stopWaiting(): void;

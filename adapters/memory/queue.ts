@@ -1,49 +1,52 @@
-import { ScanwireError } from '../../lib/errors.ts';
-import type { DeliveryJob, DeliveryQueue, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
+import { closedQueue, type DeliveryJob, type DeliveryQueue, type QueueWorker, type WorkOptions } from '../../lib/webhooks/queue.ts';
 
 type Handler = (job: DeliveryJob) => Promise<void>;
 
-/** The jobs of one collector. `there` holds the keys of those that wait and of those in hand. */
+/** The jobs of one collector. */
 interface Lane {
     readonly waiting: DeliveryJob[];
-    readonly there: Set<string>;
+    /** Keys of the jobs that wait or run: what has one is not added again. */
+    readonly keys: Set<string>;
+    /** Each takes what waits, as far as its worker has room. */
     readonly workers: Set<() => void>;
 }
 
 /** A queue within this process. Its jobs are gone with it, which loses nothing: the sweep adds them again. */
 export function memoryQueue(): DeliveryQueue {
     const lanes = new Map<string, Lane>();
-    const laneOf = (collector: string): Lane => {
-        const lane = lanes.get(collector) ?? { waiting: [], there: new Set(), workers: new Set() };
+    let closed = false;
+
+    function assertOpen(): void {
+        if (closed) {
+            throw closedQueue();
+        }
+    }
+
+    function laneOf(collector: string): Lane {
+        const lane = lanes.get(collector) ?? { waiting: [], keys: new Set(), workers: new Set() };
         lanes.set(collector, lane);
         return lane;
-    };
-    let open = true;
-    const demandOpen = (): void => {
-        if (!open) {
-            throw new ScanwireError('UNAVAILABLE', 'the queue is closed');
-        }
-    };
+    }
 
     return {
         async ready() {
-            demandOpen();
+            assertOpen();
         },
 
         async add(jobs) {
-            demandOpen();
+            assertOpen();
             for (const job of jobs) {
                 enqueue(laneOf(job.collector), job);
             }
         },
 
         async work(collector, handler, options) {
-            demandOpen();
+            assertOpen();
             return startWorker(laneOf(collector), handler, options);
         },
 
         async close() {
-            open = false;
+            closed = true;
             lanes.clear();
         },
     };
@@ -54,11 +57,11 @@ function keyOf({ deliveryId, attempt }: DeliveryJob): string {
 }
 
 function enqueue(lane: Lane, job: DeliveryJob): void {
-    if (lane.there.has(keyOf(job))) {
+    if (lane.keys.has(keyOf(job))) {
         return;
     }
 
-    lane.there.add(keyOf(job));
+    lane.keys.add(keyOf(job));
     lane.waiting.push({ ...job });
     wake(lane);
 }
@@ -70,40 +73,42 @@ function wake(lane: Lane): void {
 }
 
 function startWorker(lane: Lane, handler: Handler, { concurrency, onError }: WorkOptions): QueueWorker {
-    const inHand = new Set<Promise<void>>();
+    const running = new Set<Promise<void>>();
 
-    const run = async (job: DeliveryJob): Promise<void> => {
+    async function run(job: DeliveryJob): Promise<void> {
         try {
             await handler(job);
         } catch (error) {
-            onError?.(error instanceof Error ? error : new Error('a job was rejected', { cause: error }));
+            onError?.(error instanceof Error ? error : new Error('A job was rejected', { cause: error }));
         } finally {
-            lane.there.delete(keyOf(job));
+            lane.keys.delete(keyOf(job));
         }
-    };
-    const takeJobs = (): void => {
-        while (inHand.size < concurrency) {
+    }
+
+    function takeJobs(): void {
+        while (running.size < concurrency) {
             const job = lane.waiting.shift();
             if (job === undefined) {
                 return;
             }
-            // Not at once: a handler that adds jobs would come back here before its own job is counted.
-            const running = Promise.resolve(job)
+
+            // In a later microtask: a handler that adds jobs would come back here before its own job is counted.
+            const one = Promise.resolve(job)
                 .then(run)
                 .finally(() => {
-                    inHand.delete(running);
+                    running.delete(one);
                     wake(lane);
                 });
-            inHand.add(running);
+            running.add(one);
         }
-    };
+    }
 
     lane.workers.add(takeJobs);
     takeJobs();
     return {
         async close() {
             lane.workers.delete(takeJobs);
-            await Promise.all(inHand);
+            await Promise.all(running);
         },
     };
 }

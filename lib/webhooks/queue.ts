@@ -1,3 +1,5 @@
+import { ScanwireError } from '../errors.ts';
+
 /** One delivery handed to the workers of a collector. Holds ids only: whoever can read the queue learns nothing else. */
 export interface DeliveryJob {
     readonly collector: string;
@@ -34,4 +36,9 @@ export interface DeliveryQueue {
 
     /** Ends the queue's own connections; what the host passed in stays open. Close the workers before. */
     close(): Promise<void>;
+}
+
+/** What a queue that was closed rejects with. */
+export function closedQueue(): ScanwireError {
+    return new ScanwireError('UNAVAILABLE', 'The queue is closed');
 }

@@ -1,14 +1,15 @@
 import { ScanwireError } from '../../lib/errors.ts';
 import type { ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
-import { guarded, isUniqueViolation, type PoolLike } from './database.ts';
+import { guarded, isUniqueViolation, isUuid, type PoolLike } from './database.ts';
 
+/** Where the keys are. */
 export interface PostgresApiKeysOptions {
+    /** Its schema brought up to date by `migrate(pool)`. */
     readonly pool: PoolLike;
 }
 
 const COLUMNS = `id, name, digest, start, sealed,
     created_at as "createdAt", last_used_at as "lastUsedAt", revoked_at as "revokedAt"`;
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** API keys in the table `scanwire.api_keys`. */
 export function postgresApiKeys({ pool }: PostgresApiKeysOptions): ApiKeyStore {
@@ -33,7 +34,7 @@ export function postgresApiKeys({ pool }: PostgresApiKeysOptions): ApiKeyStore {
         },
 
         findByDigest: (digest) => find('digest = $1', digest),
-        get: async (id) => (UUID.test(id) ? await find('id = $1', id) : null),
+        get: async (id) => (isUuid(id) ? await find('id = $1', id) : null),
 
         async list() {
             const { rows } = await database.query<StoredApiKey>(`select ${COLUMNS} from scanwire.api_keys order by created_at, id`);
@@ -42,11 +43,11 @@ export function postgresApiKeys({ pool }: PostgresApiKeysOptions): ApiKeyStore {
 
         async revoke(id, at) {
             const sql = 'update scanwire.api_keys set revoked_at = $2 where id = $1 and revoked_at is null';
-            return UUID.test(id) && (await database.query(sql, [id, at])).rowCount === 1;
+            return isUuid(id) && (await database.query(sql, [id, at])).rowCount === 1;
         },
 
         async touch(id, at) {
-            if (UUID.test(id)) {
+            if (isUuid(id)) {
                 await database.query(
                     'update scanwire.api_keys set last_used_at = $2 where id = $1 and (last_used_at is null or last_used_at < $2)',
                     [id, at],

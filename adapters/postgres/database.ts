@@ -14,6 +14,46 @@ export interface PoolLike extends Executor {
     connect(): Promise<ClientLike>;
 }
 
+/**
+ * Runs statements in one transaction: committed when `run` resolves, rolled back when it rejects. A connection that does not even
+ * take the rollback is dropped.
+ *
+ * @throws What `run` throws; ScanwireError `UNAVAILABLE` when the database cannot be used.
+ */
+export async function transaction<T>(pool: PoolLike, run: (client: Executor) => Promise<T>): Promise<T> {
+    const client = await pool.connect().catch(rethrow);
+    const statements = guarded(client);
+    let broken = false;
+    const noteBroken = (): void => {
+        broken = true;
+    };
+
+    // A client that is checked out emits the loss of its connection, and an unheard error would end the process.
+    client.on('error', noteBroken);
+    try {
+        // A statement that waited for a lock must see what the one before committed, whatever the host's database starts with.
+        await statements.query('begin isolation level read committed');
+        const result = await run(statements);
+        await statements.query('commit');
+        return result;
+    } catch (error) {
+        await statements.query('rollback').catch(noteBroken);
+        throw error;
+    } finally {
+        client.removeListener('error', noteBroken);
+        client.release(broken);
+    }
+}
+
+/** The pool or client with every error of its statements passed through {@link storeError}. */
+export function guarded(executor: Executor): Executor {
+    return { query: <Row>(text: string, values?: unknown[]) => executor.query<Row>(text, values).catch(rethrow) };
+}
+
+function rethrow(error: unknown): never {
+    throw storeError(error);
+}
+
 /** What Node says when a server cannot be reached or a connection broke. */
 const NETWORK = new Set([
     'ECONNREFUSED',
@@ -74,62 +114,6 @@ export function sqlState(error: unknown): string {
 /** Whether a unique index refused the row. */
 export function isUniqueViolation(error: unknown): boolean {
     return sqlState(error) === '23505';
-}
-
-/** The executor with every error of its statements passed through {@link storeError}. */
-export function guardedExecutor(executor: Executor): Executor {
-    return { query: <Row>(text: string, values?: unknown[]) => executor.query<Row>(text, values).catch(rethrow) };
-}
-
-/** The pool with every error of its statements passed through {@link storeError}. */
-export function guarded(pool: PoolLike): PoolLike {
-    return {
-        ...guardedExecutor(pool),
-        connect: () => pool.connect().then(guardedClient, rethrow),
-    };
-}
-
-function guardedClient(client: ClientLike): ClientLike {
-    return {
-        ...guardedExecutor(client),
-        release: (destroy) => client.release(destroy),
-        on: (event, listener) => client.on(event, listener),
-        removeListener: (event, listener) => client.removeListener(event, listener),
-    };
-}
-
-function rethrow(error: unknown): never {
-    throw storeError(error);
-}
-
-/**
- * Runs statements in one transaction: committed when `run` resolves, rolled back when it rejects. A connection that does not even
- * take the rollback is dropped.
- *
- * @throws What `run` throws; ScanwireError `UNAVAILABLE` when the database cannot be used.
- */
-export async function transaction<T>(pool: PoolLike, run: (client: Executor) => Promise<T>): Promise<T> {
-    const client = await guarded(pool).connect();
-    let broken = false;
-    const noteBroken = (): void => {
-        broken = true;
-    };
-
-    // A client that is checked out emits the loss of its connection, and an unheard error would end the process.
-    client.on('error', noteBroken);
-    try {
-        // A statement that waited for a lock must see what the one before committed, whatever the host's database starts with.
-        await client.query('begin isolation level read committed');
-        const result = await run(client);
-        await client.query('commit');
-        return result;
-    } catch (error) {
-        await client.query('rollback').catch(noteBroken);
-        throw error;
-    } finally {
-        client.removeListener('error', noteBroken);
-        client.release(broken);
-    }
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

@@ -15,7 +15,7 @@ import type {
     SweepOptions,
     Swept,
 } from '../../lib/webhooks/store.ts';
-import { guardedExecutor, isUniqueViolation, isUuid } from './database.ts';
+import { guarded, isUniqueViolation, isUuid } from './database.ts';
 import { ACCEPT, type AcceptedRow, ATTEMPTS, CLAIM, DISPATCH, GET, REPLAY, SETTLE, SETTLE_LATE, STAGES, SWEEP } from './delivery-sql.ts';
 import {
     type AttemptRow,
@@ -33,7 +33,7 @@ export function deliveries(db: Executor): DeliveryStore {
         transactions: true,
 
         async accept(acceptances, options) {
-            return await accept(options?.tx === undefined ? db : guardedExecutor(options.tx), acceptances);
+            return await accept(options?.tx === undefined ? db : guarded(options.tx), acceptances);
         },
 
         async dispatch(options) {

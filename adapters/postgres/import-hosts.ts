@@ -6,8 +6,9 @@ import type { HostInput } from '../../lib/inventory/host.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
 import type { ImportSummary } from '../../lib/inventory/store.ts';
 import type { Endpoint } from '../../lib/records/endpoints.ts';
-import { type PoolLike, sqlState, transaction } from './database.ts';
+import { guarded, type PoolLike, sqlState, transaction } from './database.ts';
 
+/** What is imported, where and when. */
 export interface ImportHostsOptions {
     readonly pool: PoolLike;
     readonly workspaceName: string;
@@ -15,6 +16,7 @@ export interface ImportHostsOptions {
     readonly clock: Clock;
 }
 
+/** The columns of a {@link Workspace}, from `scanwire.workspaces rows`. */
 export const WORKSPACE_COLUMNS = `rows.id, rows.name, rows.boundary, rows.description, rows.owner_id, rows.limit_to_network,
     rows.created_at, rows.updated_at`;
 
@@ -94,18 +96,19 @@ export async function ensureWorkspace(database: Executor, name: string, at: Date
  * @throws ScanwireError `INVALID_INPUT` when the database refuses a value; whatever the iteration throws.
  */
 export async function importHosts({ pool, workspaceName, hosts, clock }: ImportHostsOptions): Promise<ImportSummary> {
+    const database = guarded(pool);
     const importId = randomUUID();
     try {
-        const batches = await readAside(pool, importId, hosts);
+        const batches = await readAside(database, importId, hosts);
         const summary = await transaction(pool, (client) => takeOver(client, { importId, batches, workspaceName, at: clock() }));
-        await learnSizes(pool, batches);
+        await learnSizes(database, batches);
         return summary;
     } catch (error) {
         throw isRefusedValue(error)
             ? new ScanwireError('INVALID_INPUT', 'A host holds a value that cannot be stored', { cause: error })
             : error;
     } finally {
-        await removeAside(pool, importId);
+        await removeAside(database, importId);
     }
 }
 

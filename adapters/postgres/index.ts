@@ -11,19 +11,19 @@ import { postgresInventory } from './inventory.ts';
 import { postgresRecords } from './records.ts';
 
 export { type PostgresApiKeysOptions, postgresApiKeys } from './api-keys.ts';
-export type { ClientLike, PoolLike } from './database.ts';
-export { transaction } from './database.ts';
+export { type ClientLike, type PoolLike, transaction } from './database.ts';
 export { type PostgresInventoryOptions, postgresInventory } from './inventory.ts';
-export type { Migration } from './migrate.ts';
-export { type MigrateOptions, migrate } from './migrate.ts';
+export { type MigrateOptions, type Migration, migrate } from './migrate.ts';
 export { type PostgresRecordsOptions, postgresRecords } from './records.ts';
 
+/** What every store is made of. */
 export interface PostgresStoresOptions {
     /** A `pg.Pool` or the embedded database, its schema brought up to date by `migrate(pool)`. It stays the caller's to end. */
     readonly pool: PoolLike;
     readonly clock?: Clock;
 }
 
+/** The stores over one pool. */
 export interface PostgresStores {
     readonly inventory: Required<InventoryStore> & InventoryWriter;
     readonly apiKeys: ApiKeyStore;

@@ -1,11 +1,14 @@
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import type { Executor } from '../../lib/executor.ts';
 import type { Host } from '../../lib/inventory/host.ts';
 import type { Note, Service, Session, Vuln, Workspace } from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import { guarded, type PoolLike } from './database.ts';
 import { ensureWorkspace, importHosts, WORKSPACE_COLUMNS } from './import-hosts.ts';
 
+/** Where the inventory is. */
 export interface PostgresInventoryOptions {
+    /** Its schema brought up to date by `migrate(pool)`. */
     readonly pool: PoolLike;
     readonly clock?: Clock;
 }
@@ -57,12 +60,12 @@ export function postgresInventory({ pool, clock = systemClock }: PostgresInvento
         }),
 
         ensureWorkspace: (name) => ensureWorkspace(database, name, clock()),
-        importHosts: (workspaceName, hosts) => importHosts({ pool: database, workspaceName, hosts, clock }),
+        importHosts: (workspaceName, hosts) => importHosts({ pool, workspaceName, hosts, clock }),
     };
 }
 
 /** How the rows of a resource are found. `rows` stands for the resource's own table in these texts. */
-export interface CollectionSource {
+interface CollectionSource {
     readonly select: string;
     /** From `scanwire.<table> rows`, joined with what its ancestors are checked by. */
     readonly from: string;
@@ -78,7 +81,7 @@ const LARGEST_ID = 2_147_483_647;
  * Rows read in batches, each a statement of its own that goes on behind the last id. So a slow reader holds neither a connection
  * nor a snapshot: a row is seen at most once, and one that is stored behind the reader while it reads is missed.
  */
-function collection<Row extends { readonly id: number }>(pool: PoolLike, { select, from, parents }: CollectionSource): Collection<Row> {
+function collection<Row extends { readonly id: number }>(database: Executor, { select, from, parents }: CollectionSource): Collection<Row> {
     const below = parents.map((column, index) => `${column} = $${index + 1}`);
     const last = `$${parents.length + 1}`;
     const statement = (condition: string): string =>
@@ -90,7 +93,7 @@ function collection<Row extends { readonly id: number }>(pool: PoolLike, { selec
         async *list(path, { signal } = {}) {
             for (let after = 0, full = path.every(isId); full; ) {
                 signal?.throwIfAborted();
-                const { rows } = await pool.query<Row>(batch, [...path, after]);
+                const { rows } = await database.query<Row>(batch, [...path, after]);
                 signal?.throwIfAborted();
                 if (rows.length > 0) {
                     yield rows;
@@ -106,7 +109,7 @@ function collection<Row extends { readonly id: number }>(pool: PoolLike, { selec
                 return null;
             }
 
-            const { rows } = await pool.query<Row>(one, [...path, id]);
+            const { rows } = await database.query<Row>(one, [...path, id]);
             return rows[0] ?? null;
         },
     };

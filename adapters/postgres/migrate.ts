@@ -9,6 +9,7 @@ import { records } from './migrations/0003-records.ts';
 /** Key of the advisory lock that lets one migration run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
 
+/** What the schema is brought to. */
 export interface MigrateOptions {
     /** The steps to bring the schema to; all that this version has by default. */
     readonly steps?: readonly Migration[];
@@ -16,7 +17,8 @@ export interface MigrateOptions {
 
 /**
  * Brings the schema `scanwire` up to this version: every step once, all in one transaction, under a lock, so that any number
- * of processes may start together.
+ * of processes may start together. Done by hand: node-pg-migrate and umzug bring rollbacks and a command line, which nobody wants here,
+ * and more lines of set-up than these.
  *
  * @returns Ids of the steps that were run now.
  * @throws ScanwireError `MISCONFIGURED` when the schema is newer than this version, or was made by other steps than these.

@@ -8,7 +8,9 @@ import type { AddedRecord, Enrichment, RecordQuery, RecordStore, StoredRecord } 
 import { guarded, type PoolLike, transaction } from './database.ts';
 import { enrichInventory } from './import-hosts.ts';
 
+/** Where the records are. */
 export interface PostgresRecordsOptions {
+    /** Its schema brought up to date by `migrate(pool)`. */
     readonly pool: PoolLike;
     readonly clock?: Clock;
 }
@@ -34,7 +36,7 @@ export function postgresRecords({ pool, clock = systemClock }: PostgresRecordsOp
     let last: Promise<unknown> = Promise.resolve();
 
     async function add(records: readonly HttpsRecord[], enrich: Enrichment | undefined): Promise<readonly AddedRecord[]> {
-        return await transaction(database, async (client) => {
+        return await transaction(pool, async (client) => {
             await client.query(TAKE_TURN);
             const at = clock();
             const added = await insertRecords(client, records, at);

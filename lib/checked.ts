@@ -1,6 +1,7 @@
 import Joi from 'joi';
 import { ScanwireError, type ScanwireErrorCode } from './errors.ts';
 
+/** How a refusal is worded. */
 export interface CheckedOptions {
     /** Goes before the field in the message, for example `token-auth options`. */
     readonly subject?: string;

@@ -20,12 +20,14 @@ export abstract class CodedError<Code extends string> extends Error {
  */
 export type ScanwireErrorCode = 'INVALID_INPUT' | 'NOT_FOUND' | 'CONFLICT' | 'UNAVAILABLE' | 'MISCONFIGURED' | 'UNSEALABLE';
 
+/** What an error says besides its code and its sentence. */
 export interface ScanwireErrorDetails {
     /** Path of the offending field as the caller wrote it, for example `actors.users[0].name`. */
     readonly field?: string;
     readonly cause?: unknown;
 }
 
+/** An error with one of the codes of {@link ScanwireErrorCode}. */
 export class ScanwireError extends CodedError<ScanwireErrorCode> {
     override readonly name = 'ScanwireError';
     readonly field: string | undefined;

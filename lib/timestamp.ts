@@ -4,14 +4,9 @@ import { ScanwireError } from './errors.ts';
 /** Writes an instant as `2026-11-21T09:30:00+00:00`: whole seconds and the numeric offset of one time zone. */
 export type TimestampFormat = (instant: Date) => string;
 
-const MINUTE_MS = 60_000;
-/** Offsets change on quarters of an hour, so within one the offset is looked up once. */
-const QUARTER_MS = 15 * MINUTE_MS;
-const CACHED_OFFSETS = 10_000;
-const SECONDS_LENGTH = 'YYYY-MM-DDTHH:MM:SS'.length;
-const ISO_LENGTH = 'YYYY-MM-DDTHH:MM:SS.sssZ'.length;
-
 /**
+ * A writer of timestamps.
+ *
  * @param timeZone IANA name, for example `Europe/Berlin`. Fractions of seconds are cut off.
  * @throws ScanwireError `MISCONFIGURED` for an unknown time zone.
  */
@@ -19,6 +14,10 @@ export function timestampFormat(timeZone = 'UTC'): TimestampFormat {
     const offsetAt = offsetLookup(timeZone);
     return timeZone === 'UTC' ? (instant) => withOffset(instant, 0) : (instant) => withOffset(instant, offsetAt(instant));
 }
+
+const MINUTE_MS = 60_000;
+const SECONDS_LENGTH = 'YYYY-MM-DDTHH:MM:SS'.length;
+const ISO_LENGTH = 'YYYY-MM-DDTHH:MM:SS.sssZ'.length;
 
 function withOffset(instant: Date, offsetMinutes: number): string {
     const local = offsetMinutes === 0 ? instant : new Date(instant.getTime() + offsetMinutes * MINUTE_MS);
@@ -39,6 +38,10 @@ function offsetText(minutes: number): string {
 function twoDigits(value: number): string {
     return String(value).padStart(2, '0');
 }
+
+/** Offsets change on quarters of an hour, so within one the offset is looked up once. */
+const QUARTER_MS = 15 * MINUTE_MS;
+const CACHED_OFFSETS = 10_000;
 
 /** Minutes by which the zone is ahead of UTC at an instant. */
 function offsetLookup(timeZone: string): (instant: Date) => number {

@@ -7,6 +7,7 @@ import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
 import { bullmqQueue } from './queue.ts';
 import type { BullmqServer } from './worker.ts';
 
+/** Where the queue is, and how many sessions it may use. */
 export interface PostgresQueueOptions {
     /** A `pg.Pool` or the embedded database. The queue makes a pool of its own with the same settings; this one stays open. */
     readonly pool: HostPool;

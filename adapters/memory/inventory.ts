@@ -6,6 +6,7 @@ import type { ImportSummary, InventoryStore, InventoryWriter } from '../../lib/i
 import type { Endpoint } from '../../lib/records/endpoints.ts';
 import { collection, ROOT, type Table, table } from './table.ts';
 
+/** How the inventory is read and stamped. */
 export interface MemoryInventoryOptions {
     readonly clock?: Clock;
     /** Rows per batch of a list. Default 500. */
@@ -14,7 +15,9 @@ export interface MemoryInventoryOptions {
 
 /** A note to add; what is left open starts as null or empty. */
 export type NewNote = Partial<Omit<Note, 'id' | 'workspace_id' | 'host_id'>>;
+/** A session to add; what is left open starts as null or empty, and it opens now. */
 export type NewSession = Partial<Omit<Session, 'id' | 'host_id'>>;
+/** A vulnerability to add; what is left open starts as null or 0. */
 export type NewVuln = Partial<Omit<Vuln, 'id' | 'host_id' | 'service_id'>> & Pick<Vuln, 'name'>;
 
 /** All collections, the import, and a way to add what no import brings. Nothing outlives the process. */
@@ -230,7 +233,7 @@ function tally(counts: { created: number; updated: number }, created: boolean): 
     counts[created ? 'created' : 'updated'] += 1;
 }
 
-export interface InventoryTables {
+interface InventoryTables {
     readonly workspaces: Table<Workspace>;
     readonly hosts: Table<Host>;
     readonly services: Table<Service>;

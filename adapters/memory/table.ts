@@ -15,6 +15,7 @@ export interface Table<Row extends { readonly id: number }> {
     idsBelow(parent: number): readonly number[];
 }
 
+/** A table without rows. */
 export function table<Row extends { readonly id: number }>(): Table<Row> {
     const rows = new Map<number, Row>();
     const parents = new Map<number, number>();
@@ -41,7 +42,7 @@ export function table<Row extends { readonly id: number }>(): Table<Row> {
 }
 
 /**
- * The rows of `rows` as a store shows them.
+ * The table as a store shows it.
  *
  * @param ancestors Tables of the parents, from the outside in.
  */

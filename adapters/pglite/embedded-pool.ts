@@ -32,7 +32,7 @@ export interface EmbeddedDatabase extends Executor {
     /** The pool's options. Another `pg.Pool` made from them leads to the same database. */
     readonly options: Readonly<Record<string, unknown>>;
     connect(): Promise<EmbeddedClient>;
-    /** Ends transactions and statements under way, closes the database and gives its folder back. */
+    /** Ends pending transactions and statements, closes the database and gives its folder back. */
     end(): Promise<void>;
     on(event: 'error', listener: (error: Error) => void): this;
     on(event: 'connect', listener: (client: EmbeddedClient) => void): this;
@@ -71,7 +71,7 @@ export async function embeddedPool(thread: DatabaseThread): Promise<EmbeddedData
     return withOwnEnd(pool, thread) as unknown as EmbeddedDatabase;
 }
 
-/** Unlike the pool's own, this `end` does not wait for clients that do nothing but listen, and what comes later is told why. */
+/** Unlike the pool's own, this `end` does not wait for clients that do nothing but listen, and it rejects later connections with the reason. */
 function withOwnEnd(pool: Pool, thread: DatabaseThread): Pool {
     const connectUnlessClosed = pool.connect.bind(pool) as Connect;
     const endPool = pool.end.bind(pool);
@@ -112,7 +112,7 @@ async function endClient(client: unknown): Promise<void> {
 type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined, done: () => void) => void;
 type Connect = (callback?: ConnectCallback) => unknown;
 
-/** node-postgres keeps the stream it was given here; its types do not say so. */
+/** node-postgres keeps its stream here; its types do not say so. */
 function socketOf(client: unknown): object {
     return (client as { connection: { stream: object } }).connection.stream;
 }

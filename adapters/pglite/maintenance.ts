@@ -3,6 +3,7 @@ import type { Executor } from '../../lib/executor.ts';
 /** Calls `task` every so many milliseconds until the returned function is called. */
 export type Ticker = (task: () => void, milliseconds: number) => () => void;
 
+/** What is maintained, and when. */
 export interface MaintenanceOptions {
     readonly database: Executor;
     /** How many times anything was asked of the database since it was opened. */
@@ -23,7 +24,7 @@ const ROWS = 500;
  * Does what a server's background processes would do, which PGlite has not: checkpoints (without any the write-ahead log
  * grows for ever, and with it the time a start takes after a crash), and vacuum with analyse of the tables that changed.
  *
- * @returns Ends it, after what is under way.
+ * @returns Ends it, after the round that is running.
  */
 export async function maintain({ database, requests, ticker }: MaintenanceOptions): Promise<() => Promise<void>> {
     let clearedAt = await writtenBytes(database);
@@ -43,7 +44,7 @@ export async function maintain({ database, requests, ticker }: MaintenanceOption
     }
 
     const stop = ticker(() => {
-        // A database that fails here fails its callers as well, and they are told.
+        // A database that fails here fails its callers as well.
         work = work.then(tick).catch(() => {});
     }, EVERY);
 

@@ -11,6 +11,7 @@ import { type EmbeddedDatabase, embeddedPool } from './embedded-pool.ts';
 import { lockFolder } from './folder-lock.ts';
 import { maintain, type Ticker } from './maintenance.ts';
 
+/** Where the embedded database is. */
 export interface EmbeddedDatabaseOptions {
     /** Where the database lives; made when missing, for the owner's eyes only. It holds `database/` and `database.lock`. */
     readonly folder: string;

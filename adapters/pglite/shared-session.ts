@@ -11,6 +11,7 @@ export interface Answered {
     readonly state: TransactionState;
 }
 
+/** The real session, and the way to the connections that share it. */
 export interface SharedSessionOptions {
     /** Runs messages on the one real session and resolves with all that it answered. */
     execute(bytes: Buffer): Promise<Buffer>;

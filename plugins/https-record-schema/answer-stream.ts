@@ -15,6 +15,7 @@ export interface AnswerStream {
     fail(text: string, error: Error): Promise<void>;
 }
 
+/** What the stream has to know of the connection. */
 export interface AnswerStreamOptions {
     /** Aborted when the connection is gone. */
     readonly closed: AbortSignal;
@@ -25,18 +26,19 @@ export interface AnswerStreamOptions {
     /** How long a client may read nothing, in milliseconds. 10 s by default. */
     readonly patience?: number;
     /** How many bytes may be unread. 4 MiB by default. */
-    readonly mostUnread?: number;
+    readonly maxUnread?: number;
 }
 
 const LAST_WORDS_MS = 2_000;
 const POLL_MS = 10;
 
-export function answerStream({ closed, unsent, rest, patience = 10_000, mostUnread = 4_194_304 }: AnswerStreamOptions): AnswerStream {
+/** A stream for one answer. */
+export function answerStream({ closed, unsent, rest, patience = 10_000, maxUnread = 4_194_304 }: AnswerStreamOptions): AnswerStream {
     let room = true;
     let reads = true;
     let makeRoom = (): void => {};
     const stream = new Readable({
-        highWaterMark: mostUnread,
+        highWaterMark: maxUnread,
         read() {
             room = true;
             reads = true;

@@ -3,6 +3,7 @@ import { createGunzip } from 'node:zlib';
 import * as Boom from '@hapi/boom';
 import { unpacked } from '../../lib/unpacked.ts';
 
+/** How much of a batch is read, and for how long. */
 export interface BatchLimits {
     readonly maxBytes: number;
     readonly maxDecodedBytes: number;

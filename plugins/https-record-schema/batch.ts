@@ -20,6 +20,7 @@ function refuse(_request: Request, _h: ResponseToolkit, error: Error | undefined
     throw Boom.isBoom(error, 415) ? Boom.unsupportedMediaType(`Content-Type must be one of ${TYPES.join(', ')}`) : error;
 }
 
+/** What a client asks for along with its batch. */
 export interface BatchQuery {
     /** Which results are described. */
     readonly results: 'bad' | 'all';
@@ -27,6 +28,7 @@ export interface BatchQuery {
     readonly mend?: MendProfile;
 }
 
+/** The query of both routes that take a batch. */
 export const batchQuerySchema: Joi.ObjectSchema<BatchQuery> = Joi.object<BatchQuery, true>({
     results: Joi.string().valid('bad', 'all').default('bad'),
     mend: Joi.string().valid(...MEND_PROFILES),
@@ -50,7 +52,7 @@ export function acceptsLines({ headers }: Request): boolean {
     return /(?:^|[ ,])application\/x-ndjson(?:[ ;,]|$)/i.test(String(headers.accept ?? ''));
 }
 
-/** What the client is told when reading or storing its batch failed; what the client has not done goes to the log. */
+/** What the client reads when reading or storing its batch failed; what the client has not done goes to the log. */
 export function batchFailure(request: Request, error: unknown): Boom.Boom {
     if (Boom.isBoom(error)) {
         return error;
@@ -73,7 +75,7 @@ export const RECORDS_FAILED: StoreFailure = {
     message: 'The records cannot be stored or read now; try again later',
 };
 
-/** What `respond` resolves to. When it fails, the client is told why after all that it still sends was received. */
+/** What `respond` resolves to. When it fails, the client learns why after all that it still sends was received. */
 export async function orBatchFailure<T>(request: Request, respond: () => Promise<T>): Promise<T> {
     try {
         return await respond();

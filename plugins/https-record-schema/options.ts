@@ -5,6 +5,7 @@ import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
 import type { Enrichment, RecordStore } from '../../lib/records/index.ts';
 import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
 
+/** Options of the plugin. */
 export interface HttpsRecordSchemaOptions {
     /** Path of the JSON Schema; records are checked at `<path>/check` and stored at `<path>/records`. `/https-record-schema` by default. */
     readonly path?: string | undefined;
@@ -42,6 +43,7 @@ export type Access = Pick<RouteOptions, 'auth'>;
 const MIB = 1_048_576;
 const size = (): Joi.NumberSchema => Joi.number().integer().min(1);
 
+/** Checks the options and fills in their defaults. */
 export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, true>({
     path: Joi.string()
         .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)

@@ -87,8 +87,10 @@ const BASE_PAGE = `<!DOCTYPE html>
 </html>
 `;
 
+/** Shows a person, or a probe, that key and licence are valid. */
 export const base: Lifecycle.Method = (_request, h) => h.response(BASE_PAGE).type('text/html; charset=utf-8');
 
+/** Whatever is no route is not found. */
 export const unknownRoute: Lifecycle.Method = () => {
     throw Boom.notFound();
 };

@@ -18,6 +18,7 @@ export interface OwnResource {
     readonly store: Collection<ResourceRow>;
 }
 
+/** Options of the plugin. */
 export interface RestApiV2Options {
     /** The scan data. A store without an optional collection has no routes for it. */
     readonly store: InventoryStore;
@@ -55,6 +56,7 @@ const ownResourceSchema: Joi.ObjectSchema<OwnResource> = Joi.object<OwnResource>
     store: objectWith<Collection<ResourceRow>>('list', 'get').required(),
 });
 
+/** Checks the options and fills in their defaults. */
 export const optionsSchema: Joi.ObjectSchema<RestApiV2Options> = Joi.object<RestApiV2Options>({
     store: storeSchema.required(),
     license: objectWith<LicenseSource>('valid').required(),

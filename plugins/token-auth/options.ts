@@ -4,6 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { KeyRing } from '../../lib/keys/key-ring.ts';
 import type { ApiKeyStore } from '../../lib/keys/store.ts';
 
+/** Options of the plugin. */
 export interface TokenAuthOptions {
     /** Where the keys are. */
     readonly store: ApiKeyStore;
@@ -19,6 +20,7 @@ export interface TokenAuthOptions {
     readonly clock?: Clock | undefined;
 }
 
+/** Checks the options and fills in their defaults. */
 export const optionsSchema: Joi.ObjectSchema<TokenAuthOptions> = Joi.object<TokenAuthOptions, true>({
     store: objectWith<ApiKeyStore>('insert', 'findByDigest', 'get', 'list', 'revoke', 'touch').required(),
     keyRing: objectWith<KeyRing>('seal', 'open').when('revealable', { is: false, otherwise: Joi.required() }),

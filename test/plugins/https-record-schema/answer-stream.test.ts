@@ -1,7 +1,7 @@
 import t from 'tap';
 import { answerStream } from '../../../plugins/https-record-schema/answer-stream.ts';
 
-const small = { mostUnread: 10, unsent: () => 0, rest: async () => {}, closed: new AbortController().signal };
+const small = { maxUnread: 10, unsent: () => 0, rest: async () => {}, closed: new AbortController().signal };
 
 t.test('waits for a client that reads', async (t) => {
     const { stream, write, end } = answerStream({ ...small, patience: 60_000 });

@@ -1,6 +1,6 @@
-import type { EventEmitter } from 'node:events';
 import { type BackendFactory, type ConnectionOptions, createPostgresBackend, runMigrations } from 'bullmq';
 import Joi from 'joi';
+import type { Pool, PoolClient, PoolConfig, QueryResult } from 'pg';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
@@ -108,25 +108,9 @@ function migrationError(cause: unknown): ScanwireError {
         : new ScanwireError('UNAVAILABLE', `PostgreSQL cannot be reached: ${code || message}`, { cause });
 }
 
-interface Result<Row> {
-    rows: Row[];
-}
-
-interface Client extends Pick<EventEmitter, 'on' | 'removeListener' | 'removeAllListeners'> {
-    query<Row = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Result<Row>>;
-    release(destroy?: boolean): void;
-}
-
-interface Pool {
-    readonly options: { max: number };
-    query<Row = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Result<Row>>;
-    connect(): Promise<Client>;
-    end(): Promise<void>;
-    on(event: 'error', listener: (error: Error) => void): unknown;
-}
-
 /** The pool that BullMQ works on. Its statements name no schema, so each session of this pool looks into the queue's own. */
-interface QueuePool extends Pick<Pool, 'query' | 'connect' | 'end'> {
+interface QueuePool extends Pick<Pool, 'connect' | 'end'> {
+    query(text: string, values?: unknown[]): Promise<QueryResult>;
     readonly options: { readonly keepAlive: true };
     on(): QueuePool;
     removeAllListeners(): QueuePool;
@@ -146,7 +130,7 @@ const QUERY_TIMEOUT = 30_000;
  * the same shape, and not whatever this package would find under that name.
  */
 function queuePool(host: HostPool, schema: string, connections: number): QueuePool {
-    const pool = new (host.constructor as new (options: object) => Pool)(ownOptions(host, schema, connections));
+    const pool = new (host.constructor as new (options: PoolConfig) => Pool)(ownOptions(host, schema, connections));
     // An idle connection was lost. The pool makes another when it needs one, and an unheard error would end the process.
     pool.on('error', () => {});
 
@@ -167,22 +151,16 @@ function queuePool(host: HostPool, schema: string, connections: number): QueuePo
 }
 
 /** @throws ScanwireError `MISCONFIGURED` when the sessions of the pool do not look into the schema. */
-async function assertLooksInto(client: Client, schema: string): Promise<void> {
+async function assertLooksInto(client: PoolClient, schema: string): Promise<void> {
     const { rows } = await client.query('SELECT current_schema() AS schema');
     if (rows[0]?.schema !== schema) {
         throw new ScanwireError('MISCONFIGURED', 'The pg package is too old for the queue: its pools do not know onConnect');
     }
 }
 
-interface HostOptions {
-    readonly connectionTimeoutMillis?: number;
-    readonly query_timeout?: number;
-    readonly onConnect?: (client: Client) => unknown;
-}
-
-function ownOptions(host: HostPool, schema: string, connections: number): object {
+function ownOptions(host: HostPool, schema: string, connections: number): PoolConfig {
     // Not a spread: pg hides password and TLS key as properties that are not enumerable.
-    const options: HostOptions = Object.defineProperties({}, Object.getOwnPropertyDescriptors(host.options));
+    const options: PoolConfig = Object.defineProperties({}, Object.getOwnPropertyDescriptors(host.options));
     const { onConnect } = options;
     return Object.assign(options, {
         max: connections,
@@ -191,7 +169,7 @@ function ownOptions(host: HostPool, schema: string, connections: number): object
         connectionTimeoutMillis: options.connectionTimeoutMillis || CONNECTION_TIMEOUT,
         query_timeout: options.query_timeout || QUERY_TIMEOUT,
 
-        async onConnect(client: Client) {
+        async onConnect(client: PoolClient) {
             await onConnect?.(client);
             await client.query(`SET search_path TO ${schema}`);
         },

@@ -1,9 +1,9 @@
-import { randomUUID, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import Joi from 'joi';
 import { checked, nameSchema } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
-import { apiKeyDigest, apiKeyStart, looksLikeApiKey, looksLikeForeignKey, newApiKey } from './api-key.ts';
 import { type KeyRing, sealingKeyId } from './key-ring.ts';
 import type { ApiKeyStore, StoredApiKey } from './store.ts';
 
@@ -222,3 +222,61 @@ function summary({ id, name, start, sealed, createdAt, lastUsedAt, revokedAt }: 
  * sentence, so that nobody learns which of them it was.
  */
 export const DENIAL = 'Access needs a valid licence on the server and a valid API key in the header named token';
+
+/** Stands before every key, so that secret scanners find one that leaked. */
+export const API_KEY_PREFIX = 'scw_';
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const BASE = BigInt(ALPHABET.length);
+const SECRET_BYTES = 32;
+/** 62^43 is the first power of 62 above 2^256. */
+const SECRET_CHARACTERS = 43;
+const CHECKSUM_CHARACTERS = 6;
+const START_CHARACTERS = API_KEY_PREFIX.length + 4;
+
+const FORM = new RegExp(`^${API_KEY_PREFIX}[0-9A-Za-z]{${SECRET_CHARACTERS + CHECKSUM_CHARACTERS}}$`);
+const FOREIGN_FORM = /^[\x21-\x7e]{1,512}$/;
+
+/**
+ * A new key: `scw_`, 256 random bits as 43 base62 characters, and the CRC32 of both as 6.
+ *
+ * @param random Gives that many random bytes.
+ */
+export function newApiKey(random: (size: number) => Uint8Array = randomBytes): string {
+    const secret = BigInt(`0x${Buffer.from(random(SECRET_BYTES)).toString('hex')}`);
+    const body = API_KEY_PREFIX + base62(secret, SECRET_CHARACTERS);
+    return body + checksum(body);
+}
+
+/** Whether the text can be a key of ours at all; tells garbage from keys before any store is asked. */
+export function looksLikeApiKey(text: string): boolean {
+    return FORM.test(text) && text.endsWith(checksum(text.slice(0, -CHECKSUM_CHARACTERS)));
+}
+
+/** Whether the text can be a key that another system issued: 1 to 512 visible ASCII characters. */
+export function looksLikeForeignKey(text: string): boolean {
+    return FOREIGN_FORM.test(text);
+}
+
+/** SHA-256 in 64 lower-case hex digits. A key has 256 random bits, so a slow hash would add nothing. */
+export function apiKeyDigest(key: string): string {
+    return hash('sha256', key, 'hex');
+}
+
+/** The first characters of a key, enough to recognise it in a table and useless to guess the rest. */
+export function apiKeyStart(key: string): string {
+    return key.slice(0, START_CHARACTERS);
+}
+
+function checksum(body: string): string {
+    return base62(BigInt(crc32(body)), CHECKSUM_CHARACTERS);
+}
+
+function base62(value: bigint, width: number): string {
+    let text = '';
+    for (let rest = value; text.length < width; rest /= BASE) {
+        text = ALPHABET.charAt(Number(rest % BASE)) + text;
+    }
+
+    return text;
+}

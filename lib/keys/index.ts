@@ -1,10 +1,15 @@
-export { API_KEY_PREFIX, apiKeyDigest, apiKeyStart, looksLikeApiKey, looksLikeForeignKey, newApiKey } from './api-key.ts';
 export {
+    API_KEY_PREFIX,
     type ApiKeySummary,
     type ApiKeys,
     type ApiKeysOptions,
+    apiKeyDigest,
+    apiKeyStart,
     apiKeys,
     DENIAL,
+    looksLikeApiKey,
+    looksLikeForeignKey,
+    newApiKey,
     type RevealedApiKey,
     type VerifiedApiKey,
 } from './api-keys.ts';

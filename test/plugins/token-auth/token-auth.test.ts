@@ -4,7 +4,7 @@ import http, { type IncomingMessage } from 'node:http';
 import Hapi, { type Server } from '@hapi/hapi';
 import t from 'tap';
 import { memoryApiKeys } from '../../../adapters/memory/api-keys.ts';
-import { newApiKey } from '../../../lib/keys/api-key.ts';
+import { newApiKey } from '../../../lib/keys/api-keys.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import { plugin, simulate, type TokenAuthOptions, type TokenAuthRefs } from '../../../plugins/token-auth/index.ts';
 

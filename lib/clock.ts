@@ -11,19 +11,20 @@ const SLICE_MS = 2;
 /**
  * Work that never waits keeps the event loop to itself; with a time slice it yields every 2 ms.
  *
+ * @param now Milliseconds since any moment.
  * @returns To be called between two steps of the work: null while the slice lasts, else a promise that resolves after the event loop
  *     has run and a new slice has begun.
  */
-export function timeSlice(): () => Promise<void> | null {
-    let startedAt = performance.now();
+export function timeSlice(now: () => number = () => performance.now()): () => Promise<void> | null {
+    let startedAt = now();
 
     return () => {
-        if (performance.now() - startedAt < SLICE_MS) {
+        if (now() - startedAt < SLICE_MS) {
             return null;
         }
 
         return setImmediate().then(() => {
-            startedAt = performance.now();
+            startedAt = now();
         });
     };
 }

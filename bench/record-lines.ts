@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type HttpsRecord, parseResponse, recordLine } from '../lib/records/index.ts';
+import { type HttpsRecord, parseResponse, recordLine } from 'scanwire/records';
 import { seeded } from '../test/support/seeded.ts';
 
 const SEED = 20_261_121;

@@ -1,40 +1,50 @@
-/** A thing to measure: one run gives some figures. */
-export interface Contender<Figures> {
-    readonly name: string;
-    run(): Promise<Figures>;
-}
+/** What one run has measured, by name. */
+export type Figures = Readonly<Record<string, number>>;
 
-/** The median of each figure. */
-export type Medians<Figures> = { readonly [Name in keyof Figures]: number };
+export type Run = () => Promise<Figures>;
 
 /**
- * Runs the contenders in turn, A B A B, so that a machine that is slow for a minute is slow for all of them, and takes the
- * median of each figure. The first round warms up and does not count.
+ * Runs in turn, A B, then B A, so that a machine that is slow for a minute is slow for all, and no run is always the one after
+ * another. Gives for each what its rounds have measured, without the first rounds, which `discarded` counts.
  */
-export async function rounds<Figures extends Readonly<Record<string, number>>>(
-    contenders: readonly Contender<Figures>[],
-    count: number,
-): Promise<readonly Medians<Figures>[]> {
-    const runs = contenders.map((): Figures[] => []);
-    for (let round = 0; round <= count; round += 1) {
-        for (const [index, contender] of contenders.entries()) {
-            const figures = await contender.run();
-            if (round > 0) {
-                runs[index]?.push(figures);
-            }
+export async function interleaved(runs: readonly Run[], count: number, discarded: number): Promise<readonly (readonly Figures[])[]> {
+    const measured = runs.map((): Figures[] => []);
+    for (let round = 0; round < discarded + count; round += 1) {
+        const order = [...runs.keys()];
+        for (const index of round % 2 === 0 ? order : order.reverse()) {
+            measured[index]?.push(await (runs[index] as Run)());
         }
     }
 
-    return runs.map((figures) => medians(figures));
+    return measured.map((figures) => figures.slice(discarded));
 }
 
-export function medians<Figures extends Readonly<Record<string, number>>>(runs: readonly Figures[]): Medians<Figures> {
-    const names = Object.keys(runs[0] ?? {});
-    return Object.fromEntries(names.map((name) => [name, median(runs.map((run) => run[name] as number))])) as Medians<Figures>;
+/**
+ * Runs two at the same time on the one core that both are kept to, for figures of CPU time. The clock of a small machine changes
+ * from second to second, by a quarter and more: in turn, each run meets another one; like this, both meet the same.
+ */
+export async function together(pair: readonly [Run, Run], count: number, discarded: number): Promise<readonly (readonly Figures[])[]> {
+    const measured: readonly [Figures[], Figures[]] = [[], []];
+    for (let round = 0; round < discarded + count; round += 1) {
+        const [first, second] = await bothAtOnce(pair);
+        measured[0].push(first);
+        measured[1].push(second);
+    }
+
+    return measured.map((figures) => figures.slice(discarded));
 }
 
-function median(values: readonly number[]): number {
-    const sorted = values.toSorted((a, b) => a - b);
-    const middle = sorted.length >> 1;
-    return sorted.length % 2 === 1 ? (sorted[middle] as number) : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
+/** The one that is ready first goes on with runs that do not count, so that the other has company to its end. */
+async function bothAtOnce(pair: readonly [Run, Run]): Promise<readonly [Figures, Figures]> {
+    let running = 2;
+    const withCompany = async (run: Run): Promise<Figures> => {
+        const figures = await run();
+        running -= 1;
+        while (running > 0) {
+            await run();
+        }
+
+        return figures;
+    };
+    return Promise.all([withCompany(pair[0]), withCompany(pair[1])]);
 }

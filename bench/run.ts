@@ -1,42 +1,68 @@
 /*
- * `npm run bench`: every figure that the documentation quotes, beside its peer, in turn or both at once. With the names of
- * sections, only those: `npm run bench -- records capture`.
+ * `npm run bench`: what scanwire costs beside its peers, in turn or both at once. With the names of sections, only those:
+ * `npm run bench -- records capture`.
+ *
+ * `npm run bench -- --against ../other --rounds 9` measures the package of this checkout beside that of another, compiled one, by the
+ * same bench, and says which figures are worse. `--scale 0.1` counts a tenth, to see that all works.
  */
-import Table from 'cli-table3';
+import { parseArgs } from 'node:util';
 import { testServers } from '../test/support/servers.ts';
-import { profileDeliveries } from './profile-deliveries.ts';
-import { sections } from './sections.ts';
+import { capture } from './capture.ts';
+import { otherCheckout, ownCheckout } from './checkout.ts';
+import { deliveries } from './deliveries.ts';
+import { hostIndex } from './host-index.ts';
+import { pace } from './pace.ts';
+import { profileDeliveries } from './profile.ts';
+import { memory, records } from './records.ts';
+import { type Measured, measure, type Section } from './section.ts';
+import { host, serve } from './start-up.ts';
+import { summaryOf, tablesOf } from './table.ts';
 
-const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
-const names = process.argv.slice(2);
-const wanted = sections.filter(({ name }) => names.length === 0 || names.includes(name));
-const unknown = names.filter((name) => !sections.some((section) => section.name === name));
+const SECTIONS: readonly Section[] = [deliveries, pace, hostIndex, records, memory, capture, host, serve];
+
+const { values, positionals: names } = parseArgs({
+    options: {
+        against: { type: 'string' },
+        rounds: { type: 'string', default: '5' },
+        scale: { type: 'string', default: '1' },
+    },
+    allowPositionals: true,
+});
+const wanted = SECTIONS.filter(({ name }) => names.length === 0 || names.includes(name));
+const unknown = names.filter((name) => !SECTIONS.some((section) => section.name === name));
 if (unknown.length > 0) {
-    console.error(`No section ${unknown.join(', ')}. There are ${sections.map(({ name }) => name).join(', ')}.`);
+    console.error(`Unknown section ${unknown.join(', ')}. There are ${SECTIONS.map(({ name }) => name).join(', ')}.`);
     process.exit(2);
 }
 
+const rounds = Number(values.rounds);
+const scale = Number(values.scale);
+const own = await ownCheckout();
+const other = values.against === undefined ? undefined : await otherCheckout(values.against);
 const services = await testServers({ durable: true });
 Object.assign(process.env, services.env);
 
+process.once('SIGINT', () => {
+    void services.stop().finally(() => process.exit(130));
+});
+
 try {
-    const table = new Table({ head: ['what', 'scanwire', 'peer', 'ratio'], style: { head: [], border: [] } });
-    for (const { name, measure } of wanted) {
-        say(name);
-        table.push(...(await measure(ROUNDS)).map((row) => [...row]));
+    console.log(`Node ${process.version}, medians of ${rounds} rounds; ratio: median of the ratios of each round`);
+    const measured: Measured[] = [];
+    for (const section of wanted) {
+        console.error(`measuring: ${section.name}`);
+        const ofSection = await measure(section, { own, rounds, scale, ...(other && { other }) });
+        console.log(`\n${tablesOf(ofSection, other !== undefined)}`);
+        measured.push(...ofSection);
     }
 
-    console.log(`\nNode ${process.version}, medians of ${ROUNDS} rounds after one that does not count; memory of records: one run\n`);
-    console.log(table.toString());
-
-    if (wanted.some(({ name }) => name === 'deliveries')) {
-        say('profile of the deliveries');
-        console.log(await profileDeliveries());
+    if (other !== undefined) {
+        console.log(`\n${summaryOf(measured)}`);
+    } else if (wanted.includes(deliveries)) {
+        console.error('measuring: profile of the deliveries');
+        console.log(`\n${await profileDeliveries({ own, scale })}`);
     }
 } finally {
     await services.stop();
-}
-
-function say(what: string): void {
-    process.stderr.write(`measuring: ${what}\n`);
+    await other?.remove();
 }

@@ -5,6 +5,7 @@ import { performance } from 'node:perf_hooks';
 /** What a bare hapi server costs, and what it costs with `token-auth` and `rest-api-v2`: time to the first answer, memory, modules. */
 const [variant = 'bare'] = process.argv.slice(2);
 const started = performance.now();
+const cpuBefore = process.cpuUsage();
 const { server: hapiServer } = await import('@hapi/hapi');
 const server = hapiServer({ host: '127.0.0.1', port: 0 });
 server.route({ method: 'GET', path: '/', handler: () => 'ok' });
@@ -12,11 +13,11 @@ server.route({ method: 'GET', path: '/', handler: () => 'ok' });
 if (variant === 'plugins') {
     const [{ plugin: tokenAuth }, { plugin: restApi }, { memoryApiKeys, memoryInventory }, { keyRing }, { alwaysLicensed }] =
         await Promise.all([
-            import('../plugins/token-auth/index.ts'),
-            import('../plugins/rest-api-v2/index.ts'),
-            import('../adapters/memory/index.ts'),
-            import('../lib/keys/index.ts'),
-            import('../lib/license/index.ts'),
+            import('scanwire/token-auth'),
+            import('scanwire/rest-api-v2'),
+            import('scanwire/memory'),
+            import('scanwire/keys'),
+            import('scanwire/license'),
         ]);
     const ring = keyRing({ current: 'k', keys: { k: randomBytes(32) } });
     await server.register({ plugin: tokenAuth, options: { store: memoryApiKeys(), keyRing: ring } });
@@ -26,10 +27,11 @@ if (variant === 'plugins') {
 await server.start();
 await server.inject('/');
 const startMs = performance.now() - started;
-const commonJs = Object.keys(createRequire(import.meta.url).cache).length;
-const heavy = Object.keys(createRequire(import.meta.url).cache).filter((path) =>
-    /node_modules\/(bullmq|ioredis|pg|@electric-sql|undici)\//.test(path),
-).length;
+const { user, system } = process.cpuUsage(cpuBefore);
+const loaded = Object.keys(createRequire(import.meta.url).cache);
+const heavy = loaded.filter((path) => /node_modules\/(bullmq|ioredis|pg|@electric-sql|undici)\//.test(path));
 globalThis.gc?.();
-process.stdout.write(`${JSON.stringify({ startMs, rssMiB: process.memoryUsage().rss / 2 ** 20, modules: commonJs, heavy })}\n`);
+const rssMiB = process.memoryUsage().rss / 2 ** 20;
+const figures = { startMs, cpuMs: (user + system) / 1000, rssMiB, modules: loaded.length, heavy: heavy.length };
+process.stdout.write(`${JSON.stringify(figures)}\n`);
 process.exit(0);

@@ -1,10 +1,8 @@
-import { createReadStream, readFileSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { createGunzip } from 'node:zlib';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { check } from '../cli/records/files.ts';
-import { lineSplitter } from '../lib/line-splitter.ts';
-import { type HttpResponse, readDecodedRecords, recordJsonSchema } from '../lib/records/index.ts';
-import { unpacked } from '../lib/unpacked.ts';
+import { type HttpResponse, readDecodedRecords, readRecords, recordJsonSchema } from 'scanwire/records';
+import { memoryMiB } from '../processes.ts';
 
 const NEWLINE = 0x0a;
 
@@ -22,7 +20,16 @@ let seen = 0;
 
 /** Each gives the number of good records. */
 const ways: Readonly<Record<string, () => Promise<number>>> = {
-    check: async () => (await check(source())).good,
+    async check() {
+        let good = 0;
+        for await (const lines of readRecords(source()).batches()) {
+            for (const line of lines) {
+                good += line.ok ? 1 : 0;
+            }
+        }
+
+        return good;
+    },
 
     async decode() {
         let good = 0;
@@ -36,25 +43,20 @@ const ways: Readonly<Record<string, () => Promise<number>>> = {
         return good;
     },
 
-    gunzip: gunzippedLines,
+    parse: () => gunzippedLines(() => true),
 
-    parse: () => parsedLines(() => true),
-
-    ajv() {
-        const validate = new Ajv2020({ strict: true }).compile(recordJsonSchema);
-        return parsedLines(validate);
-    },
+    ajv: () => gunzippedLines(new Ajv2020({ strict: true }).compile(recordJsonSchema)),
 };
 
-/** A peer of Node alone: its gunzip as it comes, each line cut out and given to `JSON.parse`. */
-async function gunzippedLines(): Promise<number> {
+/** Peers: Node's gunzip as it comes, each line cut out and given to `JSON.parse`, then to a validator. */
+async function gunzippedLines(validate: (value: unknown) => boolean): Promise<number> {
     let rest: Buffer = Buffer.alloc(0);
     let good = 0;
     for await (const chunk of createReadStream(file).pipe(createGunzip()) as AsyncIterable<Buffer>) {
         let start = 0;
         for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
             const line = start === 0 ? Buffer.concat([rest, chunk.subarray(0, end)]).toString() : chunk.toString('utf8', start, end);
-            good += JSON.parse(line) === null ? 0 : 1;
+            good += validate(JSON.parse(line)) ? 1 : 0;
             start = end + 1;
         }
 
@@ -62,23 +64,6 @@ async function gunzippedLines(): Promise<number> {
     }
 
     return good;
-}
-
-/** Peers that are lent scanwire's unpacking and cutting into lines: then `JSON.parse` and no more, or a validator. */
-async function parsedLines(validate: (value: unknown) => boolean): Promise<number> {
-    const splitter = lineSplitter(1_048_576);
-    let good = 0;
-    for await (const chunk of unpacked(source())) {
-        for (const { bytes } of splitter.push(chunk)) {
-            good += validate(JSON.parse(text(bytes as Uint8Array))) ? 1 : 0;
-        }
-    }
-
-    return good;
-}
-
-function text(bytes: Uint8Array): string {
-    return (Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)).toString();
 }
 
 function sizes({ status, headers, body, charset, title, truncated }: HttpResponse): number {
@@ -91,6 +76,5 @@ const cpuBefore = process.cpuUsage();
 const records = await (ways[way] as () => Promise<number>)();
 const { user, system } = process.cpuUsage(cpuBefore);
 const cpuSeconds = (user + system) / 1_000_000;
-// `maxRSS` of `resourceUsage` begins with that of the parent.
-const peakMiB = Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]) / 1024;
-process.stdout.write(`${JSON.stringify({ cpuSeconds, peakMiB: peakMiB - idle / 1_048_576, records, seen })}\n`);
+const peakMiB = (await memoryMiB(process.pid, 'VmHWM')) - idle / 1_048_576;
+process.stdout.write(`${JSON.stringify({ cpuSeconds, peakMiB, records, seen })}\n`);

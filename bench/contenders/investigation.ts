@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
-/** An investigation of about 1.2 kB, each with an id of its own. */
-export function investigation(): Record<string, unknown> {
-    const id = randomUUID();
+/** An investigation of about 1.2 kB. */
+export function investigation(id: string = randomUUID()): Record<string, unknown> {
     return {
         timestamp: '2026-11-21T09:30:00.000Z',
         title: 'Suspicious sign-in from a new country',

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import Fastify from 'fastify';
-import { Pool } from 'pg';
+import pg from 'pg';
 
 /** The peer: a hand-written fastify route over `pg`, as most people would write it: all rows, one array. Prints its address. */
 const [database = '', token = ''] = process.argv.slice(2);
-const pool = new Pool({ connectionString: database, max: 8 });
+const pool = new pg.Pool({ connectionString: database, max: 8 });
 const digest = createHash('sha256').update(token).digest('hex');
 const app = Fastify();
 

@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { server as hapiServer } from '@hapi/hapi';
+import pg from 'pg';
+import { postgresQueue, redisQueue } from 'scanwire/bullmq';
+import { keyRing } from 'scanwire/keys';
+import { openEmbeddedDatabase } from 'scanwire/pglite';
+import { migrate, postgresWebhooks } from 'scanwire/postgres';
+import { plugin } from 'scanwire/webhook-exporter';
+import { serveSender } from './sender-server.ts';
+
+/**
+ * The whole way of a delivery through scanwire in one process: accept, dispatch, claim, sign, POST, record. On PostgreSQL and Redis,
+ * or embedded; with a window of so many, or with no option but what it cannot do without.
+ */
+const [url = '', store = '', at = '', window = ''] = process.argv.slice(2);
+const pool = store === 'embedded' ? await openEmbeddedDatabase({ folder: at }) : new pg.Pool({ connectionString: at, max: 10 });
+await migrate(pool);
+const queue =
+    store === 'embedded'
+        ? postgresQueue({ pool })
+        : redisQueue({ url: process.env.REDIS_URL ?? '', prefix: `bench-${randomBytes(6).toString('hex')}` });
+const server = hapiServer();
+await server.register({
+    plugin,
+    options: {
+        stores: postgresWebhooks({ pool }),
+        queue,
+        keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
+        egress: { allow: ['127.0.0.0/8'] },
+        ...(window !== '' && { window: Number(window) }),
+    },
+});
+await server.initialize();
+const { publish, exporters, deliveries } = server.plugins['webhook-exporter'];
+const { exporter } = await exporters.create({ url });
+await exporters.start(exporter.id);
+
+/** More than are on their way at once. An index gives the newest; a search for unfinished ones would walk the table. */
+const NEWEST = 300;
+
+serveSender({
+    async publish(event) {
+        await publish('idr_investigation_created', event);
+    },
+
+    async recorded() {
+        while ((await deliveries.list({ limit: NEWEST })).some(({ finishedAt }) => finishedAt === null)) {
+            await sleep(20);
+        }
+    },
+});

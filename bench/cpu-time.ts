@@ -1,0 +1,58 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+
+/** Process ids by what they are; each stands for the processes that it has started too. */
+export type Processes = Readonly<Record<string, number>>;
+
+/** CPU time so far, in microseconds, by what the processes are. Linux counts it in steps of 10,000. */
+export async function cpuTimes(processes: Processes): Promise<Readonly<Record<string, number>>> {
+    const stats = await Promise.all((await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(statOf));
+    const times = Object.entries(processes).map(([name, root]) => {
+        const own = stats.filter((stat) => stat !== null && (stat.pid === root || stat.parent === root));
+        return [name, own.reduce((sum, stat) => sum + (stat?.microseconds ?? 0), 0)] as const;
+    });
+    return Object.fromEntries(times);
+}
+
+interface Stat {
+    readonly pid: number;
+    readonly name: string;
+    readonly parent: number;
+    /** Of its threads, and of the children that have ended. */
+    readonly microseconds: number;
+}
+
+const TICK = 10_000;
+
+/** Null for a process that is not there. */
+async function statOf(pid: string): Promise<Stat | null> {
+    const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => null);
+    const [, name = '', rest = ''] = /^\d+ \((.*)\) (.*)/s.exec(text ?? '') ?? [];
+    const fields = rest.split(' ').map(Number);
+    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + field, 0);
+    return text === null ? null : { pid: Number(pid), name, parent: fields[1] as number, microseconds: ticks * TICK };
+}
+
+/** The servers of `DATABASE_URL` and `REDIS_URL`, those that run on this machine. */
+export async function serverProcesses(): Promise<Processes> {
+    const [postgres, redis] = await Promise.all([postgresProcess(), redisProcess()]);
+    return { ...(postgres !== null && { postgres }), ...(redis !== null && { redis }) };
+}
+
+async function postgresProcess(): Promise<number | null> {
+    const client = new pg.Client(process.env.DATABASE_URL);
+    await client.connect();
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+    const backend = await statOf(String(rows[0]?.pid));
+    await client.end();
+    return backend?.name === 'postgres' ? backend.parent : null;
+}
+
+async function redisProcess(): Promise<number | null> {
+    const client = new Redis(process.env.REDIS_URL ?? '');
+    const info = await client.info('server');
+    client.disconnect();
+    const server = await statOf(/^process_id:(\d+)/m.exec(info)?.[1] ?? '');
+    return server?.name.startsWith('redis') ? server.pid : null;
+}

@@ -1,0 +1,110 @@
+import type { Checkout } from './checkout.ts';
+import { type Figures, interleaved, type Run, together } from './rounds.ts';
+
+/** How a figure is shown and judged. */
+export interface Figure {
+    readonly label: string;
+    readonly digits?: number;
+    /** For a speed; of everything else less is better. */
+    readonly moreIsBetter?: boolean;
+}
+
+/** Something that scanwire does, and what else does it. */
+export interface Measurement {
+    readonly title: string;
+    readonly figures: Readonly<Record<string, Figure>>;
+    /** Starts what the runs of the package of a checkout need. */
+    scanwire(checkout: Checkout): Promise<Run>;
+    /** Called after `scanwire`, unless another checkout is measured in place of the peers. */
+    peers?(): Promise<readonly Peer[]>;
+}
+
+export interface Peer {
+    readonly name: string;
+    /** Peers that share a run are measured once. */
+    readonly run: Run;
+}
+
+/** What all the runs of a section share. */
+export interface OpenSection {
+    readonly measurements: readonly Measurement[];
+    /** Ends what was started. */
+    close?(): Promise<void>;
+}
+
+export interface Setting {
+    /** The checkout that is measured, and that the peers are of. */
+    readonly own: Checkout;
+    /** Measured in place of the peers. */
+    readonly other?: Checkout;
+    readonly rounds: number;
+    /** Multiplies what is counted: 1 for figures to quote, less to see that all works. */
+    readonly scale: number;
+}
+
+export interface Section {
+    readonly name: string;
+    /** First rounds that do not count; none for runs that warm up by themselves. */
+    readonly discarded: number;
+    /** Two at the same time on one core instead of in turn. */
+    readonly oneCore?: boolean;
+    readonly mostRounds?: number;
+    open(setting: Setting): Promise<OpenSection>;
+}
+
+/** What was measured, one entry for each counted round. */
+export interface Measured {
+    readonly title: string;
+    readonly figures: Measurement['figures'];
+    readonly scanwire: readonly Figures[];
+    /** The peer, or the other checkout. */
+    readonly beside?: { readonly name: string; readonly runs: readonly Figures[] };
+}
+
+interface Pair extends Pick<Measurement, 'title' | 'figures'> {
+    readonly scanwire: Run;
+    readonly beside?: Peer;
+}
+
+export async function measure(section: Section, setting: Setting): Promise<readonly Measured[]> {
+    const { measurements, close } = await section.open(setting);
+    try {
+        const pairs = (await Promise.all(measurements.map((measurement) => pairsOf(measurement, setting)))).flat();
+        const count = Math.min(setting.rounds, section.mostRounds ?? setting.rounds);
+        return await (section.oneCore ? pairByPair : inTurn)(pairs, count, section.discarded);
+    } finally {
+        await close?.();
+    }
+}
+
+async function pairsOf({ title, figures, scanwire, peers }: Measurement, { own, other }: Setting): Promise<readonly Pair[]> {
+    const pair = { title, figures, scanwire: await scanwire(own) };
+    const others = other === undefined ? ((await peers?.()) ?? []) : [{ name: other.name, run: await scanwire(other) }];
+    return others.length === 0 ? [pair] : others.map((beside) => ({ ...pair, beside }));
+}
+
+async function inTurn(pairs: readonly Pair[], count: number, discarded: number): Promise<readonly Measured[]> {
+    const runs = [...new Set(pairs.flatMap(({ scanwire, beside }) => [scanwire, ...(beside === undefined ? [] : [beside.run])]))];
+    const measured = await interleaved(runs, count, discarded);
+    const of = (run: Run): readonly Figures[] => measured[runs.indexOf(run)] as readonly Figures[];
+    return pairs.map(({ scanwire, beside, ...rest }) => ({
+        ...rest,
+        scanwire: of(scanwire),
+        ...(beside && { beside: { name: beside.name, runs: of(beside.run) } }),
+    }));
+}
+
+async function pairByPair(pairs: readonly Pair[], count: number, discarded: number): Promise<readonly Measured[]> {
+    const measured: Measured[] = [];
+    for (const { scanwire, beside, ...rest } of pairs) {
+        if (beside === undefined) {
+            const [runs = []] = await interleaved([scanwire], count, discarded);
+            measured.push({ ...rest, scanwire: runs });
+        } else {
+            const [ours = [], theirs = []] = await together([scanwire, beside.run], count, discarded);
+            measured.push({ ...rest, scanwire: ours, beside: { name: beside.name, runs: theirs } });
+        }
+    }
+
+    return measured;
+}

@@ -48,8 +48,8 @@ export function median(values: readonly number[]): number {
     return sorted.length % 2 === 1 ? (sorted[middle] as number) : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
 }
 
-/** How likely the interval may miss the median on either side. */
-const MISS = 0.05;
+/** How likely the interval misses the median on either side, at most. */
+export const MISS = 0.05;
 
 /**
  * Where the median of what the values were drawn from lies with at least 90 %, whatever the distribution: between the narrowest pair

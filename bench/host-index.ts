@@ -1,5 +1,5 @@
 import { request } from 'node:http';
-import { testDatabase } from '../test/support/test-database.ts';
+import { type TestDatabase, testDatabase } from '../test/support/test-database.ts';
 import type { Checkout } from './checkout.ts';
 import { median } from './comparison.ts';
 import { cpuTimes, serverProcesses } from './cpu-time.ts';
@@ -8,7 +8,7 @@ import type { Run } from './rounds.ts';
 import type { Figure, Section } from './section.ts';
 
 const HOSTS = 100_000;
-/** In a run, since CPU time is counted in coarse steps. */
+/** In a run after one that warms up; several, since CPU time is counted in coarse steps. */
 const READINGS = 3;
 
 const FIGURES: Readonly<Record<string, Figure>> = {
@@ -20,23 +20,14 @@ const FIGURES: Readonly<Record<string, Figure>> = {
     mebibytes: { label: 'body, MiB', digits: 1 },
 };
 
-interface IndexServer {
-    readonly server: Background;
-    readonly database: string;
-    /** Of the index. */
-    readonly url: string;
-    readonly token: string;
-}
-
 /** The index of many hosts from PostgreSQL, by scanwire and by a hand-written fastify route. */
 export const hostIndex: Section = {
     name: 'index',
-    discarded: 1,
+    discarded: 0,
 
     async open({ own, scale }) {
         const hosts = Math.ceil(HOSTS * scale);
-        const closers: (() => Promise<void>)[] = [];
-        const ours = new Map<Checkout, IndexServer>();
+        const databases = new Map<Checkout, FilledDatabase>();
         return {
             measurements: [
                 {
@@ -44,59 +35,76 @@ export const hostIndex: Section = {
                     figures: FIGURES,
 
                     async scanwire(checkout) {
-                        const { url: database, drop } = await testDatabase();
-                        closers.unshift(drop);
-                        const server = await background(checkout, 'scanwire-index', { args: [database, String(hosts)] });
-                        closers.unshift(server.stop);
-                        const [url = '', token = ''] = server.firstLine.split(' ');
-                        ours.set(checkout, { server, database, url, token });
-                        return reading(ours.get(checkout) as IndexServer, hosts);
+                        const database = await filledDatabase(checkout, hosts);
+                        databases.set(checkout, database);
+                        return reading(hosts, async () => {
+                            const server = await background(checkout, 'scanwire-index', { args: [database.url] });
+                            const [url = '', token = ''] = server.firstLine.split(' ');
+                            return { server, url, token };
+                        });
                     },
 
                     async peers() {
-                        const { database, url } = ours.get(own) as IndexServer;
-                        const server = await background(own, 'fastify-index', { args: [database, 'bench'] });
-                        closers.unshift(server.stop);
-                        const { pathname } = new URL(url);
-                        return [
-                            {
-                                name: 'fastify + pg',
-                                run: reading({ server, database, url: server.firstLine + pathname, token: 'bench' }, hosts),
-                            },
-                        ];
+                        const { url: database, path } = databases.get(own) as FilledDatabase;
+                        const run = reading(hosts, async () => {
+                            const server = await background(own, 'fastify-index', { args: [database, 'bench'] });
+                            return { server, url: server.firstLine + path, token: 'bench' };
+                        });
+                        return [{ name: 'fastify + pg', run }];
                     },
                 },
             ],
 
             async close() {
-                for (const close of closers) {
-                    await close();
-                }
+                await Promise.all([...databases.values()].map(({ drop }) => drop()));
             },
         };
     },
 };
 
-function reading({ server, url, token }: IndexServer, hosts: number): Run {
-    return async () => {
-        const processes = { server: server.pid, ...(await serverProcesses()) };
-        await server.resetPeak();
-        const before = await cpuTimes(processes);
-        const answers: Answer[] = [];
-        while (answers.length < READINGS) {
-            answers.push(await readIndex(url, token));
-        }
+interface FilledDatabase extends TestDatabase {
+    /** Of the index. */
+    readonly path: string;
+}
 
-        const after = await cpuTimes(processes);
-        const cpu = Object.keys(after).map((name) => [name, (Number(after[name]) - Number(before[name])) / (hosts * READINGS)]);
-        const of = (name: keyof Answer): number => median(answers.map((answer) => answer[name]));
-        return {
-            seconds: of('seconds'),
-            firstByteMs: of('firstByteMs'),
-            mebibytes: of('mebibytes'),
-            ...Object.fromEntries(cpu),
-            peakMiB: await server.peakMiB(),
-        };
+/** By the checkout itself, as its tables may be others. */
+async function filledDatabase(checkout: Checkout, hosts: number): Promise<FilledDatabase> {
+    const database = await testDatabase();
+    const server = await background(checkout, 'scanwire-index', { args: [database.url, String(hosts)] });
+    await server.stop();
+    const [url = ''] = server.firstLine.split(' ');
+    return { ...database, path: new URL(url).pathname };
+}
+
+interface IndexServer {
+    readonly server: Background;
+    /** Of the index. */
+    readonly url: string;
+    readonly token: string;
+}
+
+/** Each run by a server of its own, since one process may hold more memory than another of the same program. */
+function reading(hosts: number, start: () => Promise<IndexServer>): Run {
+    return async () => {
+        const { server, url, token } = await start();
+        try {
+            await readIndex(url, token);
+            const processes = { server: server.pid, ...(await serverProcesses()) };
+            await server.resetPeak();
+            const before = await cpuTimes(processes);
+            const answers: Answer[] = [];
+            while (answers.length < READINGS) {
+                answers.push(await readIndex(url, token));
+            }
+
+            const after = await cpuTimes(processes);
+            const cpu = Object.keys(after).map((name) => [name, (Number(after[name]) - Number(before[name])) / (hosts * READINGS)]);
+            const of = (name: keyof Answer): number => median(answers.map((answer) => answer[name]));
+            const [seconds, firstByteMs, mebibytes] = [of('seconds'), of('firstByteMs'), of('mebibytes')];
+            return { seconds, firstByteMs, mebibytes, ...Object.fromEntries(cpu), peakMiB: await server.peakMiB() };
+        } finally {
+            await server.stop();
+        }
     };
 }
 

@@ -1,5 +1,5 @@
 import Table from 'cli-table3';
-import { type Comparison, compared, median } from './comparison.ts';
+import { type Comparison, compared, MISS, median } from './comparison.ts';
 import type { Figure, Measured } from './section.ts';
 
 /** Between rows. */
@@ -52,7 +52,8 @@ export function summaryOf(measurements: readonly Measured[]): string {
     );
     const of = (verdict: Comparison['verdict']) => judged.filter(({ comparison }) => comparison?.verdict === verdict);
     const worse = of('worse').map(({ what, comparison }) => `  ${what}: ${fixed(comparison?.ratio ?? 0, 2)}`);
-    return [`${of('better').length} better, ${of('same').length} the same, ${worse.length} worse`, ...worse].join('\n');
+    const counts = `${of('better').length} better, ${of('same').length} the same, ${worse.length} worse`;
+    return [`${counts}; by chance alone up to ${Math.round(judged.length * MISS)} would be worse`, ...worse].join('\n');
 }
 
 function fixed(value: number, digits: number): string {

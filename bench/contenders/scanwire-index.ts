@@ -8,20 +8,24 @@ import { migrate, postgresInventory } from 'scanwire/postgres';
 import { plugin as restApi } from 'scanwire/rest-api-v2';
 import { plugin as tokenAuth } from 'scanwire/token-auth';
 
-/** Fills an empty database with so many hosts and serves their index. Prints the address of the index and an API key. */
-const [database = '', hosts = ''] = process.argv.slice(2);
+/** Serves an index of hosts, after it has put so many more into it. Prints the address of the index and an API key. */
+const [database = '', more = '0'] = process.argv.slice(2);
 const pool = new pg.Pool({ connectionString: database, max: 8 });
 await migrate(pool);
 const inventory = postgresInventory({ pool });
-const { workspace } = await inventory.importHosts('bench', network(Number(hosts)));
-await pool.query('vacuum analyze');
+if (more !== '0') {
+    await inventory.importHosts('bench', network(Number(more)));
+    await pool.query('vacuum analyze');
+}
+
+const { id } = await inventory.ensureWorkspace('bench');
 const server = hapiServer({ host: '127.0.0.1', port: 0 });
 const ring = keyRing({ current: 'k', keys: { k: randomBytes(32) } });
 await server.register({ plugin: tokenAuth, options: { store: memoryApiKeys(), keyRing: ring } });
 await server.register({ plugin: restApi, options: { store: inventory, license: alwaysLicensed() } });
 await server.start();
 const { key } = await server.plugins['token-auth'].create('bench');
-process.stdout.write(`${server.info.uri}/rest_api/v2/workspaces/${workspace.id}/hosts ${key}\n`);
+process.stdout.write(`${server.info.uri}/rest_api/v2/workspaces/${id}/hosts ${key}\n`);
 
 async function* network(count: number) {
     for (let index = 1; index <= count; index += 1) {

@@ -1,0 +1,47 @@
+import t from 'tap';
+import { compared, medianInterval } from '../../bench/comparison.ts';
+import type { Measured } from '../../bench/section.ts';
+
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
+
+t.test('gives the order statistics between which the median lies with at least 90 %', (t) => {
+    t.equal(medianInterval(upTo(4)), null, 'all four may be on one side by chance');
+    t.strictSame(medianInterval(upTo(5)), { low: 1, high: 5 });
+    t.strictSame(medianInterval(upTo(9).reverse()), { low: 2, high: 8 });
+    t.strictSame(medianInterval(upTo(13)), { low: 4, high: 10 });
+    t.strictSame(medianInterval(upTo(20)), { low: 6, high: 15 });
+    t.end();
+});
+
+t.test('calls a figure worse only where the interval of the ratio lies wholly beyond 1', (t) => {
+    const verdictOf = (ours: readonly number[], moreIsBetter: boolean) => {
+        const measured: Measured = {
+            title: '',
+            figures: { x: { label: '', moreIsBetter } },
+            scanwire: ours.map((x) => ({ x })),
+            beside: { name: '', runs: ours.map(() => ({ x: 100 })) },
+        };
+        return compared(measured, 'x')?.verdict;
+    };
+    const dearer = [90, 101, 102, 103, 104, 105, 106, 107, 108];
+    t.equal(verdictOf(dearer, false), 'worse');
+    t.equal(verdictOf(dearer, true), 'better');
+    t.equal(verdictOf(dearer.with(1, 100), false), 'same');
+    t.equal(verdictOf(dearer.slice(1, 5), false), 'same', 'too few rounds to tell');
+    t.equal(
+        verdictOf(
+            upTo(9).map((x) => 90 + x),
+            false,
+        ),
+        'better',
+    );
+    t.end();
+});
+
+t.test('compares nothing that one of the two has not measured', (t) => {
+    const figures = { x: { label: '' } };
+    t.equal(compared({ title: '', figures, scanwire: [{ x: 1 }] }, 'x'), null);
+    t.equal(compared({ title: '', figures, scanwire: [{ x: 1 }], beside: { name: '', runs: [{}] } }, 'x'), null);
+    t.equal(compared({ title: '', figures, scanwire: [{ x: 0 }], beside: { name: '', runs: [{ x: 0 }] } }, 'x')?.ratio, 1);
+    t.end();
+});

@@ -37,6 +37,11 @@ if (unknown.length > 0) {
 
 const rounds = Number(values.rounds);
 const scale = Number(values.scale);
+if (!(Number.isInteger(rounds) && rounds > 0 && scale > 0)) {
+    console.error('--rounds must be a whole number, --scale a number, both more than 0.');
+    process.exit(2);
+}
+
 const own = await ownCheckout();
 const other = values.against === undefined ? undefined : await otherCheckout(values.against);
 const services = await testServers({ durable: true });

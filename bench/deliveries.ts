@@ -1,5 +1,4 @@
-import type { Figures, Run } from './rounds.ts';
-import type { Figure, Measurement, Section } from './section.ts';
+import type { Figure, Figures, Measurement, Run, Section } from './section.ts';
 import { CPU_FIGURES, cpuSince, type SenderOptions, withSender } from './senders.ts';
 
 /** How many go before those that count: until V8 has compiled what is hot, a delivery costs twice as much. */

@@ -4,8 +4,7 @@ import type { Checkout } from './checkout.ts';
 import { median } from './comparison.ts';
 import { cpuTimes, serverProcesses } from './cpu-time.ts';
 import { type Background, background } from './processes.ts';
-import type { Run } from './rounds.ts';
-import type { Figure, Section } from './section.ts';
+import type { Figure, Run, Section } from './section.ts';
 
 const HOSTS = 100_000;
 /** In a run after one that warms up; several, since CPU time is counted in coarse steps. */

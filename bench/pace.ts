@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { now } from './contenders/http.ts';
 import { investigation } from './contenders/investigation.ts';
-import type { Figures, Run } from './rounds.ts';
-import type { Figure, Section } from './section.ts';
+import type { Figure, Figures, Run, Section } from './section.ts';
 import { CPU_FIGURES, cpuSince, type SenderOptions, type SenderUnderTest, withSender } from './senders.ts';
 
 /** Events that come one after the other, so many a second. */

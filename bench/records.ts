@@ -8,8 +8,7 @@ import { createGzip } from 'node:zlib';
 import type { Checkout } from './checkout.ts';
 import { child } from './processes.ts';
 import { recordLines } from './record-lines.ts';
-import type { Figures } from './rounds.ts';
-import type { Figure, Section, Setting } from './section.ts';
+import type { Figure, Figures, Section, Setting } from './section.ts';
 
 /** Before packing. */
 const MEGABYTES = 1_000;

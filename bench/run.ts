@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 import { testServers } from '../test/support/servers.ts';
 import { capture } from './capture.ts';
 import { otherCheckout, ownCheckout } from './checkout.ts';
+import { summaryOf, tablesOf } from './comparison.ts';
 import { deliveries } from './deliveries.ts';
 import { hostIndex } from './host-index.ts';
 import { pace } from './pace.ts';
@@ -16,7 +17,6 @@ import { profileDeliveries } from './profile.ts';
 import { memory, records } from './records.ts';
 import { type Measured, measure, type Section } from './section.ts';
 import { host, serve } from './start-up.ts';
-import { summaryOf, tablesOf } from './table.ts';
 
 const SECTIONS: readonly Section[] = [deliveries, pace, hostIndex, records, memory, capture, host, serve];
 

@@ -8,8 +8,7 @@ import { testDatabase } from '../test/support/test-database.ts';
 import type { Checkout } from './checkout.ts';
 import { cpuTimes, serverProcesses } from './cpu-time.ts';
 import { background } from './processes.ts';
-import type { Figures } from './rounds.ts';
-import type { Figure } from './section.ts';
+import type { Figure, Figures } from './section.ts';
 
 /** A sender in a process of its own, with a receiver in another that gets all it sends. */
 export interface SenderUnderTest {

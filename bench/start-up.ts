@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cpuTimes } from './cpu-time.ts';
 import { child, memoryMiB } from './processes.ts';
-import type { Figures } from './rounds.ts';
-import type { Section } from './section.ts';
+import type { Figures, Section } from './section.ts';
 
 /** What plugins add to the start of a hapi server. */
 export const host: Section = {

@@ -10,21 +10,26 @@ export interface Checkout {
     readonly bench: string;
     /** Path of the program `scanwire`. */
     readonly program: string;
+    /** Removes what was made for it. */
+    remove(): Promise<void>;
 }
 
 const BENCH = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = resolve(BENCH, '../..');
 
 export async function ownCheckout(): Promise<Checkout> {
-    return { name: 'scanwire', bench: BENCH, program: await programOf(ROOT) };
+    return { name: 'scanwire', bench: BENCH, program: await programOf(ROOT), remove: async () => {} };
 }
 
 /**
- * Another checkout that is compiled, to be measured by this bench: a copy of it gets the package and the dependencies of the other
- * beside it, where Node resolves `scanwire/*` and all else.
+ * This checkout and another that is compiled, both measured by this bench and both in the same way: a copy of it gets the package and
+ * the dependencies of the checkout beside it, where Node resolves `scanwire/*` and all else.
  */
-export async function otherCheckout(path: string): Promise<Checkout & { remove(): Promise<void> }> {
-    const root = resolve(path);
+export async function ownAndOtherCheckout(other: string): Promise<readonly [own: Checkout, other: Checkout]> {
+    return Promise.all([staged(ROOT), staged(resolve(other))]);
+}
+
+async function staged(root: string): Promise<Checkout> {
     const program = await programOf(root);
     const folder = await mkdtemp(join(tmpdir(), 'scanwire-bench-'));
     const bench = join(folder, 'bench');

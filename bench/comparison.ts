@@ -124,7 +124,7 @@ export function summaryOf(measurements: readonly Measured[]): string {
     const of = (verdict: Comparison['verdict']) => judged.filter(({ comparison }) => comparison?.verdict === verdict);
     const worse = of('worse').map(({ what, comparison }) => `  ${what}: ${fixed(comparison?.ratio ?? 0, 2)}`);
     const counts = `${of('better').length} better, ${of('same').length} the same, ${worse.length} worse`;
-    return [`${counts}; by chance alone up to ${Math.round(judged.length * MISS)} would be worse`, ...worse].join('\n');
+    return [`${counts}; by chance alone up to ${Math.ceil(judged.length * MISS)} would be worse`, ...worse].join('\n');
 }
 
 function fixed(value: number, digits: number): string {

@@ -8,7 +8,7 @@
 import { parseArgs } from 'node:util';
 import { testServers } from '../test/support/servers.ts';
 import { capture } from './capture.ts';
-import { otherCheckout, ownCheckout } from './checkout.ts';
+import { ownAndOtherCheckout, ownCheckout } from './checkout.ts';
 import { summaryOf, tablesOf } from './comparison.ts';
 import { deliveries } from './deliveries.ts';
 import { hostIndex } from './host-index.ts';
@@ -42,8 +42,7 @@ if (!(Number.isInteger(rounds) && rounds > 0 && scale > 0)) {
     process.exit(2);
 }
 
-const own = await ownCheckout();
-const other = values.against === undefined ? undefined : await otherCheckout(values.against);
+const [own, other] = values.against === undefined ? [await ownCheckout()] : await ownAndOtherCheckout(values.against);
 const services = await testServers({ durable: true });
 Object.assign(process.env, services.env);
 
@@ -69,5 +68,5 @@ try {
     }
 } finally {
     await services.stop();
-    await other?.remove();
+    await Promise.all([own.remove(), other?.remove()]);
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type HttpsRecord, parseResponse, recordLine } from 'scanwire/records';
+import { type HttpsRecord, parseResponse, stringifyRecord } from 'scanwire/records';
 import { seeded } from '../test/support/seeded.ts';
 
 const SEED = 20_261_121;
@@ -23,7 +23,7 @@ export function* recordLines(bytes: number): Generator<Buffer> {
         const text = isText ? body.replace(TEXT, (text) => text.replace(WORD, (word) => words[word.length]?.[below(WORDS)] ?? word)) : body;
         const host = `${words[8]?.[below(WORDS)]}.${words[6]?.[below(WORDS)]}.example`;
         const line = Buffer.from(
-            `${recordLine({
+            `${stringifyRecord({
                 ...record,
                 data: Buffer.from(head + text, 'latin1').toString('base64'),
                 host,

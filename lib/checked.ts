@@ -41,6 +41,11 @@ function withoutValue(detail: Joi.ValidationErrorItem | undefined): string {
     return quotesValue ? `${fieldPath(detail.path) || 'value'} is invalid` : detail.message;
 }
 
+/** Whether a value is an object with keys: not null and no array. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+    return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /**
  * Joi schema of an object that somebody else implements: it has these functions, whatever else it is. The object passes
  * through as it is, never cloned, so that instances of classes keep working.
@@ -53,6 +58,9 @@ export function objectWith<T extends object>(...methods: readonly (keyof T & str
             return missing === undefined ? value : helpers.message({ custom: `{{#label}} must have the function ${missing}` });
         });
 }
+
+/** An option in milliseconds: 1 to an hour. */
+export const milliseconds = (byDefault: number): Joi.NumberSchema => Joi.number().integer().min(1).max(3_600_000).default(byDefault);
 
 /** A name that somebody gives: at most 255 characters, neither control characters nor half a surrogate pair, which no database keeps. */
 export const nameSchema: Joi.StringSchema = Joi.string()

@@ -47,3 +47,9 @@ export function errorCode(error: unknown): string {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
     return typeof code === 'string' && /^[A-Z][A-Z0-9_/]{1,60}$/.test(code) ? code : '';
 }
+
+/** The error's code as a note behind a sentence, ` (ECONNRESET)`; empty for an error without one. */
+export function codeNote(error: unknown): string {
+    const code = errorCode(error);
+    return code === '' ? '' : ` (${code})`;
+}

@@ -1,19 +1,20 @@
 import { createHash } from 'node:crypto';
+import { addressKey, hostKey } from '../../lib/addresses.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { endpointsOf } from '../../lib/records/endpoints.ts';
-import { addressKey, hostKey } from '../../lib/records/lookup-keys.ts';
-import { type HttpsRecord, recordLine } from '../../lib/records/record.ts';
+import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
 import type { MemoryInventoryWriter } from './inventory.ts';
 
+/** How a store of records in memory is made. */
 export interface MemoryRecordsOptions {
     readonly clock?: Clock;
     /** What records enrich; without it the store enriches nothing. */
     readonly inventory?: Pick<MemoryInventoryWriter, 'addEndpoints'>;
 }
 
-interface GivenRecord {
+interface NewRecord {
     readonly record: HttpsRecord;
     readonly digest: string;
     /** What lookups compare. */
@@ -21,7 +22,7 @@ interface GivenRecord {
     readonly host: string;
 }
 
-type Row = StoredRecord & Omit<GivenRecord, 'digest'>;
+type Row = StoredRecord & Omit<NewRecord, 'digest'>;
 
 /** HTTPS scan records in memory, for tests and trials: they are gone with the process. */
 export function memoryRecords({ clock = systemClock, inventory }: MemoryRecordsOptions = {}): RecordStore {
@@ -29,14 +30,14 @@ export function memoryRecords({ clock = systemClock, inventory }: MemoryRecordsO
     const rows: Row[] = [];
     const ids = new Map<string, number>();
 
-    function addRecord({ digest, ...given }: GivenRecord, importedAt: Date): AddedRecord {
+    function addRecord({ digest, ...row }: NewRecord, importedAt: Date): AddedRecord {
         const known = ids.get(digest);
         if (known !== undefined) {
             return { id: known, isNew: false };
         }
 
         const id = rows.length + 1;
-        rows.push({ ...given, id, importedAt });
+        rows.push({ ...row, id, importedAt });
         ids.set(digest, id);
         return { id, isNew: true };
     }
@@ -49,10 +50,10 @@ export function memoryRecords({ clock = systemClock, inventory }: MemoryRecordsO
                 throw new ScanwireError('MISCONFIGURED', 'This store of records has no inventory to enrich');
             }
 
-            const given = records.map(givenRecord);
+            const newRecords = records.map(newRecord);
             // From here on nothing waits and nothing fails: all or nothing.
             const at = notBefore(rows.at(-1)?.importedAt, clock());
-            const added = given.map((record) => addRecord(record, at));
+            const added = newRecords.map((record) => addRecord(record, at));
             if (enrich !== undefined && records.length > 0) {
                 const isNew = added.map((one) => one.isNew);
                 inventory?.addEndpoints(enrich.workspace, endpointsOf(records, isNew));
@@ -69,8 +70,8 @@ export function memoryRecords({ clock = systemClock, inventory }: MemoryRecordsO
         async list(query) {
             const found: StoredRecord[] = [];
             const matches = matching(query);
-            for (let place = Math.max(0, query.after ?? 0); place < rows.length && found.length < query.limit; place += 1) {
-                const row = rows[place];
+            for (let index = Math.max(0, query.after ?? 0); index < rows.length && found.length < query.limit; index += 1) {
+                const row = rows[index];
                 if (row !== undefined && matches(row)) {
                     found.push(shown(row));
                 }
@@ -85,8 +86,8 @@ function notBefore(last: Date | undefined, now: Date): Date {
     return last !== undefined && last > now ? last : now;
 }
 
-function givenRecord(record: HttpsRecord): GivenRecord {
-    const line = recordLine(record);
+function newRecord(record: HttpsRecord): NewRecord {
+    const line = stringifyRecord(record);
     const digest = createHash('sha256').update(line).digest('base64');
     return { record: JSON.parse(line) as HttpsRecord, digest, ip: addressKey(record.ip), host: hostKey(record.host) };
 }

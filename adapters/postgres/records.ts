@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
+import { addressKey, hostKey } from '../../lib/addresses.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Executor } from '../../lib/executor.ts';
 import { endpointsOf } from '../../lib/records/endpoints.ts';
-import { addressKey, hostKey } from '../../lib/records/lookup-keys.ts';
-import { type HttpsRecord, recordLine } from '../../lib/records/record.ts';
+import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, Enrichment, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
 import { guarded, type PoolLike, transaction } from './database.ts';
 import { enrichInventory } from './import-hosts.ts';
@@ -103,24 +103,24 @@ function recordFromRow({ id, imported_at, record }: RecordRow): StoredRecord {
 const INSERT = `with given as materialized (
     select input.*, known.id as known_id
     from (
-        select decode(hex, 'hex') as digest, ip, host, record, place
-        from unnest($1::text[], $2::inet[], $3::text[], $4::text[]) with ordinality as element (hex, ip, host, record, place)
+        select decode(hex, 'hex') as digest, ip, host, record, index
+        from unnest($1::text[], $2::inet[], $3::text[], $4::text[]) with ordinality as element (hex, ip, host, record, index)
     ) input
     left join scanwire.records known on known.digest = input.digest
 ), added as (
     insert into scanwire.records (digest, imported_at, ip, host, record)
-    select digest, greatest($5, (select max(imported_at) from scanwire.records)), ip, host, record from given where known_id is null order by place
+    select digest, greatest($5, (select max(imported_at) from scanwire.records)), ip, host, record from given where known_id is null order by index
     returning id, digest
 )
 select coalesce(given.known_id, added.id) as id, given.known_id is null as is_new
 from given left join added using (digest)
-order by given.place`;
+order by given.index`;
 
 /** Stores the records that are not there yet, in their order. To be called in a transaction that holds the turn of the table. */
 async function insertRecords(client: Executor, records: readonly HttpsRecord[], at: Date): Promise<readonly AddedRecord[]> {
     const lines = new Map<string, { readonly record: HttpsRecord; readonly line: string }>();
     const digests = records.map((record) => {
-        const line = recordLine(record);
+        const line = stringifyRecord(record);
         const digest = createHash('sha256').update(line).digest('hex');
         if (!lines.has(digest)) {
             lines.set(digest, { record, line });
@@ -137,7 +137,7 @@ async function insertRecords(client: Executor, records: readonly HttpsRecord[], 
         different.map(({ line }) => line),
         at,
     ]);
-    const added = new Map([...lines.keys()].map((digest, place) => [digest, addedRecord(rows[place])]));
+    const added = new Map([...lines.keys()].map((digest, index) => [digest, addedRecord(rows[index])]));
     return digests.map((digest) => once(added, digest));
 }
 

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { type Command, InvalidArgumentError } from 'commander';
-import { MAX_ANSWER_BYTES } from '../../lib/records/capture/capture.ts';
+import { MAX_RESPONSE_BYTES } from '../../lib/records/capture/capture.ts';
 import { command, wholeNumber } from '../command.ts';
 
 export function addCapture(records: Command): void {
@@ -21,7 +21,7 @@ export function addCapture(records: Command): void {
         .option('--gzip', 'pack the records, as for a name in .gz')
         .option('--concurrency <n>', 'captures under way at once', wholeNumber(1, 1000), 64)
         .option('--timeout <seconds>', 'most time for one of them', wholeNumber(1, 3600), 15)
-        .option('--max-bytes <n>', 'cut longer answers', wholeNumber(1, MAX_ANSWER_BYTES), MAX_ANSWER_BYTES)
+        .option('--max-bytes <n>', 'cut longer answers', wholeNumber(1, MAX_RESPONSE_BYTES), MAX_RESPONSE_BYTES)
         .option('--connect-to <address>', 'address of the targets that name none', address)
         .option('--accept-encoding <value>', 'send this header, for example gzip')
         .option('--user-agent <value>', 'send this in place of scanwire and its version')

@@ -6,7 +6,7 @@ import { errorCode, ScanwireError } from '../../lib/errors.ts';
 import { type Line, lineSplitter } from '../../lib/line-splitter.ts';
 import type { HttpsRecord } from '../../lib/records/index.ts';
 import { readRecord } from '../../lib/records/read-record.ts';
-import { MAX_LINE_BYTES, recordLine } from '../../lib/records/record.ts';
+import { MAX_LINE_BYTES, stringifyRecord } from '../../lib/records/record.ts';
 import { unwritable } from './write-output.ts';
 
 /** Where records go, one by one: what is written is out of this process when `write` is done. */
@@ -74,7 +74,7 @@ async function prepare(file: FileHandle, path: string, { onKept, packed }: Recor
 }
 
 async function bytesOf(record: HttpsRecord, packed: boolean): Promise<Buffer> {
-    const line = Buffer.from(`${recordLine(record)}\n`);
+    const line = Buffer.from(`${stringifyRecord(record)}\n`);
     return packed ? pack(line) : line;
 }
 

@@ -1,13 +1,14 @@
 import dns from 'node:dns';
 import net, { isIP } from 'node:net';
+import { parseAddress, unmapped, withBrackets } from '../addresses.ts';
 import { within } from '../within.ts';
 import { ConnectionFailure, connectionCode } from './connection-code.ts';
 import type { EgressGuard } from './guard.ts';
-import { parseAddress, unmapped } from './ip-address.ts';
 
 /** Of a name with more addresses only so many are tried, both families in turn. */
 const MAX_TRIED = 4;
 
+/** Who may be called, and how long it may take. */
 export interface ConnectorOptions {
     readonly guard: EgressGuard;
     /** Stands in for `dns.lookup`. */
@@ -16,7 +17,7 @@ export interface ConnectorOptions {
     readonly dnsTimeout?: number;
     /** Milliseconds for all addresses together, 5,000 by default. */
     readonly connectTimeout?: number;
-    /** Most names looked up at once, 64 by default; beyond it a connection fails as `interrupted`. */
+    /** Names looked up at the same time, 64 by default; beyond it a connection fails as `interrupted`. */
     readonly maxLookups?: number;
 }
 
@@ -28,6 +29,7 @@ export interface ConnectionTrace {
     connect: number | null;
 }
 
+/** Where one connection goes. */
 export interface ConnectTarget {
     /** A name or an address, without brackets. */
     readonly host: string;
@@ -40,8 +42,8 @@ export interface ConnectTarget {
 export type ConnectVetted = (target: ConnectTarget) => Promise<net.Socket>;
 
 /**
- * The one way out for every outgoing connection: resolves the name once, vets every address of the answer (one forbidden address
- * refuses them all), connects to a vetted address and makes sure that this is where the socket went. No proxy is used.
+ * The one way out for every outgoing connection: resolves the name once, vets every address that it has (one forbidden
+ * address refuses them all), connects to a vetted address and makes sure that this is where the socket went. No proxy is used.
  */
 export function connectVetted({
     guard,
@@ -75,10 +77,10 @@ function assertOpen(what: string, refusal: string | null): void {
     }
 }
 
-async function timed(answer: Promise<readonly string[]>, trace: ConnectionTrace): Promise<readonly string[]> {
+async function timed(lookup: Promise<readonly string[]>, trace: ConnectionTrace): Promise<readonly string[]> {
     const startedAt = performance.now();
     try {
-        return await answer;
+        return await lookup;
     } finally {
         trace.dns = performance.now() - startedAt;
     }
@@ -96,14 +98,14 @@ function inTurn(addresses: readonly string[]): readonly string[] {
         .slice(0, MAX_TRIED);
 }
 
-interface Way {
+interface ConnectAttempt {
     readonly port: number;
     readonly signal: AbortSignal;
     readonly trace: ConnectionTrace;
     readonly deadline: number;
 }
 
-async function connectToFirst(addresses: readonly string[], { port, signal, trace, deadline }: Way): Promise<net.Socket> {
+async function connectToFirst(addresses: readonly string[], { port, signal, trace, deadline }: ConnectAttempt): Promise<net.Socket> {
     let failure: unknown = null;
     for (const [index, address] of addresses.entries()) {
         const share = Math.max(1, (deadline - performance.now()) / (addresses.length - index));
@@ -116,11 +118,11 @@ async function connectToFirst(addresses: readonly string[], { port, signal, trac
         }
     }
 
-    throw failure ?? new ConnectionFailure('dns_not_found', 'no address to connect to');
+    throw failure ?? new ConnectionFailure('dns_not_found', 'The host has no address');
 }
 
 async function connectTo(address: string, port: number, timeout: number, signal: AbortSignal): Promise<net.Socket> {
-    const where = `${isIP(address) === 6 ? `[${address}]` : address}:${port}`;
+    const where = `${withBrackets(address)}:${port}`;
     const socket = net.connect({
         host: address,
         port,
@@ -133,11 +135,11 @@ async function connectTo(address: string, port: number, timeout: number, signal:
         socket.once('connect', resolve);
         socket.on('error', reject);
     });
-    const late = (): ConnectionFailure => new ConnectionFailure('connect_timeout', `connect to ${where} timed out`);
+    const late = (): ConnectionFailure => new ConnectionFailure('connect_timeout', `The connection to ${where} timed out`);
     try {
         await within(connected, { timeout, late, signal });
         if (!sameAddress(socket.remoteAddress, address)) {
-            throw new ConnectionFailure('address_blocked', `the connection to ${where} went to another address`);
+            throw new ConnectionFailure('address_blocked', `The connection to ${where} went to another address`);
         }
 
         return socket;
@@ -149,7 +151,7 @@ async function connectTo(address: string, port: number, timeout: number, signal:
 
 function refusedBy(where: string, error: unknown): ConnectionFailure {
     const code = connectionCode(error, 'connect_failed');
-    return new ConnectionFailure(code, `connect to ${where} ${code === 'connect_refused' ? 'refused' : 'failed'}`, error);
+    return new ConnectionFailure(code, `The connection to ${where} ${code === 'connect_refused' ? 'was refused' : 'failed'}`, error);
 }
 
 /** In any spelling; an address that was mapped into IPv6 on the way counts as the IPv4 address it is. */
@@ -165,16 +167,16 @@ export type Lookup = (
     callback: (error: NodeJS.ErrnoException | null, addresses: readonly { readonly address: string }[]) => void,
 ) => void;
 
-export interface ResolverOptions {
+interface ResolverOptions {
     readonly lookup?: Lookup;
     /** Milliseconds in which a name must be resolved. */
     readonly timeout: number;
-    /** Most names looked up at once. */
+    /** Names looked up at the same time. */
     readonly maxPending: number;
 }
 
 /** Addresses of a name, in the resolver's order, at least one. @throws ConnectionFailure */
-export type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
+type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 /**
  * Resolves names within a time limit of its own. The system's resolver cannot be called off, so a lookup that hangs goes on in
@@ -185,18 +187,18 @@ function resolver({ lookup = dns.lookup, timeout, maxPending }: ResolverOptions)
 
     const start = (hostname: string): Promise<readonly string[]> => {
         if (pending.size >= maxPending) {
-            throw new ConnectionFailure('interrupted', 'too many host names are being resolved at once');
+            throw new ConnectionFailure('interrupted', 'Too many host names are being resolved');
         }
 
-        const answer = lookUp(lookup, hostname).finally(() => pending.delete(hostname));
-        pending.set(hostname, answer);
-        return answer;
+        const addresses = lookUp(lookup, hostname).finally(() => pending.delete(hostname));
+        pending.set(hostname, addresses);
+        return addresses;
     };
 
     return async (hostname, signal) => {
-        const answer = pending.get(hostname) ?? start(hostname);
-        const late = (): ConnectionFailure => new ConnectionFailure('dns_timeout', `resolving ${hostname} took longer than ${timeout} ms`);
-        return within(answer, { timeout, late, signal });
+        const addresses = pending.get(hostname) ?? start(hostname);
+        const late = (): ConnectionFailure => new ConnectionFailure('dns_timeout', `Resolving ${hostname} took longer than ${timeout} ms`);
+        return within(addresses, { timeout, late, signal });
     };
 }
 

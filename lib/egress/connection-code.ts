@@ -1,6 +1,6 @@
 import { CodedError, errorCode } from '../errors.ts';
 
-/** Why a connection was not made. */
+/** Why a connection was not made, or not secured. */
 export type ConnectionCode =
     | 'interrupted'
     | 'address_blocked'
@@ -10,10 +10,18 @@ export type ConnectionCode =
     | 'connect_refused'
     | 'connect_timeout'
     | 'connect_failed'
-    | 'connection_reset';
+    | 'connection_reset'
+    | 'protocol_error'
+    | 'tls_client_cert_required'
+    | 'tls_failed';
 
-/** Codes of Node and the system that mean the same wherever they come up. */
-export const CONNECTION_CODES: ReadonlyMap<string, ConnectionCode> = new Map(
+/** Why there is no connection. The message may be shown: it holds nothing that the other side wrote. */
+export class ConnectionFailure extends CodedError<ConnectionCode> {
+    override readonly name = 'ConnectionFailure';
+}
+
+/** Codes of Node, the system and OpenSSL that mean the same wherever they come up. */
+const CODES: ReadonlyMap<string, ConnectionCode> = new Map(
     Object.entries({
         // this process or its machine has run out of something, or forbids the call
         interrupted: [
@@ -34,26 +42,6 @@ export const CONNECTION_CODES: ReadonlyMap<string, ConnectionCode> = new Map(
         connect_failed: ['EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ENETDOWN', 'EAFNOSUPPORT', 'EINVAL', 'EPROTONOSUPPORT'],
         connection_reset: ['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ENOTCONN', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_PREMATURE_CLOSE'],
         connect_timeout: ['ETIMEDOUT'],
-    } satisfies Partial<Record<ConnectionCode, readonly string[]>>).flatMap(([meaning, codes]) =>
-        codes.map((code) => [code, meaning as ConnectionCode]),
-    ),
-);
-
-/** What an error means that came up on the way to a connection; `otherwise` for one that is in no table. */
-export function connectionCode(error: unknown, otherwise: ConnectionCode): ConnectionCode {
-    return CONNECTION_CODES.get(errorCode(error)) ?? otherwise;
-}
-
-/** Why there is no connection. The message may be shown: it holds nothing that the other side wrote. */
-export class ConnectionFailure extends CodedError<ConnectionCode> {
-    override readonly name = 'ConnectionFailure';
-}
-
-/** Why a connection was not secured. */
-export type HandshakeCode = 'protocol_error' | 'tls_client_cert_required' | 'tls_failed';
-
-const CODES: ReadonlyMap<string, HandshakeCode> = new Map(
-    Object.entries({
         protocol_error: [
             'ERR_SSL_WRONG_VERSION_NUMBER',
             'ERR_SSL_PACKET_LENGTH_TOO_LONG',
@@ -68,14 +56,17 @@ const CODES: ReadonlyMap<string, HandshakeCode> = new Map(
             'ERR_SSL_SSLV3_ALERT_NO_CERTIFICATE',
             'ERR_SSL_SSL/TLS_ALERT_NO_CERTIFICATE',
         ],
-    } satisfies Partial<Record<HandshakeCode, readonly string[]>>).flatMap(([meaning, codes]) =>
-        codes.map((code) => [code, meaning as HandshakeCode]),
+    } satisfies Partial<Record<ConnectionCode, readonly string[]>>).flatMap(([meaning, codes]) =>
+        codes.map((code) => [code, meaning as ConnectionCode]),
     ),
 );
 
-/** What an error code of OpenSSL means for a handshake, whenever it comes up; null for a code that is not OpenSSL's. */
-export function handshakeCode(code: string): HandshakeCode | null {
-    const known = CODES.get(code) ?? null;
+/**
+ * What an error of a connection means, whenever it comes up: on the way to the connection, in its TLS handshake (an alert of the
+ * other side may come after it) or in its use. `otherwise` for an error that is in no table.
+ */
+export function connectionCode<Otherwise extends string>(error: unknown, otherwise: Otherwise): ConnectionCode | Otherwise {
+    const code = errorCode(error);
     const isTls = code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_') || code === 'EPROTO';
-    return known ?? (isTls ? 'tls_failed' : null);
+    return CODES.get(code) ?? (isTls ? 'tls_failed' : otherwise);
 }

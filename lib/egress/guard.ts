@@ -1,9 +1,10 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { type Address, NAME_PATTERN, normalName, parseAddress, unmapped } from '../addresses.ts';
 import { ScanwireError } from '../errors.ts';
-import { type Address, parseAddress, unmapped } from './ip-address.ts';
-import { destinations, embeddedIPv4, GLOBAL_UNICAST, isIsatap, METADATA_BLOCKS, SPECIAL_BLOCKS, within } from './special-addresses.ts';
+import { destinations, embeddedIPv4, GLOBAL_UNICAST, isIn, isIsatap, METADATA_BLOCKS, SPECIAL_BLOCKS } from './special-addresses.ts';
 
+/** What the operator allows. */
 export interface EgressPolicy {
     /**
      * What the operator opens besides public addresses: CIDR blocks (`10.20.0.0/16`, `fd12::/48`), single addresses, on one port
@@ -24,22 +25,24 @@ export interface EgressGuard {
      */
     vet(address: string, hostname?: string, port?: number): string | null;
 
-    /** Judges the host of a URL, without brackets, before anything is resolved: literals by address, names by name. Answers as `vet`. */
+    /** Judges the host of a URL, without brackets, before anything is resolved: literals by address, names by name. Returns what `vet` does. */
     vetHost(host: string, port?: number): string | null;
 }
 
 /**
+ * A guard that lets calls out to public addresses, and to what the policy opens besides.
+ *
  * @throws ScanwireError `MISCONFIGURED` that names the position of the entry, from 1, and what is wrong with it.
  */
 export function egressGuard({ allow }: EgressPolicy): EgressGuard {
     const opened = readEgressPolicy(allow);
 
     const judge = (address: Address, port: number | undefined): string | null => {
-        if (!opened.ranges.some((range) => within(address, range.block) && (range.port === null || range.port === port))) {
+        if (!opened.ranges.some((range) => isIn(address, range.block) && (range.port === null || range.port === port))) {
             return specialUse(address);
         }
 
-        // an opened NAT64 or tunnel range opens the way, not every place it leads to
+        // an opened NAT64 or tunnel range opens the way, not everything that it leads to
         for (const inner of address instanceof ipaddr.IPv6 ? destinations(address) : []) {
             const refusal = judge(inner, port);
             if (refusal !== null) {
@@ -82,30 +85,30 @@ export function egressGuard({ allow }: EgressPolicy): EgressGuard {
 
 function isMetadata(address: Address): boolean {
     const readings = address instanceof ipaddr.IPv6 ? [address, ...embeddedIPv4(address)] : [address];
-    return readings.some((reading) => METADATA_BLOCKS.some((range) => within(reading, range)));
+    return readings.some((reading) => METADATA_BLOCKS.some((range) => isIn(reading, range)));
 }
 
 function specialUse(address: Address): string | null {
-    const special = SPECIAL_BLOCKS.find(({ range }) => within(address, range));
+    const special = SPECIAL_BLOCKS.find(({ range }) => isIn(address, range));
     if (special !== undefined) {
         return special.label;
     }
 
     if (address instanceof ipaddr.IPv6) {
-        return isIsatap(address) ? 'an ISATAP address' : within(address, GLOBAL_UNICAST) ? null : 'a reserved address';
+        return isIsatap(address) ? 'an ISATAP address' : isIn(address, GLOBAL_UNICAST) ? null : 'a reserved address';
     }
 
     return null;
 }
 
 /** A block of addresses, open on one port or on all. */
-export interface OpenBlock {
+interface OpenBlock {
     readonly block: readonly [Address, number];
     readonly port: number | null;
 }
 
 /** What an operator has opened besides public addresses. */
-export interface Opened {
+interface Opened {
     readonly ranges: readonly OpenBlock[];
     /** As {@link normalName} gives them. */
     readonly names: ReadonlySet<string>;
@@ -147,9 +150,9 @@ function addRange(entry: string, ranges: OpenBlock[]): string | null {
 
     const [, network = text, digits] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
     const address = parseAddress(network);
-    const most = isIP(network) === 4 ? 32 : 128;
-    const bits = digits === undefined ? most : Number(digits);
-    if (address === null || bits > most) {
+    const maxBits = isIP(network) === 4 ? 32 : 128;
+    const bits = digits === undefined ? maxBits : Number(digits);
+    if (address === null || bits > maxBits) {
         return 'is not a CIDR block: write address/bits';
     }
 
@@ -161,29 +164,20 @@ function addRange(entry: string, ranges: OpenBlock[]): string | null {
     return null;
 }
 
-const NAME = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*$/;
-
 /** Null once added, else what is wrong. */
 function addName(text: string, names: Set<string>): string | null {
     const url = URL.canParse(`http://${text}/`) ? new URL(`http://${text}/`) : null;
-    const name = normalName(url?.hostname ?? '');
-    const plain = url !== null && url.href === `http://${url.hostname}/` && isIP(name) === 0 && NAME.test(name);
-    if (!plain) {
+    if (url === null || url.href !== `http://${url.hostname}/` || !NAME_PATTERN.test(url.hostname)) {
         return 'is neither a CIDR block nor a host name';
     }
 
+    const name = normalName(url.hostname);
     if (isMetadataName(name)) {
         return 'names a cloud metadata service, which stays closed';
     }
 
     names.add(name);
     return null;
-}
-
-/** Lower-case and without the trailing dot: the form in which names are compared. */
-function normalName(name: string): string {
-    const lower = name.toLowerCase();
-    return lower.endsWith('.') ? lower.slice(0, -1) : lower;
 }
 
 const METADATA_NAMES: ReadonlySet<string> = new Set([

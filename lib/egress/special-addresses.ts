@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js';
-import type { Address } from './ip-address.ts';
+import type { Address } from '../addresses.ts';
 
 /** A block of addresses and what to call an address in it, for example `a loopback address`. */
 export interface Block {
@@ -86,22 +86,22 @@ export const METADATA_BLOCKS: readonly [Address, number][] = [
 ].map((cidr) => ipaddr.parseCIDR(cidr) as [Address, number]);
 
 /** True when the address lies in the block; false for a block of the other family. */
-export function within(address: Address, [network, bits]: readonly [Address, number]): boolean {
+export function isIn(address: Address, [network, bits]: readonly [Address, number]): boolean {
     return address.kind() === network.kind() && address.match(network, bits);
 }
 
 /**
  * Every IPv4 address that some transition mechanism would read out of an IPv6 address: the last 32 bits (mapped, compatible,
- * SIIT, ISATAP, NAT64), those inverted (Teredo client), 6to4, and the six places of RFC 6052, one of which is Teredo's server.
+ * SIIT, ISATAP, NAT64), those inverted (Teredo client), 6to4, and the six positions of RFC 6052, one of which is Teredo's server.
  *
  * Which mechanism the network in front of us runs cannot be known, so the reading is done for all of them.
  */
 export function embeddedIPv4(address: ipaddr.IPv6): readonly ipaddr.IPv4[] {
     const bytes = address.toByteArray();
-    return [...PLACES.map((place) => ipv4(place.map((index) => bytes[index] ?? 0))), teredoClient(bytes)];
+    return [...POSITIONS.map((position) => ipv4(position.map((index) => bytes[index] ?? 0))), teredoClient(bytes)];
 }
 
-const PLACES: readonly (readonly number[])[] = [
+const POSITIONS: readonly (readonly number[])[] = [
     [12, 13, 14, 15],
     [2, 3, 4, 5],
     [4, 5, 6, 7],

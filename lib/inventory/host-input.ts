@@ -1,7 +1,8 @@
 import Joi from 'joi';
+import { canonicalAddress } from '../addresses.ts';
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
-import { canonicalAddress } from './address.ts';
+
 import { type HostInput, normaliseArch, type ServiceInput } from './host.ts';
 
 /** Longest text of one field, in UTF-16 code units. */

@@ -1,5 +1,5 @@
+export { type CanonicalAddress, canonicalAddress } from '../addresses.ts';
 export { type TimestampFormat, timestampFormat } from '../timestamp.ts';
-export { type CanonicalAddress, canonicalAddress } from './address.ts';
 export {
     type ArchFields,
     type Host,

@@ -1,6 +1,6 @@
-/** Decoded in parts into the same room, so that nothing is allocated. A multiple of 4 characters. */
+/** Text is decoded in parts into one scratch buffer, so that nothing is allocated. A multiple of 4 characters. */
 const PART = 65_536;
-const room = Buffer.allocUnsafeSlow((PART / 4) * 3);
+const scratch = Buffer.allocUnsafeSlow((PART / 4) * 3);
 
 /** Whether a text is base64 of RFC 4648, section 4: standard alphabet, padded, nothing else between. */
 export function isBase64(text: string): boolean {
@@ -34,7 +34,7 @@ function decodesWhole(text: string): boolean {
     for (let at = 0; at < text.length; at += PART) {
         const part = text.length <= PART ? text : text.slice(at, at + PART);
         const padding = at + PART < text.length ? 0 : paddingOf(text);
-        if (room.write(part, 'base64') !== (part.length / 4) * 3 - padding) {
+        if (scratch.write(part, 'base64') !== (part.length / 4) * 3 - padding) {
             return false;
         }
     }

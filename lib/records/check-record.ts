@@ -1,6 +1,6 @@
 import type Joi from 'joi';
 import type { ValidationErrorItem } from 'joi';
-import { fieldPath } from '../checked.ts';
+import { fieldPath, isObject } from '../checked.ts';
 import { isBase64 } from './base64.ts';
 import { type HttpsRecord, recordSchema } from './record.ts';
 
@@ -17,10 +17,10 @@ export type CheckedRecord =
     | { readonly ok: true; readonly record: HttpsRecord }
     | { readonly ok: false; readonly problems: readonly RecordProblem[] };
 
-const FIELD_LENGTH = 64;
-const MOST_PROBLEMS = 20;
+const MAX_FIELD_LENGTH = 64;
+const MAX_PROBLEMS = 20;
 /** Far more than a record has. */
-const MOST_KEYS = 64;
+const MAX_KEYS = 64;
 
 /** The value against the strict profile, with all that is wrong with it (the first 20 problems). */
 export function checkRecord(value: unknown): CheckedRecord {
@@ -29,13 +29,12 @@ export function checkRecord(value: unknown): CheckedRecord {
     return problems.length === 0 ? { ok: true, record } : refusedRecord(problems);
 }
 
-/** Unknown keys come from outside, in any number and of any length; enough of them is said. */
+/** The problems of a value, the first 20: unknown keys come from outside, in any number and of any length. */
 export function refusedRecord(problems: readonly RecordProblem[]): CheckedRecord & { readonly ok: false } {
-    const said = problems.slice(0, MOST_PROBLEMS).map(({ field, reason }) => ({ field: shortened(field), reason }));
-    return { ok: false, problems: said };
+    return { ok: false, problems: problems.slice(0, MAX_PROBLEMS).map(({ field, reason }) => ({ field: shortened(field), reason })) };
 }
 
-/** Joi takes seconds to complain of a hundred thousand unknown keys; those beyond what is said anyway are kept from it. */
+/** Joi takes seconds to complain of a hundred thousand unknown keys; those beyond what is reported anyway are kept from it. */
 function withoutExcess(value: unknown): unknown {
     const few = fewKeys(value, RECORD_KEYS);
     return isObject(few) && isObject(few.subject) ? { ...few, subject: fewKeys(few.subject, SUBJECT_KEYS) } : few;
@@ -46,12 +45,12 @@ const SUBJECT_KEYS: readonly string[] = Object.keys(recordSchema.extract('subjec
 
 /** The object itself while it has no more keys than any record could need, else one with the known keys and some others. */
 function fewKeys(value: unknown, known: readonly string[]): unknown {
-    if (!isObject(value) || Array.isArray(value) || Object.keys(value).length <= MOST_KEYS) {
+    if (!isObject(value) || Object.keys(value).length <= MAX_KEYS) {
         return value;
     }
 
     const unknown = Object.keys(value).filter((key) => !known.includes(key));
-    const kept = [...known.filter((key) => Object.hasOwn(value, key)), ...unknown.slice(0, MOST_PROBLEMS)];
+    const kept = [...known.filter((key) => Object.hasOwn(value, key)), ...unknown.slice(0, MAX_PROBLEMS)];
     return Object.fromEntries(kept.map((key) => [key, value[key]]));
 }
 
@@ -70,12 +69,8 @@ function hiddenKeys(value: unknown): RecordProblem[] {
         .map(({ field }) => ({ field, reason: 'is not allowed' }));
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-    return typeof value === 'object' && value !== null;
-}
-
 function shortened(field: string): string {
-    return field.length > FIELD_LENGTH ? `${field.slice(0, FIELD_LENGTH)}…` : field;
+    return field.length > MAX_FIELD_LENGTH ? `${field.slice(0, MAX_FIELD_LENGTH)}…` : field;
 }
 
 type Test = (value: unknown) => boolean;
@@ -83,8 +78,9 @@ type Test = (value: unknown) => boolean;
 /**
  * Whether a value is a record of the strict profile: {@link recordSchema} compiled into tests that say only yes or no, for
  * files of millions of lines. It says yes to nothing that Joi refuses, and to every record that `JSON.parse` makes and Joi accepts.
+ * By hand, since Ajv on the JSON Schema would be a dependency more at run time, for this one schema.
  */
-export const keepsSchema: (value: unknown) => value is HttpsRecord = compiled(recordSchema.describe()) as (
+export const isRecord: (value: unknown) => value is HttpsRecord = compiled(recordSchema.describe()) as (
     value: unknown,
 ) => value is HttpsRecord;
 

@@ -26,6 +26,7 @@ function decoded(record: Omit<HttpsRecord, 'data'>, data: Buffer, limits: Respon
     return { host, ip, port, path, vhost, subject, response: parseResponse(data, limits) };
 }
 
+/** Options of {@link readDecodedRecords}. */
 export interface ReadDecodedRecordsOptions extends ReadRecordsOptions, ResponseLimits {}
 
 /** In bytes: what the responses of a batch may hold, but for one of them. Bodies expand. */

@@ -1,5 +1,5 @@
-/** Deeper objects have no place in a record, so nobody needs to know about their keys. */
-const DEPTH = 2;
+/** Deeper objects are not part of a record, so nobody needs to know about their keys. */
+const MAX_DEPTH = 2;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
@@ -19,7 +19,7 @@ export function duplicateKeys(json: string): string[] {
         const character = json[at];
         if (character === '"') {
             const end = closingQuote(json, at);
-            if (depth <= DEPTH && isKey(json, end)) {
+            if (depth <= MAX_DEPTH && isKey(json, end)) {
                 const key = JSON.parse(json.slice(at, end + 1)) as string;
                 if (seen[depth]?.has(key) === true) {
                     found.add(depth === 1 ? key : `${parent}.${key}`);
@@ -32,7 +32,7 @@ export function duplicateKeys(json: string): string[] {
             at = end;
         } else if (character === '{' || character === '[') {
             depth += 1;
-            if (depth <= DEPTH) {
+            if (depth <= MAX_DEPTH) {
                 seen[depth] = new Set();
             }
         } else if (character === '}' || character === ']') {
@@ -44,9 +44,9 @@ export function duplicateKeys(json: string): string[] {
 }
 
 /**
- * Whether no key of the JSON text is repeated, given what `JSON.parse` made of it, which must keep the schema of a record. A repeated
- * key leaves a string behind in the text; counting them is quicker than looking at the keys. Quicker still: a text without
- * blanks and escapes has no room for a key that is not in the record (a port like `1e4` makes two characters of room, a key takes more).
+ * Whether no key of the JSON text is repeated, given what `JSON.parse` made of it, which must be a record. A repeated
+ * key leaves a string behind in the text; counting them is quicker than looking at the keys. Quicker still: a text without blanks
+ * and escapes that is as long as the record needs holds no other key (a port like `1e4` hides two characters, a key takes more).
  */
 export function repeatsNoKey(json: string, parsed: object): boolean {
     return json.length === compactLength(parsed) || stringsIn(json) === stringsOf(parsed);
@@ -96,8 +96,8 @@ function stringsOf(object: object): number {
     return count;
 }
 
-function closingQuote(json: string, opening: number): number {
-    let at = json.indexOf('"', opening + 1);
+function closingQuote(json: string, start: number): number {
+    let at = json.indexOf('"', start + 1);
     while (isEscaped(json, at)) {
         at = json.indexOf('"', at + 1);
     }

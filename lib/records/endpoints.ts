@@ -1,5 +1,4 @@
-import { IP_PATTERN } from './address-patterns.ts';
-import { addressKey } from './lookup-keys.ts';
+import { addressKey, IP_PATTERN } from '../addresses.ts';
 import type { HttpsRecord } from './record.ts';
 
 /** What the records of one address and port say about an inventory. */
@@ -21,14 +20,14 @@ export interface Endpoint {
 export function endpointsOf(records: readonly HttpsRecord[], isNew: readonly boolean[]): readonly Endpoint[] {
     const endpoints = new Map<string, Endpoint>();
     const names = new Map<string, string>();
-    for (const [place, { ip, port, host }] of records.entries()) {
+    for (const [index, { ip, port, host }] of records.entries()) {
         const address = addressKey(ip);
         const key = `${address} ${port}`;
         if (!names.has(address) && !IP_PATTERN.test(host)) {
             names.set(address, host);
         }
 
-        endpoints.set(key, { address, port, name: null, isNew: isNew[place] === true || endpoints.get(key)?.isNew === true });
+        endpoints.set(key, { address, port, name: null, isNew: isNew[index] === true || endpoints.get(key)?.isNew === true });
     }
 
     return [...endpoints.values()].map((endpoint) => ({ ...endpoint, name: names.get(endpoint.address) ?? null }));

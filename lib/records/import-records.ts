@@ -4,6 +4,7 @@ import type { MendKind } from './mend-record.ts';
 import type { RecordLine } from './read-records.ts';
 import type { AddedRecord, Enrichment, RecordStore } from './store.ts';
 
+/** Where records are stored, and whether they enrich an inventory. */
 export interface ImportRecordsOptions {
     readonly store: RecordStore;
     readonly enrich?: Enrichment | undefined;
@@ -21,8 +22,8 @@ export type ImportedLine = {
 );
 
 /**
- * Stores the good ones of lines as they come. A batch comes out when its records are stored, so what was said to be stored
- * is; the next lines are read meanwhile. Memory does not depend on the number of lines.
+ * Stores the records of good lines as they come. A batch comes out when its records are stored; the next lines are read meanwhile.
+ * Memory does not depend on the number of lines.
  *
  * @throws What the store or the source throws. What came out before stays stored, and is not new when it is imported again.
  */
@@ -40,13 +41,13 @@ export async function* importRecords(
     }
 }
 
-const LINES = 500;
-/** In characters, most of which are base64. One record may exceed it. */
-const SIZE = 4 * 1_048_576;
+const BATCH_LINES = 500;
+/** In characters, nearly all of which are base64. One record may exceed it. */
+const BATCH_SIZE = 4 * 1_048_576;
 
-/** Lines as they come, in batches of a size that a store takes at once and a process can hold. */
+/** Lines as they come, in batches that a store takes in one transaction and a process can hold. */
 export function inBatches(lines: AsyncIterable<RecordLine>): AsyncGenerator<readonly RecordLine[], void, undefined> {
-    return gathered(lines, { maxItems: LINES, maxSize: SIZE, sizeOf });
+    return batchesOf(lines, { maxItems: BATCH_LINES, maxSize: BATCH_SIZE, sizeOf });
 }
 
 function sizeOf(line: RecordLine): number {
@@ -58,15 +59,17 @@ function sizeOf(line: RecordLine): number {
     return data.length + path.length + vhost.length + OU.length + CN.length;
 }
 
-export interface GatherLimits<Item> {
-    /** Most items of a batch. */
+/** How large a batch may be. */
+export interface BatchLimits<Item> {
+    /** Items in a batch. */
     readonly maxItems: number;
     /** A batch grows until its items have this size. */
     readonly maxSize: number;
     sizeOf(item: Item): number;
 }
 
-interface Gathering<Item> {
+/** The batch that grows while the one before is worked on. */
+interface NextBatch<Item> {
     items: Item[];
     size: number;
     state: 'open' | 'ended' | 'abandoned';
@@ -76,70 +79,70 @@ interface Gathering<Item> {
 }
 
 /**
- * What a source gives, in batches of what came while the batch before was worked on: a source that trickles does not wait for a
- * batch to fill, and one that pours makes large ones. At most one batch is held besides the one that was taken. When the source
+ * What a source yields, in batches of what came while the batch before was worked on: a source that trickles does not wait for a
+ * batch to fill, and one that pours makes large ones. At most one batch is held besides the one that is worked on. When the source
  * fails, what came before comes out first.
  */
-export async function* gathered<Item>(
+export async function* batchesOf<Item>(
     source: AsyncIterable<Item>,
-    limits: GatherLimits<Item>,
+    limits: BatchLimits<Item>,
 ): AsyncGenerator<readonly Item[], void, undefined> {
-    const gathering: Gathering<Item> = { items: [], size: 0, state: 'open', failure: null, wake() {} };
-    void gather(source, gathering, limits);
+    const next: NextBatch<Item> = { items: [], size: 0, state: 'open', failure: null, wake() {} };
+    void fill(next, source, limits);
     try {
-        while (gathering.state === 'open' || gathering.items.length > 0) {
-            if (gathering.items.length === 0) {
-                await change(gathering);
+        while (next.state === 'open' || next.items.length > 0) {
+            if (next.items.length === 0) {
+                await change(next);
                 // What came with the first item comes along.
                 await setImmediate();
                 continue;
             }
 
-            const taken = gathering.items;
-            gathering.items = [];
-            gathering.size = 0;
-            gathering.wake();
-            yield taken;
+            const { items } = next;
+            next.items = [];
+            next.size = 0;
+            next.wake();
+            yield items;
         }
 
-        if (gathering.failure !== null) {
-            throw gathering.failure.error;
+        if (next.failure !== null) {
+            throw next.failure.error;
         }
     } finally {
-        gathering.state = 'abandoned';
-        gathering.wake();
+        next.state = 'abandoned';
+        next.wake();
     }
 }
 
 /** Never rejects. */
-async function gather<Item>(
+async function fill<Item>(
+    next: NextBatch<Item>,
     source: AsyncIterable<Item>,
-    gathering: Gathering<Item>,
-    { maxItems, maxSize, sizeOf }: GatherLimits<Item>,
+    { maxItems, maxSize, sizeOf }: BatchLimits<Item>,
 ): Promise<void> {
     try {
         for await (const item of source) {
-            gathering.items.push(item);
-            gathering.size += sizeOf(item);
-            gathering.wake();
-            while (gathering.state === 'open' && (gathering.items.length >= maxItems || gathering.size >= maxSize)) {
-                await change(gathering);
+            next.items.push(item);
+            next.size += sizeOf(item);
+            next.wake();
+            while (next.state === 'open' && (next.items.length >= maxItems || next.size >= maxSize)) {
+                await change(next);
             }
 
-            if (gathering.state === 'abandoned') {
+            if (next.state === 'abandoned') {
                 return;
             }
         }
     } catch (error) {
-        gathering.failure = { error };
+        next.failure = { error };
     }
 
-    gathering.state = 'ended';
-    gathering.wake();
+    next.state = 'ended';
+    next.wake();
 }
 
-function change<Item>(gathering: Gathering<Item>): Promise<void> {
+function change<Item>(next: NextBatch<Item>): Promise<void> {
     return new Promise((resolve) => {
-        gathering.wake = resolve;
+        next.wake = resolve;
     });
 }

@@ -1,13 +1,15 @@
+export { addressKey, hostKey } from '../addresses.ts';
 export { type EgressGuard, egressGuard } from '../egress/guard.ts';
-export type { CaptureLimits, CaptureOptions } from './capture/capture.ts';
 export {
-    type Capture,
+    type CaptureLimits,
     type CaptureManyOptions,
+    type CaptureOptions,
     type CaptureResult,
+    type Capturer,
     captureRecord,
     captureRecords,
-    MAX_ANSWER_BYTES,
-    recordCapture,
+    capturer,
+    MAX_RESPONSE_BYTES,
 } from './capture/capture.ts';
 export { type CaptureCode, CaptureFailure } from './capture/failure.ts';
 export { type CaptureTarget, parseTarget, readTargetLines, type TargetLine } from './capture/target.ts';
@@ -15,12 +17,10 @@ export { type CheckedRecord, checkRecord, type RecordProblem } from './check-rec
 export { type DecodedRecord, decodeRecord, type ReadDecodedRecordsOptions, readDecodedRecords } from './decode-records.ts';
 export { type Endpoint, endpointsOf } from './endpoints.ts';
 export { type ImportedLine, type ImportRecordsOptions, importRecords } from './import-records.ts';
-export { addressKey, hostKey } from './lookup-keys.ts';
 export { MEND_PROFILES, type MendCounts, type MendedRecord, type MendKind, type MendProfile, mendRecord } from './mend-record.ts';
 export type { ReadRecord } from './read-record.ts';
-export type { ReadRecordsOptions, RecordLine, RecordLines, RecordTotals } from './read-records.ts';
-export { readRecords } from './read-records.ts';
-export { type HttpsRecord, type JsonSchema, RECORD_SCHEMA_VERSION, recordJsonSchema, recordLine, recordSchema } from './record.ts';
+export { type ReadRecordsOptions, type RecordLine, type RecordLines, type RecordTotals, readRecords } from './read-records.ts';
+export { type HttpsRecord, type JsonSchema, RECORD_SCHEMA_VERSION, recordJsonSchema, recordSchema, stringifyRecord } from './record.ts';
 export {
     type HttpResponse,
     type OtherResponse,

@@ -1,3 +1,4 @@
+import { isObject } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 
 /**
@@ -13,12 +14,15 @@ export type MendKind = 'port_string' | 'vhost_null' | 'path_missing' | 'subject_
 /** How many records each kind of mend was made in. */
 export type MendCounts = Readonly<Record<MendKind, number>>;
 
-/** Name of a set of mends. `import` is that of published files: all kinds. */
-export type MendProfile = 'import';
+/** Names of sets of mends. There is one, for published files, with all kinds; a name is asked for so that there can be another. */
+export const MEND_PROFILES = ['import'] as const;
+
+/** Name of a set of mends. */
+export type MendProfile = (typeof MEND_PROFILES)[number];
 
 /** A value after mending. */
 export interface MendedRecord {
-    /** To be checked still: a mend does not make the rest right. The value given, when nothing was mended. */
+    /** To be checked still: a mend does not make the rest right. The value as it was, when nothing was mended. */
     readonly value: unknown;
     /** What was mended. */
     readonly mends: readonly MendKind[];
@@ -35,40 +39,36 @@ interface Mend {
 const SUBJECT_PARTS: readonly string[] = ['OU', 'CN'];
 const PORT = /^[1-9][0-9]{0,4}$/;
 
-const PROFILES: Readonly<Record<MendProfile, readonly Mend[]>> = {
-    import: [
-        {
-            kind: 'port_string',
-            applies: ({ port }) => typeof port === 'string' && PORT.test(port),
-            mended: (record) => ({ ...record, port: Number(record.port) }),
-        },
-        {
-            kind: 'vhost_null',
-            applies: ({ vhost }) => vhost === null,
-            mended: ({ vhost: _, ...record }) => record,
-        },
-        {
-            kind: 'path_missing',
-            applies: (record) => !Object.hasOwn(record, 'path'),
-            mended: (record) => ({ ...record, path: '/' }),
-        },
-        {
-            kind: 'subject_parts',
-            applies: ({ subject }) => isObject(subject) && Object.keys(subject).some((part) => !SUBJECT_PARTS.includes(part)),
-            mended: (record) => ({ ...record, subject: knownParts(record.subject as Fields) }),
-        },
-    ],
-};
+/** In the order in which they are made. */
+const MENDS: readonly Mend[] = [
+    {
+        kind: 'port_string',
+        applies: ({ port }) => typeof port === 'string' && PORT.test(port),
+        mended: (record) => ({ ...record, port: Number(record.port) }),
+    },
+    {
+        kind: 'vhost_null',
+        applies: ({ vhost }) => vhost === null,
+        mended: ({ vhost: _, ...record }) => record,
+    },
+    {
+        kind: 'path_missing',
+        applies: (record) => !Object.hasOwn(record, 'path'),
+        mended: (record) => ({ ...record, path: '/' }),
+    },
+    {
+        kind: 'subject_parts',
+        applies: ({ subject }) => isObject(subject) && Object.keys(subject).some((part) => !SUBJECT_PARTS.includes(part)),
+        mended: (record) => ({ ...record, subject: knownParts(record.subject as Fields) }),
+    },
+];
 
 /** All kinds, in the order in which they are mended. */
-export const MEND_KINDS: readonly MendKind[] = PROFILES.import.map(({ kind }) => kind);
-
-/** Names of the profiles. */
-export const MEND_PROFILES: readonly MendProfile[] = Object.keys(PROFILES) as MendProfile[];
+export const MEND_KINDS: readonly MendKind[] = MENDS.map(({ kind }) => kind);
 
 /** @throws ScanwireError `MISCONFIGURED` for a name that no profile has. */
 export function assertMendProfile(profile: string): asserts profile is MendProfile {
-    if (!Object.hasOwn(PROFILES, profile)) {
+    if (!MEND_PROFILES.some((name) => name === profile)) {
         throw new ScanwireError('MISCONFIGURED', `mend must be one of ${MEND_PROFILES.join(', ')}`, { field: 'mend' });
     }
 }
@@ -84,7 +84,7 @@ export function mendRecord(value: unknown, profile: MendProfile): MendedRecord {
         return { value, mends: [] };
     }
 
-    const mends = PROFILES[profile].filter((mend) => mend.applies(value));
+    const mends = MENDS.filter((mend) => mend.applies(value));
     return {
         value: mends.reduce((record, mend) => mend.mended(record), value),
         mends: mends.map(({ kind }) => kind),
@@ -93,8 +93,4 @@ export function mendRecord(value: unknown, profile: MendProfile): MendedRecord {
 
 function knownParts(subject: Fields): Fields {
     return Object.fromEntries(SUBJECT_PARTS.filter((part) => Object.hasOwn(subject, part)).map((part) => [part, subject[part]]));
-}
-
-function isObject(value: unknown): value is Fields {
-    return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

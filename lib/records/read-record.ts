@@ -1,9 +1,11 @@
-import { checkRecord, keepsSchema, type RecordProblem, refusedRecord } from './check-record.ts';
+import { isUtf8 } from 'node:buffer';
+import type { Line } from '../line-splitter.ts';
+import { checkRecord, isRecord, type RecordProblem, refusedRecord } from './check-record.ts';
 import { duplicateKeys, repeatsNoKey } from './duplicate-keys.ts';
 import { type MendKind, type MendProfile, mendRecord } from './mend-record.ts';
 import type { HttpsRecord, RecordOf } from './record.ts';
 
-/** A line that was read: the record, or what is wrong with it. */
+/** What was read of a line: the record, or what is wrong with it. */
 export type ReadRecord<R = HttpsRecord> =
     | {
           readonly ok: true;
@@ -13,19 +15,56 @@ export type ReadRecord<R = HttpsRecord> =
       }
     | { readonly ok: false; readonly problems: readonly RecordProblem[] };
 
-/** Reads one record from JSON, mended first where a profile is given. */
+/** How the lines of a file are read. */
+export interface LineRules<Data> {
+    readonly maxLineBytes: number;
+    readonly mend: MendProfile | undefined;
+    /** Gives what stands for the text of `data` in the record, null for a text that is not base64. No character is beyond Latin-1. */
+    readonly dataOf: (text: string) => Data | null;
+}
+
+const NO_MENDS: readonly MendKind[] = [];
+const BYTE_ORDER_MARK = '\uFEFF';
+
+/** Reads one line of a file; null for one that holds nothing but white space. */
+export function readLine<Data>(
+    { number, bytes }: Line,
+    { maxLineBytes, mend, dataOf }: LineRules<Data>,
+): ReadRecord<RecordOf<Data>> | null {
+    if (bytes === null) {
+        return refusedLine(`is longer than ${maxLineBytes} bytes`);
+    }
+
+    const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const usual = usualRecord(buffer, dataOf);
+    if (usual !== null) {
+        const { value, mends } = mended(usual, mend);
+        // A record of the schema still is one when it is mended.
+        return { ok: true, record: value as RecordOf<Data>, mends };
+    }
+
+    if (!isUtf8(buffer)) {
+        return refusedLine('is not valid UTF-8');
+    }
+
+    const text = buffer.toString();
+    const json = number === 1 && text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+    return /[^ \t\r]/.test(json) ? withData(readRecord(json, mend), dataOf) : null;
+}
+
+/** Reads one record from JSON, mended first where a profile is named. */
 export function readRecord(json: string, mend?: MendProfile): ReadRecord {
     let parsed: unknown;
     try {
         parsed = JSON.parse(json);
     } catch {
         // The message of JSON.parse quotes the text.
-        return refusedRecord([{ field: '', reason: 'is not valid JSON' }]);
+        return refusedLine('is not valid JSON');
     }
 
-    const { value, mends } = mend === undefined ? { value: parsed, mends: [] } : mendRecord(parsed, mend);
+    const { value, mends } = mended(parsed, mend);
     const repeated = duplicateKeys(json).map((field) => ({ field, reason: 'appears more than once' }));
-    const checked = keepsSchema(value) ? ({ ok: true, record: value } as const) : checkRecord(value);
+    const checked = isRecord(value) ? ({ ok: true, record: value } as const) : checkRecord(value);
     if (repeated.length === 0 && checked.ok) {
         return { ok: true, record: checked.record, mends };
     }
@@ -33,7 +72,18 @@ export function readRecord(json: string, mend?: MendProfile): ReadRecord {
     return refusedRecord([...repeated, ...(checked.ok ? [] : checked.problems)]);
 }
 
-type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
+/** A line that holds no record, with what is wrong with it as a whole. */
+export function refusedLine(reason: string): ReadRecord<never> {
+    return refusedRecord([{ field: '', reason }]);
+}
+
+function mended(value: unknown, profile: MendProfile | undefined): { readonly value: unknown; readonly mends: readonly MendKind[] } {
+    return profile === undefined ? { value, mends: NO_MENDS } : mendRecord(value, profile);
+}
+
+function withData<Data>(read: ReadRecord, dataOf: (text: string) => Data | null): ReadRecord<RecordOf<Data>> {
+    return read.ok ? { ...read, record: { ...read.record, data: dataOf(read.record.data) as Data } } : read;
+}
 
 const DATA = Buffer.from('"data":');
 const SPACE = 0x20;
@@ -42,11 +92,9 @@ const QUOTE = 0x22;
 /**
  * The record of a line as nearly all lines are, null for one that needs a closer look. `data` is most of a line, so it is cut
  * out, checked on its own and put back after the rest is parsed: base64 has no quote and no escape in it. A longer key that ends
- * like that of `data` is no key of the schema.
- *
- * @param dataOf Gives what stands for `data` in the record, null for what is not base64.
+ * like that of `data` is no key of the schema. Without this a check of a packed file takes a sixth longer.
  */
-export function quickRecord<Data>(line: Buffer, dataOf: (text: string) => Data | null): RecordOf<Data> | null {
+function usualRecord<Data>(line: Buffer, dataOf: (text: string) => Data | null): RecordOf<Data> | null {
     const key = line.indexOf(DATA);
     const value = key + DATA.length;
     const start = (line[value] === SPACE ? value + 1 : value) + 1;
@@ -56,7 +104,7 @@ export function quickRecord<Data>(line: Buffer, dataOf: (text: string) => Data |
     }
 
     const data = dataOf(line.toString('latin1', start, end));
-    const record = data === null ? null : parsed(line.toString('utf8', 0, start) + line.toString('utf8', end));
+    const record = data === null ? null : parseWithoutData(line.toString('utf8', 0, start) + line.toString('utf8', end));
     if (record !== null) {
         record.data = data;
     }
@@ -64,8 +112,10 @@ export function quickRecord<Data>(line: Buffer, dataOf: (text: string) => Data |
     return record as RecordOf<Data> | null;
 }
 
+type Incomplete = Omit<HttpsRecord, 'data'> & { data: unknown };
+
 /** A record whose `data` is empty. */
-function parsed(json: string): Writable<RecordOf<unknown>> | null {
+function parseWithoutData(json: string): Incomplete | null {
     // Perhaps bytes that are not UTF-8.
     if (json.includes('\uFFFD')) {
         return null;
@@ -73,7 +123,7 @@ function parsed(json: string): Writable<RecordOf<unknown>> | null {
 
     try {
         const value: unknown = JSON.parse(json);
-        return keepsSchema(value) && value.data === '' && repeatsNoKey(json, value) ? value : null;
+        return isRecord(value) && value.data === '' && repeatsNoKey(json, value) ? value : null;
     } catch {
         return null;
     }

@@ -1,12 +1,10 @@
-import { isUtf8 } from 'node:buffer';
 import { timeSlice } from '../clock.ts';
 import { GzipError } from '../gunzip.ts';
 import { type Line, type LineSplitter, lineSplitter } from '../line-splitter.ts';
 import { unpacked } from '../unpacked.ts';
 import { isBase64Latin1 } from './base64.ts';
-import { type CheckedRecord, refusedRecord } from './check-record.ts';
-import { assertMendProfile, MEND_KINDS, type MendCounts, type MendKind, type MendProfile, mendRecord } from './mend-record.ts';
-import { quickRecord, type ReadRecord, readRecord } from './read-record.ts';
+import { assertMendProfile, MEND_KINDS, type MendCounts, type MendKind, type MendProfile } from './mend-record.ts';
+import { type LineRules, type ReadRecord, readLine, refusedLine } from './read-record.ts';
 import { type HttpsRecord, MAX_LINE_BYTES, type RecordOf } from './record.ts';
 
 /**
@@ -14,7 +12,7 @@ import { type HttpsRecord, MAX_LINE_BYTES, type RecordOf } from './record.ts';
  * end with LF or CR LF, the last one may do without, and a byte order mark at the start is passed over. Holds no more than a
  * chunk of the source and a line, and lets others have a turn between lines.
  *
- * Gzip that is damaged, cut off or a bomb, and another archive, is said of the line where it ends the reading. A failure of the
+ * Gzip that is damaged, cut off or a bomb, and another archive, is reported as the line where it ends the reading. A failure of the
  * source itself ends the iteration with that error.
  *
  * @throws ScanwireError `MISCONFIGURED` for a profile that there is not.
@@ -33,6 +31,7 @@ function base64Text(text: string): string | null {
     return isBase64Latin1(text) ? text : null;
 }
 
+/** How a file is read. */
 export interface ReadRecordsOptions {
     /** A longer line is reported and skipped. 1 MiB by default. */
     readonly maxLineBytes?: number;
@@ -42,7 +41,7 @@ export interface ReadRecordsOptions {
     readonly unpack?: boolean;
 }
 
-/** Where a line is, and what it holds. */
+/** A line that was read: where it is, and what it holds. */
 export type RecordLine<R = HttpsRecord> = {
     /** From 1; blank lines count. */
     readonly line: number;
@@ -58,38 +57,32 @@ export interface RecordLines<R = HttpsRecord> extends AsyncIterable<RecordLine<R
     batches(): AsyncIterable<readonly RecordLine<R>[]>;
 }
 
-const NO_MENDS: readonly MendKind[] = [];
-const BYTE_ORDER_MARK = '\uFEFF';
-
-/**
- * Reads the records of a file, with something of the caller's choice for the text in their `data`.
- *
- * @param dataOf Gives what it is to be, null for a text that is not base64. No character of that is beyond Latin-1.
- */
+/** Reads the records of a file, with what `dataOf` makes of the text in their `data`. */
 export function readLines<Data>(
     source: AsyncIterable<Uint8Array>,
     options: ReadRecordsOptions,
-    dataOf: (text: string) => Data | null,
+    dataOf: LineRules<Data>['dataOf'],
 ): RecordLines<RecordOf<Data>> {
     const { maxLineBytes = MAX_LINE_BYTES, mend, unpack = true } = options;
     if (mend !== undefined) {
         assertMendProfile(mend);
     }
 
+    const rules: LineRules<Data> = { maxLineBytes, mend, dataOf };
     const splitter = lineSplitter(maxLineBytes);
     const counter = recordCounter(mend);
     const yieldIfDue = timeSlice();
 
     let batch: RecordLine<RecordOf<Data>>[] = [];
 
-    function take({ number, byteOffset }: Place, read: ReadRecord<RecordOf<Data>> | null): void {
+    function add({ number, byteOffset }: Pick<Line, 'number' | 'byteOffset'>, read: ReadRecord<RecordOf<Data>> | null): void {
         counter.count(read);
         if (read !== null) {
             batch.push({ line: number, byteOffset, ...read });
         }
     }
 
-    function taken(): readonly RecordLine<RecordOf<Data>>[] {
+    function flush(): readonly RecordLine<RecordOf<Data>>[] {
         const lines = batch;
         batch = [];
         return lines;
@@ -101,22 +94,22 @@ export function readLines<Data>(
                 for (const line of lines) {
                     const pause = yieldIfDue();
                     if (pause !== null) {
-                        yield taken();
+                        yield flush();
                         await pause;
                     }
 
-                    take(line, readLine(line, maxLineBytes, mend, dataOf));
+                    add(line, readLine(line, rules));
                 }
 
-                yield taken();
+                yield flush();
             }
         } catch (error) {
             if (!(error instanceof GzipError)) {
                 throw error;
             }
 
-            take(splitter.current, refused(`is where reading ends: ${error.message}`));
-            yield taken();
+            add(splitter.current, refusedLine(`is where reading ends: ${error.message}`));
+            yield flush();
         }
     }
 
@@ -138,54 +131,12 @@ export async function* oneByOne<Line>(batches: AsyncIterable<readonly Line[]>): 
     }
 }
 
-type Place = Pick<Line, 'number' | 'byteOffset'>;
-
 async function* linesOf(chunks: AsyncIterable<Uint8Array>, splitter: LineSplitter): AsyncGenerator<Iterable<Line>> {
     for await (const chunk of chunks) {
         yield splitter.push(chunk);
     }
 
     yield splitter.end();
-}
-
-/** Null for a blank line. */
-function readLine<Data>(
-    { number, bytes }: Line,
-    maxLineBytes: number,
-    mend: MendProfile | undefined,
-    dataOf: (text: string) => Data | null,
-): ReadRecord<RecordOf<Data>> | null {
-    if (bytes === null) {
-        return refused(`is longer than ${maxLineBytes} bytes`);
-    }
-
-    const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    const record = quickRecord(buffer, dataOf);
-    if (record !== null) {
-        return quickly(record, mend);
-    }
-
-    if (!isUtf8(buffer)) {
-        return refused('is not valid UTF-8');
-    }
-
-    const text = buffer.toString();
-    const line = number === 1 && text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
-    return /[^ \t\r]/.test(line) ? withData(readRecord(line, mend), dataOf) : null;
-}
-
-/** A record that keeps the schema keeps it when it is mended too. */
-function quickly<Data>(record: RecordOf<Data>, mend: MendProfile | undefined): ReadRecord<RecordOf<Data>> {
-    const { value, mends } = mend === undefined ? { value: record, mends: NO_MENDS } : mendRecord(record, mend);
-    return { ok: true, record: value as RecordOf<Data>, mends };
-}
-
-function withData<Data>(read: ReadRecord, dataOf: (text: string) => Data | null): ReadRecord<RecordOf<Data>> {
-    return read.ok ? { ...read, record: { ...read.record, data: dataOf(read.record.data) as Data } } : read;
-}
-
-function refused(reason: string): CheckedRecord & { readonly ok: false } {
-    return refusedRecord([{ field: '', reason }]);
 }
 
 /** What was read so far, counted. */
@@ -204,7 +155,7 @@ export interface RecordTotals {
     readonly mends?: MendCounts;
 }
 
-export interface RecordCounter {
+interface RecordCounter {
     /** Null for a blank line. */
     count(read: ReadRecord<unknown> | null): void;
     totals(bytes: number): RecordTotals;

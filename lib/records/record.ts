@@ -1,7 +1,7 @@
 import Joi from 'joi';
-import { HOST_PATTERN, IP_PATTERN } from './address-patterns.ts';
+import { HOST_PATTERN, IP_PATTERN } from '../addresses.ts';
 
-/** The result of one HTTPS request to an endpoint. It holds no time: the published schema has no place for one. */
+/** The result of one HTTPS request to an endpoint. It holds no time: the published schema has no field for one. */
 export interface HttpsRecord {
     /** The response, base64 (standard alphabet, padded, no line breaks). */
     readonly data: string;
@@ -83,10 +83,10 @@ function jsonSchema(): JsonSchema {
     };
 }
 
-/** A record as one line of JSON, without a line ending. The keys are always in the order of the specification. */
-export function recordLine({ data, host, ip, path, port, vhost, subject }: HttpsRecord): string {
+/** The JSON text of a record: one line without its ending, the keys always in the order of the specification. */
+export function stringifyRecord({ data, host, ip, path, port, vhost, subject }: HttpsRecord): string {
     return JSON.stringify({ data, host, ip, path, port, vhost, subject: subject && { OU: subject.OU, CN: subject.CN } });
 }
 
-/** Longest line of a file of records unless told otherwise, without its line ending: 1 MiB. */
+/** Longest line of a file of records by default, without its line ending: 1 MiB. */
 export const MAX_LINE_BYTES = 1_048_576;

@@ -1,6 +1,6 @@
 import type { HttpsRecord } from './record.ts';
 
-/** A record at rest. Its time is beside it: the record itself has no place for one. */
+/** A record at rest. Its time is beside it: the record itself has no field for one. */
 export interface StoredRecord {
     /** From 1, in the order of storing; at most `Number.MAX_SAFE_INTEGER`. */
     readonly id: number;
@@ -23,6 +23,7 @@ export interface Enrichment {
     readonly workspace: string;
 }
 
+/** What is done besides storing. */
 export interface AddRecordsOptions {
     /** None leaves the inventory alone. */
     readonly enrich?: Enrichment | undefined;
@@ -39,7 +40,7 @@ export interface RecordQuery {
     readonly importedBefore?: Date | undefined;
     /** Only records of a higher id. */
     readonly after?: number | undefined;
-    /** Most records of the answer, each of which may be as large as a line may be. */
+    /** Records listed at most, each of which may be as large as a line may be. */
     readonly limit: number;
 }
 
@@ -50,7 +51,7 @@ export interface RecordStore {
 
     /**
      * Stores records that keep the schema: all, or none when anything fails. The same record again, whatever the order of its
-     * keys, adds nothing. Answers in the order of `records`.
+     * keys, adds nothing. The result is in the order of `records`.
      *
      * Enriching makes, in the same transaction, a host for the `ip` and an open service `https` for the `port` of every record,
      * where the workspace has none. A new record also marks a host that was there as updated, and a service that was there as open

@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { ScanwireError } from '../errors.ts';
-import { checkRecord, keepsSchema } from './check-record.ts';
-import { type HttpsRecord, recordLine } from './record.ts';
+import { checkRecord, isRecord } from './check-record.ts';
+import { type HttpsRecord, stringifyRecord } from './record.ts';
 
+/** How a file is written. */
 export interface WriteRecordsOptions {
     /** Packs the file with gzip. */
     readonly gzip?: boolean;
@@ -34,7 +35,7 @@ async function* chunks(records: AsyncIterable<HttpsRecord> | Iterable<HttpsRecor
     for await (const record of records) {
         number += 1;
         assertStrict(record, number);
-        text += `${recordLine(record)}\n`;
+        text += `${stringifyRecord(record)}\n`;
         if (text.length >= CHUNK) {
             yield Buffer.from(text);
             text = '';
@@ -47,7 +48,7 @@ async function* chunks(records: AsyncIterable<HttpsRecord> | Iterable<HttpsRecor
 }
 
 function assertStrict(record: HttpsRecord, number: number): void {
-    const checked = keepsSchema(record) ? null : checkRecord(record);
+    const checked = isRecord(record) ? null : checkRecord(record);
     if (checked?.ok === false) {
         const { field, reason } = checked.problems[0] ?? { field: '', reason: 'is not valid' };
         throw new ScanwireError('INVALID_INPUT', `Record ${number}: ${`${field} ${reason}`.trim()}`, { field });

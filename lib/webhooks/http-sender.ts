@@ -1,8 +1,9 @@
 import Joi from 'joi';
-import { checked } from '../checked.ts';
+import { checked, milliseconds } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { connectVetted, type Lookup } from '../egress/connect.ts';
 import type { EgressGuard } from '../egress/guard.ts';
+import { hostOf, portOf } from '../egress/outgoing-url.ts';
 import { ScanwireError } from '../errors.ts';
 import { type Connection, connection } from './connection.ts';
 import { connectionPool, type Lease } from './connection-pool.ts';
@@ -10,7 +11,7 @@ import { type Exchange, exchange } from './exchange.ts';
 import type { Trust } from './exporter.ts';
 import { AttemptFailure, type AttemptTrace, attemptTrace, type Outcome, traced } from './outcome.ts';
 import { answered, codeOfError, failed } from './outcome-code.ts';
-import { checkReceiverUrl, hostOf, portOf } from './receiver-url.ts';
+import { checkReceiverUrl } from './receiver-url.ts';
 import { secure } from './tls-trust.ts';
 
 /** One POST, ready to go. */
@@ -59,7 +60,6 @@ export interface HttpSenderOptions extends Partial<SenderLimits> {
     readonly lookup?: Lookup;
 }
 
-const milliseconds = (byDefault: number): Joi.NumberSchema => Joi.number().integer().min(1).max(3_600_000).default(byDefault);
 const count = (byDefault: number): Joi.NumberSchema => Joi.number().integer().min(1).default(byDefault);
 
 const limitsSchema = Joi.object<SenderLimits, true>({

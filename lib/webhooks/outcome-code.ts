@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
-import { CONNECTION_CODES, ConnectionFailure, handshakeCode } from '../egress/connection-code.ts';
-import { errorCode } from '../errors.ts';
+import { ConnectionFailure, connectionCode } from '../egress/connection-code.ts';
+import { hostOf } from '../egress/outgoing-url.ts';
+import { codeNote, errorCode } from '../errors.ts';
 import { AnswerTooLong, type Exchange } from './exchange.ts';
 import { AttemptFailure, type Outcome, type OutcomeCode } from './outcome.ts';
-import { hostOf } from './receiver-url.ts';
 
 /** How far an attempt had come after it was connected, when an error stopped it. */
 export type AttemptPhase = 'tls' | 'exchange';
@@ -53,12 +53,11 @@ const NOT_HTTP = /^(HTTPParserError: |SocketError: bad (upgrade|response)$)/;
 
 /** The outcome that an error stands for; what is in no table goes by the phase it came up in. */
 export function codeOfError(error: unknown, phase: AttemptPhase): OutcomeCode {
-    const code = errorCode(error);
     if (NOT_HTTP.test(String(error))) {
         return 'protocol_error';
     }
 
-    return BY_CODE.get(code) ?? CONNECTION_CODES.get(code) ?? handshakeCode(code) ?? BY_PHASE[phase];
+    return BY_CODE.get(errorCode(error)) ?? connectionCode(error, BY_PHASE[phase]);
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
@@ -174,7 +173,7 @@ function unanswered(error: unknown, unsent: boolean, url: URL): AttemptResult {
     }
 
     const code = codeOfError(error, 'exchange');
-    return failed(new AttemptFailure(code, `${url.host} ${NO_ANSWER[code] ?? 'broke off'}${reason(error)}`));
+    return failed(new AttemptFailure(code, `${url.host} ${NO_ANSWER[code] ?? 'broke off'}${codeNote(error)}`));
 }
 
 const NO_ANSWER: Readonly<Partial<Record<Outcome['code'], string>>> = {
@@ -191,13 +190,8 @@ export function failed(error: unknown): AttemptResult {
     const failure =
         error instanceof AttemptFailure || error instanceof ConnectionFailure
             ? error
-            : new AttemptFailure('interrupted', `the attempt failed on this side${reason(error)}`);
+            : new AttemptFailure('interrupted', `the attempt failed on this side${codeNote(error)}`);
     return { code: failure.code, status: null, detail: failure.message, retryAfter: null };
-}
-
-function reason(error: unknown): string {
-    const code = errorCode(error);
-    return code === '' ? '' : ` (${code})`;
 }
 
 function bodyNote(error: unknown): string {

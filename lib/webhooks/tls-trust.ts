@@ -1,14 +1,13 @@
 import type { X509Certificate } from 'node:crypto';
 import type net from 'node:net';
-import { isIP } from 'node:net';
 import tls from 'node:tls';
+import { handshake } from '../egress/handshake.ts';
 import { errorCode } from '../errors.ts';
-import { within } from '../within.ts';
 import type { Trust } from './exporter.ts';
 import { AttemptFailure, type AttemptTrace, type OutcomeCode } from './outcome.ts';
 import { codeOfError } from './outcome-code.ts';
 
-export interface Handshake {
+export interface TrustedHandshake {
     /** Connected; destroyed when the handshake fails. */
     readonly socket: net.Socket;
     /** The host of the URL: it is what the certificate must name. */
@@ -32,39 +31,20 @@ export interface Handshake {
  *
  * TLS 1.2 is the floor in every mode, and no session is ever resumed, so nothing is carried from one exporter or mode to another.
  *
- * @throws AttemptFailure, or the signal's reason.
+ * @throws AttemptFailure for a certificate, ConnectionFailure for anything else, or the signal's reason.
  */
-export async function secure({ socket, host, trust, timeout, signal, now, trace }: Handshake): Promise<tls.TLSSocket> {
+export async function secure({ socket, host, trust, timeout, signal, now, trace }: TrustedHandshake): Promise<tls.TLSSocket> {
     const startedAt = performance.now();
-    const secured = tls.connect({
-        socket,
-        host,
-        ...(isIP(host) === 0 && { servername: host }),
-        minVersion: 'TLSv1.2',
-        ALPNProtocols: ['http/1.1'],
-        // Node verifies all the same; the verdict is read below, when the fingerprint can still be had
-        rejectUnauthorized: false,
-    });
-    const done = new Promise<void>((resolve, reject) => {
-        secured.once('secureConnect', resolve);
-        secured.on('error', reject);
-        secured.once('close', () => reject(new AttemptFailure('tls_failed', `${host} closed the connection during the TLS handshake`)));
-    });
-    const late = (): AttemptFailure => new AttemptFailure('tls_failed', `the TLS handshake with ${host} timed out`);
-    try {
-        await within(done, { timeout, late, signal });
+    const onSecured = (secured: tls.TLSSocket): void => {
         const certificate = secured.getPeerX509Certificate();
         trace.fingerprint = certificate?.fingerprint256 ?? null;
         const refusal = trust === 'all' ? null : judge(secured, certificate, { host, trust, now });
         if (refusal !== null) {
             throw refusal;
         }
-
-        return secured;
-    } catch (error) {
-        secured.destroy();
-        socket.destroy();
-        throw error instanceof AttemptFailure || signal.aborted ? error : failedHandshake(host, error);
+    };
+    try {
+        return await handshake({ socket, host, context: { minVersion: 'TLSv1.2' }, timeout, signal, onSecured });
     } finally {
         trace.tls = performance.now() - startedAt;
     }
@@ -163,13 +143,4 @@ function refusedFor(verifyError: string, host: string): AttemptFailure {
 
 function refused(code: OutcomeCode, host: string, reason: string): AttemptFailure {
     return new AttemptFailure(code, `${host} ${reason}`);
-}
-
-function failedHandshake(host: string, error: unknown): AttemptFailure {
-    const code = codeOfError(error, 'tls');
-    const reason =
-        code === 'protocol_error'
-            ? 'does not speak TLS on this port'
-            : `broke off the TLS handshake (${errorCode(error) || 'no reason given'})`;
-    return new AttemptFailure(code, `${host} ${reason}`, error);
 }

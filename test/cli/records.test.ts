@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import t from 'tap';
-import { checkRecord, type HttpsRecord, recordLine } from '../../lib/records/index.ts';
+import { checkRecord, type HttpsRecord, stringifyRecord } from '../../lib/records/index.ts';
 import { scanwire } from '../support/scanwire.ts';
 import { fixture } from '../support/served.ts';
 
@@ -129,7 +129,7 @@ t.test('writes records in one form, whatever form they came in', async (t) => {
     const { code, stdout } = await scanwire(['records', 'write', '-'], { input: gzipSync(`\uFEFF${shuffled.join('\r\n\r\n')}`) });
     t.equal(code, 0);
     t.equal(stdout, readFileSync(SERVERS, 'utf8'));
-    t.ok(records(stdout).every((record, index) => recordLine(record) === stdout.split('\n')[index]));
+    t.ok(records(stdout).every((record, index) => stringifyRecord(record) === stdout.split('\n')[index]));
 });
 
 t.test('reads each record into a line', async (t) => {

@@ -8,7 +8,7 @@ import {
     type RecordLine,
     readDecodedRecords,
     readRecords,
-    recordLine,
+    stringifyRecord,
 } from '../../lib/records/index.ts';
 import { mutated } from '../lib/records/response/mutated.ts';
 import { collect } from '../support/collect.ts';
@@ -77,7 +77,7 @@ function assertSound(lines: readonly RecordLine[]): void {
         assert(before === undefined || (line.line > before.line && line.byteOffset > before.byteOffset), 'lines go forward');
         if (line.ok) {
             assert(checkRecord(line.record).ok, 'a good record keeps the schema');
-            assert.deepStrictEqual(JSON.parse(recordLine(line.record)), { ...line.record });
+            assert.deepStrictEqual(JSON.parse(stringifyRecord(line.record)), { ...line.record });
         } else {
             assert(line.problems.length > 0, 'a bad line has a reason');
         }

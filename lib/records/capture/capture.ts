@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type tls from 'node:tls';
 import Joi from 'joi';
-import { checked, objectWith } from '../../checked.ts';
+import { checked, milliseconds, objectWith } from '../../checked.ts';
 import { type ConnectionTrace, connectVetted, type Lookup } from '../../egress/connect.ts';
 import { ConnectionFailure } from '../../egress/connection-code.ts';
 import type { EgressGuard } from '../../egress/guard.ts';
@@ -9,8 +9,8 @@ import { ScanwireError } from '../../errors.ts';
 import { VERSION } from '../../version.ts';
 import { type HttpsRecord, MAX_LINE_BYTES } from '../record.ts';
 import { CaptureFailure } from './failure.ts';
-import { atOnce } from './parallel.ts';
-import { readAnswer } from './response.ts';
+import { parallel } from './parallel.ts';
+import { readResponse } from './response.ts';
 import { authorityOf, type CaptureTarget, checkTarget, parseTarget } from './target.ts';
 import { certificateSubject, secureUnverified } from './tls.ts';
 
@@ -18,7 +18,7 @@ import { certificateSubject, secureUnverified } from './tls.ts';
 const REST_OF_LINE = 32_768;
 
 /** So many bytes in base64, with the rest of the record, fit into the longest line that is read by default. */
-export const MAX_ANSWER_BYTES: number = ((MAX_LINE_BYTES - REST_OF_LINE) / 4) * 3;
+export const MAX_RESPONSE_BYTES: number = ((MAX_LINE_BYTES - REST_OF_LINE) / 4) * 3;
 
 /** The limits of one capture, and what it says of itself. Times in milliseconds. */
 export interface CaptureLimits {
@@ -26,9 +26,9 @@ export interface CaptureLimits {
     readonly dnsTimeout: number;
     /** For the connection, and once more for its TLS handshake. 5,000 by default. */
     readonly connectTimeout: number;
-    /** For all of it; an answer that takes longer is cut. 15,000 by default. */
+    /** For all of it; a response that takes longer is cut. 15,000 by default. */
     readonly timeout: number;
-    /** A longer answer is cut. By default, and at most, {@link MAX_ANSWER_BYTES}. */
+    /** A longer response is cut. By default, and at most, {@link MAX_RESPONSE_BYTES}. */
     readonly maxBytes: number;
     /** Value of the `User-Agent` header. `scanwire/` and the version by default. */
     readonly userAgent: string;
@@ -44,38 +44,26 @@ export interface CaptureOptions extends Partial<CaptureLimits> {
     readonly lookup?: Lookup;
 }
 
-const milliseconds = (byDefault: number): Joi.NumberSchema => Joi.number().integer().min(1).max(3_600_000).default(byDefault);
 const headerValue = (): Joi.StringSchema =>
     Joi.string()
         .max(256)
         .pattern(/^[!-~](?:[ -~]*[!-~])?$/)
         .messages({ 'string.pattern.base': '{{#label}} must be printable ASCII' });
 
-const optionsSchema = Joi.object<CaptureLimits & Pick<CaptureOptions, 'guard'>, true>({
+const optionsSchema = Joi.object<CaptureLimits & Pick<CaptureOptions, 'guard' | 'lookup'>, true>({
     guard: objectWith<EgressGuard>('vet', 'vetHost').required(),
+    lookup: Joi.function(),
     dnsTimeout: milliseconds(5000),
     connectTimeout: milliseconds(5000),
     timeout: milliseconds(15_000),
-    maxBytes: Joi.number().integer().min(1).max(MAX_ANSWER_BYTES).default(MAX_ANSWER_BYTES),
+    maxBytes: Joi.number().integer().min(1).max(MAX_RESPONSE_BYTES).default(MAX_RESPONSE_BYTES),
     userAgent: headerValue().default(`scanwire/${VERSION}`),
     acceptEncoding: headerValue(),
 });
 
-/** @throws ScanwireError `MISCONFIGURED` for limits that cannot be, and without a guard. */
-function captureLimits(given: Omit<CaptureOptions, 'lookup'>): CaptureLimits {
-    const { guard: _, ...limits } = checked(optionsSchema, given, { subject: 'capture options', code: 'MISCONFIGURED' });
-    return limits;
-}
-
-/** Captures one target; the signal ends it with its reason. */
-export type Capture = (target: string | CaptureTarget, signal?: AbortSignal) => Promise<HttpsRecord>;
-
-/** Names that wait in the system's resolver, also those whose capture has given up. */
-const MAX_LOOKUPS = 1024;
-
 /**
- * Makes a record from a live endpoint: connects under the guard's rules, asks once and keeps the answer's bytes as they came. The
- * certificate is not verified, redirects are not followed, nothing is decoded. An answer that is cut, by a limit or by a connection
+ * Makes a record from a live endpoint: connects under the guard's rules, asks once and keeps the response's bytes as they came. The
+ * certificate is not verified, redirects are not followed, nothing is decoded. A response that is cut, by a limit or by a connection
  * that breaks, is a record; only an endpoint that says nothing at all is a failure.
  *
  * `host` is the target's host, `ip` the address that was called, `path` what was asked for. `vhost` is the value of the `Host`
@@ -89,91 +77,18 @@ export async function captureRecord(
     { signal, ...options }: CaptureOptions & { readonly signal?: AbortSignal },
 ): Promise<HttpsRecord> {
     // A host's signal may serve many captures at once, and Node warns of more than ten listeners.
-    return recordCapture(options)(target, signal && AbortSignal.any([signal]));
+    return capturer(options)(target, signal && AbortSignal.any([signal]));
 }
 
-/** {@link captureRecord} for many targets: the options are checked once, and lookups of the same name are shared. */
-export function recordCapture({ guard, lookup, ...given }: CaptureOptions): Capture {
-    const limits = captureLimits({ guard, ...given });
-    const connect = connectVetted({ guard, maxLookups: MAX_LOOKUPS, ...limits, ...(lookup && { lookup }) });
-
-    const open = async (target: CaptureTarget, signal: AbortSignal, trace: ConnectionTrace): Promise<tls.TLSSocket> => {
-        const { host, port, address = host } = target;
-        const socket = await connect({ host: address, port, signal, trace });
-        return secureUnverified({ socket, host, request: requestOf(target, limits), timeout: limits.connectTimeout, signal });
-    };
-
-    return async (given, signal = new AbortController().signal) => {
-        const giveUpAt = performance.now() + limits.timeout;
-        const target = targetOf(given);
-        const trace: ConnectionTrace = { address: null, dns: null, connect: null };
-        const socket = await inTime(limits.timeout, signal, (inner) => open(target, inner, trace));
-        const subject = certificateSubject(socket);
-        const answer = await readAnswer({
-            socket,
-            host: target.host,
-            maxBytes: limits.maxBytes,
-            timeout: Math.max(1, giveUpAt - performance.now()),
-            signal,
-        });
-
-        return {
-            data: answer.toString('base64'),
-            host: target.host,
-            ip: trace.address ?? target.host,
-            path: target.path,
-            port: target.port,
-            ...(isIP(target.host) === 0 && { vhost: authorityOf(target) }),
-            ...(subject && { subject }),
-        };
-    };
-}
-
-function targetOf(given: string | CaptureTarget): CaptureTarget {
-    try {
-        return typeof given === 'string' ? parseTarget(given) : checkTarget(given);
-    } catch (error) {
-        throw error instanceof ScanwireError ? new CaptureFailure('invalid_target', error.message, error) : error;
-    }
-}
-
-/** Runs with a signal that follows the given one and ends with the time. */
-async function inTime<T>(timeout: number, signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const inner = new AbortController();
-    const timer = setTimeout(() => inner.abort(new CaptureFailure('timeout', `there was no TLS connection within ${timeout} ms`)), timeout);
-    const follow = (): void => inner.abort(signal.reason);
-    signal.addEventListener('abort', follow, { once: true });
-    try {
-        signal.throwIfAborted();
-        return await run(inner.signal);
-    } catch (error) {
-        throw error instanceof ConnectionFailure ? new CaptureFailure(error.code, error.message, error.cause) : error;
-    } finally {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', follow);
-    }
-}
-
-function requestOf(target: CaptureTarget, { userAgent, acceptEncoding }: CaptureLimits): string {
-    return [
-        `GET ${target.path} HTTP/1.1`,
-        `Host: ${authorityOf(target)}`,
-        `User-Agent: ${userAgent}`,
-        'Accept: */*',
-        ...(acceptEncoding === undefined ? [] : [`Accept-Encoding: ${acceptEncoding}`]),
-        'Connection: close',
-        '\r\n',
-    ].join('\r\n');
-}
-
+/** Options of {@link captureRecords}. */
 export interface CaptureManyOptions extends CaptureOptions {
-    /** Captures under way at once: 1 to 1,000, 64 by default. */
+    /** Captures at the same time: 1 to 1,000, 64 by default. */
     readonly concurrency?: number;
-    /** Ends the iteration with its reason, and what is under way. */
+    /** Ends the iteration with its reason, and the captures in flight. */
     readonly signal?: AbortSignal;
 }
 
-/** What came of a target, which is the value that was given. */
+/** What came of a target, which is the value from the source. */
 export type CaptureResult<Target> = { readonly target: Target } & (
     | { readonly ok: true; readonly record: HttpsRecord }
     | { readonly ok: false; readonly failure: CaptureFailure }
@@ -182,9 +97,9 @@ export type CaptureResult<Target> = { readonly target: Target } & (
 const concurrencySchema = Joi.number().integer().min(1).max(1000).default(64).label('concurrency');
 
 /**
- * Captures many targets, some at once, and gives the results as they come in. A target is taken from the source only when there is
- * room for it, so memory does not depend on their number, and results that nobody takes hold up the rest. Leaving the iteration
- * early closes every connection.
+ * {@link captureRecord} for many targets, some at the same time; the results come in the order in which they are there. A target is
+ * taken from the source only when there is room for it, so memory does not depend on their number, and results that nobody takes
+ * hold up the rest. Leaving the iteration early closes every connection.
  *
  * @throws ScanwireError `MISCONFIGURED` for options that cannot be, the signal's reason, or what the source throws.
  */
@@ -192,8 +107,8 @@ export async function* captureRecords<Target extends string | CaptureTarget>(
     targets: Iterable<Target> | AsyncIterable<Target>,
     { concurrency, signal, ...options }: CaptureManyOptions,
 ): AsyncGenerator<CaptureResult<Target>, void, undefined> {
-    const most = checked<number>(concurrencySchema, concurrency, { subject: 'capture options', code: 'MISCONFIGURED' });
-    const capture = recordCapture(options);
+    const max = checked<number>(concurrencySchema, concurrency, { subject: 'capture options', code: 'MISCONFIGURED' });
+    const capture = capturer(options);
 
     const result = async (target: Target, stop: AbortSignal): Promise<CaptureResult<Target>> => {
         try {
@@ -207,5 +122,85 @@ export async function* captureRecords<Target extends string | CaptureTarget>(
         }
     };
 
-    yield* atOnce(targets, result, { most, signal });
+    yield* parallel(targets, result, { concurrency: max, signal });
+}
+
+/** {@link captureRecord} with its options fixed; the signal ends a capture with its reason. */
+export type Capturer = (target: string | CaptureTarget, signal?: AbortSignal) => Promise<HttpsRecord>;
+
+/** Names that wait in the system's resolver, also those whose capture has given up. */
+const MAX_LOOKUPS = 1024;
+
+/**
+ * A function that captures one target after another: the options are checked once, and lookups of the same name are shared.
+ *
+ * @throws ScanwireError `MISCONFIGURED` for options that cannot be, and without a guard.
+ */
+export function capturer(options: CaptureOptions): Capturer {
+    const { guard, lookup, ...limits } = checked(optionsSchema, options, { subject: 'capture options', code: 'MISCONFIGURED' });
+    const connect = connectVetted({ guard, maxLookups: MAX_LOOKUPS, ...limits, ...(lookup && { lookup }) });
+
+    const open = async (target: CaptureTarget, signal: AbortSignal, trace: ConnectionTrace): Promise<tls.TLSSocket> => {
+        const { host, port, address = host } = target;
+        const socket = await connect({ host: address, port, signal, trace });
+        return secureUnverified({ socket, host, request: requestOf(target, limits), timeout: limits.connectTimeout, signal });
+    };
+
+    return async (wanted, signal = new AbortController().signal) => {
+        const deadline = performance.now() + limits.timeout;
+        const target = targetOf(wanted);
+        const { host, port, path } = target;
+        const trace: ConnectionTrace = { address: null, dns: null, connect: null };
+        const socket = await inTime(limits.timeout, signal, (inner) => open(target, inner, trace));
+        const subject = certificateSubject(socket);
+        const timeout = Math.max(1, deadline - performance.now());
+        const response = await readResponse({ socket, host, maxBytes: limits.maxBytes, timeout, signal });
+
+        return {
+            data: response.toString('base64'),
+            host,
+            ip: trace.address ?? host,
+            path,
+            port,
+            ...(isIP(host) === 0 && { vhost: authorityOf(target) }),
+            ...(subject && { subject }),
+        };
+    };
+}
+
+function targetOf(wanted: string | CaptureTarget): CaptureTarget {
+    try {
+        return typeof wanted === 'string' ? parseTarget(wanted) : checkTarget(wanted);
+    } catch (error) {
+        throw error instanceof ScanwireError ? new CaptureFailure('invalid_target', error.message, error) : error;
+    }
+}
+
+/** Runs with a signal that follows another and ends with the time. */
+async function inTime<T>(timeout: number, signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const inner = new AbortController();
+    const timer = setTimeout(() => inner.abort(new CaptureFailure('timeout', `There was no TLS connection within ${timeout} ms`)), timeout);
+    const follow = (): void => inner.abort(signal.reason);
+    signal.addEventListener('abort', follow, { once: true });
+    try {
+        signal.throwIfAborted();
+        return await run(inner.signal);
+    } catch (error) {
+        throw error instanceof ConnectionFailure ? new CaptureFailure(error.code, error.message, error.cause) : error;
+    } finally {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', follow);
+    }
+}
+
+function requestOf(target: CaptureTarget, { userAgent, acceptEncoding }: Pick<CaptureLimits, 'userAgent' | 'acceptEncoding'>): string {
+    return [
+        `GET ${target.path} HTTP/1.1`,
+        `Host: ${authorityOf(target)}`,
+        `User-Agent: ${userAgent}`,
+        'Accept: */*',
+        ...(acceptEncoding === undefined ? [] : [`Accept-Encoding: ${acceptEncoding}`]),
+        'Connection: close',
+        '\r\n',
+    ].join('\r\n');
 }

@@ -1,4 +1,4 @@
-import type { ConnectionCode, HandshakeCode } from '../../egress/connection-code.ts';
+import type { ConnectionCode } from '../../egress/connection-code.ts';
 import { CodedError } from '../../errors.ts';
 
 /**
@@ -11,11 +11,11 @@ import { CodedError } from '../../errors.ts';
  * - `connect_refused`, `connect_timeout`, `connect_failed`: no connection.
  * - `protocol_error`: the port does not speak TLS.
  * - `tls_client_cert_required`, `tls_failed`: no TLS connection.
- * - `connection_reset`: the connection broke before a byte of the answer.
+ * - `connection_reset`: the connection broke before a byte of the response.
  * - `no_answer`: it was closed without one.
  * - `timeout`: all the time was over without one.
  */
-export type CaptureCode = 'invalid_target' | 'no_answer' | 'timeout' | ConnectionCode | HandshakeCode;
+export type CaptureCode = 'invalid_target' | 'no_answer' | 'timeout' | ConnectionCode;
 
 /** An endpoint that gave no record. The message is one sentence for people and holds nothing that the endpoint sent. */
 export class CaptureFailure extends CodedError<CaptureCode> {

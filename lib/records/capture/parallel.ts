@@ -1,101 +1,86 @@
 import { setMaxListeners } from 'node:events';
 import { timeSlice } from '../../clock.ts';
 
-export interface AtOnceOptions {
-    /** Most pieces of work under way at once, results that nobody has taken yet included. */
-    readonly most: number;
+/** How many tasks run, and for how long. */
+export interface ParallelOptions {
+    /** Tasks at the same time, results that nobody has taken yet included. */
+    readonly concurrency: number;
     /** Ends the iteration with its reason. */
     readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Works on what a source gives, several pieces at once, and gives the results as they come in. An item is taken from the source only
- * when there is room for it, and others have a turn between results. Where the iteration is left early, or the work fails, the signal
- * of the work is aborted and its end awaited.
+ * Runs a task for each item of a source, several at the same time, and yields the results as they come in. An item is taken from the
+ * source only when there is room for it, and others have a turn between results. Where the iteration is left early, or a task fails,
+ * the signal of the tasks is aborted and their end awaited.
  *
- * @throws What the source throws, after the results of what was under way; what the work throws, and the signal's reason, after what
- * is under way has ended and the results that there are have been taken.
+ * By hand, since the libraries for this (p-map, streaming-iterables) do not abort the tasks in flight when the iteration is left.
+ *
+ * @throws What the source throws, after the results of the tasks in flight; what a task throws, and the signal's reason, after the
+ * tasks in flight have ended and the results that there are have been taken.
  */
-export async function* atOnce<Item, Result>(
+export async function* parallel<Item, Result>(
     source: Iterable<Item> | AsyncIterable<Item>,
-    work: (item: Item, signal: AbortSignal) => Promise<Result>,
-    { most, signal }: AtOnceOptions,
+    task: (item: Item, signal: AbortSignal) => Promise<Result>,
+    { concurrency, signal }: ParallelOptions,
 ): AsyncGenerator<Result, void, undefined> {
+    signal?.throwIfAborted();
     const iterator = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
     const stop = new AbortController();
     setMaxListeners(0, stop.signal);
     const yieldIfDue = timeSlice();
     const results: Result[] = [];
     const failures: unknown[] = [];
-    let underWay = 0;
-    let asking = false;
-    let ended = false;
-    let wake = (): void => {};
+    let inFlight = 0;
+    let isAsking = false;
+    let isEnded = false;
+    const { wake, change } = wakeUps();
 
-    const end = (failure?: { readonly error: unknown }): void => {
-        ended = true;
-        failures.push(...(failure === undefined ? [] : [failure.error]));
+    const end = (...reasons: readonly unknown[]): void => {
+        isEnded = true;
+        failures.push(...reasons);
         wake();
     };
-
+    const abort = (reason: unknown): void => {
+        end(reason);
+        stop.abort(reason);
+    };
     const start = async (item: Item): Promise<void> => {
-        underWay += 1;
+        inFlight += 1;
         try {
-            results.push(await work(item, stop.signal));
+            results.push(await task(item, stop.signal));
         } catch (error) {
-            end({ error });
-            stop.abort(error);
+            abort(error);
         }
 
-        underWay -= 1;
+        inFlight -= 1;
         wake();
     };
-
     const ask = async (): Promise<void> => {
-        asking = true;
-        try {
-            while (!ended && underWay + results.length < most) {
-                const next = await iterator.next();
-                if (next.done === true) {
-                    end();
-                } else if (!ended) {
-                    void start(next.value);
-                }
+        while (!isEnded && inFlight + results.length < concurrency) {
+            const { done, value } = await iterator.next();
+            isEnded ||= done === true;
+            if (!isEnded) {
+                void start(value);
             }
-        } catch (error) {
-            end({ error });
         }
-
-        asking = false;
+    };
+    const fill = async (): Promise<void> => {
+        isAsking = true;
+        await ask().catch(end);
+        isAsking = false;
         wake();
     };
 
-    const woken = (): Promise<void> =>
-        new Promise((resolve) => {
-            wake = resolve;
-        });
-    const onAbort = (): void => {
-        end({ error: signal?.reason });
-        stop.abort(signal?.reason);
-    };
-
-    signal?.throwIfAborted();
-    signal?.addEventListener('abort', onAbort, { once: true });
+    signal?.addEventListener('abort', () => abort(signal.reason), { signal: stop.signal });
     try {
-        while (!ended || underWay > 0 || results.length > 0) {
-            if (!asking) {
-                void ask();
-            }
-
-            const pause = yieldIfDue();
-            if (pause !== null) {
-                await pause;
-            }
-
+        while (!isEnded || inFlight > 0 || results.length > 0) {
+            void (isAsking || fill());
+            await yieldIfDue();
             if (results.length > 0) {
                 yield results.shift() as Result;
-            } else if (!ended || underWay > 0) {
-                await woken();
+            } else if (!isEnded || inFlight > 0) {
+                await change();
             }
         }
 
@@ -103,14 +88,25 @@ export async function* atOnce<Item, Result>(
             throw failures[0];
         }
     } finally {
-        signal?.removeEventListener('abort', onAbort);
-        ended = true;
+        isEnded = true;
         stop.abort();
         // a source that is just being asked may never answer
         const returned = Promise.resolve(iterator.return?.()).catch(() => undefined);
-        await (asking ? undefined : returned);
-        while (underWay > 0) {
-            await woken();
+        await (isAsking ? undefined : returned);
+        while (inFlight > 0) {
+            await change();
         }
     }
+}
+
+/** Lets one side wait until the other has changed something. */
+function wakeUps(): { wake(): void; change(): Promise<void> } {
+    let waiting = (): void => {};
+    return {
+        wake: () => waiting(),
+        change: () =>
+            new Promise((resolve) => {
+                waiting = resolve;
+            }),
+    };
 }

@@ -1,16 +1,18 @@
 import type tls from 'node:tls';
-import { connectionCode, handshakeCode } from '../../egress/connection-code.ts';
-import { errorCode } from '../../errors.ts';
+import { connectionCode } from '../../egress/connection-code.ts';
+import { codeNote } from '../../errors.ts';
 import { within } from '../../within.ts';
-import { blankLine, headerList, responseHeaders } from '../response/head.ts';
+import { chunkWalk, nextChunk } from '../response/chunks.ts';
+import { blankLine, contentLength, headerCodings, responseHeaders } from '../response/head.ts';
 import { CaptureFailure } from './failure.ts';
 
-export interface AwaitedAnswer {
+/** A connection on which a response comes, and how much of it is kept. */
+export interface ResponseReading {
     /** Secured, its request written; destroyed at the end. */
     readonly socket: tls.TLSSocket;
     /** For messages. */
     readonly host: string;
-    /** So many bytes of the answer are kept. */
+    /** So many bytes of the response are kept. */
     readonly maxBytes: number;
     /** Milliseconds. */
     readonly timeout: number;
@@ -18,16 +20,16 @@ export interface AwaitedAnswer {
 }
 
 /**
- * Keeps the bytes of an answer as they come: until it is complete, the connection ends in whatever way, there
+ * Keeps the bytes of a response as they come: until it is complete, the connection ends in whatever way, there
  * are `maxBytes` of them or the time is over.
  *
  * @returns At least one byte.
  * @throws CaptureFailure when there is none, or the signal's reason.
  */
-export async function readAnswer({ socket, host, maxBytes, timeout, signal }: AwaitedAnswer): Promise<Buffer> {
-    const endOf = answerEnd();
+export async function readResponse({ socket, host, maxBytes, timeout, signal }: ResponseReading): Promise<Buffer> {
+    const endOf = responseEnd();
     const bytes = receivedBytes(maxBytes);
-    let answer: Buffer = Buffer.alloc(0);
+    let response: Buffer = Buffer.alloc(0);
 
     const done = new Promise<void>((resolve, reject) => {
         socket.on('error', reject);
@@ -36,8 +38,8 @@ export async function readAnswer({ socket, host, maxBytes, timeout, signal }: Aw
         socket.on('data', (chunk: Buffer) => {
             const received = bytes.push(chunk);
             const end = endOf(received);
-            answer = end === null ? received : received.subarray(0, end);
-            if (end !== null || answer.length === maxBytes) {
+            response = end === null ? received : received.subarray(0, end);
+            if (end !== null || response.length === maxBytes) {
                 socket.destroy();
                 resolve();
             }
@@ -47,28 +49,27 @@ export async function readAnswer({ socket, host, maxBytes, timeout, signal }: Aw
     try {
         await within(done, { timeout, late, signal });
     } catch (error) {
-        if (signal.aborted || answer.length === 0) {
+        if (signal.aborted || response.length === 0) {
             throw error instanceof CaptureFailure || signal.aborted ? error : brokenOff(host, error);
         }
     } finally {
         socket.destroy();
     }
 
-    if (answer.length === 0) {
+    if (response.length === 0) {
         throw new CaptureFailure('no_answer', `${host} closed the connection without an answer`);
     }
 
-    return answer;
+    return response;
 }
 
 function brokenOff(host: string, error: unknown): CaptureFailure {
-    const reason = errorCode(error);
-    const code = handshakeCode(reason) ?? connectionCode(error, 'connection_reset');
+    const code = connectionCode(error, 'connection_reset');
     const what = code === 'tls_client_cert_required' ? 'demands a client certificate' : 'broke off without an answer';
-    return new CaptureFailure(code, `${host} ${what}${reason === '' ? '' : ` (${reason})`}`, error);
+    return new CaptureFailure(code, `${host} ${what}${codeNote(error)}`, error);
 }
 
-const LEAST_ROOM = 16_384;
+const MIN_CAPACITY = 16_384;
 
 /** Bytes as they come in, in one piece: those that come one by one must not take an object each. */
 export interface ReceivedBytes {
@@ -77,7 +78,7 @@ export interface ReceivedBytes {
 }
 
 function receivedBytes(maxBytes: number): ReceivedBytes {
-    let room: Buffer = Buffer.alloc(0);
+    let buffer: Buffer = Buffer.alloc(0);
     let length = 0;
 
     return {
@@ -85,36 +86,34 @@ function receivedBytes(maxBytes: number): ReceivedBytes {
             const kept = chunk.subarray(0, maxBytes - length);
             if (length === 0) {
                 length = kept.length;
-                room = kept;
-                return room;
+                buffer = kept;
+                return buffer;
             }
 
-            if (length + kept.length > room.length) {
-                const larger = Buffer.allocUnsafeSlow(Math.max(LEAST_ROOM, 2 * room.length, length + kept.length));
-                room.copy(larger, 0, 0, length);
-                room = larger;
+            if (length + kept.length > buffer.length) {
+                const larger = Buffer.allocUnsafeSlow(Math.max(MIN_CAPACITY, 2 * buffer.length, length + kept.length));
+                buffer.copy(larger, 0, 0, length);
+                buffer = larger;
             }
 
-            room.set(kept, length);
+            buffer.set(kept, length);
             length += kept.length;
-            return room.subarray(0, length);
+            return buffer.subarray(0, length);
         },
     };
 }
 
 /** So many bytes at the end may belong to a blank line that is not whole yet. */
-const BLANK_LINE = 3;
-/** Of a header that is a list. */
-const MOST_ELEMENTS = 5;
+const BLANK_LINE_BYTES = 3;
 
 /**
- * Finds where an answer to a `GET` ends, as it comes in, so that nobody waits for a server that keeps the connection open. Interim
- * answers belong to it. Of what is not HTTP, or says no length, nobody knows the end before the connection is closed.
+ * Finds where the response to a `GET` ends, as it comes in, so that nobody waits for a server that keeps the connection open. Interim
+ * responses belong to it. Of what is not HTTP, or says no length, nobody knows the end before the connection is closed.
  *
- * @returns A function to be called with all bytes received so far; it answers with the length of the whole answer, or null while
+ * @returns A function to be called with all bytes received so far; it returns the length of the whole response, or null while
  * there may be more to come. Each byte is looked at once, however the bytes are cut.
  */
-export function answerEnd(): (received: Buffer) => number | null {
+export function responseEnd(): (received: Buffer) => number | null {
     let headStart = 0;
     let seen = 0;
     let body: BodyEnd | null = null;
@@ -123,7 +122,7 @@ export function answerEnd(): (received: Buffer) => number | null {
         while (body === null) {
             const blank = blankLine(received, seen);
             if (blank === null) {
-                seen = Math.max(headStart, received.length - BLANK_LINE);
+                seen = Math.max(headStart, received.length - BLANK_LINE_BYTES);
                 return null;
             }
 
@@ -150,15 +149,13 @@ function bodyEnd(head: string, start: number): BodyEnd {
     }
 
     const headers = responseHeaders(head, head.indexOf('\n') + 1, new Set());
-    const codings = headerList(headers, 'transfer-encoding', MOST_ELEMENTS).filter((coding) => coding !== 'identity');
-    if (codings.length > 0) {
-        return codings.at(-1) === 'chunked' ? chunksEnd(start) : untilClosed;
+    const lastCoding = headerCodings(headers, 'transfer-encoding').at(-1);
+    if (lastCoding !== undefined) {
+        return lastCoding === 'chunked' ? chunksEnd(start) : untilClosed;
     }
 
-    const [length, ...others] = headerList(headers, 'content-length', MOST_ELEMENTS);
-    return length === undefined || !/^\d{1,15}$/.test(length) || others.some((other) => other !== length)
-        ? untilClosed
-        : exactly(start + Number(length));
+    const length = contentLength(headers);
+    return typeof length === 'number' ? exactly(start + length) : untilClosed;
 }
 
 function exactly(end: number): BodyEnd {
@@ -168,55 +165,14 @@ function exactly(end: number): BodyEnd {
 /** Where a body ends, given all bytes received so far; null while there may be more to come. */
 export type BodyEnd = (received: Buffer) => number | null;
 
-const LF = 0x0a;
-const SIZE = /^[0-9a-f]{1,12}$/i;
-/** What belongs to the size is at the start of its line; extensions may be of any length. */
-const SIZE_ROOM = 32;
-
-/** The end of a chunked body that begins at `start`: behind its trailer. One that is not chunked as it says ends with the connection. */
+/** Behind the trailer of a chunked body that begins at `start`. One that is not chunked as it says ends with the connection. */
 function chunksEnd(start: number): BodyEnd {
-    let expected: 'size' | 'end of data' | 'trailer' | 'nothing' = 'size';
-    let lineStart = start;
-    let seen = start;
-
-    /** The start of the next line; null while it is not whole. */
-    function nextLine(received: Buffer): string | null {
-        const end = received.indexOf(LF, seen);
-        if (end === -1) {
-            seen = Math.max(seen, received.length);
-            return null;
-        }
-
-        const text = received.toString('latin1', lineStart, Math.min(end, lineStart + SIZE_ROOM));
-        lineStart = end + 1;
-        seen = lineStart;
-        return text.trim();
-    }
-
-    function takeSize(line: string): void {
-        const [text = ''] = line.split(';', 1);
-        const size = SIZE.test(text.trim()) ? Number.parseInt(text, 16) : null;
-        expected = size === null ? 'nothing' : size === 0 ? 'trailer' : 'end of data';
-        lineStart += size ?? 0;
-        seen = lineStart;
-    }
-
+    const walk = chunkWalk(start);
     return (received) => {
-        while (expected !== 'nothing') {
-            const line = nextLine(received);
-            if (line === null) {
-                return null;
-            }
-
-            if (expected === 'size') {
-                takeSize(line);
-            } else if (expected === 'end of data') {
-                expected = line === '' ? 'size' : 'nothing';
-            } else if (line === '') {
-                return lineStart;
-            }
+        while (nextChunk(walk, received, false)) {
+            // only the end is wanted
         }
 
-        return null;
+        return walk.state === 'end' ? walk.at : null;
     };
 }

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import { isIP } from 'node:net';
+import { HOST_PATTERN, IP_PATTERN, withBrackets, withoutBrackets } from '../../addresses.ts';
+import { hostOf, parseOutgoingUrl, portOf, type UrlFault } from '../../egress/outgoing-url.ts';
 import { ScanwireError } from '../../errors.ts';
 import { type Line, lineSplitter } from '../../line-splitter.ts';
-import { HOST_PATTERN, IP_PATTERN } from '../address-patterns.ts';
 
 /** What to ask for, and where. */
 export interface CaptureTarget {
@@ -12,7 +12,7 @@ export interface CaptureTarget {
     readonly port: number;
     /** Path and query as they are sent; begins with `/`. */
     readonly path: string;
-    /** The address to connect to, in place of those that the host resolves to. */
+    /** The address to connect to, instead of those that the host resolves to. */
     readonly address?: string;
 }
 
@@ -27,6 +27,20 @@ const RULES: Readonly<Record<string, (value: unknown) => boolean>> = {
     address: (value) => value === undefined || (typeof value === 'string' && IP_PATTERN.test(value)),
 };
 
+const NO_TARGET = 'is neither an https URL nor host:port';
+const NO_HOST = 'has a host that is neither a name nor an IP address';
+const REFUSALS: Readonly<Record<UrlFault, string>> = {
+    too_long: `is longer than ${MAX_TARGET_LENGTH} characters`,
+    control_characters: 'contains control characters',
+    not_absolute: NO_TARGET,
+    credentials: 'contains a user name, a password or a backslash before the path',
+    backslash: 'contains a backslash before the query',
+    malformed: NO_TARGET,
+    host_too_long: NO_HOST,
+    host_invalid: NO_HOST,
+    port_zero: 'has port 0',
+};
+
 /**
  * Reads `https://name:port/path?query`, `name:port` or `name`, and behind a blank the address to connect to, if it is not the
  * name that says it: `https://web.example.test/ 192.0.2.7`. An IPv6 address has brackets before a port; the port is 443 when
@@ -36,11 +50,7 @@ const RULES: Readonly<Record<string, (value: unknown) => boolean>> = {
  */
 export function parseTarget(text: string): CaptureTarget {
     if (text.length > MAX_TARGET_LENGTH) {
-        throw refused(`is longer than ${MAX_TARGET_LENGTH} characters`);
-    }
-
-    if (/(?!\t)[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) {
-        throw refused('contains control characters');
+        throw refused(REFUSALS.too_long);
     }
 
     const [where = '', address, ...more] = text.split(/[ \t]+/).filter((part) => part !== '');
@@ -48,23 +58,13 @@ export function parseTarget(text: string): CaptureTarget {
         throw refused('has more than a URL and an address');
     }
 
-    const url = parse(where);
-    const host = hostOf(url);
-    if (!HOST_PATTERN.test(host)) {
-        throw refused('has a host that is neither a name nor an IP address');
-    }
-
-    const port = url.port === '' ? HTTPS_PORT : Number(url.port);
-    if (port === 0) {
-        throw refused('has port 0');
-    }
-
+    const url = parseUrl(where);
     const path = url.pathname + url.search;
     if (path.length > MAX_TARGET_LENGTH) {
         throw refused(`has a path of more than ${MAX_TARGET_LENGTH} characters when encoded`);
     }
 
-    return { host, port, path, ...(address !== undefined && { address: addressOf(address) }) };
+    return { host: hostOf(url), port: portOf(url), path, ...(address !== undefined && { address: parseAddress(address) }) };
 }
 
 /**
@@ -83,39 +83,30 @@ export function checkTarget(target: CaptureTarget): CaptureTarget {
 
 /** What goes into the `Host` header. */
 export function authorityOf({ host, port }: Pick<CaptureTarget, 'host' | 'port'>): string {
-    const name = isIP(host) === 6 ? `[${host}]` : host;
-    return port === HTTPS_PORT ? name : `${name}:${port}`;
+    return port === HTTPS_PORT ? withBrackets(host) : `${withBrackets(host)}:${port}`;
 }
 
-/** URL takes what people do not mean: other schemes, missing slashes, userinfo, backslashes for slashes. */
-function parse(where: string): URL {
+/** @throws ScanwireError `INVALID_INPUT` for anything but an https URL or `host:port`. */
+function parseUrl(where: string): URL {
     const isUrl = where.includes('://');
     if (isUrl && !/^https:/i.test(where)) {
         throw refused('is not an https URL');
     }
 
     if (!isUrl && /[/?#]/.test(where)) {
-        throw refused('is neither an https URL nor host:port');
+        throw refused(REFUSALS.not_absolute);
     }
 
-    if (/^(?:https:\/\/)?[^/?#]*[@\\]/i.test(where)) {
-        throw refused('contains a user name, a password or a backslash before the path');
+    const url = parseOutgoingUrl(isUrl ? where : `https://${withBrackets(where)}`, MAX_TARGET_LENGTH);
+    if (typeof url === 'string') {
+        throw refused(REFUSALS[url]);
     }
 
-    const url = isUrl ? where : `https://${isIP(where) === 6 ? `[${where}]` : where}`;
-    if (!/^https:\/\/[^/?#]/i.test(url) || !URL.canParse(url)) {
-        throw refused('is neither an https URL nor host:port');
-    }
-
-    return new URL(url);
+    return url;
 }
 
-function hostOf({ hostname }: URL): string {
-    return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
-}
-
-function addressOf(text: string): string {
-    const address = text.replace(/^\[(.*)\]$/, '$1');
+function parseAddress(text: string): string {
+    const address = withoutBrackets(text);
     if (!IP_PATTERN.test(address)) {
         throw refused('has an address to connect to that is no IP address');
     }
@@ -140,7 +131,7 @@ const MAX_LINE_BYTES = 3 * MAX_TARGET_LENGTH;
 
 /**
  * Reads a list of targets, one in each line in the form of {@link parseTarget}. Blank lines and those that begin with `#` are
- * passed over; a bad line is told and does not end the reading. Holds no more than a line at a time.
+ * passed over; a bad line is reported and does not end the reading. Holds no more than a line at a time.
  */
 export async function* readTargetLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<TargetLine, void, undefined> {
     const splitter = lineSplitter(MAX_LINE_BYTES);

@@ -1,13 +1,26 @@
 import { constants, type X509Certificate } from 'node:crypto';
 import type net from 'node:net';
-import { isIP } from 'node:net';
 import tls from 'node:tls';
-import { connectionCode, handshakeCode } from '../../egress/connection-code.ts';
-import { errorCode } from '../../errors.ts';
-import { within } from '../../within.ts';
+import { handshake } from '../../egress/handshake.ts';
 import type { HttpsRecord } from '../record.ts';
-import { CaptureFailure } from './failure.ts';
 
+const SUITES_OF_TLS_1_3 = ['TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256', 'TLS_AES_128_CCM_SHA256'];
+
+/**
+ * A record says what is there, so everything is accepted that OpenSSL still speaks: TLS 1.0 and later, every cipher that encrypts, the
+ * anonymous ones included, keys and signatures of any strength, servers without secure renegotiation. No root is loaded: the
+ * certificate is not verified.
+ */
+export const CAPTURE_TLS: Readonly<tls.SecureContextOptions> = {
+    minVersion: 'TLSv1',
+    ciphers: ['ALL', '@SECLEVEL=0', ...SUITES_OF_TLS_1_3].join(':'),
+    secureOptions: constants.SSL_OP_LEGACY_SERVER_CONNECT,
+    ca: [],
+};
+
+let secureContext: tls.SecureContext | undefined;
+
+/** A connection to secure, and what to send over it. */
 export interface UnverifiedHandshake {
     /** Connected; destroyed when the handshake fails. */
     readonly socket: net.Socket;
@@ -19,62 +32,14 @@ export interface UnverifiedHandshake {
     readonly signal: AbortSignal;
 }
 
-const SUITES_OF_TLS_1_3 = ['TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256', 'TLS_AES_128_CCM_SHA256'];
-
 /**
- * A record says what is there, so everything is taken that OpenSSL still speaks: TLS 1.0 and later, every cipher that encrypts, the
- * anonymous ones included, keys and signatures of any strength, servers without secure renegotiation. No root is loaded: the
- * certificate is not verified.
- */
-export const CAPTURE_TLS: Readonly<tls.SecureContextOptions> = {
-    minVersion: 'TLSv1',
-    ciphers: ['ALL', '@SECLEVEL=0', ...SUITES_OF_TLS_1_3].join(':'),
-    secureOptions: constants.SSL_OP_LEGACY_SERVER_CONNECT,
-    ca: [],
-};
-
-let shared: tls.SecureContext | undefined;
-
-/**
- * Secures a connection with whoever is there. The name of the host goes out as SNI, no session is resumed.
+ * Secures a connection with whoever is there.
  *
- * @throws CaptureFailure, or the signal's reason.
+ * @throws ConnectionFailure, or the signal's reason.
  */
-export async function secureUnverified({ socket, host, request, timeout, signal }: UnverifiedHandshake): Promise<tls.TLSSocket> {
-    shared ??= tls.createSecureContext(CAPTURE_TLS);
-    const secured = tls.connect({
-        socket,
-        secureContext: shared,
-        ...(isIP(host) === 0 && { servername: host }),
-        ALPNProtocols: ['http/1.1'],
-        rejectUnauthorized: false,
-    });
-    const done = new Promise<void>((resolve, reject) => {
-        const onClose = (): void => reject(new CaptureFailure('tls_failed', `${host} closed the connection during the TLS handshake`));
-        secured.once('secureConnect', () => {
-            secured.off('close', onClose);
-            secured.write(request);
-            resolve();
-        });
-        secured.on('error', reject);
-        secured.once('close', onClose);
-    });
-    const late = (): CaptureFailure => new CaptureFailure('tls_failed', `the TLS handshake with ${host} timed out`);
-    try {
-        await within(done, { timeout, late, signal });
-        return secured;
-    } catch (error) {
-        secured.destroy();
-        socket.destroy();
-        throw error instanceof CaptureFailure || signal.aborted ? error : brokenOff(host, error);
-    }
-}
-
-function brokenOff(host: string, error: unknown): CaptureFailure {
-    const reason = errorCode(error);
-    const code = handshakeCode(reason) ?? connectionCode(error, 'connection_reset');
-    const what = code === 'protocol_error' ? 'does not speak TLS on this port' : 'broke off the TLS handshake';
-    return new CaptureFailure(code, `${host} ${what}${reason === '' ? '' : ` (${reason})`}`, error);
+export async function secureUnverified({ request, ...connection }: UnverifiedHandshake): Promise<tls.TLSSocket> {
+    secureContext ??= tls.createSecureContext(CAPTURE_TLS);
+    return await handshake({ ...connection, context: { secureContext }, onSecured: (socket) => void socket.write(request) });
 }
 
 /** In characters. X.520 allows 64; certificates hold what they like. */

@@ -1,9 +1,10 @@
+import { chunkWalk, nextChunk } from './chunks.ts';
 import { withoutCoding } from './content-coding.ts';
-import { blankLine, headerList, type ResponseHead } from './head.ts';
+import { contentLength, headerCodings, type ResponseHead } from './head.ts';
 import type { ResponseHeader, ResponseProblem } from './parse-response.ts';
 
 const NO_BODY: Buffer = Buffer.alloc(0);
-const MOST_CODINGS = 4;
+const MAX_CODINGS = 4;
 
 /** The body without its transfer and content codings, at most `maxBytes` of it. */
 export function responseBody({ status, headers }: ResponseHead, raw: Buffer, maxBytes: number, problems: Set<ResponseProblem>): Buffer {
@@ -15,9 +16,9 @@ export function responseBody({ status, headers }: ResponseHead, raw: Buffer, max
         return NO_BODY;
     }
 
-    const transferCodings = codings(headers, 'transfer-encoding');
+    const transferCodings = headerCodings(headers, 'transfer-encoding');
     const framed = transferCodings.includes('chunked') ? raw : ofLength(headers, raw, problems);
-    const decoded = withoutCodings([...codings(headers, 'content-encoding'), ...transferCodings], framed, maxBytes, problems);
+    const decoded = withoutCodings([...headerCodings(headers, 'content-encoding'), ...transferCodings], framed, maxBytes, problems);
     // Some tools save an unpacked body under the old head, whose length is that of the packed one.
     const body = decoded === framed && problems.has('coding_absent') ? raw : decoded;
     if (body.length <= maxBytes) {
@@ -28,25 +29,21 @@ export function responseBody({ status, headers }: ResponseHead, raw: Buffer, max
     return body.subarray(0, maxBytes);
 }
 
-function codings(headers: readonly ResponseHeader[], name: string): readonly string[] {
-    return headerList(headers, name, MOST_CODINGS + 1).filter((coding) => coding !== 'identity');
-}
-
 /** The coding applied last is the last of the list. One that is not there is skipped; those under an unknown one are out of reach. */
 function withoutCodings(list: readonly string[], coded: Buffer, maxBytes: number, problems: Set<ResponseProblem>): Buffer {
     let bytes = coded;
     for (let index = list.length - 1; index >= 0 && !problems.has('coding_unknown'); index -= 1) {
-        if (list.length - index > MOST_CODINGS) {
+        if (list.length - index > MAX_CODINGS) {
             problems.add('coding_unknown');
         } else {
-            bytes = withoutOne(list[index] as string, bytes, maxBytes, problems);
+            bytes = decode(list[index] as string, bytes, maxBytes, problems);
         }
     }
 
     return bytes;
 }
 
-function withoutOne(coding: string, bytes: Buffer, maxBytes: number, problems: Set<ResponseProblem>): Buffer {
+function decode(coding: string, bytes: Buffer, maxBytes: number, problems: Set<ResponseProblem>): Buffer {
     return coding === 'chunked' ? withoutChunks(bytes, problems) : withoutCoding(coding, bytes, maxBytes, problems);
 }
 
@@ -70,18 +67,13 @@ function withoutChunks(bytes: Buffer, problems: Set<ResponseProblem>): Buffer {
 
 /** The bytes that Content-Length counts, as far as they are there. */
 function ofLength(headers: readonly ResponseHeader[], raw: Buffer, problems: Set<ResponseProblem>): Buffer {
-    const [value, ...others] = headerList(headers, 'content-length', MOST_CODINGS);
-    if (value === undefined) {
-        return raw;
-    }
-
-    if (others.some((other) => other !== value) || !/^[0-9]+$/.test(value)) {
+    const length = contentLength(headers);
+    if (length === 'invalid') {
         problems.add('length_invalid');
         return raw;
     }
 
-    const length = Number(value);
-    if (length === raw.length) {
+    if (length === null || length === raw.length) {
         return raw;
     }
 
@@ -89,7 +81,7 @@ function ofLength(headers: readonly ResponseHeader[], raw: Buffer, problems: Set
     return raw.subarray(0, length);
 }
 
-export interface Dechunked {
+interface Dechunked {
     readonly bytes: Buffer;
     /** False when the chunks break off or are damaged; `bytes` is what came before. */
     readonly whole: boolean;
@@ -97,50 +89,21 @@ export interface Dechunked {
     readonly excess: number;
 }
 
-const SIZE = /^[ \t]*([0-9a-f]{1,16})[ \t]*(?:[;\r]|$)/i;
-const SIZE_LENGTH = 64;
-const CARRIAGE_RETURN = 0x0d;
-const LINE_FEED = 0x0a;
-
-/** Takes off the chunked transfer coding. Null when the bytes do not begin with the size of a chunk. Lines may end with LF alone. */
+/** Takes off the chunked transfer coding. Null when the bytes do not begin with the size of a chunk. */
 function dechunked(bytes: Buffer): Dechunked | null {
     const joined = Buffer.allocUnsafe(bytes.length);
+    const walk = chunkWalk(0);
     let length = 0;
-    let at = 0;
-    while (true) {
-        const lineFeed = bytes.indexOf(LINE_FEED, at);
-        const lineEnd = lineFeed === -1 ? bytes.length : lineFeed;
-        const size = sizeAt(bytes, at, lineEnd);
-        if (size === null && at === 0) {
-            return null;
-        }
-
-        if (size === 0) {
-            return { bytes: joined.subarray(0, length), whole: true, excess: bytes.length - lastEnd(bytes, lineEnd) };
-        }
-
-        const start = Math.min(lineEnd + 1, bytes.length);
-        const end = Math.min(start + (size ?? 0), bytes.length);
-        length += size === null ? 0 : bytes.copy(joined, length, start, end);
-        at = afterLineEnd(bytes, end);
-        if (size === null || at === end) {
-            return { bytes: joined.subarray(0, length), whole: false, excess: 0 };
-        }
+    while (nextChunk(walk, bytes, true)) {
+        length += walk.dataStart < bytes.length ? bytes.copy(joined, length, walk.dataStart, Math.min(walk.at, bytes.length)) : 0;
     }
-}
 
-function sizeAt(bytes: Buffer, start: number, lineEnd: number): number | null {
-    const digits = SIZE.exec(bytes.toString('latin1', start, Math.min(lineEnd, start + SIZE_LENGTH)))?.[1];
-    return digits === undefined ? null : Number.parseInt(digits, 16);
-}
+    const { state, at } = walk;
+    if (at === 0) {
+        return null;
+    }
 
-/** The same place when no line ends there. */
-function afterLineEnd(bytes: Buffer, at: number): number {
-    const lineFeed = bytes[at] === CARRIAGE_RETURN ? at + 1 : at;
-    return bytes[lineFeed] === LINE_FEED ? lineFeed + 1 : at;
-}
-
-/** Servers forget the empty line at the very end. */
-function lastEnd(bytes: Buffer, sizeLineEnd: number): number {
-    return blankLine(bytes, sizeLineEnd)?.end ?? bytes.length;
+    // Servers forget the empty line at the very end.
+    const whole = state === 'end' || state === 'trailer';
+    return { bytes: joined.subarray(0, length), whole, excess: state === 'end' ? bytes.length - at : 0 };
 }

@@ -1,5 +1,6 @@
 import type { ResponseHeader, ResponseProblem } from './parse-response.ts';
 
+/** A status line with its headers. */
 export interface ResponseHead {
     readonly version: string;
     readonly status: number;
@@ -18,8 +19,8 @@ interface Status {
 
 const STATUS = /^(?:HTTP\/([0-9]{1,2}(?:\.[0-9]{1,2})?)|ICY)[ \t]{1,8}([0-9]{3})(?![0-9])/i;
 const STATUS_LENGTH = 32;
-const MOST_INTERIM = 8;
-const MOST_HEAD_BYTES = 262_144;
+const MAX_INTERIM = 8;
+const MAX_HEAD_BYTES = 262_144;
 
 const SPACE = 0x20;
 const TAB = 0x09;
@@ -33,7 +34,7 @@ const LINE_FEED = 0x0a;
 export function responseHead(bytes: Buffer, problems: Set<ResponseProblem>): ResponseHead | null {
     let start = afterLineEnds(bytes);
     let status = statusAt(bytes, start);
-    for (let passed = 0; status !== null && isInterim(status) && passed < MOST_INTERIM; passed += 1) {
+    for (let passed = 0; status !== null && isInterim(status) && passed < MAX_INTERIM; passed += 1) {
         const next = blankLine(bytes, start)?.end ?? bytes.length;
         const nextStatus = statusAt(bytes, next);
         if (nextStatus === null) {
@@ -61,8 +62,8 @@ function headAt(bytes: Buffer, start: number, { version, status, length }: Statu
         problems.add('head_cut_off');
     }
 
-    const textEnd = Math.min(blank?.start ?? bytes.length, start + MOST_HEAD_BYTES);
-    if (textEnd === start + MOST_HEAD_BYTES) {
+    const textEnd = Math.min(blank?.start ?? bytes.length, start + MAX_HEAD_BYTES);
+    if (textEnd === start + MAX_HEAD_BYTES) {
         problems.add('headers_capped');
     }
 
@@ -101,32 +102,32 @@ function afterLineEnds(bytes: Buffer): number {
     return at;
 }
 
-const MOST_LINES = 1000;
+const MAX_LINES = 1000;
 const FOLD = /\r?\n[ \t]+/g;
 
-/** The header lines of a head from a place on, in their order. A line without a name is passed over, as are those after the first 1000. */
+/** The header lines of a head from `from` on, in their order. A line without a name is passed over, as are those after the first 1000. */
 export function responseHeaders(head: string, from: number, problems: Set<ResponseProblem>): ResponseHeader[] {
     const headers: ResponseHeader[] = [];
     let text = head;
     let colon = -1;
     let read = 0;
     for (let start = from; start < text.length; read += 1) {
-        if (read === MOST_LINES) {
+        if (read === MAX_LINES) {
             problems.add('headers_capped');
             break;
         }
 
-        let end = placeOf('\n', text, start);
+        let end = indexOrEnd('\n', text, start);
         if (isSpace(text.charCodeAt(end + 1))) {
             // This line goes on in the next: joins all that do so, from here on.
             text = text.slice(start).replace(FOLD, ' ');
             start = 0;
-            end = placeOf('\n', text, start);
+            end = indexOrEnd('\n', text, start);
             colon = -1;
         }
 
         // Not looked for again while it is ahead: there may be none in a thousand lines.
-        colon = colon < start ? placeOf(':', text, start) : colon;
+        colon = colon < start ? indexOrEnd(':', text, start) : colon;
         // White space in front of the first line continues nothing.
         const rawName = colon >= end || isSpace(text.charCodeAt(start)) ? '' : trimmed(text, start, colon);
         if (rawName === '') {
@@ -141,9 +142,9 @@ export function responseHeaders(head: string, from: number, problems: Set<Respon
     return headers;
 }
 
-function placeOf(mark: string, text: string, from: number): number {
-    const place = text.indexOf(mark, from);
-    return place === -1 ? text.length : place;
+function indexOrEnd(mark: string, text: string, from: number): number {
+    const index = text.indexOf(mark, from);
+    return index === -1 ? text.length : index;
 }
 
 function isSpace(code: number): boolean {
@@ -155,28 +156,47 @@ export function headerValue(headers: readonly ResponseHeader[], name: string): s
     return headers.find((header) => header.name === name)?.value;
 }
 
-/** The elements of the comma-separated lists that all headers of this name make up, in lower case; at most `most` of each header. */
-export function headerList(headers: readonly ResponseHeader[], name: string, most: number): readonly string[] {
+/** The codings in `Transfer-Encoding` or `Content-Encoding`, the one applied last at the end; `identity` is none. */
+export function headerCodings(headers: readonly ResponseHeader[], name: string): readonly string[] {
+    return headerList(headers, name).filter((coding) => coding !== 'identity');
+}
+
+/** What `Content-Length` says, in bytes; null without one, `invalid` for anything but one whole number (which may be repeated). */
+export function contentLength(headers: readonly ResponseHeader[]): number | 'invalid' | null {
+    const [value, ...others] = headerList(headers, 'content-length');
+    if (value === undefined) {
+        return null;
+    }
+
+    return /^[0-9]+$/.test(value) && others.every((other) => other === value) ? Number(value) : 'invalid';
+}
+
+/** Of the list in one header: more than any response needs, and an end to what a hostile one makes us hold. */
+const MAX_ELEMENTS = 5;
+
+/** The elements of the comma-separated lists that all headers of this name make up, in lower case. */
+function headerList(headers: readonly ResponseHeader[], name: string): readonly string[] {
     const list: string[] = [];
     for (const header of headers) {
         if (header.name === name) {
-            list.push(...elementsOf(header.value, most));
+            list.push(...elementsOf(header.value));
         }
     }
 
     return list;
 }
 
-function elementsOf(value: string, most: number): readonly string[] {
+function elementsOf(value: string): readonly string[] {
     // Nearly all lists have one element.
     if (!value.includes(',')) {
         return value === '' ? [] : [value.toLowerCase()];
     }
 
-    const elements = value.split(',', most).map((element) => trimmed(element, 0, element.length).toLowerCase());
+    const elements = value.split(',', MAX_ELEMENTS).map((element) => trimmed(element, 0, element.length).toLowerCase());
     return elements.filter((element) => element !== '');
 }
 
+/** An empty line, by offsets in bytes. */
 export interface BlankLine {
     /** Of the line feed before it. */
     readonly start: number;

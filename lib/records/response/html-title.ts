@@ -3,11 +3,11 @@ import { decodedText } from './text.ts';
 
 /** How far into the page a title is looked for. */
 const SEARCHED_BYTES = 65_536;
-const MOST_CHARACTERS = 512;
+const MAX_CHARACTERS = 512;
 
 /** A title, or what holds text that only looks like one. */
-const OPENING = /<(?:!--|(title|script|style|textarea|svg)(?=[\s/>])[^>]*>?)/gi;
-const CLOSING: ReadonlyMap<string, RegExp> = new Map([
+const START = /<(?:!--|(title|script|style|textarea|svg)(?=[\s/>])[^>]*>?)/gi;
+const ENDS: ReadonlyMap<string, RegExp> = new Map([
     ['title', /<\/title/gi],
     ['script', /<\/script/gi],
     ['style', /<\/style/gi],
@@ -30,44 +30,44 @@ export function htmlTitle(body: Buffer, start: string, charset: string | null): 
 }
 
 function wideTitle(text: string): string | null {
-    const place = titlePlace(text);
-    return place === null ? null : text.slice(place.start, place.end);
+    const range = titleRange(text);
+    return range === null ? null : text.slice(range.start, range.end);
 }
 
 function narrowTitle(body: Buffer, start: string, charset: string | null): string | null {
-    const near = titlePlace(start);
+    const near = titleRange(start);
     const isNear = start.length === body.length || (near !== null && near.end < start.length);
-    const place = isNear ? near : titlePlace(body.toString('latin1', 0, SEARCHED_BYTES));
-    return place === null ? null : decodedText(body.subarray(place.start, place.end), charset);
+    const range = isNear ? near : titleRange(body.toString('latin1', 0, SEARCHED_BYTES));
+    return range === null ? null : decodedText(body.subarray(range.start, range.end), charset);
 }
 
-interface Place {
+interface Range {
     readonly start: number;
     readonly end: number;
 }
 
 /** Each search goes on where the last one ended, so the text is read once. */
-function titlePlace(text: string): Place | null {
+function titleRange(text: string): Range | null {
     let at = 0;
     while (true) {
-        const opening = firstFrom(OPENING, text, at);
-        if (opening === null) {
+        const tag = firstFrom(START, text, at);
+        if (tag === null) {
             return null;
         }
 
-        const start = opening.index + opening[0].length;
-        const name = opening[1]?.toLowerCase() ?? '';
+        const start = tag.index + tag[0].length;
+        const name = tag[1]?.toLowerCase() ?? '';
         // `<!-->` is a whole comment.
-        const closing = firstFrom(CLOSING.get(name) ?? COMMENT_END, text, name === '' ? start - 2 : start);
+        const end = firstFrom(ENDS.get(name) ?? COMMENT_END, text, name === '' ? start - 2 : start);
         if (name === 'title') {
-            return { start, end: closing?.index ?? text.length };
+            return { start, end: end?.index ?? text.length };
         }
 
-        if (closing === null) {
+        if (end === null) {
             return null;
         }
 
-        at = closing.index + closing[0].length;
+        at = end.index + end[0].length;
     }
 }
 
@@ -79,5 +79,5 @@ function firstFrom(pattern: RegExp, text: string, from: number): RegExpExecArray
 function oneLine(text: string): string {
     const line = text.replace(WIDE_SPACE, ' ').trim();
     // Not half a character at the end.
-    return line.length <= MOST_CHARACTERS ? line : line.slice(0, MOST_CHARACTERS).replace(/[\ud800-\udbff]$/, '');
+    return line.length <= MAX_CHARACTERS ? line : line.slice(0, MAX_CHARACTERS).replace(/[\ud800-\udbff]$/, '');
 }

@@ -9,7 +9,7 @@ const PAGE_START_BYTES = 2048;
 const HTML_TYPE = /^(?:text\/html|application\/xhtml\+xml)[ \t]*(?:;|$)/i;
 const CUTS: readonly ResponseProblem[] = ['head_cut_off', 'body_short', 'chunks_broken', 'coding_broken', 'body_capped'];
 
-/** Reads whatever an endpoint answered. Never throws: what is wrong is in the result. */
+/** Reads whatever an endpoint sent as its response. Never throws: what is wrong is in the result. */
 export function parseResponse(bytes: Uint8Array, limits: ResponseLimits = {}): ParsedResponse {
     const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const problems = new Set<ResponseProblem>();
@@ -47,13 +47,16 @@ export const RESPONSE_PROBLEMS = [
     'charset_unknown',
 ] as const;
 
+/** One of {@link RESPONSE_PROBLEMS}. */
 export type ResponseProblem = (typeof RESPONSE_PROBLEMS)[number];
 
+/** What a parsed response may hold. */
 export interface ResponseLimits {
-    /** Most bytes of a decoded body. 4 MiB by default. */
+    /** Longest decoded body; more is cut off. 4 MiB by default. */
     readonly maxBodyBytes?: number;
 }
 
+/** A header line. */
 export interface ResponseHeader {
     /** In lower case. */
     readonly name: string;
@@ -63,7 +66,7 @@ export interface ResponseHeader {
     readonly value: string;
 }
 
-/** An HTTP response. Both bodies are views of the bytes given, where nothing had to be decoded. */
+/** An HTTP response. Both bodies are views of the bytes that were parsed, where nothing had to be decoded. */
 export interface HttpResponse {
     readonly http: true;
     /** For example `1.1`, or `ICY` for the streaming servers that put that word in place of `HTTP/1.0`. */
@@ -94,4 +97,5 @@ export interface OtherResponse {
     readonly bytes: Buffer;
 }
 
+/** What {@link parseResponse} makes of bytes. */
 export type ParsedResponse = HttpResponse | OtherResponse;

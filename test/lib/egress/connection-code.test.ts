@@ -1,5 +1,5 @@
 import t from 'tap';
-import { connectionCode, handshakeCode } from '../../../lib/egress/connection-code.ts';
+import { connectionCode } from '../../../lib/egress/connection-code.ts';
 
 const withCode = (code: string): Error => Object.assign(new Error('secret text'), { code });
 
@@ -13,12 +13,13 @@ t.test('names what an error means, by its code and else by where it came up', as
 });
 
 t.test('names what a code of OpenSSL means, in the spelling of every Node', async (t) => {
-    t.equal(handshakeCode('ERR_SSL_WRONG_VERSION_NUMBER'), 'protocol_error');
-    t.equal(handshakeCode('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'), 'tls_client_cert_required');
-    t.equal(handshakeCode('ERR_SSL_SSLV3_ALERT_NO_CERTIFICATE'), 'tls_client_cert_required');
-    t.equal(handshakeCode('ERR_SSL_SSL/TLS_ALERT_NO_CERTIFICATE'), 'tls_client_cert_required');
-    t.equal(handshakeCode('ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE'), 'tls_failed');
-    t.equal(handshakeCode('EPROTO'), 'tls_failed');
-    t.equal(handshakeCode('ECONNRESET'), null);
-    t.equal(handshakeCode(''), null);
+    const meaning = (code: string): string => connectionCode(withCode(code), 'otherwise');
+    t.equal(meaning('ERR_SSL_WRONG_VERSION_NUMBER'), 'protocol_error');
+    t.equal(meaning('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'), 'tls_client_cert_required');
+    t.equal(meaning('ERR_SSL_SSLV3_ALERT_NO_CERTIFICATE'), 'tls_client_cert_required');
+    t.equal(meaning('ERR_SSL_SSL/TLS_ALERT_NO_CERTIFICATE'), 'tls_client_cert_required');
+    t.equal(meaning('ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE'), 'tls_failed');
+    t.equal(meaning('EPROTO'), 'tls_failed');
+    t.equal(meaning('ECONNRESET'), 'connection_reset');
+    t.equal(meaning(''), 'otherwise');
 });

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { gathered } from '../../../lib/records/import-records.ts';
+import { batchesOf } from '../../../lib/records/import-records.ts';
 import { collect } from '../../support/collect.ts';
 
 const limits = { maxItems: 3, maxSize: 100, sizeOf: (item: number) => item };
@@ -9,12 +9,12 @@ async function* each(items: readonly number[]): AsyncGenerator<number> {
 }
 
 t.test('makes batches that keep the limits, in order', async (t) => {
-    t.same(await collect(gathered(each([1, 2, 3, 4, 5]), limits)), [
+    t.same(await collect(batchesOf(each([1, 2, 3, 4, 5]), limits)), [
         [1, 2, 3],
         [4, 5],
     ]);
-    t.same(await collect(gathered(each([60, 50, 200, 1]), limits)), [[60, 50], [200], [1]]);
-    t.same(await collect(gathered(each([]), limits)), []);
+    t.same(await collect(batchesOf(each([60, 50, 200, 1]), limits)), [[60, 50], [200], [1]]);
+    t.same(await collect(batchesOf(each([]), limits)), []);
 });
 
 t.test('does not wait for a batch to fill', async (t) => {
@@ -27,7 +27,7 @@ t.test('does not wait for a batch to fill', async (t) => {
         yield 2;
     }
 
-    const batches = gathered(trickle(), limits);
+    const batches = batchesOf(trickle(), limits);
     t.same((await batches.next()).value, [1]);
     more?.();
     t.same((await batches.next()).value, [2]);
@@ -43,7 +43,7 @@ t.test('reads on while a batch is worked on, but only one batch', async (t) => {
         }
     }
 
-    const batches = gathered(counted(), limits);
+    const batches = batchesOf(counted(), limits);
     await batches.next();
     await new Promise(setImmediate);
     t.equal(given, 6);
@@ -58,7 +58,7 @@ t.test('gives what came before the source failed, then fails', async (t) => {
         throw new Error('the source broke');
     }
 
-    const batches = gathered(broken(), limits);
+    const batches = batchesOf(broken(), limits);
     t.same((await batches.next()).value, [1]);
     await t.rejects(batches.next(), { message: 'the source broke' });
 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import t from 'tap';
-import { type HttpsRecord, readRecords, recordLine, writeRecords } from '../../../lib/records/index.ts';
+import { type HttpsRecord, readRecords, stringifyRecord, writeRecords } from '../../../lib/records/index.ts';
 import { arbitraryRecord } from './arbitrary-record.ts';
 
 const record: HttpsRecord = { data: 'SFRUUA==', host: 'www.example.com', ip: '192.0.2.7', port: 443 };
@@ -18,9 +18,12 @@ async function bytesOf(source: AsyncIterable<Uint8Array>): Promise<Buffer> {
 
 t.test('writes the keys in one order, whatever order they came in', async (t) => {
     const mixed = { subject: { CN: 'a', OU: 'b' }, vhost: 'v', port: 1, path: '/', ip: '192.0.2.7', host: 'h', data: '' };
-    t.equal(recordLine(mixed), '{"data":"","host":"h","ip":"192.0.2.7","path":"/","port":1,"vhost":"v","subject":{"OU":"b","CN":"a"}}');
-    t.equal(recordLine(record), '{"data":"SFRUUA==","host":"www.example.com","ip":"192.0.2.7","port":443}');
-    t.equal((await bytesOf(writeRecords([record, record]))).toString(), `${recordLine(record)}\n${recordLine(record)}\n`);
+    t.equal(
+        stringifyRecord(mixed),
+        '{"data":"","host":"h","ip":"192.0.2.7","path":"/","port":1,"vhost":"v","subject":{"OU":"b","CN":"a"}}',
+    );
+    t.equal(stringifyRecord(record), '{"data":"SFRUUA==","host":"www.example.com","ip":"192.0.2.7","port":443}');
+    t.equal((await bytesOf(writeRecords([record, record]))).toString(), `${stringifyRecord(record)}\n${stringifyRecord(record)}\n`);
     t.equal((await bytesOf(writeRecords([]))).length, 0);
 });
 
@@ -40,7 +43,7 @@ t.test('reads back what it wrote, plain and packed', async (t) => {
 });
 
 t.test('packs with gzip as others unpack it', async (t) => {
-    t.equal(gunzipSync(await bytesOf(writeRecords([record], { gzip: true }))).toString(), `${recordLine(record)}\n`);
+    t.equal(gunzipSync(await bytesOf(writeRecords([record], { gzip: true }))).toString(), `${stringifyRecord(record)}\n`);
     t.equal(gunzipSync(await bytesOf(writeRecords([], { gzip: true }))).toString(), '');
 });
 

@@ -325,7 +325,7 @@ t.test('tries the next address when one does not answer', async (t) => {
 t.test('names a refused connection', async (t) => {
     const { port, close } = await receiver(() => undefined);
     await close();
-    t.match(await senderFor(t).send(message(port)), { code: 'connect_refused', detail: `connect to 127.0.0.1:${port} refused` });
+    t.match(await senderFor(t).send(message(port)), { code: 'connect_refused', detail: `The connection to 127.0.0.1:${port} was refused` });
 });
 
 t.test('ends a connect that takes too long', async (t) => {
@@ -343,7 +343,11 @@ t.test('ends a connect that takes too long', async (t) => {
     }
 
     const sender = senderFor(t, { connectTimeout: 300 });
-    t.match(await sender.send(message(port)), { code: 'connect_timeout', detail: `connect to 127.0.0.1:${port} timed out`, status: null });
+    t.match(await sender.send(message(port)), {
+        code: 'connect_timeout',
+        detail: `The connection to 127.0.0.1:${port} timed out`,
+        status: null,
+    });
 });
 
 t.test('finishes what is under way when it is closed, and takes nothing more', async (t) => {

@@ -11,9 +11,9 @@ import {
     captureRecords,
     checkRecord,
     type HttpsRecord,
-    MAX_ANSWER_BYTES,
+    MAX_RESPONSE_BYTES,
 } from '../../../../lib/records/index.ts';
-import { recordLine } from '../../../../lib/records/record.ts';
+import { stringifyRecord } from '../../../../lib/records/record.ts';
 import { certificate } from '../../../support/certificates.ts';
 import { type Endpoint, endpoint, type Serve } from '../../../support/endpoint.ts';
 
@@ -45,7 +45,7 @@ async function capture(at: Endpoint | string, options: Partial<CaptureOptions> =
     const target = typeof at === 'string' ? at : `https://good.test:${at.port}/`;
     const record = await captureRecord(target, { guard, lookup: toLoopback, ...options });
     t.match(checkRecord(record), { ok: true }, 'passes the strict profile');
-    t.ok(Buffer.byteLength(recordLine(record)) <= 1_048_576, 'fits into a line');
+    t.ok(Buffer.byteLength(stringifyRecord(record)) <= 1_048_576, 'fits into a line');
     return { ...record, text: Buffer.from(record.data, 'base64').toString('latin1') };
 }
 
@@ -76,7 +76,7 @@ t.test('sends the headers that were asked for, and refuses those that cannot be'
     const server = await started(t, says(HELLO));
     await capture(server, { acceptEncoding: 'gzip', userAgent: 'probe (ops@example.test)' });
     t.match(server.received(), /User-Agent: probe \(ops@example\.test\)\r\n(.*\r\n)*Accept-Encoding: gzip\r\n/);
-    for (const bad of [{ userAgent: 'a\r\nX: y' }, { acceptEncoding: '' }, { maxBytes: MAX_ANSWER_BYTES + 1 }, { timeout: 0 }]) {
+    for (const bad of [{ userAgent: 'a\r\nX: y' }, { acceptEncoding: '' }, { maxBytes: MAX_RESPONSE_BYTES + 1 }, { timeout: 0 }]) {
         await t.rejects(captureRecord('good.test', { guard, ...bad }), { code: 'MISCONFIGURED' });
     }
 
@@ -136,7 +136,7 @@ t.test('cuts an answer that is too long or takes too long', async (t) => {
         };
         socket.on('drain', flood).once('data', flood);
     });
-    t.equal((await capture(floods)).text.length, MAX_ANSWER_BYTES);
+    t.equal((await capture(floods)).text.length, MAX_RESPONSE_BYTES);
     t.equal((await capture(floods, { maxBytes: 10 })).text.length, 10);
 
     const chunks = await started(t, (socket) =>
@@ -145,7 +145,7 @@ t.test('cuts an answer that is too long or takes too long', async (t) => {
     t.equal((await capture(chunks, { maxBytes: 100_000 })).text.length, 100_000);
 
     const head = await started(t, says(`${OK}X: ${'x'.repeat(900_000)}\r\n\r\n`));
-    t.equal((await capture(head)).text.length, MAX_ANSWER_BYTES);
+    t.equal((await capture(head)).text.length, MAX_RESPONSE_BYTES);
 
     const trickles = await started(t, (socket) => {
         socket.write('x');

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import t from 'tap';
-import { atOnce } from '../../../../lib/records/capture/parallel.ts';
+import { parallel } from '../../../../lib/records/capture/parallel.ts';
 import { collect } from '../../../support/collect.ts';
 
 /** Work that nobody finishes but the signal; it counts what is under way. */
@@ -36,8 +36,8 @@ t.test('gives every result, as they come in', async (t) => {
 
         return item;
     };
-    t.same(await collect(atOnce([1, 2, 3], work, { most: 2 })), [2, 3, 1]);
-    t.same(await collect(atOnce([], work, { most: 2 })), []);
+    t.same(await collect(parallel([1, 2, 3], work, { concurrency: 2 })), [2, 3, 1]);
+    t.same(await collect(parallel([], work, { concurrency: 2 })), []);
 });
 
 t.test('takes from the source only what there is room for', async (t) => {
@@ -57,7 +57,7 @@ t.test('takes from the source only what there is room for', async (t) => {
         return item;
     };
     let given = 0;
-    for await (const _ of atOnce(source(), work, { most: 7 })) {
+    for await (const _ of parallel(source(), work, { concurrency: 7 })) {
         given += 1;
         t.ok(taken - given <= 7, 'no further ahead than that');
     }
@@ -79,7 +79,7 @@ t.test('ends the work and the source when the iteration is left', async (t) => {
         }
     }
     const some = async (item: number, signal: AbortSignal): Promise<number> => (item === 2 ? item : work(item, signal));
-    for await (const item of atOnce(source(), some, { most: 5 })) {
+    for await (const item of parallel(source(), some, { concurrency: 5 })) {
         t.equal(item, 2);
         break;
     }
@@ -96,10 +96,10 @@ t.test('ends with the reason of its signal, also while the source is silent', as
         stop.abort(new Error('enough'));
         await new Promise(() => {});
     }
-    await t.rejects(collect(atOnce(source(), work, { most: 5, signal: stop.signal })), { message: 'enough' });
+    await t.rejects(collect(parallel(source(), work, { concurrency: 5, signal: stop.signal })), { message: 'enough' });
     t.equal(count(), 0);
     await t.rejects(
-        collect(atOnce([1], work, { most: 5, signal: stop.signal })),
+        collect(parallel([1], work, { concurrency: 5, signal: stop.signal })),
         { message: 'enough' },
         'a signal that was aborted before',
     );
@@ -112,7 +112,7 @@ t.test('gives what was under way before a failure of the source', async (t) => {
         throw new Error('no more');
     }
     const found: number[] = [];
-    const results = atOnce(source(), async (item) => wait(5, item), { most: 5 });
+    const results = parallel(source(), async (item) => wait(5, item), { concurrency: 5 });
     await t.rejects(
         (async () => {
             for await (const item of results) {
@@ -133,7 +133,7 @@ t.test('ends the rest when a piece of work fails', async (t) => {
 
         return work(item, signal);
     };
-    await t.rejects(collect(atOnce([1, 2, 3, 4], some, { most: 5 })), { message: 'broken' });
+    await t.rejects(collect(parallel([1, 2, 3, 4], some, { concurrency: 5 })), { message: 'broken' });
     t.equal(count(), 0);
 });
 
@@ -148,6 +148,6 @@ t.test('lets others have a turn when neither source nor work ever wait', async (
             yield item;
         }
     }
-    await collect(atOnce(source(), async (item) => item, { most: 5 }));
+    await collect(parallel(source(), async (item) => item, { concurrency: 5 }));
     t.ok(told);
 });

@@ -1,12 +1,12 @@
 import t from 'tap';
-import { answerEnd } from '../../../../lib/records/capture/response.ts';
+import { responseEnd } from '../../../../lib/records/capture/response.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\n';
 
 /** What the answer's end is found to be when the text comes in pieces of so many bytes; null when it is never found. */
 function endOf(text: string, size: number): number | null {
     const bytes = Buffer.from(text, 'latin1');
-    const find = answerEnd();
+    const find = responseEnd();
     for (let length = size; ; length += size) {
         const end = find(bytes.subarray(0, length));
         if (end !== null || length >= bytes.length) {

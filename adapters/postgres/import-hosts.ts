@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/executor.ts';
-import type { HostInput } from '../../lib/inventory/host.ts';
+import { byHostField, type HostInput } from '../../lib/inventory/host.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
 import type { ImportSummary } from '../../lib/inventory/store.ts';
 import type { Endpoint } from '../../lib/records/endpoints.ts';
@@ -23,23 +23,21 @@ export const WORKSPACE_COLUMNS = `rows.id, rows.name, rows.boundary, rows.descri
 const HOSTS_PER_BATCH = 500;
 const SERVICES_PER_BATCH = 5_000;
 
-/** Texts that are `''` when the import does not know them. */
-const TEXTS = ['mac', 'name', 'os_name', 'os_flavor', 'os_sp', 'purpose'];
-/** Texts that are null when the import does not know them. */
-const NULLABLE_TEXTS = ['comm', 'os_lang', 'arch', 'info', 'comments', 'scope', 'virtual_host', 'detected_arch'];
+/** Each field of a host that an import gives, and how it is read from `input.host`, a JSON object. */
+const FIELDS: readonly (readonly [column: string, value: string])[] = Object.entries(
+    byHostField({
+        name: (field) => `coalesce(input.host ->> '${field}', '')`,
+        text: (field) => `coalesce(input.host ->> '${field}', '')`,
+        nullableText: (field) => `input.host ->> '${field}'`,
+        state: (field) => `coalesce(input.host ->> '${field}', 'alive')`,
+        foreignId: (field) => `(input.host ->> '${field}')::integer`,
+    }),
+);
 
-/** Each field of a host, and how it is read from `input.host`, a JSON object. */
-const FIELDS: readonly (readonly [column: string, value: string])[] = [
-    ...TEXTS.map((column) => [column, `coalesce(input.host ->> '${column}', '')`] as const),
-    ...NULLABLE_TEXTS.map((column) => [column, `input.host ->> '${column}'`] as const),
-    ['state', `coalesce(input.host ->> 'state', 'alive')`],
-    ['nexpose_data_asset_id', `(input.host ->> 'nexpose_data_asset_id')::integer`],
-];
-
-/** The hosts of a batch with their place in it. */
+/** The hosts of a batch in their order. */
 const INPUT = `input as materialized (
-    select host, (host ->> 'address')::inet as address, place
-    from scanwire.import_batches, json_array_elements(hosts) with ordinality as element (host, place)
+    select host, (host ->> 'address')::inet as address, index
+    from scanwire.import_batches, json_array_elements(hosts) with ordinality as element (host, index)
     where import_id = $1 and seq = $2
 )`;
 
@@ -52,22 +50,22 @@ const INSERT_HOSTS = `with ${INPUT}
 insert into scanwire.hosts (workspace_id, address, created_at, updated_at, ${FIELDS.map(([column]) => column).join(', ')})
 select $3, input.address, $4, $4, ${FIELDS.map(([, value]) => value).join(', ')} from input
 where not exists (select from scanwire.hosts where workspace_id = $3 and address = input.address)
-order by input.place`;
+order by input.index`;
 
 /** The last of several services of one port is the one that counts. A row that was inserted has no `xmax`. */
 const UPSERT_SERVICES = `with ${INPUT}, given as (
-    select distinct on (hosts.id, service.port, service.proto) hosts.id as host_id, service.*, input.place as host_place
+    select distinct on (hosts.id, service.port, service.proto) hosts.id as host_id, service.*, input.index as host_index
     from input
     join scanwire.hosts on hosts.workspace_id = $3 and hosts.address = input.address
     cross join lateral (
         select (service ->> 'port')::integer as port, service ->> 'proto' as proto, service ->> 'state' as state,
-            coalesce(service ->> 'name', '') as name, service ->> 'info' as info, place
-        from json_array_elements(coalesce(input.host -> 'services', '[]')) with ordinality as element (service, place)
+            coalesce(service ->> 'name', '') as name, service ->> 'info' as info, index
+        from json_array_elements(coalesce(input.host -> 'services', '[]')) with ordinality as element (service, index)
     ) as service
-    order by hosts.id, service.port, service.proto, service.place desc
+    order by hosts.id, service.port, service.proto, service.index desc
 ), stored as (
     insert into scanwire.services (host_id, created_at, updated_at, port, proto, state, name, info)
-    select host_id, $4, $4, port, proto, state, name, info from given order by host_place, place
+    select host_id, $4, $4, port, proto, state, name, info from given order by host_index, index
     on conflict (host_id, port, proto) do update
         set state = excluded.state, name = excluded.name, info = excluded.info, updated_at = excluded.updated_at
     returning xmax = 0 as created
@@ -195,9 +193,9 @@ const TOUCH_HOSTS = `update scanwire.hosts set updated_at = $2 where workspace_i
 /** No identity is spent on what is there: ids are of 32 bits, and files come again and again. */
 const ADD_HOSTS = `insert into scanwire.hosts (workspace_id, address, name, created_at, updated_at)
 select $1, given.address, coalesce(given.name, ''), $2, $2
-from unnest($3::inet[], $4::text[]) with ordinality as given (address, name, place)
+from unnest($3::inet[], $4::text[]) with ordinality as given (address, name, index)
 where not exists (select from scanwire.hosts where workspace_id = $1 and address = given.address)
-order by given.place
+order by given.index
 on conflict (workspace_id, address) do nothing`;
 
 /** Looked up one by one (`offset 0`): joins took 0.5 s for a batch where the tables had grown since their last `analyze`. */
@@ -214,10 +212,10 @@ where services.id = found.id`;
 
 const ADD_SERVICES = `insert into scanwire.services (host_id, port, proto, state, name, created_at, updated_at)
 select host.id, given.port, 'tcp', 'open', 'https', $2, $2
-from unnest($3::inet[], $4::integer[]) with ordinality as given (address, port, place)
+from unnest($3::inet[], $4::integer[]) with ordinality as given (address, port, index)
 cross join lateral ${HOST}
 where not exists (select from scanwire.services where host_id = host.id and port = given.port and proto = 'tcp')
-order by given.place
+order by given.index
 on conflict (host_id, port, proto) do nothing`;
 
 /** Puts the endpoints into the workspace, as `RecordStore.add` says; part of the transaction of `client`. */

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Executor } from '../../lib/executor.ts';
-import type { Host } from '../../lib/inventory/host.ts';
+import { HOST_FIELDS, type Host } from '../../lib/inventory/host.ts';
 import type { Note, Service, Session, Vuln, Workspace } from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import { guarded, type PoolLike } from './database.ts';
@@ -14,6 +14,14 @@ export interface PostgresInventoryOptions {
 }
 
 const TIMES = 'rows.created_at, rows.updated_at';
+/** Those of a host whose value is not the column as it is. */
+const COMPUTED: Readonly<Record<string, string>> = {
+    address: 'host(rows.address) as address',
+    name: "coalesce(nullif(rows.name, ''), host(rows.address)) as name",
+};
+const HOST_COLUMNS = Object.keys(HOST_FIELDS)
+    .map((field) => COMPUTED[field] ?? `rows.${field}`)
+    .join(', ');
 const BELOW_HOST = 'join scanwire.hosts on hosts.id = rows.host_id';
 
 /** Workspaces, hosts and what belongs to hosts, in the tables of the schema `scanwire`. */
@@ -24,11 +32,7 @@ export function postgresInventory({ pool, clock = systemClock }: PostgresInvento
         workspaces: collection<Workspace>(database, { select: WORKSPACE_COLUMNS, from: 'scanwire.workspaces rows', parents: [] }),
 
         hosts: collection<Host>(database, {
-            select: `rows.id, rows.workspace_id, ${TIMES}, host(rows.address) as address, rows.mac, rows.comm,
-                coalesce(nullif(rows.name, ''), host(rows.address)) as name, rows.state, rows.os_name, rows.os_flavor, rows.os_sp,
-                rows.os_lang, rows.arch, rows.purpose, rows.info, rows.comments, rows.scope, rows.virtual_host, rows.note_count,
-                rows.vuln_count, rows.service_count, rows.host_detail_count, rows.exploit_attempt_count, rows.cred_count,
-                rows.nexpose_data_asset_id, rows.history_count, rows.detected_arch`,
+            select: HOST_COLUMNS,
             from: 'scanwire.hosts rows',
             parents: ['rows.workspace_id'],
         }),

@@ -2,8 +2,8 @@ import Joi from 'joi';
 import { canonicalAddress } from '../addresses.ts';
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
-
-import { type HostInput, normaliseArch, type ServiceInput } from './host.ts';
+import { byHostField, HOST_STATES, type HostFieldKind, type HostInput, normaliseArch, type ServiceInput } from './host.ts';
+import { PROTOCOLS, SERVICE_STATES } from './resources.ts';
 
 /** Longest text of one field, in UTF-16 code units. */
 const MAX_TEXT = 65_536;
@@ -14,19 +14,16 @@ const MAX_INT32 = 2_147_483_647;
 // PostgreSQL stores no NUL, and a lone surrogate has no UTF-8.
 const STORABLE = /^[^\0\p{Cs}]*$/u;
 
-const text = (): Joi.StringSchema =>
+const storableText = (): Joi.StringSchema =>
     Joi.string()
         .allow('')
         .max(MAX_TEXT)
         .pattern(STORABLE)
         .messages({ 'string.pattern.base': '{{#label}} must not contain NUL or half a surrogate pair' });
 
-const optionalText = (): Joi.StringSchema => text().allow(null);
-/** Kept by the server; accepted so that an answer of the API can be imported again, and ignored. */
+const nullableText = (): Joi.StringSchema => storableText().allow(null);
+/** Kept by the server; accepted so that a row of the API can be imported again, and ignored. */
 const serverOwned = (): Joi.AnySchema => Joi.any().strip();
-
-/** These go out as text, never as null. */
-const TEXT_FIELDS = ['mac', 'os_name', 'os_flavor', 'os_sp', 'purpose'] as const;
 
 const serviceSchema: Joi.ObjectSchema<ServiceInput> = Joi.object({
     id: serverOwned(),
@@ -34,46 +31,41 @@ const serviceSchema: Joi.ObjectSchema<ServiceInput> = Joi.object({
     created_at: serverOwned(),
     updated_at: serverOwned(),
     port: Joi.number().integer().min(1).max(65535).required(),
-    proto: Joi.string().valid('tcp', 'udp').default('tcp'),
-    state: Joi.string().valid('open', 'closed', 'filtered', 'unknown').default('open'),
-    name: text().empty(null).default(''),
-    info: optionalText().default(null),
+    proto: Joi.string()
+        .valid(...PROTOCOLS)
+        .default('tcp'),
+    state: Joi.string()
+        .valid(...SERVICE_STATES)
+        .default('open'),
+    name: storableText().empty(null).default(''),
+    info: nullableText().default(null),
 });
 
-const hostInputSchema: Joi.ObjectSchema<HostInput> = Joi.object({
-    id: serverOwned(),
-    workspace_id: serverOwned(),
-    created_at: serverOwned(),
-    updated_at: serverOwned(),
-    address: Joi.string().max(255).required(),
-    mac: optionalText(),
-    comm: optionalText(),
+const SCHEMAS: Readonly<Record<HostFieldKind, () => Joi.Schema>> = {
+    id: serverOwned,
+    time: serverOwned,
+    count: serverOwned,
+    address: () => Joi.string().max(255).required(),
     // Without a name the host keeps the one it has, or bears its address.
-    name: text().empty(Joi.valid('', null)),
-    state: Joi.string().valid('alive', 'down', 'unknown').empty(null),
-    os_name: optionalText(),
-    os_flavor: optionalText(),
-    os_sp: optionalText(),
-    os_lang: optionalText(),
-    arch: optionalText(),
-    purpose: optionalText(),
-    info: optionalText(),
-    comments: optionalText(),
-    scope: optionalText(),
-    virtual_host: optionalText(),
-    note_count: serverOwned(),
-    vuln_count: serverOwned(),
-    service_count: serverOwned(),
-    host_detail_count: serverOwned(),
-    exploit_attempt_count: serverOwned(),
-    cred_count: serverOwned(),
-    nexpose_data_asset_id: Joi.number().integer().min(0).max(MAX_INT32).allow(null),
-    history_count: serverOwned(),
-    detected_arch: optionalText(),
+    name: () => storableText().empty(Joi.valid('', null)),
+    state: () =>
+        Joi.string()
+            .valid(...HOST_STATES)
+            .empty(null),
+    text: nullableText,
+    nullableText,
+    foreignId: () => Joi.number().integer().min(0).max(MAX_INT32).allow(null),
+};
+
+const hostInputSchema: Joi.ObjectSchema<HostInput> = Joi.object({
+    ...byHostField(SCHEMAS),
     services: Joi.array().items(serviceSchema).max(MAX_SERVICES),
 })
     .label('host')
     .required();
+
+/** The fields that go out as text, never as null. */
+const TEXT_FIELDS = Object.keys(byHostField({ text: (field) => field })) as readonly (keyof HostInput)[];
 
 /**
  * One host of an import: in the shape of the API, of which only `address` is required. The address becomes canonical and an
@@ -83,20 +75,17 @@ const hostInputSchema: Joi.ObjectSchema<HostInput> = Joi.object({
  * @throws ScanwireError `INVALID_INPUT` naming the first field that is unknown or breaks a rule.
  */
 export function normaliseHost(input: unknown): HostInput {
-    const host: Mutable<HostInput> = checked(hostInputSchema, input);
-    for (const field of TEXT_FIELDS) {
-        // The schema lets null pass here, against the type.
-        if (host[field] === null) {
-            host[field] = '';
-        }
-    }
-
+    const host = withoutNullTexts(checked(hostInputSchema, input));
     refuseRepeatedServices(host.services ?? []);
     const { address, scope } = canonicalAddress(host.address);
     return { ...host, ...normaliseArch(host), address, ...(scope === null ? {} : { scope }) };
 }
 
-type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
+/** The schema lets null pass as text, against the type. */
+function withoutNullTexts(host: HostInput): HostInput {
+    const nulls = TEXT_FIELDS.filter((field) => host[field] === null);
+    return nulls.length === 0 ? host : { ...host, ...Object.fromEntries(nulls.map((field) => [field, ''])) };
+}
 
 /** A port is one service per protocol; which of two was meant, nobody could say. */
 function refuseRepeatedServices(services: readonly ServiceInput[]): void {

@@ -1,6 +1,13 @@
 import Joi from 'joi';
 import { checked, nameSchema } from '../checked.ts';
 
+/** What a service may be spoken to by. */
+export const PROTOCOLS = ['tcp', 'udp'] as const;
+
+/** What a scan finds of a port. */
+export const SERVICE_STATES = ['open', 'closed', 'filtered', 'unknown'] as const;
+
+/** A service on a host, as every store returns it. */
 export interface Service {
     readonly id: number;
     readonly host_id: number;
@@ -8,12 +15,13 @@ export interface Service {
     readonly updated_at: Date;
     /** 1 to 65535. */
     readonly port: number;
-    readonly proto: 'tcp' | 'udp';
-    readonly state: 'open' | 'closed' | 'filtered' | 'unknown';
+    readonly proto: (typeof PROTOCOLS)[number];
+    readonly state: (typeof SERVICE_STATES)[number];
     readonly name: string;
     readonly info: string | null;
 }
 
+/** A note on a host or one of its services. */
 export interface Note {
     readonly id: number;
     readonly workspace_id: number;
@@ -27,6 +35,7 @@ export interface Note {
     readonly seen: boolean | null;
 }
 
+/** A session with a host. */
 export interface Session {
     readonly id: number;
     readonly host_id: number;
@@ -45,6 +54,7 @@ export interface Session {
     readonly campaign_id: number | null;
 }
 
+/** A vulnerability of a service. */
 export interface Vuln {
     readonly id: number;
     readonly host_id: number;
@@ -60,26 +70,40 @@ export interface Vuln {
     readonly nexpose_data_vuln_def_id: number | null;
 }
 
-const id = (): Joi.NumberSchema => Joi.number().integer().required();
-const nullableId = (): Joi.NumberSchema => Joi.number().integer().allow(null).required();
-const nullableText = (): Joi.StringSchema => Joi.string().allow('', null).required();
+/** An id in a row. In a row every field is there; what is not known is null or empty. */
+export const id = (): Joi.NumberSchema => Joi.number().integer().required();
+/** An id in a row, null for none. */
+export const nullableId = (): Joi.NumberSchema => id().allow(null);
+/** Text in a row, `''` when not known. */
+export const text = (): Joi.StringSchema => Joi.string().allow('').required();
+/** Text in a row, null when not known. */
+export const nullableText = (): Joi.StringSchema => text().allow(null);
+/** A number of things in a row. */
+export const count = (): Joi.NumberSchema => Joi.number().integer().min(0).required();
+/** An instant in a row. */
+export const date = (): Joi.DateSchema => Joi.date().required();
+const nullableDate = (): Joi.DateSchema => date().allow(null);
 const nullableFlag = (): Joi.BooleanSchema => Joi.boolean().allow(null).required();
-const date = (): Joi.DateSchema => Joi.date().required();
-const nullableDate = (): Joi.DateSchema => Joi.date().allow(null).required();
-const port = (): Joi.NumberSchema => Joi.number().integer().min(1).max(65535);
+const port = (): Joi.NumberSchema => Joi.number().integer().min(1).max(65535).required();
 
+/** The fields in the order in which they go out, as in all schemas here. */
 export const serviceSchema: Joi.ObjectSchema<Service> = Joi.object<Service, true>({
     id: id(),
     host_id: id(),
     created_at: date(),
     updated_at: date(),
-    port: port().required(),
-    proto: Joi.string().valid('tcp', 'udp').required(),
-    state: Joi.string().valid('open', 'closed', 'filtered', 'unknown').required(),
-    name: Joi.string().allow('').required(),
+    port: port(),
+    proto: Joi.string()
+        .valid(...PROTOCOLS)
+        .required(),
+    state: Joi.string()
+        .valid(...SERVICE_STATES)
+        .required(),
+    name: text(),
     info: nullableText(),
 });
 
+/** See {@link Note}. */
 export const noteSchema: Joi.ObjectSchema<Note> = Joi.object<Note, true>({
     id: id(),
     workspace_id: id(),
@@ -93,6 +117,7 @@ export const noteSchema: Joi.ObjectSchema<Note> = Joi.object<Note, true>({
     seen: nullableFlag(),
 });
 
+/** See {@link Session}. */
 export const sessionSchema: Joi.ObjectSchema<Session> = Joi.object<Session, true>({
     id: id(),
     host_id: id(),
@@ -100,7 +125,7 @@ export const sessionSchema: Joi.ObjectSchema<Session> = Joi.object<Session, true
     via_exploit: nullableText(),
     via_payload: nullableText(),
     desc: nullableText(),
-    port: port().allow(null).required(),
+    port: port().allow(null),
     platform: nullableText(),
     datastore: Joi.object().required(),
     opened_at: date(),
@@ -111,6 +136,7 @@ export const sessionSchema: Joi.ObjectSchema<Session> = Joi.object<Session, true
     campaign_id: nullableId(),
 });
 
+/** See {@link Vuln}. */
 export const vulnSchema: Joi.ObjectSchema<Vuln> = Joi.object<Vuln, true>({
     id: id(),
     host_id: id(),
@@ -120,11 +146,12 @@ export const vulnSchema: Joi.ObjectSchema<Vuln> = Joi.object<Vuln, true>({
     name: Joi.string().max(255).required(),
     info: nullableText(),
     exploited_at: nullableDate(),
-    vuln_detail_count: Joi.number().integer().min(0).required(),
-    vuln_attempt_count: Joi.number().integer().min(0).required(),
+    vuln_detail_count: count(),
+    vuln_attempt_count: count(),
     nexpose_data_vuln_def_id: nullableId(),
 });
 
+/** A workspace: hosts that belong together. */
 export interface Workspace {
     readonly id: number;
     readonly name: string;
@@ -141,14 +168,14 @@ export const DEFAULT_WORKSPACE = 'default';
 
 /** The fields in the order in which they go out. */
 export const workspaceSchema: Joi.ObjectSchema<Workspace> = Joi.object<Workspace, true>({
-    id: Joi.number().integer().required(),
+    id: id(),
     name: Joi.string().required(),
     boundary: Joi.string().allow(null).required(),
     description: Joi.string().allow(null).required(),
-    owner_id: Joi.number().integer().allow(null).required(),
+    owner_id: nullableId(),
     limit_to_network: Joi.boolean().required(),
-    created_at: Joi.date().required(),
-    updated_at: Joi.date().required(),
+    created_at: date(),
+    updated_at: date(),
 });
 
 const schema = Joi.object<{ workspace: string }, true>({

@@ -111,7 +111,7 @@ function hasLongList({ workspaces, hosts }: InventoryRows): boolean {
 }
 
 /** A host with a value in every field that an import gives. */
-export const fullHost: HostInput = {
+export const fullHost: Required<Omit<HostInput, 'services'>> = {
     address: 'fe80::1',
     mac: '00:50:56:aa:bb:cc',
     comm: '',

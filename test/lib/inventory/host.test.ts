@@ -1,5 +1,5 @@
 import t from 'tap';
-import { hostFields, hostSchema, KNOWN_ARCHES, newHost, normaliseArch } from '../../../lib/inventory/host.ts';
+import { hostFields, hostSchema, KNOWN_ARCHES, type NewHost, newHost, normaliseArch } from '../../../lib/inventory/host.ts';
 
 const NOW = new Date('2026-11-21T09:30:00Z');
 
@@ -9,6 +9,36 @@ t.test('gives every field a value that the schema of hosts allows', async (t) =>
     t.strictSame(hostSchema.validate(host).error, undefined);
     t.equal(host.name, '192.0.2.1');
     t.equal(host.state, 'alive');
+});
+
+t.test('leaves what nobody knows empty, null or 0', async (t) => {
+    const bare: NewHost = {
+        address: '192.0.2.7',
+        mac: '',
+        comm: null,
+        name: '192.0.2.7',
+        state: 'alive',
+        os_name: '',
+        os_flavor: '',
+        os_sp: '',
+        os_lang: null,
+        arch: null,
+        purpose: '',
+        info: null,
+        comments: null,
+        scope: null,
+        virtual_host: null,
+        note_count: 0,
+        vuln_count: 0,
+        service_count: 0,
+        host_detail_count: 0,
+        exploit_attempt_count: 0,
+        cred_count: 0,
+        nexpose_data_asset_id: null,
+        history_count: 0,
+        detected_arch: null,
+    };
+    t.strictSame(newHost({ address: '192.0.2.7' }), bare);
 });
 
 t.test('prefers what the import gives', async (t) => {

@@ -55,7 +55,7 @@ export function nmapHost(): NmapHost {
         },
         port: ({ portid, protocol = '' }) => {
             port = { port: Number(portid), proto: protocol, state: 'unknown', name: '', info: null };
-            // Scans of the IP protocol or of SCTP have no place in the inventory, and neither has port 0.
+            // The inventory knows no scans of the IP protocol or of SCTP, and no port 0.
             if ((protocol === 'tcp' || protocol === 'udp') && port.port !== 0) {
                 ports.set(`${protocol}/${port.port}`, port);
             }

@@ -3,12 +3,12 @@ import sax from 'sax';
 import { ScanwireError } from '../errors.ts';
 import type { HostInput } from './host.ts';
 import { normaliseHost } from './host-input.ts';
-import { type NmapHost, nmapHost } from './nmap-host.ts';
+import { type Attributes, type NmapHost, nmapHost } from './nmap-host.ts';
 
 const SLICE = 64 * 1024;
 /** Longest tag, text or comment, in characters. The output of a script sits in one attribute and can be long. */
-const TOKEN_LIMIT = 1024 * 1024;
-const DEPTH_LIMIT = 64;
+const MAX_TOKEN = 1024 * 1024;
+const MAX_DEPTH = 64;
 
 /**
  * Reads the XML of nmap (and of scanners that write the same form), as it arrives and in constant memory.
@@ -36,33 +36,24 @@ interface ScanParser {
     /** Hosts that ended within the text. */
     write(text: string): readonly HostInput[];
     end(): void;
-    fail(reason: string): ScanwireError;
+    fail: Fail;
 }
+
+/** An error at the place that the parser has come to. */
+type Fail = (reason: string, field?: string) => ScanwireError;
 
 function scanParser(): ScanParser {
     // `strictEntities` is missing in the parser's types.
     const options = { position: true, strictEntities: true };
     const parser = Object.assign(sax.parser(true, options), { bufferCheckPosition: Number.POSITIVE_INFINITY });
-    const path: string[] = [];
-    let hosts: HostInput[] = [];
-    let host: NmapHost | null = null;
-    let tokenStart = 0;
-    let complete = false;
-
-    const fail = (reason: string, field?: string): ScanwireError =>
+    const fail: Fail = (reason, field) =>
         new ScanwireError(
             'INVALID_INPUT',
             `Line ${parser.line + 1}, column ${parser.column}: ${reason}`,
             field === undefined ? {} : { field },
         );
-
-    const normalise = (scanned: object): HostInput => {
-        try {
-            return normaliseHost(scanned);
-        } catch (error) {
-            throw error instanceof ScanwireError ? fail(`in the host that ends here, ${error.message}`, error.field) : error;
-        }
-    };
+    const elements = scanElements(fail);
+    let tokenStart = 0;
 
     const endToken = (): void => {
         tokenStart = parser.position;
@@ -71,46 +62,22 @@ function scanParser(): ScanParser {
     Object.assign(parser, {
         onopentag: ({ name, attributes }: sax.Tag) => {
             endToken();
-            if (path.length === 0 && name !== 'nmaprun') {
-                throw fail('this is XML, but not a scan of nmap: its outermost element must be nmaprun');
-            }
-
-            if (path.push(name) > DEPTH_LIMIT) {
-                throw fail(`elements are nested deeper than ${DEPTH_LIMIT}`);
-            }
-
-            if (path.length === 2 && name === 'host') {
-                host = nmapHost();
-            } else {
-                host?.open(name, attributes);
-            }
+            elements.open(name, attributes);
         },
-
         onclosetag: () => {
             endToken();
-            path.pop();
-            complete = path.length === 0;
-            if (path.length === 1 && host !== null) {
-                const scanned = host.finish();
-                host = null;
-                if (scanned !== null) {
-                    hosts.push(normalise(scanned));
-                }
-            }
+            elements.close();
         },
-
         ontext: endToken,
         oncomment: endToken,
         onprocessinginstruction: endToken,
         oncdata: endToken,
-
         ondoctype: (doctype: string) => {
             endToken();
             if (doctype.includes('[')) {
                 throw fail('a document type with declarations of its own is not accepted');
             }
         },
-
         onerror: (error: Error) => {
             throw fail(complaint(error));
         },
@@ -121,23 +88,70 @@ function scanParser(): ScanParser {
 
         write(text) {
             parser.write(text);
-            if (parser.position - tokenStart > TOKEN_LIMIT) {
+            if (parser.position - tokenStart > MAX_TOKEN) {
                 throw fail('a single tag, text or comment is longer than 1 MiB');
             }
 
-            const ended = hosts;
-            hosts = [];
-            return ended;
+            return elements.hosts.splice(0);
         },
 
         end() {
-            if (!complete) {
+            if (!elements.isComplete()) {
                 throw fail('the file ends before </nmaprun>: the scan did not finish, or the file was cut off');
             }
 
             parser.close();
         },
     };
+}
+
+/** What the elements of a scan come to: `hosts` are those whose element has ended, to be taken out. */
+function scanElements(fail: Fail) {
+    const path: string[] = [];
+    const hosts: HostInput[] = [];
+    let host: NmapHost | null = null;
+    let complete = false;
+
+    return {
+        hosts,
+        isComplete: (): boolean => complete,
+
+        open(name: string, attributes: Attributes): void {
+            if (path.length === 0 && name !== 'nmaprun') {
+                throw fail('this is XML, but not a scan of nmap: its outermost element must be nmaprun');
+            }
+
+            if (path.push(name) > MAX_DEPTH) {
+                throw fail(`elements are nested deeper than ${MAX_DEPTH}`);
+            }
+
+            if (path.length === 2 && name === 'host') {
+                host = nmapHost();
+            } else {
+                host?.open(name, attributes);
+            }
+        },
+
+        close(): void {
+            path.pop();
+            complete = path.length === 0;
+            if (path.length === 1 && host !== null) {
+                const scanned = host.finish();
+                host = null;
+                if (scanned !== null) {
+                    hosts.push(normalised(scanned, fail));
+                }
+            }
+        },
+    };
+}
+
+function normalised(scanned: object, fail: Fail): HostInput {
+    try {
+        return normaliseHost(scanned);
+    } catch (error) {
+        throw error instanceof ScanwireError ? fail(`in the host that ends here, ${error.message}`, error.field) : error;
+    }
 }
 
 /** The parser writes position and character below its message; only the message is wanted. */

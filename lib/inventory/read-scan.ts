@@ -57,7 +57,7 @@ function strange(first: number | null): string {
 }
 
 /** Longest line that is read, in bytes without its line break. */
-export const HOST_LINE_LIMIT: number = 1024 * 1024;
+export const MAX_HOST_LINE: number = 1024 * 1024;
 
 /**
  * Reads JSON lines: on every line that is not blank one host in the shape of the API, of which only `address` is required.
@@ -66,7 +66,7 @@ export const HOST_LINE_LIMIT: number = 1024 * 1024;
  * @throws ScanwireError `INVALID_INPUT` that names the line, the field and the reason; never the value.
  */
 export async function* readHostLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<HostInput, void, undefined> {
-    const splitter = lineSplitter(HOST_LINE_LIMIT);
+    const splitter = lineSplitter(MAX_HOST_LINE);
     for await (const chunk of source) {
         yield* hostsOf(splitter.push(chunk));
     }

@@ -1,6 +1,7 @@
 import type { Host, HostInput } from './host.ts';
 import type { Note, Service, Session, Vuln, Workspace } from './resources.ts';
 
+/** How a list is read. */
 export interface ReadOptions {
     /** Ends the reading early; the store frees what it holds. */
     readonly signal?: AbortSignal;
@@ -33,6 +34,7 @@ export interface InventoryStore {
     readonly vulns?: Collection<Vuln>;
 }
 
+/** What an import did. */
 export interface ImportSummary {
     readonly workspace: Workspace;
     readonly hosts: { readonly created: number; readonly updated: number };
@@ -46,7 +48,7 @@ export interface InventoryWriter {
 
     /**
      * Stores all hosts in the workspace of that name (made when missing), or, when anything fails, the iteration of `hosts`
-     * included, none of them. A host whose address the workspace already holds is updated with the fields that are given;
+     * included, none of them. A host whose address the workspace already holds is updated with the fields that are there;
      * a service is found by its port and protocol. Counters are kept right in the same transaction.
      */
     importHosts(workspaceName: string, hosts: AsyncIterable<HostInput>): Promise<ImportSummary>;

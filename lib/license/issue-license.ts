@@ -3,7 +3,7 @@ import Joi from 'joi';
 import { CompactSign } from 'jose';
 import { checked, nameSchema } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
-import { LICENSE_TYPE, type License } from './verify-license.ts';
+import { ed25519Key, LICENSE_TYPE, type License } from './verify-license.ts';
 
 /** Both in PEM form: the private key as PKCS #8, the public key as SPKI. */
 export interface LicenseKeyPair {
@@ -41,16 +41,14 @@ export async function issueLicense(license: License, privateKey: string): Promis
 }
 
 function signingKey(pem: string): KeyObject {
-    try {
-        const key = createPrivateKey(pem);
-        if (key.asymmetricKeyType === 'ed25519') {
-            return key;
-        }
-    } catch {
-        // Said below: neither the key nor what is wrong in it belongs in an error.
+    const key = ed25519Key(() => createPrivateKey(pem));
+    if (key === null) {
+        throw new ScanwireError('INVALID_INPUT', 'Invalid privateKey: it must be an Ed25519 private key in PEM form', {
+            field: 'privateKey',
+        });
     }
 
-    throw new ScanwireError('INVALID_INPUT', 'Invalid privateKey: it must be an Ed25519 private key in PEM form', { field: 'privateKey' });
+    return key;
 }
 
 function toSeconds(date: Date): number {

@@ -12,6 +12,7 @@ import {
     verifyLicense,
 } from './verify-license.ts';
 
+/** Where the licence is, and whose signature counts. */
 export interface SignedLicenseOptions {
     /** Reads the text of the licence, null when there is none. Either this or `file`. */
     readonly read?: (() => Promise<string | null>) | undefined;
@@ -24,6 +25,7 @@ export interface SignedLicenseOptions {
     readonly checkEveryMs?: number | undefined;
 }
 
+/** A licence source that can tell what its licence says. */
 export interface SignedLicense extends LicenseSource {
     /** The licence as it is now, read anew; rejects only when it cannot be read. */
     inspect(): Promise<LicenseStatus>;
@@ -42,7 +44,7 @@ const optionsSchema = Joi.object<SignedLicenseOptions, true>({
 
 /**
  * A licence signed with Ed25519, checked offline. Its signature is verified only when the text has changed and its text is
- * looked at once in `checkEveryMs`; in between, an answer costs two comparisons of dates.
+ * looked at once in `checkEveryMs`; in between, a call costs two comparisons of dates.
  *
  * `valid()` rejects when the licence cannot be read, and tries again at the next call; text that is no licence is just not valid.
  *

@@ -3,9 +3,14 @@ import Joi from 'joi';
 import { compactVerify } from 'jose';
 import { ScanwireError } from '../errors.ts';
 
-/** Answers whether the server's licence is valid now. Asked on every REST request, so it must be cheap. */
+/** Knows whether the server's licence is valid now. Asked on every REST request, so it must be cheap. */
 export interface LicenseSource {
     valid(): boolean | Promise<boolean>;
+}
+
+/** The source for hosts that sell no licence: always valid. */
+export function alwaysLicensed(): LicenseSource {
+    return { valid: () => true };
 }
 
 /** What a genuine licence says. Times are UTC instants. */
@@ -49,16 +54,22 @@ const claimsSchema = Joi.object<LicenseClaims, true>({
  * @throws ScanwireError `MISCONFIGURED` when it is anything else.
  */
 export function licensePublicKey(pem: string): KeyObject {
-    try {
-        const key = createPublicKey(pem);
-        if (key.asymmetricKeyType === 'ed25519') {
-            return key;
-        }
-    } catch {
-        // Said below: the text of a broken key does not belong in an error.
+    const key = ed25519Key(() => createPublicKey(pem));
+    if (key === null) {
+        throw new ScanwireError('MISCONFIGURED', 'Invalid publicKey: it must be an Ed25519 public key in PEM form', { field: 'publicKey' });
     }
 
-    throw new ScanwireError('MISCONFIGURED', 'Invalid publicKey: it must be an Ed25519 public key in PEM form', { field: 'publicKey' });
+    return key;
+}
+
+/** The key that is read, null when it is none of Ed25519; what is wrong with its text does not belong in an error. */
+export function ed25519Key(read: () => KeyObject): KeyObject | null {
+    try {
+        const key = read();
+        return key.asymmetricKeyType === 'ed25519' ? key : null;
+    } catch {
+        return null;
+    }
 }
 
 /** The licence in the text, or null when it was not signed with that key or does not have the form of a licence. */
@@ -94,11 +105,6 @@ async function signedClaims(text: string, publicKey: KeyObject): Promise<unknown
     }
 }
 
-/** The source for hosts that sell no licence: always valid. */
-export function alwaysLicensed(): LicenseSource {
-    return { valid: () => true };
-}
-
 /** What a licence comes to at some instant, for showing. */
 export interface LicenseStatus {
     /** Null, like the times, unless the signature is right: nothing in a forged licence is worth repeating. */
@@ -111,7 +117,7 @@ export interface LicenseStatus {
 }
 
 /**
- * What the licence comes to; hostile text is an answer, never an error.
+ * What the licence comes to; hostile text is a licence that is not valid, never an error.
  *
  * @param text Null when there is none.
  */

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { until } from '../../../adapters/contract/until.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
-import { HOST_LINE_LIMIT, readHostLines, readScan } from '../../../lib/inventory/read-scan.ts';
+import { MAX_HOST_LINE, readHostLines, readScan } from '../../../lib/inventory/read-scan.ts';
 import { collect } from '../../support/collect.ts';
 import { bytes, refusal } from './scan-source.ts';
 
@@ -93,7 +93,7 @@ t.test('refuses a bad line by its number and reason', async (t) => {
         ['[{"address":"192.0.2.1"}]', /^Line 2 holds a list/],
         ['{"name":"x"}', /^Line 2: .*address/],
         [Buffer.from([0x7b, 0xff, 0x7d]), /^Line 2 is not UTF-8 text$/],
-        [`{"address":"192.0.2.1","name":"${'x'.repeat(HOST_LINE_LIMIT)}"}`, /^Line 2 is longer than 1 MiB$/],
+        [`{"address":"192.0.2.1","name":"${'x'.repeat(MAX_HOST_LINE)}"}`, /^Line 2 is longer than 1 MiB$/],
     ];
 
     for (const [line, message] of cases) {

@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { chmod, link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { chmod, link, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { ScanwireError } from '../lib/errors.ts';
 
@@ -89,7 +88,7 @@ function unusable(path: string, cause: unknown): ScanwireError {
 const OWNER_ONLY = 0o600;
 
 /** The text of the file, null when there is none. */
-export async function readKept(path: string): Promise<string | null> {
+export async function readIfPresent(path: string): Promise<string | null> {
     try {
         return await readFile(path, 'utf8');
     } catch (error) {
@@ -105,43 +104,34 @@ export async function readKept(path: string): Promise<string | null> {
  * The text of the file, made now when there is none. Of several processes that make it at once one wins, and all of them
  * answer with what is on disk.
  */
-export async function keptOrMade(path: string, make: () => string | Promise<string>): Promise<string> {
-    const kept = await readKept(path);
+export async function readOrCreate(path: string, make: () => string | Promise<string>): Promise<string> {
+    const kept = await readIfPresent(path);
     if (kept !== null) {
         return kept;
     }
 
     const made = await make();
-    return (await place(path, made, link)) ? made : ((await readKept(path)) ?? made);
-}
-
-/** Replaces the file at once: whoever reads it sees the old text or the new, never half of one. */
-export async function replaceKept(path: string, text: string): Promise<void> {
-    await place(path, text, rename);
-}
-
-/** False when the file was there already and `move` does not replace. */
-async function place(path: string, text: string, move: (from: string, to: string) => Promise<void>): Promise<boolean> {
-    const temporary = `${path}.${randomUUID()}`;
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    const temporary = `${path}.${crypto.randomUUID()}`;
     try {
-        const file = await open(temporary, 'wx', OWNER_ONLY);
-        try {
-            await file.writeFile(text);
-            await file.sync();
-        } finally {
-            await file.close();
-        }
-
-        await move(temporary, path);
-        return true;
+        await replaceFile(temporary, made);
+        // Unlike a rename, a link never takes the place of what another process has made meanwhile.
+        await link(temporary, path);
+        return made;
     } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
-            return false;
+            return (await readIfPresent(path)) ?? made;
         }
 
         throw error;
     } finally {
         await rm(temporary, { force: true });
     }
+}
+
+/** Replaces the file at once: whoever reads it sees the old text or the new, never half of one, and it is on the disk. */
+export async function replaceFile(path: string, text: string): Promise<void> {
+    // Loaded here, since a command that only reads must start quickly.
+    const { default: writeFileAtomic } = await import('write-file-atomic');
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await writeFileAtomic(path, text, { mode: OWNER_ONLY });
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { ScanwireError } from '../lib/errors.ts';
 import { type KeyRing, keyRing } from '../lib/keys/key-ring.ts';
-import { type DataFolder, keptOrMade, readKept } from './data-folder.ts';
+import { type DataFolder, readIfPresent, readOrCreate } from './data-folder.ts';
 
 /** The variable that brings the key ring to processes without the data folder: the text of its `key-ring.json`. */
 const KEY_RING_VARIABLE = 'SCANWIRE_KEY_RING';
@@ -15,13 +15,13 @@ const BASE64_KEY = /^[A-Za-z0-9+/]{43}=$/;
  * @throws ScanwireError `MISCONFIGURED` when it is damaged; never with any of it.
  */
 export async function storedKeyRing(folder: DataFolder, environment: NodeJS.ProcessEnv): Promise<KeyRing> {
-    const given = environment[KEY_RING_VARIABLE];
-    return given === undefined ? parse(await keptOrMade(folder.keyRing, newKeyRing), folder.keyRing) : parse(given, KEY_RING_VARIABLE);
+    const text = environment[KEY_RING_VARIABLE];
+    return text === undefined ? parse(await readOrCreate(folder.keyRing, newKeyRing), folder.keyRing) : parse(text, KEY_RING_VARIABLE);
 }
 
 /** The same for a process that must not make one: a worker with a key ring of its own could open nothing. */
 export async function existingKeyRing(folder: DataFolder, environment: NodeJS.ProcessEnv): Promise<KeyRing> {
-    if (environment[KEY_RING_VARIABLE] === undefined && (await readKept(folder.keyRing)) === null) {
+    if (environment[KEY_RING_VARIABLE] === undefined && (await readIfPresent(folder.keyRing)) === null) {
         throw new ScanwireError(
             'MISCONFIGURED',
             `No key ring: set ${KEY_RING_VARIABLE} to the text of the server's key-ring.json, or --data to its folder`,

@@ -1,21 +1,20 @@
-import { createHash } from 'node:crypto';
 import { lstat, mkdir, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ScanwireError } from '../lib/errors.ts';
-import { type DataFolder, readKept, replaceKept } from './data-folder.ts';
+import { isAlive, parseProcess, type RunningProcess, runningProcess } from '../lib/running-process.ts';
+import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
 
 /** The server that runs on a data folder. */
-export interface RunningServer {
-    readonly pid: number;
+export interface RunningServer extends RunningProcess {
     /** Path of its socket. */
     readonly socket: string;
 }
 
 /** `sun_path` holds 104 bytes on some systems, the ending zero included. */
-const LONGEST_PATH = 100;
+const MAX_PATH_BYTES = 100;
 
 /** How long a server that has begun to start is waited for, in milliseconds. */
 const START_PATIENCE = 20_000;
@@ -28,12 +27,12 @@ const LOOK_EVERY = 100;
 export async function runningServer(folder: DataFolder): Promise<RunningServer | null> {
     const giveUpAt = performance.now() + START_PATIENCE;
     for (;;) {
-        const server = parse(await readKept(folder.server));
+        const server = await readClaim(folder);
         if (server === null || (await answers(server.socket))) {
             return server;
         }
 
-        if (server.pid === process.pid || !isAlive(server.pid) || performance.now() > giveUpAt) {
+        if (server.pid === process.pid || !isAlive(server) || performance.now() > giveUpAt) {
             return null;
         }
 
@@ -53,32 +52,27 @@ export async function claimSocket(folder: DataFolder, pid: number): Promise<stri
         throw new ScanwireError('CONFLICT', `A server runs on ${folder.path} already (process ${running.pid})`, { field: 'data' });
     }
 
-    const socket = Buffer.byteLength(folder.socket) <= LONGEST_PATH ? folder.socket : await temporarySocket(folder);
+    const socket = Buffer.byteLength(folder.socket) <= MAX_PATH_BYTES ? folder.socket : await temporarySocket(folder);
     await rm(socket, { force: true });
-    await replaceKept(folder.server, `${JSON.stringify({ pid, socket } satisfies RunningServer)}\n`);
+    await replaceFile(folder.server, `${JSON.stringify({ ...runningProcess(pid), socket } satisfies RunningServer)}\n`);
     return socket;
 }
 
 /** Undoes {@link claimSocket}, unless another server has claimed the folder since. */
 export async function withdrawSocket(folder: DataFolder, socket: string, pid: number): Promise<void> {
-    if (parse(await readKept(folder.server))?.pid === pid) {
+    if ((await readClaim(folder))?.pid === pid) {
         await rm(folder.server, { force: true });
         await rm(socket, { force: true });
     }
 }
 
-function isAlive(pid: number): boolean {
+/** The server that has claimed the folder, whether it still runs or not. */
+async function readClaim(folder: DataFolder): Promise<RunningServer | null> {
     try {
-        return process.kill(pid, 0);
-    } catch (error) {
-        return (error as NodeJS.ErrnoException).code === 'EPERM';
-    }
-}
-
-function parse(text: string | null): RunningServer | null {
-    try {
-        const { pid, socket } = JSON.parse(text ?? 'null') as RunningServer;
-        return Number.isInteger(pid) && typeof socket === 'string' ? { pid, socket } : null;
+        const claim: unknown = JSON.parse((await readIfPresent(folder.server)) ?? 'null');
+        const owner = parseProcess(claim);
+        const { socket } = (claim ?? {}) as { readonly socket?: unknown };
+        return owner !== null && typeof socket === 'string' ? { ...owner, socket } : null;
     } catch {
         return null;
     }
@@ -97,6 +91,7 @@ function answers(socket: string): Promise<boolean> {
 
 async function temporarySocket({ path }: DataFolder): Promise<string> {
     const user = process.getuid?.() ?? 0;
+    const { createHash } = await import('node:crypto');
     const name = createHash('sha256').update(path).digest('hex').slice(0, 16);
     const folder = join(tmpdir(), `scanwire-${user}-${name}`);
     await mkdir(folder, { recursive: true, mode: 0o700 });

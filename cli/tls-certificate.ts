@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { Clock } from '../lib/clock.ts';
 import { ScanwireError } from '../lib/errors.ts';
-import { type DataFolder, readKept, replaceKept } from './data-folder.ts';
+import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
 
 export interface TlsPair {
     readonly key: string;
@@ -37,24 +37,24 @@ const EVERYWHERE = new Set(['0.0.0.0', '::']);
  */
 export async function tlsCertificate({ folder, host, clock, certificateFile, keyFile }: TlsOptions): Promise<TlsPair> {
     if (certificateFile !== undefined || keyFile !== undefined) {
-        const given = { cert: await readGiven('tls-cert', certificateFile), key: await readGiven('tls-key', keyFile) };
-        assertPair(given);
-        return { ...given, selfSigned: null };
+        const own = { cert: await readPem('tls-cert', certificateFile), key: await readPem('tls-key', keyFile) };
+        assertPair(own);
+        return { ...own, selfSigned: null };
     }
 
     const names = EVERYWHERE.has(host) || ALWAYS.includes(host) ? ALWAYS : [...ALWAYS, host];
-    const [key, cert] = await Promise.all([readKept(folder.tlsKey), readKept(folder.tlsCertificate)]);
+    const [key, cert] = await Promise.all([readIfPresent(folder.tlsKey), readIfPresent(folder.tlsCertificate)]);
     if (key !== null && cert !== null && isUsable(cert, names, clock())) {
         return { key, cert, selfSigned: folder.tlsCertificate };
     }
 
     const made = await selfSigned(names, clock());
-    await replaceKept(folder.tlsKey, made.key);
-    await replaceKept(folder.tlsCertificate, made.cert);
+    await replaceFile(folder.tlsKey, made.key);
+    await replaceFile(folder.tlsCertificate, made.cert);
     return { ...made, selfSigned: folder.tlsCertificate };
 }
 
-async function readGiven(option: string, path: string | undefined): Promise<string> {
+async function readPem(option: string, path: string | undefined): Promise<string> {
     if (path === undefined) {
         throw new ScanwireError('MISCONFIGURED', `--${option} is missing: --tls-cert and --tls-key go together`, { field: option });
     }

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { dataFolder, keptOrMade, prepareDataFolder, readKept, replaceKept } from '../../cli/data-folder.ts';
+import { dataFolder, prepareDataFolder, readIfPresent, readOrCreate, replaceFile } from '../../cli/data-folder.ts';
 import { existingKeyRing, storedKeyRing } from '../../cli/key-ring.ts';
 
 const modeOf = (path: string): number => statSync(path).mode & 0o777;
@@ -10,7 +10,7 @@ t.test('makes the folder and its files for the owner only', async (t) => {
     const folder = dataFolder(join(t.testdir(), 'a', 'data'));
     await prepareDataFolder(folder);
     await storedKeyRing(folder, {});
-    await replaceKept(folder.license, 'text');
+    await replaceFile(folder.license, 'text');
     t.equal(modeOf(folder.path), 0o700);
     t.equal(modeOf(folder.keyRing), 0o600);
     t.equal(modeOf(join(folder.path, 'license')), 0o700);
@@ -37,9 +37,9 @@ t.test('refuses a path that cannot be a folder', async (t) => {
 
 t.test('makes a file once, however many make it at the same time', async (t) => {
     const path = join(t.testdir(), 'file');
-    const texts = await Promise.all(['a', 'b', 'c', 'd'].map((text) => keptOrMade(path, () => text)));
+    const texts = await Promise.all(['a', 'b', 'c', 'd'].map((text) => readOrCreate(path, () => text)));
     t.equal(new Set(texts).size, 1);
-    t.equal(await readKept(path), texts[0]);
+    t.equal(await readIfPresent(path), texts[0]);
     t.same(readdirSync(join(path, '..')), ['file']);
 });
 
@@ -49,9 +49,9 @@ t.test('opens with the key ring of a later start what an earlier one sealed', as
     const sealed = (await storedKeyRing(folder, {})).seal('secret', 'context');
     t.equal((await storedKeyRing(folder, {})).open(sealed, 'context'), 'secret');
     const elsewhere = dataFolder(join(dir, 'elsewhere'));
-    const variable = { SCANWIRE_KEY_RING: (await readKept(folder.keyRing)) ?? '' };
+    const variable = { SCANWIRE_KEY_RING: (await readIfPresent(folder.keyRing)) ?? '' };
     t.equal((await storedKeyRing(elsewhere, variable)).open(sealed, 'context'), 'secret');
-    t.equal(await readKept(elsewhere.keyRing), null);
+    t.equal(await readIfPresent(elsewhere.keyRing), null);
 });
 
 t.test('makes no two key rings with a key of the same id', async (t) => {

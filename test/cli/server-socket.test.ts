@@ -29,7 +29,7 @@ t.test('finds the server that listens, and none once it has gone', async (t) => 
     const socket = await claimSocket(folder, DEAD);
     t.equal(socket, folder.socket);
     const server = await listening(socket);
-    t.same(await runningServer(folder), { pid: DEAD, socket });
+    t.match(await runningServer(folder), { pid: DEAD, socket });
     await t.rejects(claimSocket(folder, DEAD + 1), { code: 'CONFLICT', field: 'data' });
     server.close();
     await once(server, 'close');
@@ -53,8 +53,14 @@ t.test('waits for a server that is starting', async (t) => {
     const socket = await claimSocket(folder, process.ppid);
     const found = runningServer(folder);
     const server = await listening(socket);
-    t.same(await found, { pid: process.ppid, socket });
+    t.match(await found, { pid: process.ppid, socket });
     server.close();
+});
+
+t.test('waits for no other process that has the pid of a killed server', async (t) => {
+    const folder = dataFolder(t.testdir());
+    writeFileSync(folder.server, JSON.stringify({ pid: process.ppid, started: 'another boot/1', socket: folder.socket }));
+    t.equal(await runningServer(folder), null);
 });
 
 t.test('leaves the note of a later server alone', async (t) => {
@@ -78,7 +84,7 @@ t.test('puts the socket of a long path into a folder of its own, for the owner o
     t.ok(Buffer.byteLength(socket) <= 100);
     t.equal(statSync(dirname(socket)).mode & 0o777, 0o700);
     const server = await listening(socket);
-    t.same(await runningServer(folder), { pid: DEAD, socket });
+    t.match(await runningServer(folder), { pid: DEAD, socket });
     server.close();
     await once(server, 'close');
 

@@ -4,6 +4,7 @@ import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { ScanwireError } from '../lib/errors.ts';
+import { fileError } from './output/errors.ts';
 
 /** Longest JSON document that is read as a whole. */
 const MAX_JSON = 4 * 1024 * 1024;
@@ -56,7 +57,7 @@ function openStdin(): Input {
 
 function assertNoFolder(name: string, found: Stats): void {
     if (found.isDirectory()) {
-        throw new ScanwireError('INVALID_INPUT', `Cannot read ${name}: it is a folder`, { field: 'file' });
+        throw fileError('read', name, { code: 'EISDIR' });
     }
 }
 
@@ -107,11 +108,5 @@ async function pipe(file: string): Promise<Readable> {
 }
 
 function unreadable(file: string, cause: unknown): ScanwireError {
-    if (cause instanceof ScanwireError) {
-        return cause;
-    }
-
-    const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
-    const reason = code === 'ENOENT' ? 'there is no such file' : code;
-    return new ScanwireError('INVALID_INPUT', `Cannot read ${file}: ${reason}`, { field: 'file', cause });
+    return cause instanceof ScanwireError ? cause : fileError('read', file, cause);
 }

@@ -178,8 +178,8 @@ function standardProblem(headers: IncomingHttpHeaders, body: Uint8Array, secret:
 
     const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice('whsec_'.length), 'base64') : Buffer.from(secret, 'utf8');
     const expected = `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;
-    const given = String(headers['webhook-signature']).split(' ');
-    return given.some((signature) => equal(signature, expected)) ? null : 'webhook-signature does not fit the body and the secret';
+    const signatures = String(headers['webhook-signature']).split(' ');
+    return signatures.some((signature) => equal(signature, expected)) ? null : 'webhook-signature does not fit the body and the secret';
 }
 
 function equal(one: string, other: string): boolean {

@@ -28,6 +28,21 @@ function named(field: string | null, message: string): string {
     return field === null || message.toLowerCase().includes(field.toLowerCase()) ? '' : ` (${printable(field)})`;
 }
 
+const REASONS: Readonly<Record<'read' | 'write', Readonly<Record<string, string>>>> = {
+    read: { ENOENT: 'there is no such file', EISDIR: 'it is a folder' },
+    write: { ENOENT: 'there is no such folder', EISDIR: 'it is a folder' },
+};
+
+/** Says why a file cannot be read or written, from the `code` of the system's error. */
+export function fileError(action: 'read' | 'write', file: string, cause: unknown): ScanwireError {
+    const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
+    const reason = REASONS[action][code] ?? code;
+    return new ScanwireError('INVALID_INPUT', `Cannot ${action} ${file}: ${reason}`, {
+        ...(action === 'read' && { field: 'file' }),
+        cause,
+    });
+}
+
 /** The same failure again within this time is not said again. */
 const QUIET = 10_000;
 

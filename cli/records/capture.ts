@@ -26,7 +26,7 @@ export interface CaptureCommandOptions {
 
 /** Captures what it is told to, until the end or a signal, and writes each record as it comes in. */
 export async function capture({ args, options, json }: Call): Promise<CaptureReport> {
-    const { targets, output, resume, gzip, connectTo, timeout, ...limits } = given(options);
+    const { targets, output, resume, gzip, connectTo, timeout, ...limits } = captureOptions(options);
     const guard = egressGuard({ allow: egressAllowList(process.env) });
     const known = capturedSet();
     const tally = captureTally();
@@ -66,8 +66,8 @@ export async function capture({ args, options, json }: Call): Promise<CaptureRep
     return tally.report(stop.signal.aborted);
 }
 
-/** Those of the library are passed on by their names, and only when they were given. */
-function given(options: Call['options']): CaptureCommandOptions {
+/** Those of the library are passed on by their names, and only where they are there. */
+function captureOptions(options: Call['options']): CaptureCommandOptions {
     const { json, data, ...own } = options;
     return own as unknown as CaptureCommandOptions;
 }
@@ -97,8 +97,8 @@ export async function* wantedTargets({
     isKnown,
     tally,
 }: WantedTargets): AsyncGenerator<CaptureTarget, void, undefined> {
-    for await (const given of allOf(texts, list, tally)) {
-        const target = connectTo === undefined ? given : { address: connectTo, ...given };
+    for await (const listed of allOf(texts, list, tally)) {
+        const target = connectTo === undefined ? listed : { address: connectTo, ...listed };
         if (isKnown(target)) {
             tally.skipped();
         } else {

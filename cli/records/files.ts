@@ -7,38 +7,6 @@ import { printable } from '../output/table.ts';
 import { goodRecords, type ReadingLimits, type RecordsReport, recordsReporter } from './report.ts';
 import { writeOutput } from './write-output.ts';
 
-export interface RewriteOptions extends ReadRecordsOptions {
-    readonly gzip?: boolean;
-    /** File to write; stdout by default. */
-    readonly output?: string;
-    /** The file to write is the one that is read. */
-    readonly inPlace?: boolean;
-}
-
-export interface RewriteReport extends RecordsReport {
-    /** False when the file was left as it was: no line was good, or bad ones would have been lost with the file that is read. */
-    readonly written: boolean;
-}
-
-/** Writes the good records of a file, mended where that is asked for. */
-export async function rewrite(source: AsyncIterable<Uint8Array>, options: RewriteOptions): Promise<RewriteReport> {
-    const { gzip = false, output, inPlace = false, ...reading } = options;
-    const lines = readRecords(source, reading);
-    const reporter = recordsReporter(lines);
-    let written = true;
-    await writeOutput(writeRecords(goodRecords(lines, reporter), { gzip }), output, () => {
-        const { good, bad } = lines.totals;
-        written = bad === 0 || (good > 0 && !inPlace);
-        return written;
-    });
-    return { ...reporter.report(), written };
-}
-
-/** Whether the output is to be gzip: it is asked for, or the name of the file says so. */
-export function packs({ gzip, output }: { readonly gzip?: unknown; readonly output?: unknown }): boolean {
-    return gzip === true || (typeof output === 'string' && /\.gz$/i.test(output));
-}
-
 /** Checks a file of records, plain or packed with gzip. */
 export async function check(source: AsyncIterable<Uint8Array>, limits: ReadingLimits = {}): Promise<RecordsReport> {
     const lines = readRecords(source, limits);
@@ -110,4 +78,36 @@ function described({ headers, title, truncated }: HttpResponse): string[] {
 
 function bodyLines(response: HttpResponse): string {
     return bodyText(response).replaceAll('\t', '    ').split(/\r?\n/).map(printable).join('\n');
+}
+
+export interface RewriteOptions extends ReadRecordsOptions {
+    readonly gzip?: boolean;
+    /** File to write; stdout by default. */
+    readonly output?: string;
+    /** The file to write is the one that is read. */
+    readonly inPlace?: boolean;
+}
+
+export interface RewriteReport extends RecordsReport {
+    /** False when the file was left as it was: no line was good, or bad ones would have been lost with the file that is read. */
+    readonly written: boolean;
+}
+
+/** Writes the good records of a file, mended where that is asked for. */
+export async function rewrite(source: AsyncIterable<Uint8Array>, options: RewriteOptions): Promise<RewriteReport> {
+    const { gzip = false, output, inPlace = false, ...reading } = options;
+    const lines = readRecords(source, reading);
+    const reporter = recordsReporter(lines);
+    let written = true;
+    await writeOutput(writeRecords(goodRecords(lines, reporter), { gzip }), output, () => {
+        const { good, bad } = lines.totals;
+        written = bad === 0 || (good > 0 && !inPlace);
+        return written;
+    });
+    return { ...reporter.report(), written };
+}
+
+/** Whether the output is to be gzip: it is asked for, or the name of the file says so. */
+export function packs({ gzip, output }: { readonly gzip?: unknown; readonly output?: unknown }): boolean {
+    return gzip === true || (typeof output === 'string' && /\.gz$/i.test(output));
 }

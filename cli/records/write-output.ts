@@ -3,10 +3,12 @@ import { chmod, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { ScanwireError } from '../../lib/errors.ts';
+import { fileError } from '../output/errors.ts';
 
 /**
  * Writes bytes to stdout or to a file. The file has its name only when it is whole: until then it is `<file>.<pid>.partial`. One that
- * was there before keeps its mode. A device or a pipe is written to as it is.
+ * was there before keeps its mode. A device or a pipe is written to as it is. By hand, since write-file-atomic wants all of a file at
+ * once: files of records are larger than the memory.
  *
  * @param isWanted Is asked when a file is whole; without its consent what was there before stays.
  * @throws ScanwireError `INVALID_INPUT` when the file cannot be written.
@@ -74,22 +76,10 @@ async function replace(
 
 /** What is said of an error in writing a file; an error that is not of the file system stays as it is. */
 export function unwritable(file: string, cause: unknown): unknown {
-    const { code, syscall } = cause as NodeJS.ErrnoException;
-    return syscall === undefined ? cause : new ScanwireError('INVALID_INPUT', `Cannot write ${file}: ${reasonOf(code)}`, { cause });
+    return (cause as NodeJS.ErrnoException).syscall === undefined ? cause : fileError('write', file, cause);
 }
 
-function reasonOf(code: string | undefined): string {
-    switch (code) {
-        case 'ENOENT':
-            return 'there is no such folder';
-        case 'EISDIR':
-            return 'it is a folder';
-        default:
-            return code ?? 'unknown error';
-    }
-}
-
-export interface Places {
+export interface Paths {
     /** Where the records come from. */
     readonly file: string;
     /** Where they go; it may be where they come from. */
@@ -103,30 +93,30 @@ export interface Places {
  * @throws ScanwireError `INVALID_INPUT` when a place is a folder, its folder is not there, or the report would take the place of
  * records.
  */
-export async function assertWritable({ file, output, report }: Places): Promise<void> {
-    const outputAt = output === undefined ? null : await placeOf(output);
-    const reportAt = report === undefined ? null : await placeOf(report);
-    const fileAt = await placeOf(file).catch(() => null);
+export async function assertWritable({ file, output, report }: Paths): Promise<void> {
+    const outputAt = output === undefined ? null : await realPathOf(output);
+    const reportAt = report === undefined ? null : await realPathOf(report);
+    const fileAt = await realPathOf(file).catch(() => null);
     if (reportAt !== null && (reportAt === outputAt || reportAt === fileAt)) {
         throw new ScanwireError('INVALID_INPUT', `Cannot write the report to ${report}: the records are there`, { field: 'report' });
     }
 }
 
 /** Whether two paths lead to the same file. */
-export async function isSamePlace(file: string, other: string): Promise<boolean> {
-    const [at, otherAt] = await Promise.all([file, other].map((path) => placeOf(path).catch(() => null)));
+export async function isSameFile(file: string, other: string): Promise<boolean> {
+    const [at, otherAt] = await Promise.all([file, other].map((path) => realPathOf(path).catch(() => null)));
     return at !== null && at === otherAt;
 }
 
 /** The path without links, of what is not there yet as well. */
-async function placeOf(file: string): Promise<string> {
+async function realPathOf(file: string): Promise<string> {
     const found = await stat(file).catch(() => null);
     if (found?.isDirectory() === true) {
-        throw new ScanwireError('INVALID_INPUT', `Cannot write ${file}: it is a folder`);
+        throw fileError('write', file, { code: 'EISDIR' });
     }
 
-    const place = found === null ? realpath(dirname(file)).then((folder) => join(folder, basename(file))) : realpath(file);
-    return await place.catch((error: unknown) => {
+    const path = found === null ? realpath(dirname(file)).then((folder) => join(folder, basename(file))) : realpath(file);
+    return await path.catch((error: unknown) => {
         throw unwritable(file, error);
     });
 }

@@ -14,16 +14,26 @@ export interface CheckedOptions {
  *
  * @throws ScanwireError `INVALID_INPUT` (or the given code) with the first offending field.
  */
-export function checked<T>(schema: Joi.Schema<T>, value: unknown, { subject, code = 'INVALID_INPUT' }: CheckedOptions = {}): T {
-    const result = schema.validate(value, { convert: true, errors: { wrap: { label: false } } });
+export function checked<T>(schema: Joi.Schema<T>, value: unknown, options?: CheckedOptions): T {
+    const result = schema.validate(value, VALIDATION);
     if (result.error === undefined) {
         return result.value;
     }
 
-    const detail = result.error.details[0];
+    throw schemaRefusal(result.error, options);
+}
+
+/** How values are validated, for whoever hands a schema to somebody else, for example to hapi. */
+export const VALIDATION: Joi.ValidationOptions = { convert: true, errors: { wrap: { label: false } } };
+
+/** What {@link checked} throws, made of an error of Joi. */
+export function schemaRefusal(
+    { details: [detail] }: Pick<Joi.ValidationError, 'details'>,
+    { subject, code = 'INVALID_INPUT' }: CheckedOptions = {},
+): ScanwireError {
     const field = fieldPath(detail?.path ?? []);
     const message = withoutValue(detail);
-    throw new ScanwireError(code, subject === undefined ? message : `${subject}: ${message}`, field === '' ? {} : { field });
+    return new ScanwireError(code, subject === undefined ? message : `${subject}: ${message}`, field === '' ? {} : { field });
 }
 
 /** `['actors', 'users', 0, 'name']` as `actors.users[0].name`. */

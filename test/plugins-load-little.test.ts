@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import t from 'tap';
 
-const HEAVY = ['bullmq', 'ioredis', 'pg', '@electric-sql/pglite', 'undici'];
+const HEAVY = ['bullmq', 'ioredis', 'pg', '@electric-sql/pglite', 'undici', 'sax'];
 
 /** The packages of which a process that imports these modules has parsed a script, as its own debugger sees them. */
 function loadedPackages(...modules: readonly string[]): Set<string> {
@@ -22,8 +22,8 @@ function loadedPackages(...modules: readonly string[]): Set<string> {
     return new Set(urls.flatMap((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []));
 }
 
-t.test('token-auth and rest-api-v2 load no queue, no database driver and no HTTP client', (t) => {
-    const loaded = loadedPackages('scanwire/token-auth', 'scanwire/rest-api-v2');
+t.test('token-auth, rest-api-v2 and admin-console load no queue, no database driver and no HTTP client', (t) => {
+    const loaded = loadedPackages('scanwire/token-auth', 'scanwire/rest-api-v2', 'scanwire/admin-console');
     t.ok(loaded.has('joi'), 'what they do load is seen');
     t.same(
         HEAVY.filter((name) => loaded.has(name)),

@@ -190,7 +190,7 @@ const MOST = 1000;
 const DEFAULT_LIMIT = 100;
 
 /** What deliveries can be asked by; ids are texts, and one that names nothing finds nothing. */
-const deliveryQuerySchema: Joi.ObjectSchema<DeliveryQuery> = Joi.object<DeliveryQuery, true>({
+export const deliveryQuerySchema: Joi.ObjectSchema<DeliveryQuery> = Joi.object<DeliveryQuery, true>({
     state: Joi.string().valid(...STATES),
     exporterId: Joi.string(),
     after: Joi.string(),

@@ -1,12 +1,15 @@
 import type { Lifecycle, NamedPlugin, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
-import { ScanwireError } from '../../lib/errors.ts';
 import { VERSION } from '../../lib/version.ts';
 import { base, index, licensed, type Resource, show, unknownRoute } from './handlers.ts';
+import { withStrategy } from '../strategy.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
 import { resources } from './resources.ts';
 
 export type { OwnResource, ResourceRow, RestApiV2Options } from './options.ts';
+
+const UNKNOWN_STRATEGY =
+    'rest-api-v2 options: auth must name a strategy of the server: register token-auth before, or a strategy of your own';
 
 const BASE_PATH = '/rest_api/v2';
 
@@ -29,7 +32,7 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
         const table = resources(settings);
         const routeOptions = optionsOfEveryRoute(settings);
 
-        assertStrategy(() => addBaseRoute(server, routeOptions));
+        withStrategy(UNKNOWN_STRATEGY, () => addBaseRoute(server, routeOptions));
         for (const resource of table) {
             addResourceRoutes(server, routeOptions, resource);
         }
@@ -45,23 +48,6 @@ function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options): Rou
         ext: { onPostAuth: { method: licensed(license) } },
         state: { parse: false, failAction: 'ignore' },
     };
-}
-
-/** hapi's own message does not say where the strategy should have come from. */
-function assertStrategy(addRoute: () => void): void {
-    try {
-        addRoute();
-    } catch (cause) {
-        if (!/authentication strategy/.test((cause as Error).message)) {
-            throw cause;
-        }
-
-        throw new ScanwireError(
-            'MISCONFIGURED',
-            'rest-api-v2 options: auth must name a strategy of the server: register token-auth before, or a strategy of your own',
-            { field: 'auth', cause },
-        );
-    }
 }
 
 function addBaseRoute(server: Server, options: RouteOptions): void {

@@ -5,6 +5,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { type ApiKeys, apiKeys, DENIAL } from '../../lib/keys/api-keys.ts';
 import { VERSION } from '../../lib/version.ts';
 import { orUnavailable, type StoreFailure } from '../store-routes.ts';
+import { API_KEY_SCHEME } from '../strategy.ts';
 import { optionsSchema, type TokenAuthOptions } from './options.ts';
 
 export type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
@@ -57,6 +58,8 @@ const UNREACHABLE: StoreFailure = { plugin: 'token-auth', message: 'The store of
  */
 function tokenScheme(keys: ApiKeys): ServerAuthScheme {
     return () => ({
+        api: API_KEY_SCHEME,
+
         async authenticate(request, h) {
             const key: unknown = request.headers[HEADER];
             if (typeof key !== 'string') {

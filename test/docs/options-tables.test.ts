@@ -1,5 +1,6 @@
 import t from 'tap';
 import { newExporterSchema } from '../../lib/webhooks/exporter.ts';
+import { optionsSchema as adminConsole } from '../../plugins/admin-console/options.ts';
 import { optionsSchema as httpsRecordSchema } from '../../plugins/https-record-schema/options.ts';
 import { optionsSchema as restApiV2 } from '../../plugins/rest-api-v2/options.ts';
 import { optionsSchema as tokenAuth } from '../../plugins/token-auth/options.ts';
@@ -7,6 +8,7 @@ import { optionsSchema as webhookExporter } from '../../plugins/webhook-exporter
 import { documentedOptions, schemaOptions } from '../support/options-table.ts';
 
 const pages = {
+    'docs/admin-console.md': adminConsole,
     'docs/https-record-schema.md': httpsRecordSchema,
     'docs/token-auth.md': tokenAuth,
     'docs/rest-api-v2.md': restApiV2,

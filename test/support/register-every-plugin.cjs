@@ -22,6 +22,9 @@ const needs = {
     }),
     'webhook-exporter': () => ({ options: { stores: memory.memoryWebhooks(), queue: memory.memoryQueue(), keyRing } }),
     'https-record-schema': () => ({ options: {} }),
+    'admin-console': () => ({
+        options: { system: { inventory: memory.memoryInventory() }, auth: false, authorize: () => true },
+    }),
 };
 
 async function register(server, name) {

@@ -1,0 +1,131 @@
+import { workspaceName } from '../../lib/inventory/resources.ts';
+import type { InventoryWriter } from '../../lib/inventory/store.ts';
+import type { ApiKeys } from '../../lib/keys/api-keys.ts';
+import type { LicenseStatus } from '../../lib/license/verify-license.ts';
+import type { ChangedExporter, TestOutcome } from '../../lib/webhooks/exporters.ts';
+import type { Attempt } from '../../lib/webhooks/store.ts';
+import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
+import type { AttemptView, Input, OperationName, Output, TestedExporter, TestView } from './operations.ts';
+
+/** What the operations work on. */
+export interface System {
+    /** For example `server.plugins['token-auth']`. */
+    readonly keys: Pick<ApiKeys, 'create' | 'list' | 'reveal' | 'revoke'>;
+    /** For example `server.plugins['webhook-exporter']`. */
+    readonly webhooks: Pick<Webhooks, 'publish' | 'exporters' | 'deliveries'>;
+    /** For example `postgresInventory({ pool })`. */
+    readonly inventory: Pick<InventoryWriter, 'importHosts'>;
+    readonly license: InstalledLicense;
+    /** Brings the schema up to date and answers with the ids of the migrations that ran, for example `() => migrate(pool)`. */
+    readonly migrate: () => Promise<readonly string[]>;
+}
+
+/** The licence of a system. */
+export interface InstalledLicense {
+    inspect(): Promise<LicenseStatus>;
+    /** @throws ScanwireError `INVALID_INPUT` when it is not valid now; the old one stays. */
+    install(text: string): Promise<LicenseStatus>;
+}
+
+/** What a host has of a {@link System}: for a part that is absent there are no operations. */
+export interface HostSystem extends Partial<Omit<System, 'license'>> {
+    readonly license?: Pick<InstalledLicense, 'inspect'> & Partial<InstalledLicense>;
+}
+
+export type Handlers = { readonly [Name in OperationName]: (input: Input<Name>) => Promise<Output<Name>> };
+
+/** What each operation does, for the parts that the system has. */
+export function handlersOf(system: System): Handlers;
+export function handlersOf(system: HostSystem): Partial<Handlers>;
+export function handlersOf({ keys, webhooks, inventory, license, migrate }: HostSystem): Partial<Handlers> {
+    return {
+        ...(keys && keyHandlers(keys)),
+        ...(webhooks && { ...exporterHandlers(webhooks), ...deliveryHandlers(webhooks) }),
+        ...(license && licenseHandlers(license)),
+        ...(inventory && inventoryHandlers(inventory)),
+        ...(migrate && { migrate: async () => ({ applied: await migrate() }) }),
+    };
+}
+
+function keyHandlers(keys: System['keys']): Partial<Handlers> {
+    return {
+        createKey: ({ name }) => keys.create(name),
+        listKeys: () => keys.list(),
+        revealKey: ({ id }) => keys.reveal(id),
+        async revokeKey({ id }) {
+            await keys.revoke(id);
+            return { id, revoked: true };
+        },
+    };
+}
+
+function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> {
+    const start = async (id: string): Promise<TestedExporter> => tested(await exporters.start(id));
+
+    return {
+        async createExporter({ start: starts = false, ...settings }) {
+            const { exporter, secret } = await exporters.create(settings);
+            return { ...(starts ? await start(exporter.id) : exporter), secret };
+        },
+        listExporters: () => exporters.list(),
+        showExporter: ({ id }) => exporters.get(id),
+        async updateExporter({ id, start: starts = false, ...changes }) {
+            const changed = await exporters.update(id, changes);
+            return starts ? start(id) : tested(changed);
+        },
+        startExporter: ({ id }) => start(id),
+        stopExporter: async ({ id }) => tested(await exporters.stop(id)),
+        testExporter: async ({ id }) => testView(await exporters.test(id)),
+        async removeExporter({ id }) {
+            await exporters.remove(id);
+            return { id, removed: true };
+        },
+    };
+}
+
+function deliveryHandlers({ publish, deliveries }: System['webhooks']): Partial<Handlers> {
+    return {
+        publishEvent: ({ kind, body, rules }) => publish(kind, body, rules === undefined ? {} : { rules }),
+        listDeliveries: (query) => deliveries.list(query),
+        async showDelivery({ id }) {
+            const delivery = await deliveries.show(id);
+            return { ...delivery, attempts: delivery.attempts.map(attemptView) };
+        },
+        replayDelivery: ({ id }) => deliveries.replay(id),
+    };
+}
+
+function licenseHandlers(license: NonNullable<HostSystem['license']>): Partial<Handlers> {
+    const { install } = license;
+    return {
+        showLicense: () => license.inspect(),
+        ...(install && { installLicense: ({ text }: Input<'installLicense'>) => install.call(license, text) }),
+    };
+}
+
+function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
+    return {
+        async importScan({ workspace, source }) {
+            const name = workspaceName(workspace);
+            // Its parsers are loaded by the first import, not by every host.
+            const { readScan } = await import('../../lib/inventory/read-scan.ts');
+            return inventory.importHosts(name, readScan(source));
+        },
+    };
+}
+
+function tested({ exporter, test }: ChangedExporter): TestedExporter {
+    return { ...exporter, test: testView(test) };
+}
+
+/** A test as the operations show it. */
+export function testView({ deliveryId, attempt }: TestOutcome): TestView {
+    return { deliveryId, attempt: attempt === null ? null : attemptView(attempt) };
+}
+
+const NO_OUTCOME = { status: null, code: null, detail: null, retryAfter: null, timings: null, address: null, fingerprint: null };
+
+/** An attempt as the operations show it. */
+export function attemptView({ number, startedAt, finishedAt, outcome, late }: Attempt): AttemptView {
+    return { number, startedAt, finishedAt, ...NO_OUTCOME, ...outcome, late };
+}

@@ -1,0 +1,37 @@
+import type { NamedPlugin, Server } from '@hapi/hapi';
+import { checked } from '../../lib/checked.ts';
+import { ScanwireError } from '../../lib/errors.ts';
+import { VERSION } from '../../lib/version.ts';
+import { acceptsApiKeys, withStrategy } from '../strategy.ts';
+import { type AdminConsoleOptions, optionsSchema } from './options.ts';
+import { adminRoutes } from './routes.ts';
+
+export type { HostSystem, InstalledLicense, System } from './handlers.ts';
+export type { AttemptView, DeliveryView, Input, OperationName, Operations, Output, TestedExporter, TestView } from './operations.ts';
+export type { AdminConsoleOptions } from './options.ts';
+
+/** Registers the routes by which people and programs administer a system, behind the host's own authentication. */
+export const plugin: NamedPlugin<AdminConsoleOptions> = {
+    name: 'admin-console',
+    version: VERSION,
+    requirements: { hapi: '>=21', node: '>=20.19' },
+
+    register(server, options) {
+        const settings = checked(optionsSchema, options, { subject: 'admin-console options', code: 'MISCONFIGURED' });
+        assertMoreThanKey(server, settings.auth);
+        withStrategy('admin-console options: auth must name a strategy of the server, registered before', () =>
+            server.route(adminRoutes(settings)),
+        );
+    },
+};
+
+/** Whoever may read the inventory with a key must not make keys with it. */
+function assertMoreThanKey(server: Server, auth: string | false): void {
+    if (auth !== false && acceptsApiKeys(server, auth)) {
+        throw new ScanwireError(
+            'MISCONFIGURED',
+            'admin-console options: auth must not name a strategy of token-auth: a key of the REST API is never enough here',
+            { field: 'auth' },
+        );
+    }
+}

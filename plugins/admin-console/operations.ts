@@ -1,0 +1,117 @@
+import type { ImportSummary } from '../../lib/inventory/store.ts';
+import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
+import type { LicenseStatus } from '../../lib/license/verify-license.ts';
+import type { RuleSet } from '../../lib/webhooks/events.ts';
+import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
+import type { Outcome } from '../../lib/webhooks/outcome.ts';
+import type { Accepted, Attempt, Delivery, DeliveryQuery } from '../../lib/webhooks/store.ts';
+
+/*
+ * What can be asked of a system, as its callers see it. A command loads this file at every start, so it imports types only: what
+ * an operation does is in handlers.ts, what it accepts and answers with in schemas.ts.
+ */
+
+/** Input and output of each operation. A time is a `Date` in the process and an ISO 8601 text once it came over HTTP. */
+export interface Operations {
+    createKey: Operation<{ readonly name: string }, RevealedApiKey>;
+    listKeys: Operation<object, readonly ApiKeySummary[]>;
+    revealKey: Operation<ById, RevealedApiKey>;
+    revokeKey: Operation<ById, { readonly id: string; readonly revoked: true }>;
+
+    /** Answers with the signing secret as well, and with the test when the exporter was started. */
+    createExporter: Operation<NewExporterSettings & Start, Exporter & { readonly secret: string; readonly test?: TestView }>;
+    listExporters: Operation<object, readonly Exporter[]>;
+    showExporter: Operation<ById, Exporter>;
+    updateExporter: Operation<ExporterChanges & ById & Start, TestedExporter>;
+    startExporter: Operation<ById, TestedExporter>;
+    stopExporter: Operation<ById, TestedExporter>;
+    testExporter: Operation<ById, TestView>;
+    removeExporter: Operation<ById, { readonly id: string; readonly removed: true }>;
+
+    publishEvent: Operation<{ readonly kind: string; readonly body: unknown; readonly rules?: RuleSet }, Accepted>;
+    listDeliveries: Operation<Partial<DeliveryQuery>, readonly Delivery[]>;
+    showDelivery: Operation<ById, DeliveryView>;
+    replayDelivery: Operation<ById, Delivery>;
+
+    showLicense: Operation<object, LicenseStatus>;
+    installLicense: Operation<{ readonly text: string }, LicenseStatus>;
+
+    /** Either all hosts of the file are stored or none. */
+    importScan: Operation<{ readonly workspace: string; readonly source: AsyncIterable<Uint8Array> }, ImportSummary>;
+    /** Ids of the migrations that ran now; none when the schema was up to date. */
+    migrate: Operation<object, { readonly applied: readonly string[] }>;
+}
+
+interface Operation<Input extends object, Output> {
+    readonly input: Input;
+    readonly output: Output;
+}
+
+interface ById {
+    readonly id: string;
+}
+
+interface Start {
+    /** Starts the exporter too, which sends a test event. */
+    readonly start?: boolean;
+}
+
+export type OperationName = keyof Operations;
+export type Input<Name extends OperationName> = Operations[Name]['input'];
+export type Output<Name extends OperationName> = Operations[Name]['output'];
+
+/** An exporter after a change, with the test event that the change sent. */
+export type TestedExporter = Exporter & { readonly test: TestView };
+
+/** What a test event came to. */
+export interface TestView {
+    readonly deliveryId: string;
+    /** Null when it had no outcome in the time that it was waited for. */
+    readonly attempt: AttemptView | null;
+}
+
+/** An attempt with the fields of its outcome beside its times; they are null while it is under way. */
+export type AttemptView = Omit<Attempt, 'outcome'> & { readonly [Field in keyof Outcome]: Outcome[Field] | null };
+
+/** A delivery with its attempts, first to last. */
+export type DeliveryView = Omit<Delivery, 'attempts'> & { readonly attempts: readonly AttemptView[] };
+
+/** Where an operation is found over HTTP, and what its caller has to know. */
+export interface Endpoint {
+    readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+    /** Below the prefix of the routes; a part in braces is the field of that name in the input. */
+    readonly path: string;
+    /** The body is the `source` of the input as it is; the other fields go into the query. Else the body is JSON. */
+    readonly streamed?: true;
+    /** Makes sense before there is any data: a data folder is made for it. */
+    readonly creates?: true;
+    /** Waits for a delivery, so a worker must run somewhere. */
+    readonly delivers?: true;
+}
+
+export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
+    createKey: { method: 'POST', path: '/keys', creates: true },
+    listKeys: { method: 'GET', path: '/keys' },
+    revealKey: { method: 'GET', path: '/keys/{id}' },
+    revokeKey: { method: 'DELETE', path: '/keys/{id}' },
+
+    createExporter: { method: 'POST', path: '/exporters', creates: true, delivers: true },
+    listExporters: { method: 'GET', path: '/exporters' },
+    showExporter: { method: 'GET', path: '/exporters/{id}' },
+    updateExporter: { method: 'PATCH', path: '/exporters/{id}', delivers: true },
+    startExporter: { method: 'POST', path: '/exporters/{id}/start', delivers: true },
+    stopExporter: { method: 'POST', path: '/exporters/{id}/stop', delivers: true },
+    testExporter: { method: 'POST', path: '/exporters/{id}/test', delivers: true },
+    removeExporter: { method: 'DELETE', path: '/exporters/{id}' },
+
+    publishEvent: { method: 'POST', path: '/events/{kind}' },
+    listDeliveries: { method: 'GET', path: '/deliveries' },
+    showDelivery: { method: 'GET', path: '/deliveries/{id}' },
+    replayDelivery: { method: 'POST', path: '/deliveries/{id}/replay' },
+
+    showLicense: { method: 'GET', path: '/license' },
+    installLicense: { method: 'POST', path: '/license', creates: true },
+
+    importScan: { method: 'POST', path: '/import', streamed: true, creates: true },
+    migrate: { method: 'POST', path: '/migrations', creates: true },
+};

@@ -1,0 +1,53 @@
+import type { Request } from '@hapi/hapi';
+import Joi from 'joi';
+import { implementing } from '../../lib/checked.ts';
+import type { HostSystem, InstalledLicense, System } from './handlers.ts';
+
+export interface AdminConsoleOptions {
+    /** What the operations work on. Each part is optional; one that is absent has no routes. */
+    readonly system: HostSystem;
+    /**
+     * Name of a strategy of the server that tells who asks, or false where `authorize` finds out by itself. No strategy of
+     * token-auth: a key of the REST API is never enough.
+     */
+    readonly auth: string | false;
+    /** Whether the request may administer the system. Asked for every route; anything but true is answered with 403, an error too. */
+    readonly authorize: (request: Request) => boolean | Promise<boolean>;
+    /** Path below which the routes are; empty for none. `/admin-console` by default. */
+    readonly prefix?: string | undefined;
+}
+
+/** The options with their defaults. */
+export type Settings = AdminConsoleOptions & { readonly prefix: string };
+
+export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, true>({
+    system: Joi.object<HostSystem, true>({
+        keys: implementing<System['keys']>('create', 'list', 'reveal', 'revoke'),
+        webhooks: Joi.object({
+            publish: Joi.function().required(),
+            exporters: implementing<System['webhooks']['exporters']>(
+                'create',
+                'list',
+                'get',
+                'update',
+                'start',
+                'stop',
+                'test',
+                'remove',
+            ).required(),
+            deliveries: implementing<System['webhooks']['deliveries']>('list', 'show', 'replay').required(),
+        }).unknown(),
+        inventory: implementing<System['inventory']>('importHosts'),
+        license: implementing<InstalledLicense>('inspect'),
+        migrate: Joi.function(),
+    })
+        .min(1)
+        .required(),
+    auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).required(),
+    authorize: Joi.function().required(),
+    prefix: Joi.string()
+        .allow('')
+        .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
+        .messages({ 'string.pattern.base': '{{#label}} must look like /admin-console' })
+        .default('/admin-console'),
+}).required();

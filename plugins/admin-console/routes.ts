@@ -1,0 +1,182 @@
+import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import type * as Boom from '@hapi/boom';
+import type {
+    Lifecycle,
+    Request,
+    ResponseObject,
+    ResponseToolkit,
+    RouteOptionsPayload,
+    RouteOptionsValidate,
+    ServerRoute,
+} from '@hapi/hapi';
+import Joi from 'joi';
+import { schemaRefusal, VALIDATION } from '../../lib/checked.ts';
+import { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
+import { handlersOf } from './handlers.ts';
+import { type Endpoint, endpoints, type OperationName } from './operations.ts';
+import type { Settings } from './options.ts';
+import { errorSchema, schemas } from './schemas.ts';
+
+type Handler = (input: object) => Promise<unknown>;
+
+/** A route for each operation of the parts that the system has. They answer with JSON, an error as `{"error":{code,field,message}}`. */
+export function adminRoutes(settings: Settings): ServerRoute[] {
+    return Object.entries(handlersOf(settings.system)).map(([name, handler]) =>
+        adminRoute(name as OperationName, handler as Handler, settings),
+    );
+}
+
+function adminRoute(name: OperationName, handler: Handler, { prefix, auth, authorize }: Settings): ServerRoute {
+    const endpoint = endpoints[name];
+    const { description, response } = schemas[name];
+    return {
+        method: endpoint.method,
+        path: prefix + endpoint.path,
+        options: {
+            id: `admin-console.${name}`,
+            description,
+            tags: ['api', 'admin-console'],
+            auth: auth === false ? false : { strategies: [auth], mode: 'required' },
+            // Whatever the server opens to other sites, these routes it does not.
+            cors: false,
+            cache: { otherwise: 'no-store' },
+            ext: { onPostAuth: { method: authorized(authorize) } },
+            ...(endpoint.method !== 'GET' && { payload: payloadOf(endpoint) }),
+            validate: { options: VALIDATION, failAction: invalid(endpoint), ...validationOf(name, endpoint) },
+            // For documentation: an answer that breaks its schema must not turn what has been done into a failure.
+            response: { sample: 0, schema: response, status: REFUSALS },
+        },
+        handler: handlerOf(endpoint, handler),
+    };
+}
+
+const MAX_JSON = 4 * 1024 * 1024;
+
+/** Types that no form, and no script without CORS, of another site can send with the cookies of somebody who is signed in. */
+const JSON_TYPES = ['application/json'];
+const STREAM_TYPES = [...JSON_TYPES, 'application/octet-stream', 'application/x-ndjson', 'application/xml', 'text/xml'];
+
+/** What hapi takes a body without a type for: one that is not allowed. */
+const UNTYPED = 'text/plain';
+
+function payloadOf({ method, streamed }: Endpoint): RouteOptionsPayload {
+    return {
+        failAction: unreadable,
+        // A DELETE of another site is never sent without CORS, and carries no body.
+        ...(method !== 'DELETE' && { defaultContentType: UNTYPED }),
+        ...(streamed
+            ? { parse: false, output: 'stream', maxBytes: Number.MAX_SAFE_INTEGER, timeout: false, allow: STREAM_TYPES }
+            : { maxBytes: MAX_JSON, allow: JSON_TYPES, protoAction: 'error' }),
+    };
+}
+
+const NO_FIELDS = Joi.object({});
+
+function validationOf(name: OperationName, { method, streamed }: Endpoint): RouteOptionsValidate {
+    const { params, query = NO_FIELDS, payload = NO_FIELDS.allow(null) } = schemas[name];
+    return { query, ...(params && { params }), ...(method !== 'GET' && !streamed && { payload }) };
+}
+
+/** Asks the host. What goes wrong there is logged, and lets nobody in. */
+function authorized(authorize: Settings['authorize']): Lifecycle.Method {
+    return async (request, h) => {
+        try {
+            if ((await authorize(request)) === true) {
+                return h.continue;
+            }
+        } catch (error) {
+            log(request, error);
+        }
+
+        return refused(h, 403, { code: 'FORBIDDEN', message: 'Access needs the rights of an administrator' }).takeover();
+    };
+}
+
+/** A body that is too long, of another type, or no JSON. */
+function unreadable(request: Request, h: ResponseToolkit, error?: Error): ResponseObject {
+    const { statusCode } = (error as Boom.Boom).output;
+    const allowed = request.route.settings.payload?.allow as string[];
+    const message = statusCode === 415 ? `Content-Type must be ${allowed.join(' or ')}` : (error as Boom.Boom).message;
+    return refused(h, statusCode, { code: 'INVALID_INPUT', message }).takeover();
+}
+
+/** Input that breaks the schema. */
+function invalid({ streamed }: Endpoint): Lifecycle.FailAction {
+    return async (request, h, error) => {
+        if (streamed === true) {
+            await drained(request.payload as Readable);
+        }
+
+        return failure(schemaRefusal(error as Joi.ValidationError), h, request).takeover();
+    };
+}
+
+function handlerOf({ streamed }: Endpoint, handler: Handler): Lifecycle.Method {
+    return async (request, h) => {
+        try {
+            return h.response((await handler(inputOf(request, streamed))) as object).type('application/json');
+        } catch (error) {
+            if (streamed === true) {
+                await drained(request.payload as Readable);
+            }
+
+            return failure(error, h, request);
+        }
+    };
+}
+
+function inputOf({ params, query, payload }: Request, streamed = false): object {
+    if (!streamed) {
+        return { ...query, ...(payload as object | null), ...params };
+    }
+
+    // Left as it is when the reader gives up early, so that the reason can still be answered.
+    const source = (payload as Readable).iterator({ destroyOnReturn: false });
+    return { ...query, ...params, source };
+}
+
+/** The rest is read before a refusal goes out: an answer to somebody who still writes is lost with the connection. */
+async function drained(payload: Readable): Promise<void> {
+    try {
+        await finished(payload.resume(), { writable: false });
+    } catch {
+        // The sender has gone, and nobody waits for the answer.
+    }
+}
+
+interface Refusal {
+    readonly code: string;
+    readonly field?: string | undefined;
+    readonly message: string;
+}
+
+const STATUS: Readonly<Record<ScanwireErrorCode, number>> = {
+    INVALID_INPUT: 400,
+    NOT_FOUND: 404,
+    CONFLICT: 409,
+    UNAVAILABLE: 503,
+    MISCONFIGURED: 500,
+    UNSEALABLE: 500,
+};
+
+const REFUSALS: Readonly<Record<number, Joi.ObjectSchema>> = Object.fromEntries(
+    [400, 403, ...Object.values(STATUS)].map((status) => [status, errorSchema]),
+);
+
+function failure(error: unknown, h: ResponseToolkit, request: Request): ResponseObject {
+    if (error instanceof ScanwireError) {
+        return refused(h, STATUS[error.code], error);
+    }
+
+    log(request, error);
+    return refused(h, 500, { code: 'INTERNAL', message: 'The server failed; its log says why' });
+}
+
+function refused(h: ResponseToolkit, status: number, { code, field, message }: Refusal): ResponseObject {
+    return h.response({ error: { code, field, message } }).code(status);
+}
+
+function log(request: Request, error: unknown): void {
+    request.log(['admin-console', 'error'], error as Error);
+}

@@ -1,0 +1,198 @@
+import Joi from 'joi';
+import { nameSchema } from '../../lib/checked.ts';
+import { workspaceSchema } from '../../lib/inventory/resources.ts';
+import { exporterChangesSchema, newExporterSchema } from '../../lib/webhooks/exporter.ts';
+import { OUTCOME_CODES } from '../../lib/webhooks/outcome.ts';
+import { deliveryQuerySchema } from '../../lib/webhooks/webhooks.ts';
+import type { OperationName } from './operations.ts';
+
+/** What an operation accepts and answers with over HTTP, as its route is checked and documented. */
+export interface OperationSchemas {
+    readonly description: string;
+    readonly params?: Joi.ObjectSchema;
+    readonly query?: Joi.ObjectSchema;
+    readonly payload?: Joi.ObjectSchema;
+    readonly response: Joi.Schema;
+}
+
+/** The body of every refusal. */
+export const errorSchema: Joi.ObjectSchema = Joi.object({
+    error: Joi.object({
+        code: Joi.string().required().description('Stable, for programs').example('INVALID_INPUT'),
+        field: Joi.string().description('Path of the field that is at fault').example('url'),
+        message: Joi.string().required().description('One sentence for people'),
+    }).required(),
+}).label('Error');
+
+const id = (): Joi.StringSchema => Joi.string().required();
+const text = (): Joi.StringSchema => Joi.string().allow('').required();
+const nullableText = (): Joi.StringSchema => text().allow(null);
+const count = (): Joi.NumberSchema => Joi.number().integer().min(0).required();
+const nullableCount = (): Joi.NumberSchema => count().allow(null);
+const flag = (): Joi.BooleanSchema => Joi.boolean().required();
+const time = (): Joi.DateSchema => Joi.date().iso().required();
+const nullableTime = (): Joi.DateSchema => time().allow(null);
+const yes = (): Joi.BooleanSchema => flag().valid(true);
+
+const byId = Joi.object({ id: id().description('Id as lists show it') });
+const withStart = (settings: Joi.ObjectSchema): Joi.ObjectSchema =>
+    settings.keys({ start: Joi.boolean().description('Starts it too, which sends a test event') });
+
+const revealedKey = Joi.object({
+    id: id(),
+    name: text(),
+    key: id().description('The key itself, for the header `token`').example('scw_QfO4IXtQ…'),
+}).label('RevealedApiKey');
+
+const keySummary = Joi.object({
+    id: id(),
+    name: text(),
+    start: id().description('First characters of the key'),
+    revealable: flag().description('Whether the key can be shown again'),
+    createdAt: time(),
+    lastUsedAt: nullableTime().description('Exact to a minute'),
+    revokedAt: nullableTime(),
+}).label('ApiKey');
+
+const timings = Joi.object({
+    dns: nullableCount(),
+    connect: nullableCount(),
+    tls: nullableCount(),
+    firstByte: nullableCount(),
+    total: count(),
+}).description('Milliseconds; null for a phase that was not reached or not needed');
+
+const attempt = Joi.object({
+    number: count().description('From 1'),
+    startedAt: time(),
+    finishedAt: nullableTime().description('Null, like all below, while it is under way'),
+    code: Joi.string()
+        .valid(...OUTCOME_CODES)
+        .allow(null)
+        .required(),
+    status: nullableCount().description('HTTP status of the receiver'),
+    detail: nullableText().description('One sentence for people'),
+    retryAfter: nullableCount().description('Milliseconds that the receiver asked to wait'),
+    timings: timings.allow(null).required(),
+    address: nullableText().description('Address that was called'),
+    fingerprint: nullableText().description('SHA-256 fingerprint of the certificate that was presented'),
+    late: flag().description('Its claim had run out by then: another attempt may have sent the same message'),
+}).label('Attempt');
+
+const test = Joi.object({
+    deliveryId: id(),
+    attempt: attempt.allow(null).required().description('Null when it had no outcome in the time that it was waited for'),
+}).label('Test');
+
+const exporter = Joi.object({
+    id: id(),
+    name: text(),
+    url: id(),
+    collector: id().description('Pool of workers that sends for it'),
+    type: id(),
+    legacy: flag(),
+    trust: id(),
+    signatures: Joi.array().items(Joi.string()).required(),
+    headerNames: Joi.array().items(Joi.string()).required().description('Names of its additional headers; their values are not shown'),
+    state: Joi.string().valid('running', 'stopped').required(),
+    stopReason: nullableText().description('Why it stopped by itself'),
+    consecutiveFailures: count(),
+    createdAt: time(),
+    updatedAt: time(),
+}).label('Exporter');
+
+const testedExporter = exporter.keys({ test: test.required() }).label('TestedExporter');
+
+const delivery = Joi.object({
+    id: id(),
+    eventId: id().description('Message id on every try'),
+    kind: id(),
+    exporterId: id(),
+    collector: id(),
+    state: deliveryQuerySchema.extract('state').required(),
+    attempts: count().description('Number of attempts so far'),
+    dueAt: time(),
+    createdAt: time(),
+    finishedAt: nullableTime(),
+    lastCode: attempt.extract('code').description('Outcome of the last attempt that has one'),
+}).label('Delivery');
+
+const deliveryView = delivery.keys({ attempts: Joi.array().items(attempt).required() }).label('DeliveryWithAttempts');
+
+const license = Joi.object({
+    holder: nullableText().description('Null, like the times, unless the signature is right'),
+    notBefore: nullableTime(),
+    expires: nullableTime(),
+    valid: flag(),
+    reason: nullableText().description('Why it is not valid'),
+}).label('License');
+
+const counts = Joi.object({ created: count(), updated: count() }).required();
+
+/** The schemas of every operation. What a setting of an exporter or a body may be is the rule of the library, which checks it again. */
+export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
+    createKey: {
+        description: 'Makes a key of the REST API and shows it',
+        payload: Joi.object({ name: nameSchema.trim().required().description('Need not be unique') }),
+        response: revealedKey,
+    },
+    listKeys: { description: 'All keys, revoked ones included, oldest first', response: Joi.array().items(keySummary) },
+    revealKey: { description: 'Shows a key again', params: byId, response: revealedKey },
+    revokeKey: { description: 'Refuses a key from now on, for good', params: byId, response: Joi.object({ id: id(), revoked: yes() }) },
+
+    createExporter: {
+        description: 'Configures a receiver; answers with the signing secret as well',
+        payload: withStart(newExporterSchema),
+        response: exporter.keys({ secret: id().description('Signing secret'), test }).label('CreatedExporter'),
+    },
+    listExporters: { description: 'All exporters, oldest first', response: Joi.array().items(exporter) },
+    showExporter: { description: 'One exporter', params: byId, response: exporter },
+    updateExporter: {
+        description: 'Changes settings of an exporter and sends a test event',
+        params: byId,
+        payload: withStart(exporterChangesSchema),
+        response: testedExporter,
+    },
+    startExporter: { description: 'Starts an exporter and sends a test event', params: byId, response: testedExporter },
+    stopExporter: { description: 'Stops an exporter; what was accepted waits', params: byId, response: testedExporter },
+    testExporter: { description: 'Sends a test event and waits for its outcome', params: byId, response: test },
+    removeExporter: {
+        description: 'Removes an exporter with its secrets; its unfinished deliveries are cancelled',
+        params: byId,
+        response: Joi.object({ id: id(), removed: yes() }),
+    },
+
+    publishEvent: {
+        description: 'Accepts an event for all running exporters that want it',
+        params: Joi.object({ kind: id().description('Event kind').example('idr_investigation_created') }),
+        payload: Joi.object({
+            body: Joi.object().unknown().required().description('Body of the event, as its kind wants it'),
+            rules: Joi.string().valid('legacy', 'library').description('Rule set that raised an investigation'),
+        }).required(),
+        response: Joi.object({ eventId: id(), deliveries: Joi.array().items(Joi.string()).required() }).label('Accepted'),
+    },
+    listDeliveries: {
+        description: 'Deliveries, newest first',
+        query: deliveryQuerySchema,
+        response: Joi.array().items(delivery),
+    },
+    showDelivery: { description: 'A delivery with its attempts', params: byId, response: deliveryView },
+    replayDelivery: { description: 'Sends a finished delivery once more', params: byId, response: delivery },
+
+    showLicense: { description: 'The installed licence', response: license },
+    installLicense: {
+        description: 'Installs a signed licence',
+        payload: Joi.object({ text: Joi.string().required().description('The licence, one line of text') }).required(),
+        response: license,
+    },
+
+    importScan: {
+        description: 'Imports a scan, nmap XML or JSON lines of hosts: all hosts of it or none',
+        query: Joi.object({ workspace: nameSchema.trim().required().description('Workspace to import into, made when missing') }),
+        response: Joi.object({ workspace: workspaceSchema.required(), hosts: counts, services: counts }).label('Imported'),
+    },
+    migrate: {
+        description: 'Brings the database up to this version',
+        response: Joi.object({ applied: Joi.array().items(Joi.string()).required().description('Migrations that ran now') }),
+    },
+};

@@ -1,0 +1,29 @@
+import type { Server } from '@hapi/hapi';
+import { ScanwireError } from '../lib/errors.ts';
+
+/**
+ * Adds routes that name an authentication strategy. hapi's own message for an unknown one does not say which option it came from.
+ *
+ * @param message What is said of a strategy that the server does not have.
+ * @throws ScanwireError `MISCONFIGURED`, field `auth`.
+ */
+export function withStrategy(message: string, addRoutes: () => void): void {
+    try {
+        addRoutes();
+    } catch (cause) {
+        if (!/authentication strategy/.test((cause as Error).message)) {
+            throw cause;
+        }
+
+        throw new ScanwireError('MISCONFIGURED', message, { field: 'auth', cause });
+    }
+}
+
+/** What a scheme exposes whose credentials are keys of the REST API, so that a plugin that wants more than a key can tell. */
+export const API_KEY_SCHEME: object = { acceptsApiKeys: true };
+
+/** Whether a request passes the strategy with a key of the REST API. */
+export function acceptsApiKeys(server: Server, strategy: string): boolean {
+    const exposed: { readonly acceptsApiKeys?: unknown } | undefined = server.auth.api[strategy];
+    return exposed?.acceptsApiKeys === true;
+}

@@ -1,0 +1,92 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { unauthorized } from '@hapi/boom';
+import { server as hapiServer, type Server, type ServerOptions } from '@hapi/hapi';
+import type { Test } from 'tap';
+import { memoryApiKeys, memoryInventory, memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
+import { keyRing } from '../../../lib/keys/key-ring.ts';
+import { issueLicense, newLicenseKeyPair, signedLicense } from '../../../lib/license/index.ts';
+import { type AdminConsoleOptions, plugin as adminConsole, type System } from '../../../plugins/admin-console/index.ts';
+import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
+import { plugin as webhookExporter } from '../../../plugins/webhook-exporter/index.ts';
+
+/** What the host's own authentication makes of the header `session`. */
+const SESSIONS: Readonly<Record<string, readonly string[]>> = { ada: ['admin'], eve: ['reader'] };
+
+export const admin = { session: 'ada' };
+
+/** A host with people who sign in, and with the plugins that the console administers. */
+export async function host(options: ServerOptions = {}): Promise<Server> {
+    const server = hapiServer(options);
+    server.auth.scheme('session', () => ({
+        authenticate(request, h) {
+            const scope = SESSIONS[String(request.headers.session)];
+            return scope === undefined
+                ? h.unauthenticated(unauthorized('Sign in first'))
+                : h.authenticated({ credentials: { scope: [...scope] } });
+        },
+    }));
+    server.auth.strategy('session', 'session');
+    const sealing = keyRing({ current: 'k', keys: { k: randomBytes(32) } });
+    await server.register([
+        { plugin: tokenAuth, options: { store: memoryApiKeys(), keyRing: sealing } },
+        {
+            plugin: webhookExporter,
+            options: { stores: memoryWebhooks(), queue: memoryQueue(), keyRing: sealing, egress: { allow: ['127.0.0.0/8'] } },
+        },
+    ]);
+    return server;
+}
+
+const { privateKey, publicKey } = newLicenseKeyPair();
+const year = (number: number): Date => new Date(Date.UTC(number, 0));
+
+/** A licence that can be installed. */
+export const VALID_LICENSE: string = await issueLicense({ holder: 'Acme', notBefore: year(2000), expires: year(2200) }, privateKey);
+
+/** All that the console can administer; no licence is installed yet. */
+export function systemOf(server: Server): System {
+    let installed: string | null = null;
+    const license = signedLicense({ read: async () => installed, publicKey });
+    const applied = ['0001'];
+    return {
+        keys: server.plugins['token-auth'],
+        webhooks: server.plugins['webhook-exporter'],
+        inventory: memoryInventory(),
+        license: {
+            inspect: license.inspect,
+            install(text) {
+                installed = text;
+                return license.inspect();
+            },
+        },
+        migrate: async () => applied.splice(0),
+    };
+}
+
+/** The console of a host, for administrators. */
+export async function register(server: Server, options: Partial<AdminConsoleOptions>): Promise<void> {
+    await server.register({
+        plugin: adminConsole,
+        options: {
+            system: {},
+            auth: 'session',
+            authorize: ({ auth }) => auth.credentials.scope?.includes('admin') === true,
+            ...options,
+        },
+    });
+}
+
+/** URL of a receiver that takes everything. */
+export async function receiver(t: Test): Promise<string> {
+    const server = createServer((request, response) => void request.resume().on('end', () => response.writeHead(204).end()));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.teardown(() => {
+        server.closeAllConnections();
+        server.close();
+    });
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}

@@ -1,0 +1,327 @@
+import { buffer } from 'node:stream/consumers';
+import { inspect } from 'node:util';
+import type { Server, ServerInjectResponse } from '@hapi/hapi';
+import type Joi from 'joi';
+import t, { type Test } from 'tap';
+import { endpoints, type Input, type OperationName, type Output } from '../../../plugins/admin-console/operations.ts';
+import { until } from '../../support/until.ts';
+import { admin, host, receiver, register, systemOf, VALID_LICENSE } from './host.ts';
+
+const names = Object.keys(endpoints) as OperationName[];
+const json = { ...admin, 'content-type': 'application/json' };
+const ANY_ID = '6e1c1f1c-6b1f-4a53-9a51-6f1c2a9d1b11';
+const PREFIX = '/admin-console';
+
+/** The console over everything, started. */
+async function served(t: Test): Promise<Server> {
+    const server = await host();
+    await register(server, { system: systemOf(server) });
+    await server.initialize();
+    t.teardown(() => server.stop());
+    return server;
+}
+
+/** Asks as an administrator and holds the answer against the schema that the route documents. */
+async function ask<Name extends OperationName>(t: Test, server: Server, name: Name, input: Input<Name>): Promise<Output<Name>> {
+    const { method, path, streamed } = endpoints[name];
+    const fields = new Map(Object.entries(input));
+    const source = fields.get('source') as AsyncIterable<Uint8Array> | undefined;
+    fields.delete('source');
+    const url = path.replace(/\{(\w+)\}/, (_, field: string) => {
+        const value = String(fields.get(field));
+        fields.delete(field);
+        return value;
+    });
+    const inQuery = method === 'GET' || method === 'DELETE' || streamed === true;
+    const query = inQuery ? `?${new URLSearchParams(Object.fromEntries(fields) as Record<string, string>)}` : '';
+    const { statusCode, payload, headers } = await server.inject({
+        method,
+        url: `${PREFIX}${url}${query}`,
+        headers: { ...admin, ...(source !== undefined && { 'content-type': 'application/x-ndjson' }) },
+        ...(source !== undefined && { payload: await buffer(source) }),
+        ...(!inQuery && { payload: Object.fromEntries(fields) }),
+    });
+    t.equal(statusCode, 200, `${name}: ${payload}`);
+    t.match(headers, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' });
+    const answer: unknown = JSON.parse(payload);
+    const schema = server.lookup(`admin-console.${name}`)?.settings.response?.schema as Joi.Schema;
+    t.equal(schema.validate(answer).error, undefined, `${name} answers as documented`);
+    return answer as Output<Name>;
+}
+
+t.test('does every operation, and answers each as its route documents', async (t) => {
+    const server = await served(t);
+    const asked = new Set<OperationName>();
+    const as = <Name extends OperationName>(name: Name, input: Input<Name>): Promise<Output<Name>> => {
+        asked.add(name);
+        return ask(t, server, name, input);
+    };
+
+    const key = await as('createKey', { name: ' nightly job ' });
+    t.match(key, { name: 'nightly job', key: /^scw_/ });
+    t.same(await as('revealKey', { id: key.id }), key);
+    t.same(await as('revokeKey', { id: key.id }), { id: key.id, revoked: true });
+    t.match(await as('listKeys', {}), [{ id: key.id, revokedAt: String }]);
+
+    const url = await receiver(t);
+    const { id, secret } = await as('createExporter', { url, name: 'Ours', headers: [['Authorization', 'Bearer x']] });
+    t.type(secret, 'string');
+    t.match(await as('startExporter', { id }), { state: 'running', test: { attempt: { code: 'delivered', status: 204 } } });
+    t.match(await as('updateExporter', { id, name: 'Renamed' }), { name: 'Renamed', headerNames: ['Authorization'] });
+    t.match(await as('listExporters', {}), [{ id }]);
+    t.match(await as('showExporter', { id }), { name: 'Renamed', state: 'running' });
+    t.match(await as('testExporter', { id }), { attempt: { code: 'delivered' } });
+
+    const investigation = {
+        timestamp: '2026-11-21T09:30:00Z',
+        title: 'One',
+        link: 'https://example.com/1',
+        investigationId: ANY_ID,
+        investigationRrn: 'rrn:acme:1',
+        actors: { users: [], assets: [] },
+    };
+    const published = await as('publishEvent', { kind: 'idr_investigation_created', body: investigation, rules: 'legacy' });
+    const [deliveryId = ''] = published.deliveries;
+    const { deliveries } = server.plugins['webhook-exporter'];
+    await until(async () => (await deliveries.show(deliveryId)).state === 'delivered');
+    t.match(await as('listDeliveries', { state: 'delivered', exporterId: id, limit: 10 }), { length: 4 });
+    t.match(await as('showDelivery', { id: deliveryId }), { id: deliveryId, attempts: [{ number: 1, code: 'delivered' }] });
+    t.match(await as('replayDelivery', { id: deliveryId }), { id: deliveryId });
+    t.match(await as('stopExporter', { id }), { state: 'stopped' });
+    t.same(await as('removeExporter', { id }), { id, removed: true });
+    t.match(await ask(t, server, 'createExporter', { url, start: true }), { secret: String, test: { attempt: { code: 'delivered' } } });
+
+    t.match(await as('showLicense', {}), { valid: false });
+    t.match(await as('installLicense', { text: VALID_LICENSE }), { valid: true, holder: 'Acme' });
+    const source = (async function* () {
+        yield Buffer.from('{"address":"192.0.2.1"}\n');
+    })();
+    t.match(await as('importScan', { workspace: 'lab', source }), { workspace: { name: 'lab' }, hosts: { created: 1, updated: 0 } });
+    t.same(await as('migrate', {}), { applied: ['0001'] });
+
+    t.same([...asked].sort(), [...names].sort(), 'every operation was asked for');
+});
+
+/** A request to each route, one that would be good for those that take no body. */
+async function everyRoute(server: Server, headers: Record<string, string>): Promise<Record<string, ServerInjectResponse>> {
+    const answers: Record<string, ServerInjectResponse> = {};
+    for (const name of names) {
+        const { method, path } = endpoints[name];
+        answers[name] = await server.inject({
+            method,
+            url: PREFIX + path.replace(/\{\w+\}/, ANY_ID),
+            headers: { 'content-type': 'application/json', ...headers },
+        });
+    }
+
+    return answers;
+}
+
+t.test('lets nobody in but whom the host authorizes, on every route', async (t) => {
+    const server = await served(t);
+    for (const [name, { statusCode }] of Object.entries(await everyRoute(server, {}))) {
+        t.equal(statusCode, 401, name);
+    }
+
+    for (const [name, { statusCode, payload }] of Object.entries(await everyRoute(server, { session: 'eve' }))) {
+        t.equal(statusCode, 403, name);
+        t.match(JSON.parse(payload), { error: { code: 'FORBIDDEN', message: String } });
+    }
+
+    const { key } = await server.plugins['token-auth'].create('rest');
+    for (const [name, { statusCode }] of Object.entries(await everyRoute(server, { token: key }))) {
+        t.equal(statusCode, 401, `${name} with a key of the REST API`);
+    }
+});
+
+t.test('takes anything but true for a refusal, an error too, and logs the error', async (t) => {
+    const answers: readonly (() => unknown)[] = [
+        () => false,
+        () => undefined,
+        () => 'yes',
+        async () => false,
+        () => {
+            throw new Error('the directory is down');
+        },
+    ];
+    for (const authorize of answers) {
+        const server = await host();
+        const logged: string[] = [];
+        server.events.on({ name: 'request', channels: 'app' }, (_, { error }) => logged.push((error as Error).message));
+        await register(server, { system: systemOf(server), authorize: authorize as () => boolean });
+        const { statusCode, payload } = await server.inject({ url: `${PREFIX}/keys`, headers: admin });
+        t.equal(statusCode, 403);
+        t.notMatch(payload, 'directory');
+        t.same(logged, String(authorize).includes('throw') ? ['the directory is down'] : []);
+    }
+});
+
+t.test('refuses bad input with the field at fault, and never repeats it', async (t) => {
+    const server = await served(t);
+    const cases: readonly [OperationName, Record<string, unknown> | null, string | undefined, string?][] = [
+        ['createKey', null, undefined],
+        ['createKey', {}, 'name'],
+        ['createKey', { name: 's3cret\u0007' }, 'name'],
+        ['createKey', { name: 'a', more: 's3cret' }, 'more'],
+        ['createExporter', { name: 's3cret' }, 'url'],
+        ['createExporter', { url: 'https://a.test', secret: ['s3cret'] }, 'secret'],
+        ['createExporter', { url: 'https://a.test', trust: 's3cret' }, 'trust'],
+        ['createExporter', { url: 'https://a.test', headers: [['Authorization', { s3cret: 1 }]] }, 'headers[0][1]'],
+        ['createExporter', { url: 'https://a.test', start: 's3cret' }, 'start'],
+        ['updateExporter', { secret: 7 }, 'secret'],
+        ['startExporter', { s3cret: true }, 's3cret'],
+        ['publishEvent', { body: 's3cret' }, 'body'],
+        ['publishEvent', { body: {}, rules: 's3cret' }, 'rules'],
+        ['installLicense', { text: ['s3cret'] }, 'text'],
+        ['listDeliveries', null, 'limit', '?limit=s3cret'],
+        ['listDeliveries', null, 'state', '?state=s3cret'],
+        ['listDeliveries', null, 'after', '?after=a&after=s3cret'],
+        ['listKeys', null, 'more', '?more=s3cret'],
+        ['importScan', null, 'workspace', '?workspace=a&workspace=s3cret'],
+    ];
+    for (const [name, payload, field, query = ''] of cases) {
+        const { method, path } = endpoints[name];
+        const answer = await server.inject({
+            method,
+            url: PREFIX + path.replace(/\{\w+\}/, ANY_ID) + query,
+            headers: json,
+            ...(payload !== null && { payload }),
+        });
+        t.equal(answer.statusCode, 400, `${name} ${JSON.stringify(payload)} ${query}: ${answer.payload}`);
+        const { error } = JSON.parse(answer.payload) as { error: { code: string; field?: string; message: string } };
+        t.equal(error.code, 'INVALID_INPUT');
+        t.equal(error.field, field);
+        t.notMatch(field === 's3cret' ? '' : answer.payload, 's3cret');
+    }
+});
+
+t.test('refuses bodies of another type, too long, or no JSON', async (t) => {
+    const server = await served(t);
+    const url = `${PREFIX}/keys`;
+    const cases: readonly [Record<string, string>, string | undefined, number, string?][] = [
+        [{ 'content-type': 'application/json' }, '{"name":', 400],
+        [{ 'content-type': 'application/json' }, '{"__proto__":{}}', 400],
+        [{ 'content-type': 'application/json' }, JSON.stringify('x'.repeat(4 * 1024 * 1024)), 413],
+        [{ 'content-type': 'application/x-www-form-urlencoded' }, 'name=a', 415],
+        [{ 'content-type': 'text/plain' }, '{"name":"a"}', 415],
+        [{}, '{"name":"a"}', 415],
+        [{}, undefined, 415, `${PREFIX}/migrations`],
+        [{ 'content-type': 'multipart/form-data; boundary=x' }, '--x--', 415, `${PREFIX}/import?workspace=a`],
+        [{}, 'a', 415, `${PREFIX}/import?workspace=a`],
+    ];
+    for (const [headers, payload, status, path = url] of cases) {
+        const answer = await server.inject({ method: 'POST', url: path, headers: { ...admin, ...headers }, ...(payload && { payload }) });
+        t.equal(answer.statusCode, status, `${JSON.stringify(headers)} ${payload?.slice(0, 20)}`);
+        t.match(JSON.parse(answer.payload), { error: { code: 'INVALID_INPUT', message: String } });
+    }
+});
+
+t.test('is closed to other sites where the server opens everything', async (t) => {
+    const server = await host({ routes: { cors: { credentials: true } } });
+    await register(server, { system: systemOf(server) });
+    const headers = { ...admin, origin: 'https://evil.example', 'access-control-request-method': 'DELETE' };
+    for (const [name, { headers: answered }] of Object.entries(await everyRoute(server, headers))) {
+        t.notOk('access-control-allow-origin' in answered, name);
+    }
+
+    const preflight = await server.inject({ method: 'OPTIONS', url: `${PREFIX}/keys/${ANY_ID}`, headers });
+    t.notOk('access-control-allow-origin' in preflight.headers);
+});
+
+t.test('passes on what the system refuses, and hides what fails', async (t) => {
+    const server = await host();
+    const keys = { ...server.plugins['token-auth'], list: () => Promise.reject(new Error('password of the database')) };
+    await register(server, { system: { keys, webhooks: server.plugins['webhook-exporter'] } });
+    const logged: string[] = [];
+    server.events.on({ name: 'request', channels: 'app' }, (_, { error, tags }) => logged.push(`${tags} ${(error as Error).message}`));
+
+    const failed = await server.inject({ url: `${PREFIX}/keys`, headers: admin });
+    t.equal(failed.statusCode, 500);
+    t.same(JSON.parse(failed.payload), { error: { code: 'INTERNAL', message: 'The server failed; its log says why' } });
+    t.same(logged, ['admin-console,error password of the database']);
+
+    const unknown = await server.inject({ url: `${PREFIX}/keys/nonsense`, headers: admin });
+    t.equal(unknown.statusCode, 404);
+    t.same(JSON.parse(unknown.payload), { error: { code: 'NOT_FOUND', field: 'id', message: 'Unknown API key' } });
+
+    const { id } = await server.plugins['token-auth'].create('a');
+    const revoke = { method: 'DELETE', url: `${PREFIX}/keys/${id}`, headers: admin } as const;
+    t.equal((await server.inject(revoke)).statusCode, 200);
+    t.match(JSON.parse((await server.inject(revoke)).payload), { error: { code: 'CONFLICT' } });
+});
+
+t.test('writes no secret to the log of the server', async (t) => {
+    const server = await host();
+    const { webhooks } = systemOf(server);
+    const exporters = { ...webhooks.exporters, update: () => Promise.reject(new Error('no room on the disk')) };
+    await register(server, { system: { webhooks: { ...webhooks, exporters } } });
+    const logged: unknown[] = [];
+    const note = (...event: unknown[]): void => void logged.push(event.slice(1));
+    server.events.on({ name: 'request', channels: ['app', 'error', 'internal'] }, note);
+    server.events.on('log', note);
+    for (const payload of [
+        { url: 'https://a.test/?key=s3cret', secret: 's3cret', headers: [['Authorization', 's3cret']], trust: 's3cret' },
+        { url: 's3cret', secret: 's3cret' },
+        { url: 'http://10.0.0.1/?s3cret', headers: [['Host', 's3cret']] },
+    ]) {
+        const { statusCode } = await server.inject({ method: 'POST', url: `${PREFIX}/exporters`, headers: json, payload });
+        t.equal(statusCode, 400);
+    }
+
+    const payload = { secret: 's3cret' };
+    const { statusCode } = await server.inject({ method: 'PATCH', url: `${PREFIX}/exporters/${ANY_ID}`, headers: json, payload });
+    t.equal(statusCode, 500);
+    t.match(inspect(logged, { depth: 20 }), 'no room on the disk');
+    t.notMatch(inspect(logged, { depth: 20 }), 's3cret');
+});
+
+interface Described {
+    readonly type?: string;
+    readonly flags?: { readonly presence?: string; readonly description?: string };
+    readonly rules?: readonly { readonly name: string }[];
+    readonly keys?: Readonly<Record<string, Described>>;
+    readonly items?: readonly Described[];
+}
+
+/** Every schema in a schema, with its path. */
+function* within(schema: Described, path: string): Generator<readonly [string, Described]> {
+    yield [path, schema];
+    for (const [key, below] of Object.entries(schema.keys ?? {})) {
+        yield* within(below, `${path}.${key}`);
+    }
+
+    for (const item of schema.items ?? []) {
+        yield* within(item, `${path}[]`);
+    }
+}
+
+t.test('documents every route with schemas that OpenAPI can say', async (t) => {
+    const server = await served(t);
+    for (const name of names) {
+        const route = server.lookup(`admin-console.${name}`);
+        const { description, tags, validate, response } = route?.settings ?? {};
+        t.match({ description, tags }, { description: /^[A-Z].+[^.]$/, tags: ['api', 'admin-console'] }, name);
+        t.equal(/\{/.test(route?.path ?? ''), validate?.params != null, `${name} has a schema of its parameters`);
+        const statuses = Object.values(response?.status ?? {});
+        t.ok(statuses.length > 3, `${name} documents its refusals`);
+        for (const schema of [
+            validate?.params,
+            validate?.query,
+            validate?.payload,
+            response?.schema,
+            ...statuses,
+        ] as (Joi.Schema | null)[]) {
+            if (schema == null) {
+                continue;
+            }
+
+            const unsayable = Array.from(within(schema.describe() as Described, name)).filter(
+                ([, { type, flags, rules = [] }]) =>
+                    type === 'any' || flags?.presence === 'forbidden' || rules.some((rule) => rule.name === 'custom'),
+            );
+            t.same(unsayable, []);
+            const standard = (schema as unknown as { '~standard': { jsonSchema: { output(options: object): object } } })['~standard'];
+            t.match(standard.jsonSchema.output({ target: 'draft-2020-12' }), { type: /object|array/ }, name);
+        }
+    }
+});

@@ -1,7 +1,7 @@
-import { type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { ScanwireError, type ScanwireErrorCode } from '../lib/errors.ts';
-import type { Operation } from './operations.ts';
+import { type Endpoint, endpoints, type Input, type OperationName, type Output } from '../plugins/admin-console/operations.ts';
 import type { RunningServer } from './server-socket.ts';
 
 /** Longest answer that is taken. */
@@ -12,16 +12,12 @@ const MAX_ANSWER = 256 * 1024 * 1024;
  *
  * @throws ScanwireError as the operation would in this process, `UNAVAILABLE` when the server breaks off.
  */
-export async function ask<Input extends object, Output>(
-    { socket }: RunningServer,
-    operation: Operation<Input, Output>,
-    input: Input,
-): Promise<Output> {
-    const { path, query, body } = split(operation, input);
-    const { status, text } = await exchange(socket, operation.method, query === '' ? path : `${path}?${query}`, body);
+export async function ask<Name extends OperationName>({ socket }: RunningServer, name: Name, input: Input<Name>): Promise<Output<Name>> {
+    const { path, body } = split(endpoints[name], input);
+    const { status, text } = await exchange(socket, endpoints[name].method, path, body);
     const answer = parse(text);
     if (status < 300) {
-        return answer as Output;
+        return answer as Output<Name>;
     }
 
     const { code, field, message } = (answer as { error?: { code?: string; field?: string; message?: string } }).error ?? {};
@@ -32,15 +28,11 @@ export async function ask<Input extends object, Output>(
     );
 }
 
-interface Parts {
-    readonly path: string;
-    readonly query: string;
-    readonly body: Readable | string | null;
-}
+type Body = Readable | string | null;
 
 /** Fields named in the path go there, a stream becomes the body, the others go where the method has them. */
-function split({ method, path, streamed }: Operation<never, unknown>, input: object): Parts {
-    const fields = new Map(Object.entries(input).filter(([, value]) => value !== undefined));
+function split({ method, path, streamed }: Endpoint, input: object): { readonly path: string; readonly body: Body } {
+    const fields = new Map<string, unknown>(Object.entries(input).filter(([, value]) => value !== undefined));
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
         const value = fields.get(name);
         fields.delete(name);
@@ -50,27 +42,37 @@ function split({ method, path, streamed }: Operation<never, unknown>, input: obj
     if (streamed === true) {
         const source = fields.get('source') as AsyncIterable<Uint8Array>;
         fields.delete('source');
-        return { path: filled, query: queryOf(fields), body: Readable.from(source, { objectMode: false }) };
+        return { path: withQuery(filled, fields), body: Readable.from(source, { objectMode: false }) };
     }
 
     return method === 'GET' || method === 'DELETE'
-        ? { path: filled, query: queryOf(fields), body: null }
-        : { path: filled, query: '', body: JSON.stringify(Object.fromEntries(fields)) };
+        ? { path: withQuery(filled, fields), body: null }
+        : { path: filled, body: JSON.stringify(Object.fromEntries(fields)) };
 }
 
-function queryOf(fields: ReadonlyMap<string, unknown>): string {
-    return new URLSearchParams(Object.fromEntries([...fields].map(([name, value]) => [name, String(value)]))).toString();
+function withQuery(path: string, fields: ReadonlyMap<string, unknown>): string {
+    const query = new URLSearchParams(Object.fromEntries([...fields].map(([name, value]) => [name, String(value)]))).toString();
+    return query === '' ? path : `${path}?${query}`;
+}
+
+function headersOf(body: Body): OutgoingHttpHeaders {
+    if (body === null) {
+        return {};
+    }
+
+    return typeof body === 'string'
+        ? { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+        : { 'content-type': 'application/octet-stream' };
 }
 
 function exchange(
     socketPath: string,
     method: string,
     path: string,
-    body: Readable | string | null,
+    body: Body,
 ): Promise<{ readonly status: number; readonly text: string }> {
     return new Promise((resolve, reject) => {
-        const headers = typeof body === 'string' ? { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) } : {};
-        const outgoing = request({ socketPath, method, path, headers, agent: false });
+        const outgoing = request({ socketPath, method, path, headers: headersOf(body), agent: false });
         outgoing.on('error', (cause) => reject(new ScanwireError('UNAVAILABLE', 'The server broke off', { cause })));
         outgoing.on('response', (incoming) => {
             textOf(incoming).then((text) => {

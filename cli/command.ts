@@ -1,108 +1,44 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { createRequire } from 'node:module';
+import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
+import { endpoints, type Input, type OperationName, type Output } from '../plugins/admin-console/operations.ts';
 import { ask } from './client.ts';
 import { DEFAULT_DATA, dataFolder, dataFolderExists } from './data-folder.ts';
-import type { Operation } from './operations.ts';
 import { runningServer } from './server-socket.ts';
 
-/**
- * A command with the options that every one has, also those that need no data folder. `usage` is its name and its arguments,
- * as commander writes them.
- */
-export function command(parent: Command, usage: string, description: string, handler: Handler): Command {
-    return parent
-        .command(usage)
-        .description(description)
-        .option('--json', 'print one JSON document')
-        .option('--data <dir>', 'data folder', DEFAULT_DATA)
-        .action(async (...given: unknown[]) => {
-            const self = given.at(-1) as Command;
-            await printAnswer(await handler(callOf(self)), self.opts().json === true);
-        });
+/** By `require`: an `import` of CommonJS first searches it for its exports, which takes as long as loading it. */
+export const commander: typeof import('commander') = createRequire(import.meta.url)('commander');
+
+/** A command below a group. `usage` is its name and its arguments, as commander writes them. */
+export function command(group: Command, usage: string, description: string, handler: Handler): Command {
+    return performing(withCommonOptions(group.command(usage).description(description)), handler);
 }
 
-function callOf(self: Command): Call {
-    const options = self.opts();
-    const data = String(options.data);
-    const json = options.json === true;
-    return {
-        data,
-        json,
-        args: self.args,
-        options,
-        perform(operation, input) {
-            const answer = perform(data, operation, input);
-            return operation.delivers === true && !json ? announced('Waiting for the outcome of the test …', answer) : answer;
-        },
-    };
+/** Gives a command the options that every one has, also those that need no data folder. */
+export function withCommonOptions(self: Command): Command {
+    return self.option('--json', 'print one JSON document').option('--data <dir>', 'data folder', DEFAULT_DATA);
 }
 
-/** A whole number of an option. */
-export function wholeNumber(least: number, most: number): (text: string) => number {
-    return (text) => {
-        const value = Number(text);
-        if (!/^\d+$/.test(text) || value < least || value > most) {
-            throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
-        }
-
-        return value;
-    };
-}
-
-/** Gathers an option that may be given several times. */
-export function repeated<T>(parse: (text: string) => T): (text: string, before: readonly T[] | undefined) => readonly T[] {
-    return (text, before) => [...(before ?? []), parse(text)];
-}
-
-/** What every command is called with. */
-export interface Invocation {
-    /** Path of the data folder as the user gave it. */
-    readonly data: string;
-    /** Prints one JSON document in place of text. */
-    readonly json: boolean;
-}
-
-/** A command at work: its arguments, its options, and the operations it may ask for. */
-export interface Call extends Invocation {
-    readonly args: readonly string[];
-    readonly options: Readonly<Record<string, unknown>>;
-    /** Runs the operation in the server of the data folder, or here where none runs. Times in the answer are ISO 8601 texts by then. */
-    perform<Input extends object, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output>;
+/** Says what a command with {@link withCommonOptions} does. */
+export function performing(self: Command, handler: Handler): Command {
+    return self.action(async () => {
+        const call = callOf(self);
+        await printAnswer(await handler(call), call.json);
+    });
 }
 
 export type Handler = (call: Call) => Promise<Answer | undefined>;
 
-/**
- * Runs the operation in the server that runs on the data folder; where none does, in this process on the same stores. What it
- * answers is plain JSON data either way.
- *
- * @throws ScanwireError `NOT_FOUND` when there is nothing to look at: no folder, and an operation that makes none.
- */
-async function perform<Input extends object, Output>(data: string, operation: Operation<Input, Output>, input: Input): Promise<Output> {
-    const folder = dataFolder(data);
-    const server = await runningServer(folder);
-    if (server !== null) {
-        return ask(server, operation, input);
-    }
-
-    const fresh = process.env.DATABASE_URL === undefined && !(await dataFolderExists(folder));
-    if (fresh && operation.creates !== true) {
-        throw new ScanwireError('NOT_FOUND', `There is no data folder at ${folder.path}: name it with --data, or run scanwire serve`, {
-            field: 'data',
-        });
-    }
-
-    const { openSystem } = await import('./system.ts');
-    const system = await openSystem({ folder, environment: process.env, onError: () => {} });
-    try {
-        if (operation.delivers === true) {
-            await system.deliverAlone();
-        }
-
-        return JSON.parse(JSON.stringify(await operation.run(system, input))) as Output;
-    } finally {
-        await system.close();
-    }
+/** A command at work: its arguments, its options, and the operations it may ask for. */
+export interface Call {
+    /** Path of the data folder as the user gave it. */
+    readonly data: string;
+    /** Prints one JSON document in place of text. */
+    readonly json: boolean;
+    readonly args: readonly string[];
+    readonly options: Readonly<Record<string, unknown>>;
+    /** Runs the operation in the server of the data folder, or here where none runs. Times in the answer are ISO 8601 texts by then. */
+    perform<Name extends OperationName>(name: Name, input: Input<Name>): Promise<Output<Name>>;
 }
 
 /** What a command has to say. */
@@ -115,6 +51,56 @@ export interface Answer {
     readonly failed?: boolean;
     /** True when stdout carries something else. */
     readonly aside?: boolean;
+}
+
+function callOf(self: Command): Call {
+    const options = self.opts();
+    const data = String(options.data);
+    const json = options.json === true;
+    return {
+        data,
+        json,
+        args: self.args,
+        options,
+        perform(name, input) {
+            const answer = perform(data, name, input);
+            return endpoints[name].delivers === true && !json ? announced('Waiting for the outcome of the test …', answer) : answer;
+        },
+    };
+}
+
+/**
+ * Runs the operation in the server that runs on the data folder; where none does, in this process on the same stores. What it
+ * answers is plain JSON data either way.
+ *
+ * @throws ScanwireError `NOT_FOUND` when there is nothing to look at: no folder, and an operation that makes none.
+ */
+async function perform<Name extends OperationName>(data: string, name: Name, input: Input<Name>): Promise<Output<Name>> {
+    const folder = dataFolder(data);
+    const server = await runningServer(folder);
+    if (server !== null) {
+        return ask(server, name, input);
+    }
+
+    const fresh = process.env.DATABASE_URL === undefined && !(await dataFolderExists(folder));
+    if (fresh && endpoints[name].creates !== true) {
+        throw new ScanwireError('NOT_FOUND', `There is no data folder at ${folder.path}: name it with --data, or run scanwire serve`, {
+            field: 'data',
+        });
+    }
+
+    // Loaded here: the client of a running server needs none of it.
+    const [{ openSystem }, { handlersOf }] = await Promise.all([import('./system.ts'), import('../plugins/admin-console/handlers.ts')]);
+    const system = await openSystem({ folder, environment: process.env, onError: () => {} });
+    try {
+        if (endpoints[name].delivers === true) {
+            await system.deliverAlone();
+        }
+
+        return JSON.parse(JSON.stringify(await handlersOf(system)[name](input))) as Output<Name>;
+    } finally {
+        await system.close();
+    }
 }
 
 /** Prints what a command has to say; a bad result makes the exit code 1. */
@@ -145,4 +131,21 @@ async function announced<T>(text: string, work: Promise<T>): Promise<T> {
     } finally {
         clearTimeout(timer);
     }
+}
+
+/** Parses an option that is a whole number. */
+export function wholeNumber(min: number, max: number): (text: string) => number {
+    return (text) => {
+        const value = Number(text);
+        if (!/^\d+$/.test(text) || value < min || value > max) {
+            throw new commander.InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+        }
+
+        return value;
+    };
+}
+
+/** Parses an option that may be there several times. */
+export function repeated<T>(parse: (text: string) => T): (text: string, before: readonly T[] | undefined) => readonly T[] {
+    return (text, before) => [...(before ?? []), parse(text)];
 }

@@ -5,10 +5,11 @@ import type { ImportSummary } from '../lib/inventory/store.ts';
 import type { RevealedApiKey } from '../lib/keys/api-keys.ts';
 import type { Exporter } from '../lib/webhooks/exporter.ts';
 import type { ChangedExporter } from '../lib/webhooks/exporters.ts';
-import { type DataFolder, readKept, replaceKept } from './data-folder.ts';
-import { importScan, type ShownAttempt, type ShownTest, shownAttempt, shownTest } from './operations.ts';
+import { attemptView, handlersOf, type System, testView } from '../plugins/admin-console/handlers.ts';
+import type { AttemptView, TestView } from '../plugins/admin-console/operations.ts';
+import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
 import { type Received, type Receiver, startReceiver, type Verification } from './receiver.ts';
-import type { Parts, System } from './system.ts';
+import type { Parts } from './system.ts';
 
 /** What the demo has to show. */
 export interface DemoShown {
@@ -18,14 +19,14 @@ export interface DemoShown {
     readonly imported: ImportSummary | null;
     readonly receiver: string;
     readonly exporter: Exporter;
-    readonly test: ShownTest;
+    readonly test: TestView;
     readonly investigation: {
         readonly eventId: string;
         readonly deliveryId: string;
         /** What the receiver made of it, null when it did not arrive in time. */
         readonly verification: Verification | null;
         /** Null when it was not tried yet. */
-        readonly attempt: ShownAttempt | null;
+        readonly attempt: AttemptView | null;
     };
 }
 
@@ -69,12 +70,12 @@ export async function startDemo(folder: DataFolder): Promise<Demo> {
         allow: [`${HOST}:${receiver.port}`],
 
         async show(system, parts) {
-            const workspaceId = (await system.inventory.ensureWorkspace(WORKSPACE)).id;
+            const workspaceId = (await parts.stores.inventory.ensureWorkspace(WORKSPACE)).id;
             const imported = (await isEmpty(parts, workspaceId)) ? await importSample(system) : null;
             const key = await findOrMakeKey(system, file, remember);
             const { exporter, test } = await findOrMakeExporter(system, receiver, file, remember);
             const investigation = await publishSample(system, waiting);
-            return { key, workspaceId, imported, receiver: receiver.url, exporter, test: shownTest(test), investigation };
+            return { key, workspaceId, imported, receiver: receiver.url, exporter, test: testView(test), investigation };
         },
     };
 }
@@ -102,7 +103,7 @@ async function isEmpty({ stores }: Parts, workspaceId: number): Promise<boolean>
 }
 
 function importSample(system: System): Promise<ImportSummary> {
-    return importScan.run(system, { workspace: WORKSPACE, source: createReadStream(fixture('scans/services.xml')) });
+    return handlersOf(system).importScan({ workspace: WORKSPACE, source: createReadStream(fixture('scans/services.xml')) });
 }
 
 async function findOrMakeKey({ keys }: System, { keyId }: DemoFile, remember: Remember): Promise<RevealedApiKey> {
@@ -152,7 +153,7 @@ async function publishSample({ webhooks }: System, waiting: Set<(message: Receiv
 
     const message = await arrival;
     const { attempts } = await webhooks.deliveries.show(deliveryId);
-    const attempt = attempts.map(shownAttempt).at(-1) ?? null;
+    const attempt = attempts.map(attemptView).at(-1) ?? null;
     return { eventId, deliveryId, verification: message?.verification ?? null, attempt };
 }
 
@@ -185,12 +186,12 @@ export interface DemoFile {
 
 async function readDemoFile({ demo }: DataFolder): Promise<DemoFile> {
     try {
-        return (JSON.parse((await readKept(demo)) ?? '{}') ?? {}) as DemoFile;
+        return (JSON.parse((await readIfPresent(demo)) ?? '{}') ?? {}) as DemoFile;
     } catch {
         return {};
     }
 }
 
 async function writeDemoFile({ demo }: DataFolder, file: DemoFile): Promise<void> {
-    await replaceKept(demo, `${JSON.stringify(file)}\n`);
+    await replaceFile(demo, `${JSON.stringify(file)}\n`);
 }

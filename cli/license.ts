@@ -3,15 +3,13 @@ import type { Clock } from '../lib/clock.ts';
 import { ScanwireError } from '../lib/errors.ts';
 import { issueLicense, newLicenseKeyPair } from '../lib/license/issue-license.ts';
 import { signedLicense } from '../lib/license/signed-license.ts';
-import { inspectLicense, type LicenseSource, type LicenseStatus } from '../lib/license/verify-license.ts';
-import { type DataFolder, keptOrMade, readKept, replaceKept } from './data-folder.ts';
+import { inspectLicense, type LicenseSource } from '../lib/license/verify-license.ts';
+import type { InstalledLicense } from '../plugins/admin-console/handlers.ts';
+import { type DataFolder, readIfPresent, readOrCreate, replaceFile } from './data-folder.ts';
 
-/** The licence of the data folder. */
-export interface StoredLicense {
+/** The licence of the data folder; one that is installed takes effect within a second. */
+export interface StoredLicense extends InstalledLicense {
     readonly source: LicenseSource;
-    inspect(): Promise<LicenseStatus>;
-    /** Takes effect within a second. @throws ScanwireError `INVALID_INPUT` when it is not valid now; the old one stays. */
-    install(text: string): Promise<LicenseStatus>;
 }
 
 const HOLDER = 'This server';
@@ -19,26 +17,22 @@ const YEARS = 100;
 
 /** Opens the licence; the first start issues its own, signed with a key of its own. */
 export async function storedLicense(folder: DataFolder, clock: Clock): Promise<StoredLicense> {
-    if ((await readKept(folder.licensePublicKey)) === null) {
+    if ((await readIfPresent(folder.licensePublicKey)) === null) {
         await issueOwn(folder, clock());
     }
 
-    const publicKey = (await readKept(folder.licensePublicKey)) ?? '';
+    const publicKey = (await readIfPresent(folder.licensePublicKey)) ?? '';
     const source = signedLicense({ file: folder.license, publicKey, clock });
     return {
         source,
         inspect: () => source.inspect(),
         async install(text) {
-            if (typeof text !== 'string') {
-                throw new ScanwireError('INVALID_INPUT', 'text must be a string', { field: 'text' });
-            }
-
             const status = await inspectLicense(text, publicKey, clock());
             if (!status.valid) {
                 throw new ScanwireError('INVALID_INPUT', `The licence was not installed: ${status.reason}`, { field: 'license' });
             }
 
-            await replaceKept(folder.license, `${text.trim()}\n`);
+            await replaceFile(folder.license, `${text.trim()}\n`);
             return status;
         },
     };
@@ -46,9 +40,9 @@ export async function storedLicense(folder: DataFolder, clock: Clock): Promise<S
 
 /** The public key comes last: while it is missing, the next start does all of it again. */
 async function issueOwn(folder: DataFolder, now: Date): Promise<void> {
-    const privateKey = await keptOrMade(folder.licenseKey, () => newLicenseKeyPair().privateKey);
+    const privateKey = await readOrCreate(folder.licenseKey, () => newLicenseKeyPair().privateKey);
     const expires = new Date(now);
     expires.setUTCFullYear(now.getUTCFullYear() + YEARS);
-    await keptOrMade(folder.license, async () => `${await issueLicense({ holder: HOLDER, notBefore: now, expires }, privateKey)}\n`);
-    await keptOrMade(folder.licensePublicKey, () => createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }).toString());
+    await readOrCreate(folder.license, async () => `${await issueLicense({ holder: HOLDER, notBefore: now, expires }, privateKey)}\n`);
+    await readOrCreate(folder.licensePublicKey, () => createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }).toString());
 }

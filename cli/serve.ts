@@ -4,11 +4,12 @@ import { createServer } from 'node:net';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import { systemClock } from '../lib/clock.ts';
 import { within } from '../lib/within.ts';
+import type { System } from '../plugins/admin-console/handlers.ts';
+import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
 import { plugin as httpsRecordSchema } from '../plugins/https-record-schema/index.ts';
 import { plugin as restApi } from '../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../plugins/webhook-exporter/index.ts';
-import { adminRoutes } from './admin-routes.ts';
 import type { Call } from './command.ts';
 import { type DataFolder, dataFolder, prepareDataFolder } from './data-folder.ts';
 import { type Demo, type DemoShown, startDemo } from './demo.ts';
@@ -17,7 +18,7 @@ import { serving } from './output/serving.ts';
 import { cannotListen } from './receiver.ts';
 import { claimSocket, withdrawSocket } from './server-socket.ts';
 import { stopSignal } from './stop-signal.ts';
-import { openParts, type Parts, type System, systemOf } from './system.ts';
+import { openParts, type Parts, systemOf } from './system.ts';
 import { type TlsPair, tlsCertificate } from './tls-certificate.ts';
 
 interface ServeOptions {
@@ -150,7 +151,8 @@ async function listen(server: Server, { host, port }: ServeOptions): Promise<voi
 
 async function adminServer(socket: string, system: System, onError: (error: unknown) => void): Promise<Server> {
     const admin = hapiServer({ port: socket, debug: false });
-    admin.route(adminRoutes(system));
+    // Whoever can open the socket owns the data folder, which nobody else can enter.
+    await admin.register({ plugin: adminConsole, options: { system, auth: false, authorize: () => true, prefix: '' } });
     reportErrors(admin, onError);
     await admin.start();
     await chmod(socket, 0o600);

@@ -5,34 +5,20 @@ import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { egressGuard } from '../lib/egress/guard.ts';
 import { ScanwireError } from '../lib/errors.ts';
-import type { InventoryWriter } from '../lib/inventory/store.ts';
-import { type ApiKeys, apiKeys } from '../lib/keys/api-keys.ts';
+import { apiKeys } from '../lib/keys/api-keys.ts';
 import { type KeyRing, sealingKeyId } from '../lib/keys/key-ring.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter.ts';
 import { httpSender } from '../lib/webhooks/http-sender.ts';
 import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
 import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { within } from '../lib/within.ts';
+import type { System } from '../plugins/admin-console/handlers.ts';
 import { type DataFolder, prepareDataFolder } from './data-folder.ts';
 import { storedKeyRing } from './key-ring.ts';
 import { type StoredLicense, storedLicense } from './license.ts';
 
-export interface Migrated {
-    /** Ids of the migrations that ran now; none when the schema was up to date. */
-    readonly applied: readonly string[];
-}
-
-/** What operations work on: in the server that runs on a data folder, or in the process of a command. */
-export interface System {
-    readonly keys: Pick<ApiKeys, 'create' | 'list' | 'reveal' | 'revoke'>;
-    readonly webhooks: Pick<Webhooks, 'publish' | 'exporters' | 'deliveries'>;
-    readonly inventory: InventoryWriter;
-    readonly license: StoredLicense;
-    migrate(): Promise<Migrated>;
-}
-
 /** The parts of a deployment, chosen by its environment and opened. */
-export interface Parts extends ExporterParts {
+export interface Parts extends WebhooksParts {
     readonly stores: Stores;
     readonly license: StoredLicense;
     close(): Promise<void>;
@@ -84,10 +70,11 @@ export interface OwnSystem extends System {
     close(): Promise<void>;
 }
 
+/** Opens the parts and puts a system together from them. */
 export async function openSystem(options: SystemOptions): Promise<OwnSystem> {
     const parts = await openParts(options);
     const { stores, keyRing } = parts;
-    const own = exporterOver(parts, options.onError);
+    const own = webhooksOver(parts, options.onError);
 
     return {
         ...systemOf(parts, apiKeys({ store: stores.apiKeys, keyRing }), own),
@@ -107,18 +94,19 @@ export async function openSystem(options: SystemOptions): Promise<OwnSystem> {
 }
 
 /** The system over parts that others work with as well, for example the plugins of a server. */
-export function systemOf({ stores, license }: Parts, keys: System['keys'], exporter: System['webhooks']): System {
+export function systemOf({ stores, license }: Parts, keys: System['keys'], own: System['webhooks']): System {
+    // What opening the stores has migrated is said once, to whoever asks first.
     let applied = stores.applied;
     return {
         keys,
-        webhooks: exporter,
+        webhooks: own,
         inventory: stores.inventory,
         license,
 
         async migrate() {
             const before = applied;
             applied = [];
-            return { applied: [...before, ...(await stores.migrate())] };
+            return [...before, ...(await stores.migrate())];
         },
     };
 }
@@ -172,7 +160,8 @@ async function connect(connectionString: string): Promise<pg.Pool> {
     return new Pool({ connectionString, max: CONNECTIONS, connectionTimeoutMillis: CONNECT_TIMEOUT });
 }
 
-export interface ExporterParts {
+/** What a webhook exporter works with. */
+export interface WebhooksParts {
     readonly stores: Pick<Stores, 'webhooks'>;
     readonly keyRing: KeyRing;
     readonly queue: DeliveryQueue;
@@ -181,7 +170,7 @@ export interface ExporterParts {
 }
 
 /** The webhook exporter of a process that serves nothing. */
-export function exporterOver({ stores, keyRing, queue, allow }: ExporterParts, onError: (error: Error) => void): Webhooks {
+export function webhooksOver({ stores, keyRing, queue, allow }: WebhooksParts, onError: (error: Error) => void): Webhooks {
     const guard = egressGuard({ allow });
     return webhooks({ ...stores.webhooks, keyRing, queue, guard, sender: httpSender({ guard }), onError });
 }

@@ -5,7 +5,7 @@ import { dataFolder } from './data-folder.ts';
 import { existingKeyRing } from './key-ring.ts';
 import { errorLog } from './output/errors.ts';
 import { stopSignal } from './stop-signal.ts';
-import { egressAllowList, exporterOver, openStores } from './system.ts';
+import { egressAllowList, openStores, webhooksOver } from './system.ts';
 
 /**
  * Sends for collectors until it is told to stop, and then finishes what it has in hand.
@@ -24,7 +24,7 @@ export async function worker({ data, options, json }: Call): Promise<void> {
     const stores = await openStores(folder, databaseUrl, onError);
     try {
         const queue = redisQueue({ url: redisUrl, onWarning: onError });
-        const exporter = exporterOver({ stores, keyRing, queue, allow: egressAllowList(process.env) }, onError);
+        const exporter = webhooksOver({ stores, keyRing, queue, allow: egressAllowList(process.env) }, onError);
         try {
             await exporter.start();
             await exporter.work(collectors, { concurrency });

@@ -1,28 +1,29 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { Delivery, DeliveryState } from '../../lib/webhooks/store.ts';
+import type { AttemptView } from '../../plugins/admin-console/operations.ts';
 import { command, wholeNumber } from '../command.ts';
-import { listDeliveries, replayDelivery, type ShownAttempt, showDelivery } from '../operations.ts';
 import { facts, relativeTime, table } from '../output/table.ts';
-import { timesText } from '../output/test-outcome.ts';
+import { timesText } from '../output/test-result.ts';
 
 const STATES: readonly DeliveryState[] = ['pending', 'queued', 'sending', 'delivered', 'exhausted', 'cancelled'];
 
-export function addDeliveries(program: Command): void {
-    const deliveries = program.command('deliveries').description('events on their way to exporters');
-
+export function define(deliveries: Command): void {
     const list = command(deliveries, 'list', 'list deliveries, newest first', async ({ options, perform }) => {
         const { state, exporter, after, limit } = options as { state?: DeliveryState; exporter?: string; after?: string; limit: number };
         const filter = { state, exporterId: exporter, after, limit };
-        const found = await perform(listDeliveries, Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)));
+        const found = await perform(
+            'listDeliveries',
+            Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)),
+        );
         return { json: found, text: () => deliveriesTable(found) };
     });
-    list.addOption(new Option('--state <state>', 'only those in this state').choices(STATES))
+    list.addOption(list.createOption('--state <state>', 'only those in this state').choices(STATES))
         .option('--exporter <id>', 'only those to this exporter')
         .option('--after <id>', 'continue below this delivery')
         .option('--limit <n>', 'at most so many', wholeNumber(1, 1000), 100);
 
     command(deliveries, 'show <id>', 'show a delivery with its attempts', async ({ args: [id = ''], perform }) => {
-        const delivery = await perform(showDelivery, { id });
+        const delivery = await perform('showDelivery', { id });
         const { attempts, ...rest } = delivery;
         return {
             json: delivery,
@@ -31,7 +32,7 @@ export function addDeliveries(program: Command): void {
     });
 
     command(deliveries, 'replay <id>', 'send a finished delivery once more', async ({ args: [id = ''], perform }) => {
-        const delivery = await perform(replayDelivery, { id });
+        const delivery = await perform('replayDelivery', { id });
         return { json: delivery, text: () => `Replaying ${delivery.id}: ${delivery.state}` };
     });
 }
@@ -74,7 +75,7 @@ function factsOf({
     ];
 }
 
-function attemptsTable(attempts: readonly ShownAttempt[]): Promise<string> {
+function attemptsTable(attempts: readonly AttemptView[]): Promise<string> {
     return table(
         ['ATTEMPT', 'STARTED', 'STATUS', 'OUTCOME', 'TOOK', 'DETAIL'],
         attempts.map(({ number, startedAt, status, code, timings, detail }) => [

@@ -1,20 +1,17 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { RuleSet } from '../../lib/webhooks/events.ts';
 import { command } from '../command.ts';
 import { readJson } from '../input.ts';
-import { publishEvent } from '../operations.ts';
 
-export function addEvents(program: Command): void {
-    const events = program.command('events').description('events for the exporters');
-
+export function define(events: Command): void {
     const publish = command(events, 'publish <kind> <file>', 'publish the body in a JSON file, - for stdin', async (call) => {
         const [kind = '', file = ''] = call.args;
         const rules = call.options.rules as RuleSet | undefined;
         const body = await readJson(file);
-        const accepted = await call.perform(publishEvent, { kind, body, ...(rules !== undefined && { rules }) });
+        const accepted = await call.perform('publishEvent', { kind, body, ...(rules !== undefined && { rules }) });
         return { json: accepted, text: () => acceptedText(accepted.eventId, accepted.deliveries.length) };
     });
-    publish.addOption(new Option('--rules <set>', 'rule set that raised the investigation').choices(['legacy', 'library']));
+    publish.addOption(publish.createOption('--rules <set>', 'rule set that raised the investigation').choices(['legacy', 'library']));
 }
 
 function acceptedText(eventId: string, deliveries: number): string {

@@ -1,30 +1,14 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Exporter, ExporterChanges, ExporterSettings, HeaderPairs, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import { displayUrl } from '../../lib/webhooks/receiver-url.ts';
+import type { TestView } from '../../plugins/admin-console/operations.ts';
 import { type Answer, type Call, command, repeated } from '../command.ts';
-import {
-    createExporter,
-    listExporters,
-    removeExporter,
-    type ShownTest,
-    showExporter,
-    startExporter,
-    stopExporter,
-    testExporter,
-    updateExporter,
-} from '../operations.ts';
 import { facts, relativeTime, table } from '../output/table.ts';
-import { isDelivered, testText } from '../output/test-outcome.ts';
+import { isDelivered, testText } from '../output/test-result.ts';
 
-export function addExporters(program: Command): void {
-    const exporters = program.command('exporters').description('receivers that events are sent to');
-
-    const create = command(exporters, 'create', 'configure a receiver', async ({ options, perform }) => {
-        const settings = { ...settingsOf(options), ...(options.legacy === true && { legacy: true }) } as NewExporterSettings;
-        const created = await perform(createExporter, { settings, start: options.start === true });
-        return exporterAnswer(created, [['Secret', created.secret]]);
-    });
+export function define(exporters: Command): void {
+    const create = command(exporters, 'create', 'configure a receiver', created);
     addSettings(create, true)
         .option('--legacy', 'taken over from the older product: holds the legacy export types')
         .option('--start', 'start it at once');
@@ -32,68 +16,91 @@ export function addExporters(program: Command): void {
     command(exporters, 'list', 'list all exporters', listed);
 
     command(exporters, 'show <id>', 'show one', async ({ args: [id = ''], perform }) =>
-        exporterAnswer(await perform(showExporter, { id })),
+        exporterAnswer(await perform('showExporter', { id })),
     );
 
-    const update = command(
-        exporters,
-        'update <id>',
-        'change settings and send a test event',
-        async ({ args: [id = ''], options, perform }) => {
-            const changes = { ...settingsOf(options), ...(options.type !== undefined && { type: options.type }) } as ExporterChanges;
-            if (Object.keys(changes).length === 0) {
-                throw new ScanwireError('INVALID_INPUT', 'Nothing to change: give at least one setting, for example --url');
-            }
-
-            return exporterAnswer(await perform(updateExporter, { id, changes, start: options.start === true }));
-        },
-    );
+    const update = command(exporters, 'update <id>', 'change settings and send a test event', updated);
     addSettings(update, false)
         .option('--no-header', 'drop all additional headers')
         .addOption(
-            new Option('--type <type>', 'export type').choices([
-                'investigation',
-                'investigation_legacy',
-                'investigation_legacy_and_library',
-            ]),
+            update
+                .createOption('--type <type>', 'export type')
+                .choices(['investigation', 'investigation_legacy', 'investigation_legacy_and_library']),
         )
         .option('--start', 'start it as well');
 
     command(exporters, 'start <id>', 'start it and send a test event', async ({ args: [id = ''], perform }) =>
-        exporterAnswer(await perform(startExporter, { id })),
+        exporterAnswer(await perform('startExporter', { id })),
     );
 
     command(exporters, 'stop <id>', 'stop it; what was accepted waits', async ({ args: [id = ''], perform }) =>
-        exporterAnswer(await perform(stopExporter, { id })),
+        exporterAnswer(await perform('stopExporter', { id })),
     );
 
     command(exporters, 'test <id>', 'send a test event and wait for its outcome', async ({ args: [id = ''], perform }) => {
-        const test = await perform(testExporter, { id });
+        const test = await perform('testExporter', { id });
         return { json: test, text: () => sentence(testText(test)), failed: !isDelivered(test) };
     });
 
     command(exporters, 'remove <id>', 'remove it with its secrets', async ({ args: [id = ''], perform }) => {
-        const removed = await perform(removeExporter, { id });
+        const removed = await perform('removeExporter', { id });
         return { json: removed, text: () => `Removed ${removed.id}` };
     });
 }
 
 function addSettings(target: Command, creating: boolean): Command {
-    const url = new Option('--url <url>', 'where to POST, http or https');
+    const url = target.createOption('--url <url>', 'where to POST, http or https');
+    const trust = target.createOption('--trust <trust>', "trust in the receiver's certificate");
     return target
         .addOption(creating ? url.makeOptionMandatory() : url)
         .option('--name <name>', 'goes out as webhook_name')
         .option('--secret <secret>', creating ? 'signing secret; made when absent' : 'new signing secret')
         .option('--header <header>', 'additional header as "Name: value", repeatable', repeated(String))
         .option('--collector <name>', 'worker pool that sends for it')
-        .addOption(new Option('--trust <trust>', "trust in the receiver's certificate").choices(['strict', 'self-signed', 'all']))
+        .addOption(trust.choices(['strict', 'self-signed', 'all']))
         .option('--signature <form>', 'base64, hex, sha256-hex or standard-webhooks, repeatable', repeated(String));
+}
+
+async function created({ options, perform }: Call): Promise<Answer> {
+    const settings = { ...settingsOf(options), ...(options.legacy === true && { legacy: true }) } as NewExporterSettings;
+    const exporter = await perform('createExporter', { ...settings, start: options.start === true });
+    return exporterAnswer(exporter, [['Secret', exporter.secret]]);
+}
+
+async function updated({ args: [id = ''], options, perform }: Call): Promise<Answer> {
+    const changes = { ...settingsOf(options), ...(options.type !== undefined && { type: options.type }) } as ExporterChanges;
+    if (Object.keys(changes).length === 0) {
+        throw new ScanwireError('INVALID_INPUT', 'Nothing to change: give at least one setting, for example --url');
+    }
+
+    return exporterAnswer(await perform('updateExporter', { ...changes, id, start: options.start === true }));
+}
+
+async function listed({ perform }: Call): Promise<Answer> {
+    const all = await perform('listExporters', {});
+    return {
+        json: all,
+        text: () =>
+            table(
+                ['ID', 'NAME', 'URL', 'COLLECTOR', 'STATE', 'FAILURES', 'CHANGED'],
+                all.map(({ id, name, url, collector, state, consecutiveFailures, updatedAt }) => [
+                    id,
+                    name,
+                    displayUrl(url),
+                    collector,
+                    state,
+                    String(consecutiveFailures),
+                    relativeTime(updatedAt, new Date()),
+                ]),
+                'No exporters. Make one with: scanwire exporters create --url URL',
+            ),
+    };
 }
 
 function settingsOf(options: Call['options']): Partial<ExporterSettings> {
     const { url, name, secret, header, collector, trust, signature } = options;
-    const given = { url, name, secret, headers: headersOf(header), collector, trust, signatures: signature };
-    return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+    const settings = { url, name, secret, headers: headersOf(header), collector, trust, signatures: signature };
+    return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
 }
 
 /** Not parsed by the option itself: its message would hold the header, and with it a secret. */
@@ -114,28 +121,7 @@ function headerPair(text: string): readonly [string, string] {
     return [text.slice(0, colon).trim(), text.slice(colon + 1).trim()];
 }
 
-async function listed({ perform }: Call): Promise<Answer> {
-    const all = await perform(listExporters, {});
-    return {
-        json: all,
-        text: () =>
-            table(
-                ['ID', 'NAME', 'URL', 'COLLECTOR', 'STATE', 'FAILURES', 'CHANGED'],
-                all.map(({ id, name, url, collector, state, consecutiveFailures, updatedAt }) => [
-                    id,
-                    name,
-                    displayUrl(url),
-                    collector,
-                    state,
-                    String(consecutiveFailures),
-                    relativeTime(updatedAt, new Date()),
-                ]),
-                'No exporters. Make one with: scanwire exporters create --url URL',
-            ),
-    };
-}
-
-function exporterAnswer(exporter: Exporter & { readonly test?: ShownTest }, more: readonly (readonly [string, string])[] = []): Answer {
+function exporterAnswer(exporter: Exporter & { readonly test?: TestView }, more: readonly (readonly [string, string])[] = []): Answer {
     const { id, name, url, collector, type, trust, signatures, headerNames, state, stopReason, test } = exporter;
     const pairs: readonly (readonly [string, string])[] = [
         ['Id', id],

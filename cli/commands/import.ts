@@ -1,19 +1,18 @@
 import type { Command } from 'commander';
 import type { ImportSummary } from '../../lib/inventory/store.ts';
-import { command } from '../command.ts';
+import { performing } from '../command.ts';
 import { openInput } from '../input.ts';
-import { importScan } from '../operations.ts';
 import { withProgress } from '../output/progress.ts';
 import { printable } from '../output/table.ts';
 
-export function addImport(program: Command): void {
-    const add = command(program, 'import <file>', 'import a scan: nmap XML or JSON lines of hosts, - for stdin', async (call) => {
+export function define(self: Command): void {
+    performing(self, async (call) => {
         const [file = ''] = call.args;
         const source = await withProgress(await openInput(file), !call.json);
-        const summary = await call.perform(importScan, { workspace: String(call.options.workspace), source });
+        const summary = await call.perform('importScan', { workspace: String(call.options.workspace), source });
         return { json: summary, text: () => summaryText(summary) };
     });
-    add.option('--workspace <name>', 'workspace to import into, made when missing', 'default');
+    self.option('--workspace <name>', 'workspace to import into, made when missing', 'default');
 }
 
 function summaryText({ workspace, hosts, services }: ImportSummary): string {

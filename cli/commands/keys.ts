@@ -1,13 +1,10 @@
 import type { Command } from 'commander';
 import { command } from '../command.ts';
-import { createKey, listKeys, revealKey, revokeKey } from '../operations.ts';
 import { facts, relativeTime, table } from '../output/table.ts';
 
-export function addKeys(program: Command): void {
-    const keys = program.command('keys').description('API keys of the REST API');
-
+export function define(keys: Command): void {
     command(keys, 'create <name>', 'make a key and show it', async ({ args: [name = ''], perform }) => {
-        const key = await perform(createKey, { name });
+        const key = await perform('createKey', { name });
         return {
             json: key,
             text: () =>
@@ -20,7 +17,7 @@ export function addKeys(program: Command): void {
     });
 
     command(keys, 'list', 'list all keys, revoked ones included', async ({ perform }) => {
-        const all = await perform(listKeys, {});
+        const all = await perform('listKeys', {});
         return {
             json: all,
             text: () =>
@@ -40,12 +37,12 @@ export function addKeys(program: Command): void {
     });
 
     command(keys, 'reveal <id>', 'show a key again', async ({ args: [id = ''], perform }) => {
-        const key = await perform(revealKey, { id });
+        const key = await perform('revealKey', { id });
         return { json: key, text: () => key.key };
     });
 
     command(keys, 'revoke <id>', 'refuse a key from now on, for good', async ({ args: [id = ''], perform }) => {
-        const revoked = await perform(revokeKey, { id });
+        const revoked = await perform('revokeKey', { id });
         return { json: revoked, text: () => `Revoked ${revoked.id}` };
     });
 }

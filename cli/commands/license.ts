@@ -2,17 +2,14 @@ import type { Command } from 'commander';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import { type Answer, command } from '../command.ts';
 import { readText } from '../input.ts';
-import { installLicense, showLicense } from '../operations.ts';
 import { facts, relativeTime } from '../output/table.ts';
 
-export function addLicense(program: Command): void {
-    const license = program.command('license').description('licence of the REST API');
-
-    command(license, 'show', 'show the installed licence', async ({ perform }) => statusAnswer(await perform(showLicense, {})));
+export function define(license: Command): void {
+    command(license, 'show', 'show the installed licence', async ({ perform }) => statusAnswer(await perform('showLicense', {})));
 
     command(license, 'install <file>', 'install a signed licence, - for stdin', async ({ args: [file = ''], perform }) => {
         const text = await readText(file);
-        return statusAnswer(await perform(installLicense, { text }));
+        return statusAnswer(await perform('installLicense', { text }));
     });
 }
 

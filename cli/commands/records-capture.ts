@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { MAX_RESPONSE_BYTES } from '../../lib/records/capture/capture.ts';
-import { command, wholeNumber } from '../command.ts';
+import { command, commander, wholeNumber } from '../command.ts';
 
 export function addCapture(records: Command): void {
     const capture = command(records, 'capture [target...]', 'make records from live HTTPS endpoints: URL or host:port', async (call) => {
@@ -50,7 +50,7 @@ async function assertUsage(self: Command): Promise<void> {
 
 function address(text: string): string {
     if (isIP(text) === 0 || text.includes('%')) {
-        throw new InvalidArgumentError('It must be an IP address.');
+        throw new commander.InvalidArgumentError('It must be an IP address.');
     }
 
     return text;

@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { MEND_PROFILES, type MendProfile } from '../../lib/records/mend-record.ts';
 import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
 import { type Answer, type Call, command, wholeNumber } from '../command.ts';
@@ -9,11 +9,9 @@ import type { ReadingLimits, RecordsReport } from '../records/report.ts';
 import { addCapture } from './records-capture.ts';
 
 /** Keeps clear of the longest text that Node can hold. */
-const MOST_LINE_BYTES = 256 * MAX_LINE_BYTES;
+const MAX_LINE_LIMIT = 256 * MAX_LINE_BYTES;
 
-export function addRecords(program: Command): void {
-    const records = program.command('records').description('HTTPS scan records');
-
+export function define(records: Command): void {
     const check = command(records, 'check <file>', 'check a file of records, one in each line, - for stdin', async (call) => {
         const { check } = await import('../records/files.ts');
         return reported(call, await check(await sourceOf(call), limitsOf(call)));
@@ -22,7 +20,7 @@ export function addRecords(program: Command): void {
     const mend = command(records, 'mend <file>', 'write the records of an older file as they should be, - for stdin', (call) =>
         rewritten(call, { mend: call.options.profile as MendProfile }),
     );
-    mend.addOption(new Option('--profile <name>', 'what is mended').choices(MEND_PROFILES).default('import'));
+    mend.addOption(mend.createOption('--profile <name>', 'what is mended').choices(MEND_PROFILES).default('import'));
 
     const read = command(records, 'read <file>', 'print what is in the records of a file, a line for each, - for stdin', async (call) => {
         const { read } = await import('../records/files.ts');
@@ -43,7 +41,7 @@ export function addRecords(program: Command): void {
 
     for (const reading of [check, mend, read, write]) {
         reading
-            .option('--max-line-bytes <n>', 'report and skip longer lines', wholeNumber(1, MOST_LINE_BYTES), MAX_LINE_BYTES)
+            .option('--max-line-bytes <n>', 'report and skip longer lines', wholeNumber(1, MAX_LINE_LIMIT), MAX_LINE_BYTES)
             .option('--report <file>', 'write the report as JSON, too');
     }
 
@@ -68,10 +66,10 @@ function limitsOf({ options }: Call): ReadingLimits {
 }
 
 async function rewritten(call: Call, mending: Pick<RewriteOptions, 'mend'> = {}): Promise<Answer> {
-    const [{ rewrite }, { isSamePlace }] = await Promise.all([import('../records/files.ts'), import('../records/write-output.ts')]);
+    const [{ rewrite }, { isSameFile }] = await Promise.all([import('../records/files.ts'), import('../records/write-output.ts')]);
     const { output } = call.options as Pick<RewriteOptions, 'output'>;
     const source = await sourceOf(call, output === undefined);
-    const inPlace = output !== undefined && (await isSamePlace(call.args[0] ?? '', output));
+    const inPlace = output !== undefined && (await isSameFile(call.args[0] ?? '', output));
     const report = await rewrite(source, { ...limitsOf(call), ...mending, gzip: packs(call.options), inPlace, ...(output && { output }) });
     const answer = await reported(call, report);
     const reason = inPlace ? 'its bad lines would be lost, choose another file' : 'no line is good';

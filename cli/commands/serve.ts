@@ -1,14 +1,13 @@
 import type { Command } from 'commander';
-import { command, wholeNumber } from '../command.ts';
+import { performing, wholeNumber } from '../command.ts';
 
-export function addServe(program: Command): void {
-    const serve = command(program, 'serve', 'run the server: REST API, exporters, one worker', async (call) => {
+export function define(self: Command): void {
+    performing(self, async (call) => {
         const { serve } = await import('../serve.ts');
         await serve(call);
         return undefined;
     });
-    serve
-        .option('--host <host>', 'address or name to listen on', '127.0.0.1')
+    self.option('--host <host>', 'address or name to listen on', '127.0.0.1')
         .option('--port <port>', 'port of the REST API', wholeNumber(0, 65535), 3790)
         .option('--tls-cert <file>', 'certificate chain in PEM form; self-signed when absent')
         .option('--tls-key <file>', 'its private key in PEM form')

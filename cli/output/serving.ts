@@ -4,7 +4,7 @@ import { type DataFolder, DEFAULT_DATA } from '../data-folder.ts';
 import type { DemoShown } from '../demo.ts';
 import type { TlsPair } from '../tls-certificate.ts';
 import { facts } from './table.ts';
-import { isDelivered, testText } from './test-outcome.ts';
+import { isDelivered, testText } from './test-result.ts';
 
 export interface Serving {
     readonly json: boolean;

@@ -1,21 +1,3 @@
-const NO_LINES = {
-    top: '',
-    'top-mid': '',
-    'top-left': '',
-    'top-right': '',
-    bottom: '',
-    'bottom-mid': '',
-    'bottom-left': '',
-    'bottom-right': '',
-    left: '',
-    'left-mid': '',
-    mid: '',
-    'mid-mid': '',
-    right: '',
-    'right-mid': '',
-    middle: '  ',
-};
-
 /** Aligned columns under a head, without lines or colours. `none` is said when there are no rows. */
 export async function table(head: readonly string[], rows: readonly (readonly string[])[], none: string): Promise<string> {
     return rows.length === 0 ? none : align([head, ...rows]);
@@ -26,16 +8,25 @@ export async function facts(pairs: readonly (readonly [name: string, value: stri
     return align(pairs);
 }
 
-/** The module is loaded only when something is drawn: it takes as long as a whole command otherwise does. */
+const GAP = '  ';
+
 async function align(rows: readonly (readonly string[])[]): Promise<string> {
-    const { default: Table } = await import('cli-table3');
-    const drawn = new Table({ chars: NO_LINES, style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [], compact: true } });
-    drawn.push(...rows.map((row) => row.map(printable)));
-    return drawn
-        .toString()
-        .split('\n')
-        .map((line) => line.trimEnd())
+    const shown = rows.map((row) => row.map(printable));
+    const columns = await widthOf(shown.flat());
+    const widths = (shown[0] ?? []).map((_, column) => Math.max(...shown.map((row) => columns(row[column] ?? ''))));
+    return shown
+        .map((row) =>
+            row
+                .map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - columns(cell)))
+                .join(GAP)
+                .trimEnd(),
+        )
         .join('\n');
+}
+
+/** How many columns of a terminal a text takes. What knows that of every script is loaded only where it is needed. */
+async function widthOf(texts: readonly string[]): Promise<(text: string) => number> {
+    return texts.every((text) => /^[ -~…\uFFFD]*$/.test(text)) ? (text) => text.length : (await import('string-width')).default;
 }
 
 /** Text from outside, safe to print on a terminal: control and direction characters are shown as `�`. */
@@ -43,17 +34,23 @@ export function printable(text: string): string {
     return text.replace(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '\uFFFD');
 }
 
-const STEPS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number])[] = [
-    ['year', 31_536_000],
-    ['month', 2_592_000],
-    ['day', 86_400],
-    ['hour', 3600],
-    ['minute', 60],
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** Units with their length in seconds, and what one of them ago and from now is called where it has a name. */
+const UNITS: readonly (readonly [unit: string, seconds: number, ago?: string, ahead?: string])[] = [
+    ['year', 365 * DAY, 'last year', 'next year'],
+    ['month', 30 * DAY, 'last month', 'next month'],
+    ['day', DAY, 'yesterday', 'tomorrow'],
+    ['hour', HOUR],
+    ['minute', MINUTE],
     ['second', 1],
 ];
 
 /**
- * `5 minutes ago`, `in 2 hours`, `now`; `never` for null.
+ * `5 minutes ago`, `in 2 hours`, `now`; `never` for null. By hand, since `Intl.RelativeTimeFormat` takes longer to load than all else
+ * that a command needs.
  *
  * @param time An ISO 8601 text or a date.
  */
@@ -63,6 +60,13 @@ export function relativeTime(time: string | Date | null, now: Date): string {
     }
 
     const seconds = Math.round((new Date(time).getTime() - now.getTime()) / 1000);
-    const [unit, size] = STEPS.find(([, size]) => Math.abs(seconds) >= size) ?? ['second', 1];
-    return new Intl.RelativeTimeFormat('en', { numeric: 'auto' }).format(Math.trunc(seconds / size), unit);
+    const [unit, size, ago, ahead] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? ['', 1];
+    const count = Math.floor(Math.abs(seconds) / size);
+    const named = seconds < 0 ? ago : ahead;
+    if (count === 0 || (count === 1 && named !== undefined)) {
+        return named ?? 'now';
+    }
+
+    const span = `${count} ${unit}${count === 1 ? '' : 's'}`;
+    return seconds < 0 ? `${span} ago` : `in ${span}`;
 }

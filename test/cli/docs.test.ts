@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import t from 'tap';
-import { commandLine } from '../../cli/scanwire.ts';
+import { commandLine, complete } from '../../cli/program.ts';
 
 const PAGE = readFileSync(new URL('../../../docs/command-line.md', import.meta.url), 'utf8');
+
+const program = commandLine();
+await Promise.all(program.commands.map(complete));
 
 /** The commands that do something, with their whole names. */
 function leaves(command: Command, name: string): [string, Command][] {
@@ -18,7 +21,7 @@ function sectionOf(name: string): string {
 }
 
 t.test('gives every command a section with its help, word for word, and an example', async (t) => {
-    for (const [name, command] of leaves(commandLine(), 'scanwire')) {
+    for (const [name, command] of leaves(program, 'scanwire')) {
         const section = sectionOf(name);
         t.ok(section.includes(`\`\`\`text\n${command.helpInformation()}\`\`\``), `the help of ${name} is what docs/command-line.md shows`);
         t.match(section, new RegExp(`\n\\$ .*${name}`), `${name} has an example`);
@@ -26,7 +29,7 @@ t.test('gives every command a section with its help, word for word, and an examp
 });
 
 t.test('describes no command that does not exist', async (t) => {
-    const known = new Set(leaves(commandLine(), 'scanwire').map(([name]) => name));
+    const known = new Set(leaves(program, 'scanwire').map(([name]) => name));
     const described = [...PAGE.matchAll(/^### (scanwire .*)$/gm)].map(([, name]) => name);
     t.same(
         described.filter((name) => !known.has(name ?? '')),

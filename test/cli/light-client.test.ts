@@ -5,22 +5,33 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { dataFolder } from '../../cli/data-folder.ts';
 
 const ENTRY = fileURLToPath(new URL('../../cli/scanwire.js', import.meta.url));
+const OURS = new URL('../../', import.meta.url).href;
 
-/** Says at the end, on stderr, which packages were loaded as CommonJS (all the heavy ones are). */
+/** Says at the end, on stderr, which scripts the process has parsed, as its own debugger sees them. */
 const REPORT = `data:text/javascript,${encodeURIComponent(`
-    import { createRequire } from 'node:module';
-    const { cache } = createRequire('/');
-    process.on('exit', () => {
-        const names = Object.keys(cache).map((path) => /node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(path)?.[1] ?? 'none');
-        process.stderr.write(JSON.stringify([...new Set(names)]));
-    });
+    import { Session } from 'node:inspector';
+    const urls = [];
+    const session = new Session();
+    session.connect();
+    session.on('Debugger.scriptParsed', ({ params }) => urls.push(params.url));
+    session.post('Debugger.enable');
+    process.on('exit', () => process.stderr.write(JSON.stringify(urls)));
 `)}`;
 
-t.test('asks a running server without loading what only servers need', async (t) => {
+interface Loaded {
+    /** What the server was asked. */
+    readonly asked: readonly string[];
+    /** Files of scanwire. */
+    readonly files: readonly string[];
+    readonly packages: ReadonlySet<string>;
+}
+
+/** What a command loads that asks a running server. */
+async function loadedBy(t: Test, ...args: readonly string[]): Promise<Loaded> {
     const path = mkdtempSync(join(tmpdir(), 'scanwire-test-'));
     t.teardown(() => rmSync(path, { recursive: true }));
     const folder = dataFolder(path);
@@ -33,29 +44,31 @@ t.test('asks a running server without loading what only servers need', async (t)
     await once(server, 'listening');
     writeFileSync(folder.server, JSON.stringify({ pid: process.pid, socket: folder.socket }));
 
-    const child = spawn(process.execPath, ['--import', REPORT, ENTRY, 'deliveries', 'list', '--data', path]);
+    const child = spawn(process.execPath, ['--import', REPORT, ENTRY, ...args, '--data', path]);
     let stderr = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
         stderr += text;
     });
     const [code] = (await once(child, 'close')) as [number];
     t.equal(code, 0);
-    t.same(asked, ['GET /deliveries?limit=100']);
-    const loaded = JSON.parse(stderr) as string[];
-    t.ok(loaded.includes('commander'));
-    for (const heavy of [
-        '@hapi/hapi',
-        '@hapi/boom',
-        'joi',
-        'bullmq',
-        'ioredis',
-        'pg',
-        'undici',
-        'jose',
-        'sax',
-        'selfsigned',
-        'cli-progress',
-    ]) {
-        t.notOk(loaded.includes(heavy), heavy);
-    }
-});
+    const urls = JSON.parse(stderr) as readonly string[];
+    return {
+        asked,
+        files: urls.filter((url) => url.startsWith(OURS)).map((url) => url.slice(OURS.length)),
+        packages: new Set(urls.flatMap((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? [])),
+    };
+}
+
+for (const [args, request] of [
+    [['keys', 'list'], 'GET /keys'],
+    [['deliveries', 'list'], 'GET /deliveries?limit=100'],
+    [['exporters', 'list'], 'GET /exporters'],
+] as const) {
+    t.test(`scanwire ${args.join(' ')} asks a running server without loading what only servers need`, async (t) => {
+        const { asked, files, packages } = await loadedBy(t, ...args);
+        t.same(asked, [request]);
+        t.ok(files.includes('cli/scanwire.js'), 'what is loaded is seen');
+        t.ok(files.length <= 20, `${files.length} files of ours: ${files.join(' ')}`);
+        t.same([...packages], ['commander']);
+    });
+}

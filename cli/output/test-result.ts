@@ -1,8 +1,8 @@
 import type { Timings } from '../../lib/webhooks/outcome.ts';
-import type { ShownTest } from '../operations.ts';
+import type { TestView } from '../../plugins/admin-console/operations.ts';
 
 /** What a `test` event came to, in one line. */
-export function testText({ deliveryId, attempt }: ShownTest): string {
+export function testText({ deliveryId, attempt }: TestView): string {
     if (attempt === null) {
         return `test has no outcome yet: see scanwire deliveries show ${deliveryId}`;
     }
@@ -13,7 +13,7 @@ export function testText({ deliveryId, attempt }: ShownTest): string {
     return code === 'delivered' ? `test delivered:${status}${times}` : `test failed: ${code}${status}, ${detail}${times}`;
 }
 
-export function isDelivered({ attempt }: ShownTest): boolean {
+export function isDelivered({ attempt }: TestView): boolean {
     return attempt?.code === 'delivered';
 }
 

@@ -1,8 +1,7 @@
-import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
-import { Readable } from 'node:stream';
+import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
+import type { Socket } from 'node:net';
 import { ScanwireError, type ScanwireErrorCode } from '../lib/errors.ts';
 import { type Endpoint, endpoints, type Input, type OperationName, type Output } from '../plugins/admin-console/operations.ts';
-import type { RunningServer } from './server-socket.ts';
 
 /** Longest answer that is taken. */
 const MAX_ANSWER = 256 * 1024 * 1024;
@@ -10,11 +9,12 @@ const MAX_ANSWER = 256 * 1024 * 1024;
 /**
  * Asks a running server to perform the operation.
  *
+ * @param server A connection to it, which is used up.
  * @throws ScanwireError as the operation would in this process, `UNAVAILABLE` when the server breaks off.
  */
-export async function ask<Name extends OperationName>({ socket }: RunningServer, name: Name, input: Input<Name>): Promise<Output<Name>> {
+export async function ask<Name extends OperationName>(server: Socket, name: Name, input: Input<Name>): Promise<Output<Name>> {
     const { path, body } = split(endpoints[name], input);
-    const { status, text } = await exchange(socket, endpoints[name].method, path, body);
+    const { status, text } = await exchange(server, endpoints[name].method, path, body);
     const answer = parse(text);
     if (status < 300) {
         return answer as Output<Name>;
@@ -28,7 +28,7 @@ export async function ask<Name extends OperationName>({ socket }: RunningServer,
     );
 }
 
-type Body = Readable | string | null;
+type Body = AsyncIterable<Uint8Array> | string | null;
 
 /** Fields named in the path go there, a stream becomes the body, the others go where the method has them. */
 function split({ method, path, streamed }: Endpoint, input: object): { readonly path: string; readonly body: Body } {
@@ -42,7 +42,7 @@ function split({ method, path, streamed }: Endpoint, input: object): { readonly 
     if (streamed === true) {
         const source = fields.get('source') as AsyncIterable<Uint8Array>;
         fields.delete('source');
-        return { path: withQuery(filled, fields), body: Readable.from(source, { objectMode: false }) };
+        return { path: withQuery(filled, fields), body: source };
     }
 
     return method === 'GET' || method === 'DELETE'
@@ -65,14 +65,9 @@ function headersOf(body: Body): OutgoingHttpHeaders {
         : { 'content-type': 'application/octet-stream' };
 }
 
-function exchange(
-    socketPath: string,
-    method: string,
-    path: string,
-    body: Body,
-): Promise<{ readonly status: number; readonly text: string }> {
+function exchange(server: Socket, method: string, path: string, body: Body): Promise<{ readonly status: number; readonly text: string }> {
     return new Promise((resolve, reject) => {
-        const outgoing = request({ socketPath, method, path, headers: headersOf(body), agent: false });
+        const outgoing = request({ createConnection: () => server, method, path, headers: headersOf(body) });
         outgoing.on('error', (cause) => reject(new ScanwireError('UNAVAILABLE', 'The server broke off', { cause })));
         outgoing.on('response', (incoming) => {
             textOf(incoming).then((text) => {
@@ -81,18 +76,25 @@ function exchange(
             }, reject);
         });
 
-        if (body instanceof Readable) {
-            // What cannot be read here is this side's failure, and the server must not take the part that it got for all.
-            body.on('error', (error) => {
-                outgoing.destroy();
-                reject(error);
-            });
-            outgoing.on('close', () => body.destroy());
-            body.pipe(outgoing);
-        } else {
+        if (body === null || typeof body === 'string') {
             outgoing.end(body ?? undefined);
+        } else {
+            void send(body, outgoing, reject);
         }
     });
+}
+
+/** Sends a stream. What cannot be read here is this side's failure, and the server must not take the part that it got for all. */
+async function send(source: AsyncIterable<Uint8Array>, outgoing: ClientRequest, onError: (error: Error) => void): Promise<void> {
+    // Loaded here: most requests are short.
+    const { Readable } = await import('node:stream');
+    const body = Readable.from(source, { objectMode: false });
+    body.on('error', (error) => {
+        outgoing.destroy();
+        onError(error);
+    });
+    outgoing.on('close', () => body.destroy());
+    body.pipe(outgoing);
 }
 
 async function textOf(incoming: IncomingMessage): Promise<string> {

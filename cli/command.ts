@@ -4,7 +4,7 @@ import { ScanwireError } from '../lib/errors.ts';
 import { endpoints, type Input, type OperationName, type Output } from '../plugins/admin-console/operations.ts';
 import { ask } from './client.ts';
 import { DEFAULT_DATA, dataFolder, dataFolderExists } from './data-folder.ts';
-import { runningServer } from './server-socket.ts';
+import { connectToServer } from './server-socket.ts';
 
 /** By `require`: an `import` of CommonJS first searches it for its exports, which takes as long as loading it. */
 export const commander: typeof import('commander') = createRequire(import.meta.url)('commander');
@@ -77,7 +77,7 @@ function callOf(self: Command): Call {
  */
 async function perform<Name extends OperationName>(data: string, name: Name, input: Input<Name>): Promise<Output<Name>> {
     const folder = dataFolder(data);
-    const server = await runningServer(folder);
+    const server = await connectToServer(folder);
     if (server !== null) {
         return ask(server, name, input);
     }

@@ -3,6 +3,7 @@ import { chmod } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import { systemClock } from '../lib/clock.ts';
+import { ownIdentity } from '../lib/process-identity.ts';
 import { within } from '../lib/within.ts';
 import type { System } from '../plugins/admin-console/handlers.ts';
 import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
@@ -86,7 +87,7 @@ interface Started {
 
 async function start(folder: DataFolder, options: ServeOptions, undo: Undo[], onError: (error: unknown) => void): Promise<Started> {
     const { host, port, tlsCert, tlsKey } = options;
-    const socket = await claimSocket(folder, process.pid);
+    const socket = await claimSocket(folder, ownIdentity());
     undo.push(() => withdrawSocket(folder, socket, process.pid));
     await assertCanListen(host, port);
     const tls = await tlsCertificate({ folder, host, clock: systemClock, certificateFile: tlsCert, keyFile: tlsKey });

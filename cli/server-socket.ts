@@ -1,14 +1,12 @@
 import { lstat, mkdir, rm } from 'node:fs/promises';
-import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ScanwireError } from '../lib/errors.ts';
-import { isAlive, parseProcess, type RunningProcess, runningProcess } from '../lib/running-process.ts';
+import type { ProcessIdentity } from '../lib/process-identity.ts';
 import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
 
 /** The server that runs on a data folder. */
-export interface RunningServer extends RunningProcess {
+export interface RunningServer extends ProcessIdentity {
     /** Path of its socket. */
     readonly socket: string;
 }
@@ -20,18 +18,29 @@ const MAX_PATH_BYTES = 100;
 const START_PATIENCE = 20_000;
 const LOOK_EVERY = 100;
 
-/**
- * The server that runs on the folder, null when none does. One that is still starting is waited for; what a killed server left
- * behind is not taken for one.
- */
+/** The server that runs on the folder, null when none does. One that is still starting is waited for. */
 export async function runningServer(folder: DataFolder): Promise<RunningServer | null> {
+    const connection = await connectToServer(folder);
+    connection?.destroy();
+    return connection === null ? null : readClaim(folder);
+}
+
+/** A connection to the server that runs on the folder, as {@link runningServer} finds it. */
+export async function connectToServer(folder: DataFolder): Promise<Socket | null> {
     const giveUpAt = performance.now() + START_PATIENCE;
     for (;;) {
         const server = await readClaim(folder);
-        if (server === null || (await answers(server.socket))) {
-            return server;
+        const connection = server === null ? null : await connected(server.socket);
+        if (server === null || connection !== null) {
+            return connection;
         }
 
+        // Loaded here, since a server that runs answers at once.
+        const [{ isAlive }, { setTimeout: sleep }] = await Promise.all([
+            import('../lib/process-identity.ts'),
+            import('node:timers/promises'),
+        ]);
+        // What a killed server left behind is not taken for one.
         if (server.pid === process.pid || !isAlive(server) || performance.now() > giveUpAt) {
             return null;
         }
@@ -46,7 +55,7 @@ export async function runningServer(folder: DataFolder): Promise<RunningServer |
  *
  * @throws ScanwireError `CONFLICT` when a server runs on the folder already.
  */
-export async function claimSocket(folder: DataFolder, pid: number): Promise<string> {
+export async function claimSocket(folder: DataFolder, owner: ProcessIdentity): Promise<string> {
     const running = await runningServer(folder);
     if (running !== null) {
         throw new ScanwireError('CONFLICT', `A server runs on ${folder.path} already (process ${running.pid})`, { field: 'data' });
@@ -54,7 +63,7 @@ export async function claimSocket(folder: DataFolder, pid: number): Promise<stri
 
     const socket = Buffer.byteLength(folder.socket) <= MAX_PATH_BYTES ? folder.socket : await temporarySocket(folder);
     await rm(socket, { force: true });
-    await replaceFile(folder.server, `${JSON.stringify({ ...runningProcess(pid), socket } satisfies RunningServer)}\n`);
+    await replaceFile(folder.server, `${JSON.stringify({ ...owner, socket } satisfies RunningServer)}\n`);
     return socket;
 }
 
@@ -69,29 +78,25 @@ export async function withdrawSocket(folder: DataFolder, socket: string, pid: nu
 /** The server that has claimed the folder, whether it still runs or not. */
 async function readClaim(folder: DataFolder): Promise<RunningServer | null> {
     try {
-        const claim: unknown = JSON.parse((await readIfPresent(folder.server)) ?? 'null');
-        const owner = parseProcess(claim);
-        const { socket } = (claim ?? {}) as { readonly socket?: unknown };
-        return owner !== null && typeof socket === 'string' ? { ...owner, socket } : null;
+        const { pid, started = '', socket } = JSON.parse((await readIfPresent(folder.server)) ?? 'null') as Partial<RunningServer>;
+        return Number.isInteger(pid) && typeof socket === 'string' ? { pid: Number(pid), started, socket } : null;
     } catch {
         return null;
     }
 }
 
-function answers(socket: string): Promise<boolean> {
+/** Null when nobody listens. */
+function connected(socket: string): Promise<Socket | null> {
     return new Promise((resolve) => {
         const connection = connect(socket);
-        connection.on('connect', () => {
-            connection.destroy();
-            resolve(true);
-        });
-        connection.on('error', () => resolve(false));
+        connection.on('connect', () => resolve(connection));
+        connection.on('error', () => resolve(null));
     });
 }
 
 async function temporarySocket({ path }: DataFolder): Promise<string> {
     const user = process.getuid?.() ?? 0;
-    const { createHash } = await import('node:crypto');
+    const [{ createHash }, { tmpdir }] = await Promise.all([import('node:crypto'), import('node:os')]);
     const name = createHash('sha256').update(path).digest('hex').slice(0, 16);
     const folder = join(tmpdir(), `scanwire-${user}-${name}`);
     await mkdir(folder, { recursive: true, mode: 0o700 });

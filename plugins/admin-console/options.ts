@@ -1,6 +1,6 @@
 import type { Request } from '@hapi/hapi';
 import Joi from 'joi';
-import { implementing } from '../../lib/checked.ts';
+import { objectWith } from '../../lib/checked.ts';
 import type { HostSystem, InstalledLicense, System } from './handlers.ts';
 
 export interface AdminConsoleOptions {
@@ -22,10 +22,10 @@ export type Settings = AdminConsoleOptions & { readonly prefix: string };
 
 export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, true>({
     system: Joi.object<HostSystem, true>({
-        keys: implementing<System['keys']>('create', 'list', 'reveal', 'revoke'),
+        keys: objectWith<System['keys']>('create', 'list', 'reveal', 'revoke'),
         webhooks: Joi.object({
             publish: Joi.function().required(),
-            exporters: implementing<System['webhooks']['exporters']>(
+            exporters: objectWith<System['webhooks']['exporters']>(
                 'create',
                 'list',
                 'get',
@@ -35,10 +35,10 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
                 'test',
                 'remove',
             ).required(),
-            deliveries: implementing<System['webhooks']['deliveries']>('list', 'show', 'replay').required(),
+            deliveries: objectWith<System['webhooks']['deliveries']>('list', 'show', 'replay').required(),
         }).unknown(),
-        inventory: implementing<System['inventory']>('importHosts'),
-        license: implementing<InstalledLicense>('inspect'),
+        inventory: objectWith<System['inventory']>('importHosts'),
+        license: objectWith<InstalledLicense>('inspect'),
         migrate: Joi.function(),
     })
         .min(1)

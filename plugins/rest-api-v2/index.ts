@@ -1,8 +1,8 @@
 import type { Lifecycle, NamedPlugin, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
 import { VERSION } from '../../lib/version.ts';
-import { base, index, licensed, type Resource, show, unknownRoute } from './handlers.ts';
 import { withStrategy } from '../strategy.ts';
+import { base, index, licensed, type Resource, show, unknownRoute } from './handlers.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
 import { resources } from './resources.ts';
 

@@ -6,9 +6,10 @@ import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { type DataFolder, dataFolder } from '../../cli/data-folder.ts';
 import { claimSocket, runningServer, withdrawSocket } from '../../cli/server-socket.ts';
+import { ownIdentity, type ProcessIdentity } from '../../lib/process-identity.ts';
 
 /** No process has it. */
-const DEAD = 2 ** 22 + 1;
+const DEAD: ProcessIdentity = { pid: 2 ** 22 + 1, started: '' };
 
 /** Short enough for a socket, which the folders of tests are not everywhere. */
 function shortFolder(t: Test): DataFolder {
@@ -29,20 +30,20 @@ t.test('finds the server that listens, and none once it has gone', async (t) => 
     const socket = await claimSocket(folder, DEAD);
     t.equal(socket, folder.socket);
     const server = await listening(socket);
-    t.match(await runningServer(folder), { pid: DEAD, socket });
-    await t.rejects(claimSocket(folder, DEAD + 1), { code: 'CONFLICT', field: 'data' });
+    t.same(await runningServer(folder), { ...DEAD, socket });
+    await t.rejects(claimSocket(folder, { ...DEAD, pid: DEAD.pid + 1 }), { code: 'CONFLICT', field: 'data' });
     server.close();
     await once(server, 'close');
-    await withdrawSocket(folder, socket, DEAD);
+    await withdrawSocket(folder, socket, DEAD.pid);
     t.equal(await runningServer(folder), null);
 });
 
 t.test('takes what a killed server left for none, and its place', async (t) => {
     const folder = dataFolder(t.testdir());
-    writeFileSync(folder.server, JSON.stringify({ pid: DEAD, socket: folder.socket }));
+    writeFileSync(folder.server, JSON.stringify({ ...DEAD, socket: folder.socket }));
     writeFileSync(folder.socket, '');
     t.equal(await runningServer(folder), null);
-    const socket = await claimSocket(folder, process.pid);
+    const socket = await claimSocket(folder, ownIdentity());
     const server = await listening(socket);
     t.ok(await runningServer(folder));
     server.close();
@@ -50,10 +51,10 @@ t.test('takes what a killed server left for none, and its place', async (t) => {
 
 t.test('waits for a server that is starting', async (t) => {
     const folder = dataFolder(t.testdir());
-    const socket = await claimSocket(folder, process.ppid);
+    const socket = await claimSocket(folder, { pid: process.ppid, started: '' });
     const found = runningServer(folder);
     const server = await listening(socket);
-    t.match(await found, { pid: process.ppid, socket });
+    t.same(await found, { pid: process.ppid, started: '', socket });
     server.close();
 });
 
@@ -66,8 +67,8 @@ t.test('waits for no other process that has the pid of a killed server', async (
 t.test('leaves the note of a later server alone', async (t) => {
     const folder = dataFolder(t.testdir());
     const socket = await claimSocket(folder, DEAD);
-    await claimSocket(folder, DEAD + 1);
-    await withdrawSocket(folder, socket, DEAD);
+    await claimSocket(folder, { ...DEAD, pid: DEAD.pid + 1 });
+    await withdrawSocket(folder, socket, DEAD.pid);
     t.ok(statSync(folder.server));
 });
 
@@ -84,7 +85,7 @@ t.test('puts the socket of a long path into a folder of its own, for the owner o
     t.ok(Buffer.byteLength(socket) <= 100);
     t.equal(statSync(dirname(socket)).mode & 0o777, 0o700);
     const server = await listening(socket);
-    t.match(await runningServer(folder), { pid: DEAD, socket });
+    t.same(await runningServer(folder), { ...DEAD, socket });
     server.close();
     await once(server, 'close');
 

@@ -3,8 +3,8 @@ import { inspect } from 'node:util';
 import type { Server, ServerInjectResponse } from '@hapi/hapi';
 import type Joi from 'joi';
 import t, { type Test } from 'tap';
+import { until } from '../../../adapters/contract/until.ts';
 import { endpoints, type Input, type OperationName, type Output } from '../../../plugins/admin-console/operations.ts';
-import { until } from '../../support/until.ts';
 import { admin, host, receiver, register, systemOf, VALID_LICENSE } from './host.ts';
 
 const names = Object.keys(endpoints) as OperationName[];

@@ -9,7 +9,12 @@ t.test('says how long ago, or when', async (t) => {
         ['2026-11-21T11:59:58Z', '2 seconds ago'],
         ['2026-11-21T11:00:01Z', '59 minutes ago'],
         ['2026-11-21T14:00:00Z', 'in 2 hours'],
+        ['2026-11-21T12:01:30Z', 'in 1 minute'],
         ['2026-11-20T11:00:00Z', 'yesterday'],
+        ['2026-11-22T13:00:00Z', 'tomorrow'],
+        ['2026-11-18T12:00:00Z', '3 days ago'],
+        ['2026-10-12T12:00:00Z', 'last month'],
+        ['2027-12-21T12:00:00Z', 'next year'],
         ['2126-11-21T12:00:00Z', 'in 100 years'],
     ];
     for (const [time, text] of cases) {
@@ -33,6 +38,17 @@ t.test('aligns columns without lines, colours or trailing blanks', async (t) => 
             'none',
         ),
         'ID    NAME\n1     one\uFFFD[2J\n1000',
+    );
+    t.equal(
+        await table(
+            ['NAME', 'ID'],
+            [
+                ['家の鍵…', '1'],
+                ['mañana', '2'],
+            ],
+            'none',
+        ),
+        'NAME     ID\n家の鍵…  1\nmañana   2',
     );
     t.equal(await table(['ID'], [], 'none'), 'none');
     t.equal(

@@ -1,47 +1,61 @@
 import { once } from 'node:events';
-import { request } from 'node:http';
-import { server as hapiServer } from '@hapi/hapi';
-import t from 'tap';
+import { type ClientRequest, request } from 'node:http';
+import { server as hapiServer, type Server } from '@hapi/hapi';
+import t, { type Test } from 'tap';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { plugin } from '../../../plugins/admin-console/index.ts';
+
+interface Upload {
+    readonly server: Server;
+    /** Its first bytes are sent, and nothing more yet. */
+    readonly outgoing: ClientRequest;
+    /** Resolves when the server has found a reason to refuse it. */
+    readonly refused: Promise<void>;
+}
+
+/** Begins to send a scan that is going to be refused, by the reader or, without a workspace, by the schema. */
+async function begin(t: Test, query: string): Promise<Upload> {
+    let refuse = (): void => {};
+    const refused = new Promise<void>((resolve) => {
+        refuse = resolve;
+    });
+    const inventory = {
+        async importHosts(): Promise<never> {
+            refuse();
+            throw new ScanwireError('INVALID_INPUT', 'Line 1: no');
+        },
+    };
+    const server = hapiServer({ port: 0, host: '127.0.0.1' });
+    await server.register({ plugin, options: { system: { inventory }, auth: false, authorize: () => true } });
+    server.ext('onPreAuth', (_, h) => {
+        if (query === '') {
+            refuse();
+        }
+
+        return h.continue;
+    });
+    await server.start();
+    t.teardown(() => server.stop());
+
+    const headers = { 'content-type': 'application/octet-stream' };
+    const path = `/admin-console/import${query}`;
+    const outgoing = request({ port: server.info.port, method: 'POST', path, headers, agent: false });
+    outgoing.write('not a scan\n');
+    return { server, outgoing, refused };
+}
 
 for (const [reason, query, message] of [
     ['its reader refuses it', '?workspace=default', 'Line 1: no'],
     ['a parameter is missing', '', 'workspace is required'],
 ] as const) {
     t.test(`refuses a stream only after its end, so that the sender gets to read why: ${reason}`, async (t) => {
-        let reach = (): void => {};
-        const reached = new Promise<void>((resolve) => {
-            reach = resolve;
-        });
-        const inventory = {
-            async importHosts(): Promise<never> {
-                reach();
-                throw new ScanwireError('INVALID_INPUT', 'Line 1: no');
-            },
-        };
-        const server = hapiServer({ port: 0, host: '127.0.0.1' });
-        await server.register({ plugin, options: { system: { inventory }, auth: false, authorize: () => true } });
-        server.ext('onPreAuth', (_, h) => {
-            if (query === '') {
-                reach();
-            }
-
-            return h.continue;
-        });
-        await server.start();
-        t.teardown(() => server.stop());
-
-        const { port } = server.info;
-        const headers = { 'content-type': 'application/octet-stream' };
-        const outgoing = request({ port, method: 'POST', path: `/admin-console/import${query}`, headers, agent: false });
+        const { server, outgoing, refused } = await begin(t, query);
         let answered = false;
         outgoing.once('response', () => {
             answered = true;
         });
         const response = once(outgoing, 'response');
-        outgoing.write('not a scan\n');
-        await reached;
+        await refused;
         // What the server had to say by now would come before its answer to a later request.
         t.equal((await fetch(`${server.info.uri}/other`)).status, 404);
         t.equal(answered, false);
@@ -52,3 +66,15 @@ for (const [reason, query, message] of [
         t.match(JSON.parse(Buffer.concat(await incoming.toArray()).toString()), { error: { code: 'INVALID_INPUT', message } });
     });
 }
+
+t.test('takes no harm when the sender of a refused stream goes', async (t) => {
+    const { server, outgoing, refused } = await begin(t, '?workspace=default');
+    const logged: unknown[] = [];
+    server.events.on({ name: 'request', channels: ['app', 'error'] }, (_, event) => logged.push(event));
+    const ended = server.events.once('response');
+    outgoing.on('error', () => {});
+    await refused;
+    outgoing.destroy();
+    await ended;
+    t.same(logged, []);
+});

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { ScanwireError } from '../lib/errors.ts';
 import { commander } from './command.ts';
+import { printError } from './output/errors.ts';
 import { commandLine, usageError } from './program.ts';
 
 const FAILURE = 1;
@@ -23,22 +24,21 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
         process.exit(0);
     }
 
-    void failed(new ScanwireError('UNAVAILABLE', `Cannot write to stdout: ${error.code}`)).then(process.exit);
+    process.exit(failed(new ScanwireError('UNAVAILABLE', `Cannot write to stdout: ${error.code}`)));
 });
 
 try {
     // With --json, wrong usage goes out as JSON too.
     await commandLine({ quiet: json }).parseAsync();
 } catch (error) {
-    process.exitCode = await failed(error);
+    process.exitCode = failed(error);
     // Something half open must not keep a failed command from ending.
     setTimeout(() => process.exit(), PATIENCE).unref();
 }
 
 /** Says what went wrong; the exit code. */
-async function failed(error: unknown): Promise<number> {
+function failed(error: unknown): number {
     if (!(error instanceof commander.CommanderError)) {
-        const { printError } = await import('./output/errors.ts');
         printError(error, json);
         return FAILURE;
     }

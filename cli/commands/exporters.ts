@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Exporter, ExporterChanges, ExporterSettings, HeaderPairs, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
-import { displayUrl } from '../../lib/webhooks/receiver-url.ts';
 import type { TestView } from '../../plugins/admin-console/operations.ts';
 import { type Answer, type Call, command, repeated } from '../command.ts';
-import { facts, relativeTime, table } from '../output/table.ts';
+import { displayUrl, facts, relativeTime, table } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
 
 export function define(exporters: Command): void {

@@ -70,3 +70,23 @@ export function relativeTime(time: string | Date | null, now: Date): string {
     const span = `${count} ${unit}${count === 1 ? '' : 's'}`;
     return seconds < 0 ? `${span} ago` : `in ${span}`;
 }
+
+/** A URL for people: without userinfo and fragment, with every value of the query as `***`. */
+export function displayUrl(text: string): string {
+    if (!URL.canParse(text)) {
+        return 'invalid URL';
+    }
+
+    const { protocol, host, pathname, search } = new URL(text);
+    return `${protocol}//${host}${pathname}${redacted(search)}`;
+}
+
+function redacted(search: string): string {
+    return search === '' ? '' : `?${search.slice(1).split('&').map(redactedPair).join('&')}`;
+}
+
+/** A pair without `=` may be a bare token, so it goes as a whole. */
+function redactedPair(pair: string): string {
+    const [name = '', ...values] = pair.split('=');
+    return values.length === 0 ? '***' : `${name}=***`;
+}

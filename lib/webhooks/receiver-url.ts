@@ -42,26 +42,6 @@ export function checkReceiverUrl(text: string, guard: Pick<EgressGuard, 'vetHost
     return url.href;
 }
 
-/** A URL for logs and people: without userinfo and fragment, with every value of the query as `***`. */
-export function displayUrl(text: string): string {
-    if (!URL.canParse(text)) {
-        return 'invalid URL';
-    }
-
-    const { protocol, host, pathname, search } = new URL(text);
-    return `${protocol}//${host}${pathname}${redacted(search)}`;
-}
-
-function redacted(search: string): string {
-    return search === '' ? '' : `?${search.slice(1).split('&').map(redactedPair).join('&')}`;
-}
-
-/** A pair without `=` may be a bare token, so it goes as a whole. */
-function redactedPair(pair: string): string {
-    const [name = '', ...values] = pair.split('=');
-    return values.length === 0 ? '***' : `${name}=***`;
-}
-
 function refused(reason: string): ScanwireError {
     return new ScanwireError('INVALID_INPUT', `url ${reason}`, { field: 'url' });
 }

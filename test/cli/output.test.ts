@@ -1,5 +1,5 @@
 import t from 'tap';
-import { facts, printable, relativeTime, table } from '../../cli/output/table.ts';
+import { displayUrl, facts, printable, relativeTime, table } from '../../cli/output/table.ts';
 
 t.test('says how long ago, or when', async (t) => {
     const now = new Date('2026-11-21T12:00:00Z');
@@ -58,4 +58,13 @@ t.test('aligns columns without lines, colours or trailing blanks', async (t) => 
         ]),
         'Id      1\nLonger  2',
     );
+});
+
+t.test('shows a URL without the values of its query', async (t) => {
+    t.equal(
+        displayUrl('https://u:p@example.com:8443/a?token=s3cr3t&b=&s3cr3t&c=a=b#s3cr3t'),
+        'https://example.com:8443/a?token=***&b=***&***&c=***',
+    );
+    t.equal(displayUrl('https://example.com/a'), 'https://example.com/a');
+    t.equal(displayUrl('nonsense'), 'invalid URL');
 });

@@ -1,13 +1,40 @@
 import type { Command } from 'commander';
-import { performing, wholeNumber } from '../command.ts';
+import { type Call, performing, wholeNumber } from '../command.ts';
+import { printable } from '../output/table.ts';
+import { type Received, startReceiver } from '../receiver.ts';
+import { stopSignal } from '../stop-signal.ts';
 
 export function define(self: Command): void {
-    performing(self, async (call) => {
-        const { listen } = await import('../listen.ts');
-        await listen(call);
-        return undefined;
-    });
+    performing(self, listen);
     self.requiredOption('--port <port>', 'port to listen on, 0 for a free one', wholeNumber(0, 65535))
         .requiredOption('--secret <secret>', "the exporter's signing secret")
         .option('--host <host>', 'address to listen on', '127.0.0.1');
+}
+
+/** Runs the receiver until it is told to stop. With `--json` it prints a line when it listens, then one for each message. */
+async function listen({ options, json }: Call): Promise<undefined> {
+    const { host, port, secret } = options as { host: string; port: number; secret: string };
+    const print = json ? printJson : printText;
+    const receiver = await startReceiver({ host, port, secret: () => secret, onMessage: print });
+    process.stdout.write(json ? `${JSON.stringify({ listening: receiver.url })}\n` : `Listening on ${receiver.url}\n`);
+    await stopSignal();
+    await receiver.close();
+}
+
+function printJson({ receivedAt, event, verification, body }: Received): void {
+    const { ok, forms, reason } = verification;
+    process.stdout.write(`${JSON.stringify({ receivedAt, event, verified: ok, forms, reason, body })}\n`);
+}
+
+function printText({ receivedAt, event, verification, body }: Received): void {
+    const verdict = verification.ok ? `verified (${verification.forms.join(', ')})` : `NOT verified: ${verification.reason}`;
+    process.stdout.write(`\n${receivedAt.toISOString()}  ${printable(event ?? 'no event kind')}  ${verdict}\n${pretty(body)}\n`);
+}
+
+function pretty(body: string): string {
+    try {
+        return JSON.stringify(JSON.parse(body), null, 4).split('\n').map(printable).join('\n');
+    } catch {
+        return printable(body);
+    }
 }

@@ -1,16 +1,183 @@
+import { once } from 'node:events';
+import { chmod } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { server as hapiServer, type Server } from '@hapi/hapi';
 import type { Command } from 'commander';
-import { performing, wholeNumber } from '../command.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { ownIdentity } from '../../lib/process-identity.ts';
+import { within } from '../../lib/within.ts';
+import type { System } from '../../plugins/admin-console/handlers.ts';
+import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';
+import { plugin as httpsRecordSchema } from '../../plugins/https-record-schema/index.ts';
+import { plugin as restApi } from '../../plugins/rest-api-v2/index.ts';
+import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
+import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
+import { type Call, performing, wholeNumber } from '../command.ts';
+import { type DataFolder, dataFolder, prepareDataFolder } from '../data-folder.ts';
+import { type Demo, type DemoShown, startDemo } from '../demo.ts';
+import { errorLog } from '../output/errors.ts';
+import { serving } from '../output/serving.ts';
+import { cannotListen } from '../receiver.ts';
+import { claimSocket, withdrawSocket } from '../server-socket.ts';
+import { stopSignal } from '../stop-signal.ts';
+import { openParts, type Parts, systemOf } from '../system.ts';
+import { type TlsPair, tlsCertificate } from '../tls-certificate.ts';
 
 export function define(self: Command): void {
-    performing(self, async (call) => {
-        const { serve } = await import('../serve.ts');
-        await serve(call);
-        return undefined;
-    });
+    performing(self, serve);
     self.option('--host <host>', 'address or name to listen on', '127.0.0.1')
         .option('--port <port>', 'port of the REST API', wholeNumber(0, 65535), 3790)
         .option('--tls-cert <file>', 'certificate chain in PEM form; self-signed when absent')
         .option('--tls-key <file>', 'its private key in PEM form')
         .option('--enrich <workspace>', 'make hosts and services of imported HTTPS scan records in this workspace')
         .option('--demo', 'import a scan, make a key, deliver a sample investigation to a receiver of its own');
+}
+
+interface ServeOptions {
+    readonly host: string;
+    readonly port: number;
+    readonly tlsCert?: string;
+    readonly tlsKey?: string;
+    readonly demo?: boolean;
+    /** Workspace that imported records enrich. */
+    readonly enrich?: string;
+}
+
+/** How long a stop waits, in milliseconds: for answers and attempts under way, for commands. What is cut off is sent again after the next start. */
+const PATIENCE = 3_000;
+const COMMAND_PATIENCE = 500;
+
+/** Longest time for receiving a request, in milliseconds. Node gives it five minutes, and records of gigabytes take hours. */
+const LONGEST_REQUEST = 24 * 3_600_000;
+
+/** Runs the server until it is told to stop. */
+async function serve({ data, options, json }: Call): Promise<undefined> {
+    const stopped = stopSignal();
+    const folder = dataFolder(data);
+    await prepareDataFolder(folder);
+
+    // Undone in reverse, whatever was reached.
+    const undo: Undo[] = [];
+    const log = errorLog();
+    let stopping = false;
+    const onError = (error: unknown): void => {
+        if (!stopping) {
+            log(error);
+        }
+    };
+
+    try {
+        const { uri, tls, demo } = await start(folder, options as unknown as ServeOptions, undo, onError);
+        // Whoever has had enough need not wait for the demonstration.
+        const shown = await Promise.race([demo(), stopped]);
+        if (shown !== undefined) {
+            process.stdout.write(await serving({ json, uri, folder, tls, environment: process.env, demo: shown }));
+        }
+
+        await stopped;
+    } finally {
+        stopping = true;
+        for (const step of undo.reverse()) {
+            await step();
+        }
+    }
+
+    // A receiver that answers too slowly must not hold the process.
+    process.exit();
+}
+
+type Undo = () => Promise<unknown>;
+
+interface Started {
+    /** Where the REST API listens. */
+    readonly uri: string;
+    readonly tls: TlsPair;
+    /** Shows what works; null where no demonstration is wanted. */
+    demo(): Promise<DemoShown | null>;
+}
+
+async function start(folder: DataFolder, options: ServeOptions, undo: Undo[], onError: (error: unknown) => void): Promise<Started> {
+    const { host, port, tlsCert, tlsKey } = options;
+    const socket = await claimSocket(folder, ownIdentity());
+    undo.push(() => withdrawSocket(folder, socket, process.pid));
+    await assertCanListen(host, port);
+    const tls = await tlsCertificate({ folder, host, clock: systemClock, certificateFile: tlsCert, keyFile: tlsKey });
+    const parts = await openParts({ folder, environment: process.env, onError });
+    // A failure while stopping changes nothing, here and below.
+    undo.push(() => within(parts.close(), { timeout: PATIENCE }).catch(() => {}));
+
+    const demo = options.demo === true ? await startDemo(folder) : null;
+    undo.push(async () => demo?.receiver.close());
+
+    const server = await restServer(options, tls, parts, demo);
+    reportErrors(server, onError);
+    await listen(server, options);
+    undo.push(() => within(server.stop({ timeout: PATIENCE }), { timeout: PATIENCE }).catch(() => {}));
+
+    const system = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
+    const admin = await adminServer(socket, system, onError);
+    undo.push(() => admin.stop({ timeout: COMMAND_PATIENCE }));
+    return { uri: server.info.uri, tls, demo: async () => (demo === null ? null : demo.show(system, parts)) };
+}
+
+async function restServer({ host, port, enrich }: ServeOptions, { key, cert }: TlsPair, parts: Parts, demo: Demo | null): Promise<Server> {
+    const { stores, keyRing, license, queue, allow } = parts;
+    const server = hapiServer({ host, port, tls: { key, cert }, debug: false });
+    await server.register([
+        { plugin: tokenAuth, options: { store: stores.apiKeys, keyRing } },
+        { plugin: restApi, options: { store: stores.inventory, license: license.source } },
+        {
+            plugin: webhookExporter,
+            options: { stores: stores.webhooks, queue, keyRing, egress: { allow: [...allow, ...(demo?.allow ?? [])] } },
+        },
+        {
+            plugin: httpsRecordSchema,
+            options: { auth: 'token', records: stores.records, ...(enrich !== undefined && { enrich: { workspace: enrich } }) },
+        },
+    ]);
+    server.listener.requestTimeout = LONGEST_REQUEST;
+    return server;
+}
+
+/** Says at once what would else be found out only after the database was opened. */
+async function assertCanListen(host: string, port: number): Promise<void> {
+    const probe = createServer().listen(port, host);
+    try {
+        await once(probe, 'listening');
+    } catch (error) {
+        throw cannotListen(error, host, port);
+    }
+
+    probe.close();
+    await once(probe, 'close');
+}
+
+async function listen(server: Server, { host, port }: ServeOptions): Promise<void> {
+    try {
+        await server.start();
+    } catch (error) {
+        await server.stop();
+        throw cannotListen(error, host, port);
+    }
+}
+
+async function adminServer(socket: string, system: System, onError: (error: unknown) => void): Promise<Server> {
+    const admin = hapiServer({ port: socket, debug: false });
+    // Whoever can open the socket owns the data folder, which nobody else can enter.
+    await admin.register({ plugin: adminConsole, options: { system, auth: false, authorize: () => true, prefix: '' } });
+    reportErrors(admin, onError);
+    await admin.start();
+    await chmod(socket, 0o600);
+    return admin;
+}
+
+function reportErrors(server: Server, onError: (error: unknown) => void): void {
+    const report = ({ error }: { error?: object }): void => {
+        // What a client did wrong it was told.
+        if (error !== undefined && (error as { isServer?: boolean }).isServer !== false) {
+            onError(error);
+        }
+    };
+    server.events.on({ name: 'request', channels: ['app', 'error', 'internal'] }, (_, event) => report(event));
+    server.events.on('log', report);
 }

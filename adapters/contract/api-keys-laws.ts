@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
+import { sealingKeyId } from '../../lib/keys/key-ring.ts';
 import type { ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
 import type { ContractFixture, Laws } from './announce.ts';
 
@@ -93,6 +94,20 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
         await store.insert(early);
 
         assert.deepEqual(await store.list(), [early, late]);
+    },
+
+    async 'shows a sealed key of each sealing key, in its samples if it gives any'({ store }) {
+        for (const sealed of ['v1.k1.AAAA', 'v1.k1.BBBB', 'v1.k-2.CCCC', null]) {
+            await store.insert(key({ sealed }));
+        }
+
+        const samples = await (store.sealedSamples?.() ?? store.list());
+        for (const { id, sealed } of samples) {
+            assert.equal((await store.get(id))?.sealed, sealed);
+        }
+
+        const sealed = samples.flatMap((sample) => sample.sealed ?? []);
+        assert.deepEqual(new Set(sealed.map(sealingKeyId)), new Set(['k1', 'k-2']));
     },
 
     async 'revokes a key once and keeps the first time'({ store }) {

@@ -1,5 +1,4 @@
-import { ScanwireError } from '../../lib/errors.ts';
-import type { ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
+import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
 
 /** API keys in memory, for tests and trials: they are gone with the process. */
 export function memoryApiKeys(): ApiKeyStore {
@@ -9,7 +8,7 @@ export function memoryApiKeys(): ApiKeyStore {
     return {
         async insert(key) {
             if (keys.has(key.id) || idsByDigest.has(key.digest)) {
-                throw new ScanwireError('CONFLICT', 'An API key with this id or digest exists already');
+                throw apiKeyExists();
             }
 
             keys.set(key.id, key);

@@ -1,5 +1,4 @@
-import { ScanwireError } from '../../lib/errors.ts';
-import type { ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
+import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
 import { guarded, isUniqueViolation, isUuid, type PoolLike } from './database.ts';
 
 /** Where the keys are. */
@@ -29,7 +28,7 @@ export function postgresApiKeys({ pool }: PostgresApiKeysOptions): ApiKeyStore {
                     [id, name, digest, start, sealed, createdAt, lastUsedAt, revokedAt],
                 );
             } catch (error) {
-                throw isUniqueViolation(error) ? new ScanwireError('CONFLICT', 'This API key exists already', { cause: error }) : error;
+                throw isUniqueViolation(error) ? apiKeyExists(error) : error;
             }
         },
 
@@ -38,6 +37,15 @@ export function postgresApiKeys({ pool }: PostgresApiKeysOptions): ApiKeyStore {
 
         async list() {
             const { rows } = await database.query<StoredApiKey>(`select ${COLUMNS} from scanwire.api_keys order by created_at, id`);
+            return rows;
+        },
+
+        async sealedSamples() {
+            const sealingKey = `split_part(sealed, '.', 2)`;
+            const { rows } = await database.query<Pick<StoredApiKey, 'id' | 'sealed'>>(
+                `select distinct on (${sealingKey}) id, sealed from scanwire.api_keys where sealed is not null
+                 order by ${sealingKey}, created_at, id`,
+            );
             return rows;
         },
 

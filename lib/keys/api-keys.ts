@@ -1,26 +1,50 @@
 import { hash, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import Joi from 'joi';
-import { checked, nameSchema } from '../checked.ts';
+import { checked, nameSchema, objectWith } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
-import { type KeyRing, sealingKeyId } from './key-ring.ts';
+import { assertOpens, type KeyRing, type SealedText } from './key-ring.ts';
 import type { ApiKeyStore, StoredApiKey } from './store.ts';
 
-export interface ApiKeysOptions {
+/** What {@link apiKeys} and the plugin over it have in common. */
+export interface ApiKeysSettings {
+    /** Where the keys are. */
     readonly store: ApiKeyStore;
-    /** Seals the keys at rest; needed unless `revealable` is false. */
+    /** Seals the keys at rest; required unless `revealable` is false. */
     readonly keyRing?: KeyRing | undefined;
     /** Whether a key can be shown again later. False keeps only its digest: it is shown once. Default true. */
     readonly revealable?: boolean | undefined;
-    /** Whether keys that another system issued, and that the store knows by digest, are looked up too. Default false. */
+    /** Whether keys that another system issued, and that the store knows by digest, are accepted too. Default false. */
     readonly acceptForeignKeys?: boolean | undefined;
+    /** The time now. Default: the clock of the machine. */
     readonly clock?: Clock | undefined;
-    /** Gives the id of a new key; UUIDs by default. */
+}
+
+/** What {@link apiKeys} is made of. */
+export interface ApiKeysOptions extends ApiKeysSettings {
+    /** Returns the id of a new key; UUIDs by default. */
     readonly newId?: (() => string) | undefined;
-    /** Gives that many random bytes for a new key. */
+    /** Returns this many random bytes, for a new key. */
     readonly random?: ((size: number) => Uint8Array) | undefined;
 }
+
+/** The rules of {@link ApiKeysSettings}, with their defaults. */
+export const apiKeysSettings: Joi.StrictSchemaMap<ApiKeysSettings> = {
+    store: objectWith<ApiKeyStore>('insert', 'findByDigest', 'get', 'list', 'revoke', 'touch').required(),
+    keyRing: objectWith<KeyRing>('seal', 'open').when('revealable', { is: false, otherwise: Joi.required() }),
+    revealable: Joi.boolean().default(true),
+    acceptForeignKeys: Joi.boolean().default(false),
+    clock: Joi.function(),
+};
+
+const optionsSchema: Joi.ObjectSchema<CheckedOptions> = Joi.object({
+    ...apiKeysSettings,
+    newId: Joi.function(),
+    random: Joi.function(),
+}).required();
+
+type CheckedOptions = ApiKeysOptions & { readonly revealable: boolean; readonly acceptForeignKeys: boolean };
 
 /** Who a verified key belongs to. */
 export interface VerifiedApiKey {
@@ -76,9 +100,9 @@ export interface ApiKeys {
     verify(key: string): Promise<VerifiedApiKey | null>;
 
     /**
-     * Checks that every key that can be revealed was sealed with a key of the ring.
+     * Checks that the key ring opens what is stored; see {@link assertOpens}.
      *
-     * @throws ScanwireError `MISCONFIGURED` naming the key that is missing in the ring.
+     * @throws ScanwireError `MISCONFIGURED` naming the key that is missing in the ring or has other bytes there.
      */
     checkSealing(): Promise<void>;
 }
@@ -89,10 +113,14 @@ const newKeySchema = Joi.object<{ name: string }, true>({
     name: nameSchema.trim().required(),
 });
 
-/** @throws ScanwireError `MISCONFIGURED` when keys shall be revealable and there is no key ring. */
+/**
+ * Makes, shows, revokes and verifies the API keys of a store.
+ *
+ * @throws ScanwireError `MISCONFIGURED` that names the option, for example when keys shall be revealable and there is no key ring.
+ */
 export function apiKeys(options: ApiKeysOptions): ApiKeys {
-    const { store, keyRing, acceptForeignKeys = false, clock = systemClock, newId = randomUUID, random } = options;
-    const sealing = sealingRing(options);
+    const settings = checked<CheckedOptions>(optionsSchema, options, { subject: 'apiKeys options', code: 'MISCONFIGURED' });
+    const { store, keyRing, revealable, acceptForeignKeys, clock = systemClock, newId = randomUUID, random } = settings;
     const looksRight = acceptForeignKeys ? looksLikeForeignKey : looksLikeApiKey;
     const touch = touching(store, clock);
 
@@ -106,7 +134,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
                 name: checkedName,
                 digest: apiKeyDigest(key),
                 start: apiKeyStart(key),
-                sealed: sealing?.seal(key, sealingContext(id)) ?? null,
+                sealed: revealable && keyRing !== undefined ? keyRing.seal(key, sealingContext(id)) : null,
                 createdAt: clock(),
                 lastUsedAt: null,
                 revokedAt: null,
@@ -121,7 +149,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
         async reveal(id) {
             const stored = await existing(store, id);
             if (stored.sealed === null || keyRing === undefined) {
-                throw new ScanwireError('CONFLICT', 'The key cannot be shown again: only its digest is kept');
+                throw new ScanwireError('CONFLICT', 'Cannot show the key again: only its digest is kept');
             }
 
             // Not the id that was asked for: a UUID is found in upper case too.
@@ -131,7 +159,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
         async revoke(id) {
             if (!(await store.revoke(id, clock()))) {
                 await existing(store, id);
-                throw new ScanwireError('CONFLICT', 'The key is revoked already');
+                throw new ScanwireError('CONFLICT', 'Cannot revoke the key: it is revoked already');
             }
         },
 
@@ -151,26 +179,17 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
         },
 
         async checkSealing() {
-            for (const { sealed } of await store.list()) {
-                const ringKey = sealed === null ? null : sealingKeyId(sealed);
-                if (ringKey !== null && keyRing !== undefined && !keyRing.ids.has(ringKey)) {
-                    throw new ScanwireError('MISCONFIGURED', `Missing key ${ringKey} in the key ring: it sealed API keys of this store`);
-                }
+            if (keyRing !== undefined) {
+                assertOpens(keyRing, await sealedKeys(store));
             }
         },
     };
 }
 
-function sealingRing({ keyRing, revealable = true }: ApiKeysOptions): KeyRing | null {
-    if (!revealable) {
-        return null;
-    }
-
-    if (keyRing === undefined) {
-        throw new ScanwireError('MISCONFIGURED', 'keyRing is required unless revealable is false', { field: 'keyRing' });
-    }
-
-    return keyRing;
+/** API keys at rest for the check of a key ring: one of each sealing key where the store can tell, else all that are sealed. */
+export async function sealedKeys(store: ApiKeyStore): Promise<readonly SealedText[]> {
+    const keys = await (store.sealedSamples?.() ?? store.list());
+    return keys.flatMap(({ id, sealed }) => (sealed === null ? [] : [{ sealed, context: sealingContext(id) }]));
 }
 
 function sealingContext(id: string): string {
@@ -186,12 +205,12 @@ async function existing(store: ApiKeyStore, id: string): Promise<StoredApiKey> {
     return stored;
 }
 
-/** The store is asked for a digest, so this catches only a store that answers with another row; timing gives nothing away. */
+/** The store is asked for a digest, so this catches only a store that answers with another row; its timing tells nothing. */
 function sameDigest(stored: string, computed: string): boolean {
     return stored.length === computed.length && timingSafeEqual(Buffer.from(stored), Buffer.from(computed));
 }
 
-/** Notes the use of a key at most once a minute, in the background: a request neither waits for it nor fails with it. */
+/** Records the use of a key at most once a minute, in the background: a request neither waits for it nor fails with it. */
 function touching(store: ApiKeyStore, clock: Clock): (key: StoredApiKey) => void {
     const touchedAt = new Map<string, number>();
 
@@ -240,7 +259,7 @@ const FOREIGN_FORM = /^[\x21-\x7e]{1,512}$/;
 /**
  * A new key: `scw_`, 256 random bits as 43 base62 characters, and the CRC32 of both as 6.
  *
- * @param random Gives that many random bytes.
+ * @param random Returns this many random bytes.
  */
 export function newApiKey(random: (size: number) => Uint8Array = randomBytes): string {
     const secret = BigInt(`0x${Buffer.from(random(SECRET_BYTES)).toString('hex')}`);

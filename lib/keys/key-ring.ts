@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { ScanwireError } from '../errors.ts';
 
+/** The keys of a ring. */
 export interface KeyRingOptions {
     /** Id of the key that seals from now on. */
     readonly current: string;
@@ -57,17 +58,41 @@ export function keyRing({ current, keys }: KeyRingOptions): KeyRing {
                     .setAuthTag(bytes.subarray(-TAG_BYTES));
                 return decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
             } catch (cause) {
-                throw new ScanwireError('UNSEALABLE', `Cannot open a secret sealed with key ${id}: altered, or sealed for something else`, {
-                    cause,
-                });
+                const reason = 'the key has other bytes, or the text was altered or sealed for something else';
+                throw new ScanwireError('UNSEALABLE', `Cannot open a text sealed with key ${id}: ${reason}`, { cause });
             }
         },
     };
 }
 
-/** Id of the key that made a sealed text, for the check at start that every key needed is in the ring. */
+/** Id of the key that made a sealed text; null for a text of another form. */
 export function sealingKeyId(sealed: string): string | null {
     return FORM.exec(sealed)?.[1] ?? null;
+}
+
+/** A secret at rest and the context that it was sealed for. */
+export interface SealedText {
+    readonly sealed: string;
+    readonly context: string;
+}
+
+/**
+ * Refuses a key ring that does not fit what is stored: at the start, not secret by secret when each is needed. One text of each
+ * sealing key is opened, because a ring with other bytes under the same id would go on to seal what no other process can open.
+ *
+ * @throws ScanwireError `MISCONFIGURED`, field `keyRing`, that names the context and the key.
+ */
+export function assertOpens(ring: KeyRing, texts: readonly SealedText[]): void {
+    const firstOfEachKey = new Map(texts.toReversed().map((text) => [sealingKeyId(text.sealed), text]));
+    for (const { sealed, context } of firstOfEachKey.values()) {
+        try {
+            ring.open(sealed, context);
+        } catch (cause) {
+            const reason = cause instanceof ScanwireError ? `: ${cause.message}` : '';
+            const message = `The key ring does not fit what is stored for ${context}${reason}`;
+            throw new ScanwireError('MISCONFIGURED', message, { field: 'keyRing', cause });
+        }
+    }
 }
 
 function assertUsable(current: string, ring: ReadonlyMap<string, Uint8Array>): void {
@@ -91,7 +116,7 @@ function assertUsable(current: string, ring: ReadonlyMap<string, Uint8Array>): v
 function keyOf(ring: ReadonlyMap<string, Uint8Array>, id: string): Uint8Array {
     const key = ring.get(id);
     if (key === undefined) {
-        throw new ScanwireError('UNSEALABLE', id === '' ? 'Not a sealed secret' : `Unknown sealing key ${id}: it is not in the key ring`);
+        throw new ScanwireError('UNSEALABLE', id === '' ? 'Cannot open a text that is not sealed' : `Missing key ${id} in the key ring`);
     }
 
     return key;

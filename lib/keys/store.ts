@@ -1,3 +1,5 @@
+import { ScanwireError } from '../errors.ts';
+
 /** One API key at rest. The key itself is only in `sealed`. Times are UTC instants. */
 export interface StoredApiKey {
     /** UUID. */
@@ -16,15 +18,25 @@ export interface StoredApiKey {
 
 /** Where `token-auth` keeps its keys. Methods reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
 export interface ApiKeyStore {
-    /** @throws ScanwireError `CONFLICT` when id or digest is taken. */
+    /** @throws ScanwireError `CONFLICT` when id or digest exists already. */
     insert(key: StoredApiKey): Promise<void>;
     /** Revoked keys are found as well; the caller looks at `revokedAt`. */
     findByDigest(digest: string): Promise<StoredApiKey | null>;
     get(id: string): Promise<StoredApiKey | null>;
     /** All keys, revoked ones included, oldest first. */
     list(): Promise<readonly StoredApiKey[]>;
+    /**
+     * One sealed key of each sealing key (the `<id>` in `v1.<id>.…`): all that the check of the key ring at the start needs, where
+     * there may be many keys. Optional; without it that check lists all keys.
+     */
+    sealedSamples?(): Promise<readonly Pick<StoredApiKey, 'id' | 'sealed'>[]>;
     /** False when there is no such key or it was revoked before; the first time of revocation stays. */
     revoke(id: string, at: Date): Promise<boolean>;
-    /** Notes that the key was used; an older time never replaces a newer one. */
+    /** Records that the key was used; an older time never replaces a newer one. */
     touch(id: string, at: Date): Promise<void>;
+}
+
+/** What every store rejects with for a key whose id or digest exists already. */
+export function apiKeyExists(cause?: unknown): ScanwireError {
+    return new ScanwireError('CONFLICT', 'Cannot add an API key whose id or digest exists already', { cause });
 }

@@ -18,7 +18,7 @@ export const plugin: NamedPlugin<TokenAuthOptions> = {
     requirements: { hapi: '>=21', node: '>=20.19' },
 
     register(server, options) {
-        const { strategy = 'token', ...settings } = checked(optionsSchema, options, {
+        const { strategy, ...settings } = checked(optionsSchema, options, {
             subject: 'token-auth options',
             code: 'MISCONFIGURED',
         });

@@ -41,6 +41,9 @@ const mutants: Record<string, Break> = {
     'lists the oldest key first, revoked ones included': (store) => ({
         list: async () => (await store.list()).filter(({ revokedAt }) => revokedAt === null),
     }),
+    'shows a sealed key of each sealing key, in its samples if it gives any': (store) => ({
+        sealedSamples: async () => (await store.list()).slice(0, 1),
+    }),
     'revokes a key once and keeps the first time': (store) => ({
         async revoke(id, at) {
             await store.revoke(id, at);

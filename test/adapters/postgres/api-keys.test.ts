@@ -39,6 +39,22 @@ for (const { name, open } of databases) {
             t.same(await store.list(), keys.toReversed());
         });
 
+        t.test('gives one sealed key of each sealing key', async (t) => {
+            await pool.query('delete from scanwire.api_keys');
+            t.same(await store.sealedSamples?.(), []);
+            const oldest = someKey({ createdAt: FIRST, sealed: 'v1.k.a' });
+            const another = someKey({ createdAt: SECOND, sealed: 'v1.k-2.b' });
+            for (const key of [someKey({ createdAt: SECOND }), another, oldest, someKey({ sealed: null })]) {
+                await store.insert(key);
+            }
+
+            const samples = await store.sealedSamples?.();
+            t.same(
+                samples?.toSorted((a, b) => String(a.sealed).localeCompare(String(b.sealed))),
+                [another, oldest].map(({ id, sealed }) => ({ id, sealed })),
+            );
+        });
+
         t.test('revokes a key once', async (t) => {
             const key = someKey();
             await store.insert(key);

@@ -213,9 +213,30 @@ t.test('misses a sealing key that the store needs', async (t) => {
     await keys.create('one');
     await keys.checkSealing();
 
-    const other = apiKeys({ store, keyRing: keyRing({ current: 'k2', keys: { k2: randomBytes(32) } }) });
-    await t.rejects(other.checkSealing(), { code: 'MISCONFIGURED', message: /k1/ });
+    for (const id of ['k1', 'k2']) {
+        const other = apiKeys({ store, keyRing: keyRing({ current: id, keys: { [id]: randomBytes(32) } }) });
+        await t.rejects(other.checkSealing(), { code: 'MISCONFIGURED', field: 'keyRing', message: /k1/ }, id);
+    }
+
     await apiKeys({ store, revealable: false }).checkSealing();
+});
+
+t.test('checks the sealing by samples where the store can give them', async (t) => {
+    const { keys, store } = setUp();
+    await keys.create('one');
+    const sampled = setUp({
+        store: { ...store, list: () => Promise.reject(new Error('too many')), sealedSamples: async () => (await store.list()).slice(0, 1) },
+    });
+    await t.rejects(sampled.keys.checkSealing(), { code: 'MISCONFIGURED', message: /k1/ }, 'its ring has other bytes');
+});
+
+t.test('refuses options that cannot work', async (t) => {
+    const ring = keyRing({ current: 'k1', keys: { k1: randomBytes(32) } });
+    const wrong = { store: {}, keyRing: 'SECRET', revealable: 'SECRET', acceptForeignKeys: 7, clock: 7, newId: 7, random: 7, unknown: 7 };
+    for (const [field, value] of Object.entries(wrong)) {
+        const options = { store: memoryApiKeys(), keyRing: ring, [field]: value };
+        t.throws(() => apiKeys(options as ApiKeysOptions), { code: 'MISCONFIGURED', field, message: /^(?!.*SECRET)/ }, field);
+    }
 });
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
-import { keyRing, sealingKeyId } from '../../../lib/keys/key-ring.ts';
+import { assertOpens, type KeyRing, keyRing, sealingKeyId } from '../../../lib/keys/key-ring.ts';
 
 const ring = () => keyRing({ current: 'k1', keys: { k1: randomBytes(32) } });
 
@@ -65,4 +65,29 @@ t.test('refuses a ring that cannot work', async (t) => {
     t.throws(() => keyRing({ current: 'k2', keys: { k1: randomBytes(32) } }), { code: 'MISCONFIGURED', message: /k2/ });
     t.throws(() => keyRing({ current: 'k.1', keys: { 'k.1': randomBytes(32) } }), { code: 'MISCONFIGURED' });
     t.throws(() => keyRing({ current: 'k1', keys: { k1: randomBytes(31) } }), { code: 'MISCONFIGURED', message: /32 bytes/ });
+});
+
+t.test('opens one text of each sealing key, and looks at the key of every one', async (t) => {
+    const [k1, k2, other] = [randomBytes(32), randomBytes(32), randomBytes(32)];
+    const first = keyRing({ current: 'k1', keys: { k1 } });
+    const rotated = keyRing({ current: 'k2', keys: { k1, k2 } });
+    const texts = [
+        { sealed: first.seal('one', 'a'), context: 'a' },
+        { sealed: first.seal('two', 'b'), context: 'b' },
+        { sealed: rotated.seal('three', 'c'), context: 'c' },
+    ];
+    const opened: string[] = [];
+    const open: KeyRing['open'] = (sealed, context) => {
+        opened.push(context);
+        return rotated.open(sealed, context);
+    };
+    assertOpens({ ...rotated, open }, texts);
+    t.strictSame(opened.sort(), ['a', 'c']);
+    assertOpens(first, []);
+
+    const refused = { code: 'MISCONFIGURED', field: 'keyRing' };
+    t.throws(() => assertOpens(first, texts), { ...refused, message: /for c: Missing key k2/ });
+    t.throws(() => assertOpens(keyRing({ current: 'k2', keys: { k2 } }), texts), { ...refused, message: /for a: Missing key k1/ });
+    t.throws(() => assertOpens(keyRing({ current: 'k1', keys: { k1: other, k2 } }), texts), { ...refused, message: /for a: .*key k1/ });
+    t.throws(() => assertOpens(first, [{ sealed: 'plain text', context: 'a' }]), { ...refused, message: /^(?!.*plain text)/ });
 });

@@ -169,12 +169,13 @@ t.test('refuses options that cannot work, naming the field', async (t) => {
     }
 });
 
-t.test('does not start without a sealing key that the stored keys need', async (t) => {
+t.test('does not start without the very sealing key that the stored keys need', async (t) => {
     const store = memoryApiKeys();
     await (await guarded({ store })).plugins['token-auth'].create('one');
-    const server = await guarded({ store, keyRing: keyRing({ current: 'k2', keys: { k2: randomBytes(32) } }) });
-
-    await t.rejects(server.initialize(), { code: 'MISCONFIGURED', message: /k1/ });
+    for (const id of ['k1', 'k2']) {
+        const server = await guarded({ store, keyRing: keyRing({ current: id, keys: { [id]: randomBytes(32) } }) });
+        await t.rejects(server.initialize(), { code: 'MISCONFIGURED', field: 'keyRing', message: /k1/ }, id);
+    }
 });
 
 t.test('starts while the store is down', async (t) => {

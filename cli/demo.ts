@@ -152,8 +152,8 @@ async function publishSample({ webhooks }: System, waiting: Set<(message: Receiv
     }
 
     const message = await arrival;
-    const { attempts } = await webhooks.deliveries.show(deliveryId);
-    const attempt = attempts.map(attemptView).at(-1) ?? null;
+    const { history } = await webhooks.deliveries.show(deliveryId);
+    const attempt = history.map(attemptView).at(-1) ?? null;
     return { eventId, deliveryId, verification: message?.verification ?? null, attempt };
 }
 

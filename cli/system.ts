@@ -5,9 +5,10 @@ import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { egressGuard } from '../lib/egress/guard.ts';
 import { ScanwireError } from '../lib/errors.ts';
-import { apiKeys } from '../lib/keys/api-keys.ts';
-import { type KeyRing, sealingKeyId } from '../lib/keys/key-ring.ts';
+import { apiKeys, sealedKeys } from '../lib/keys/api-keys.ts';
+import { assertOpens, type KeyRing } from '../lib/keys/key-ring.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter.ts';
+import { sealedForExporters } from '../lib/webhooks/exporters.ts';
 import { httpSender } from '../lib/webhooks/http-sender.ts';
 import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
 import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
@@ -43,7 +44,7 @@ export async function openParts({ folder, environment, clock = systemClock, onEr
     const [keyRing, license] = await Promise.all([storedKeyRing(folder, environment), storedLicense(folder, clock)]);
     const stores = await openStores(folder, environment.DATABASE_URL, onError);
     try {
-        await assertRingFits(stores, keyRing);
+        await assertRingFits(stores, keyRing, clock());
         const queue = queueOf(stores, environment.REDIS_URL, onError);
         return {
             stores,
@@ -179,20 +180,18 @@ export function webhooksOver({ stores, keyRing, queue, allow }: WebhooksParts, o
  * Refuses a key ring beside a database that another one sealed: what it sealed there the other processes could not open, and
  * their next start would be refused.
  *
- * @throws ScanwireError `MISCONFIGURED` naming the key that is missing in the ring.
+ * @throws ScanwireError `MISCONFIGURED` that names the sealing key.
  */
-export async function assertRingFits({ apiKeys, webhooks }: Pick<Stores, 'apiKeys' | 'webhooks'>, { ids }: KeyRing): Promise<void> {
-    const [keys, exporters] = await Promise.all([apiKeys.list(), webhooks.exporters.list()]);
-    const sealed = [...keys.map((key) => key.sealed), ...exporters.flatMap((exporter) => [exporter.sealedSecret, exporter.sealedHeaders])];
-    for (const text of sealed) {
-        const id = text === null ? null : sealingKeyId(text);
-        if (id !== null && !ids.has(id)) {
-            throw new ScanwireError(
-                'MISCONFIGURED',
-                `The database was sealed with key ${id}, which is not in the key ring: name the folder that has it with --data, or set SCANWIRE_KEY_RING`,
-                { field: 'data' },
-            );
-        }
+async function assertRingFits({ apiKeys: keys, webhooks: { exporters } }: Stores, keyRing: KeyRing, now: Date): Promise<void> {
+    const texts = await Promise.all([sealedKeys(keys), sealedForExporters(exporters, now)]);
+    try {
+        assertOpens(keyRing, texts.flat());
+    } catch (error) {
+        const reason = (error as ScanwireError).message;
+        throw new ScanwireError('MISCONFIGURED', `${reason}. Name the folder of the right one with --data, or set SCANWIRE_KEY_RING`, {
+            field: 'data',
+            cause: error,
+        });
     }
 }
 

@@ -15,7 +15,7 @@ export abstract class CodedError<Code extends string> extends Error {
  * - `NOT_FOUND`: the named thing does not exist (or not any more).
  * - `CONFLICT`: the state of the thing forbids the change.
  * - `UNAVAILABLE`: a store or a queue cannot be reached now; trying again later may help.
- * - `MISCONFIGURED`: the options, files or servers given can never work; refused at start.
+ * - `MISCONFIGURED`: options, files or servers can never work; refused at start, or by the first call that shows it.
  * - `UNSEALABLE`: a sealed value was not made by a key of the ring, or was altered.
  */
 export type ScanwireErrorCode = 'INVALID_INPUT' | 'NOT_FOUND' | 'CONFLICT' | 'UNAVAILABLE' | 'MISCONFIGURED' | 'UNSEALABLE';

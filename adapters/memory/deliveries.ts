@@ -1,50 +1,33 @@
 import { randomUUID } from 'node:crypto';
-import { ScanwireError } from '../../lib/errors.ts';
+import type { Executor } from '../../lib/executor.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
-import type {
-    Acceptance,
-    Accepted,
-    Addressees,
-    Claim,
-    ClaimRequest,
-    Delivery,
-    DeliveryQuery,
-    DeliveryStore,
-    Dispatched,
-    DispatchOptions,
-    Settlement,
-    StoredEvent,
-    SweepOptions,
-    Swept,
+import {
+    type Acceptance,
+    type Accepted,
+    type Addressees,
+    type Claim,
+    type ClaimRequest,
+    type Delivery,
+    type DeliveryQuery,
+    type DeliveryStore,
+    type Dispatched,
+    type DispatchOptions,
+    type Settlement,
+    type StoredEvent,
+    type SweepOptions,
+    storeRefusals,
 } from '../../lib/webhooks/store.ts';
-import { asDelivery, asExporter, type DeliveryRow, type ExporterRow, move, takeClaim, type WebhookState } from './webhook-state.ts';
+import { asDelivery, asExporter, type DeliveryRow, type ExporterRow, interrupt, move, type WebhookState } from './webhook-state.ts';
 
+/** Events, deliveries and attempts of the state. */
 export function deliveryStore(state: WebhookState): DeliveryStore {
     return {
         transactions: false,
-
-        async accept(acceptances, options) {
-            if (options?.tx !== undefined) {
-                throw new ScanwireError('MISCONFIGURED', 'the memory store cannot join a transaction');
-            }
-            return accept(state, acceptances);
-        },
-
-        async dispatch(options) {
-            return dispatch(state, options);
-        },
-
-        async sweep(options) {
-            return sweep(state, options);
-        },
-
-        async claim(requests) {
-            return requests.map((request) => claim(state, request));
-        },
-
-        async settle(settlements) {
-            return settlements.map((settlement) => settle(state, settlement));
-        },
+        accept: async (acceptances, options) => accept(state, acceptances, options?.tx),
+        dispatch: async (options) => dispatch(state, options),
+        sweep: async (options) => sweep(state, options),
+        claim: async (requests) => requests.map((request) => claim(state, request)),
+        settle: async (settlements) => settlements.map((settlement) => settle(state, settlement)),
 
         async get(id) {
             const row = state.deliveries.get(id);
@@ -56,13 +39,8 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
             return history.map(({ token: _, lost: __, ...attempt }) => structuredClone(attempt));
         },
 
-        async list(query) {
-            return list(state, query);
-        },
-
-        async replay(id, at) {
-            return replay(state, id, at);
-        },
+        list: async (query) => list(state, query),
+        replay: async (id, at) => replay(state, id, at),
     };
 }
 
@@ -80,13 +58,10 @@ function list(state: WebhookState, { state: wanted, exporterId, after, limit }: 
 function replay(state: WebhookState, id: string, at: Date): Delivery {
     const row = state.deliveries.get(id);
     if (row === undefined) {
-        throw new ScanwireError('NOT_FOUND', 'Unknown delivery', { field: 'id' });
+        throw storeRefusals.unknownDelivery();
     }
-    if (!state.exporters.has(row.exporterId)) {
-        throw new ScanwireError('CONFLICT', 'the exporter of this delivery was removed');
-    }
-    if (row.state !== 'delivered' && row.state !== 'exhausted') {
-        throw new ScanwireError('CONFLICT', 'the delivery is still under way');
+    if (!state.exporters.has(row.exporterId) || (row.state !== 'delivered' && row.state !== 'exhausted')) {
+        throw storeRefusals.notReplayable();
     }
 
     move(state, row, 'pending', at);
@@ -97,17 +72,21 @@ function replay(state: WebhookState, id: string, at: Date): Delivery {
 }
 
 /** As `DeliveryStore.accept` says. */
-function accept(state: WebhookState, acceptances: readonly Acceptance[]): readonly Accepted[] {
+function accept(state: WebhookState, acceptances: readonly Acceptance[], tx: Executor | undefined): readonly Accepted[] {
+    if (tx !== undefined) {
+        throw storeRefusals.noTransactions();
+    }
+
     const addressed = acceptances.map(({ addressees }) => findAddressees(state, addressees));
     const ids = new Set(acceptances.map(({ event }) => event.id));
     if (ids.size < acceptances.length || [...ids].some((id) => state.events.has(id))) {
-        throw new ScanwireError('CONFLICT', 'an event with this id was accepted before');
+        throw storeRefusals.eventExists();
     }
 
-    return acceptances.map((acceptance, place) => {
+    return acceptances.map((acceptance, index) => {
         const event = structuredClone(acceptance.event);
         const single = 'exporterId' in acceptance.addressees;
-        const rows = (addressed[place] ?? []).map((exporter) => newRow(state, event, exporter, single));
+        const rows = (addressed[index] ?? []).map((exporter) => newRow(state, event, exporter, single));
         state.events.set(event.id, event);
         return { eventId: event.id, deliveries: rows.map(({ id }) => id) };
     });
@@ -120,7 +99,7 @@ function findAddressees(state: WebhookState, addressees: Addressees): readonly E
 
     const exporter = state.exporters.get(addressees.exporterId);
     if (exporter === undefined) {
-        throw new ScanwireError('NOT_FOUND', 'Unknown exporter');
+        throw storeRefusals.unknownExporter();
     }
     return [exporter];
 }
@@ -148,7 +127,7 @@ function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, 
     return row;
 }
 
-/** As `DeliveryStore.dispatch` says. Exporters take turns, so that under a small limit the longest backlog does not take it all. */
+/** As `DeliveryStore.dispatch` says. Exporters alternate, so that the longest backlog does not use up a small limit. */
 function dispatch(state: WebhookState, options: DispatchOptions): readonly Dispatched[] {
     const ranked = [...groupByExporter(state)].flatMap(([exporter, rows]) => {
         return pickWithinWindow(exporter, rows, options).map((row, rank) => ({ row, rank, collector: exporter.collector }));
@@ -189,7 +168,7 @@ function pickWithinWindow(exporter: ExporterRow, rows: readonly DeliveryRow[], o
     return due.filter((row, rank) => rank < (row.priority === 0 ? room : ordinaryRoom));
 }
 
-/** How many deliveries of the exporter, single-attempt ones aside, may be under way. */
+/** How many deliveries of the exporter, single-attempt ones aside, may be in flight. */
 function ordinaryWindow(exporter: ExporterRow, { window, breakerAfter, now }: DispatchOptions): number {
     if (exporter.state !== 'running') {
         return 0;
@@ -275,22 +254,18 @@ function applyHealth(state: WebhookState, { exporterId, health, probeAt, stopRea
 }
 
 /** As `DeliveryStore.sweep` says. */
-function sweep(state: WebhookState, { now, queuedBefore, limit }: SweepOptions): Swept {
+function sweep(state: WebhookState, { now, queuedBefore, limit }: SweepOptions): readonly Dispatched[] {
     const rows = [...state.unfinished];
     const expired = rows.filter(({ claim }) => claim !== null && claim.expiresAt <= now).slice(0, limit);
     for (const row of expired) {
-        takeClaim(row, now, INTERRUPTIONS.expired);
+        interrupt(row, now, INTERRUPTIONS.expired);
         row.dueAt = now;
         move(state, row, row.priority === 0 ? 'exhausted' : 'pending', now);
         row.priority = row.priority === 0 ? 0 : 2;
     }
 
-    const forgotten = rows.filter((row) => row.state === 'queued' && row.queuedAt !== null && row.queuedAt < queuedBefore);
-    return {
-        requeue: forgotten.slice(0, limit).map((row) => requeue(state, row, now)),
-        interrupted: expired.length,
-        exhausted: expired.filter(({ state }) => state === 'exhausted').length,
-    };
+    const lost = rows.filter((row) => row.state === 'queued' && row.queuedAt !== null && row.queuedAt < queuedBefore);
+    return lost.slice(0, limit).map((row) => requeue(state, row, now));
 }
 
 function requeue(state: WebhookState, row: DeliveryRow, now: Date): Dispatched {

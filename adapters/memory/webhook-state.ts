@@ -4,26 +4,28 @@ import type { Delivery, DeliveryState, StoredEvent } from '../../lib/webhooks/st
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** What both stores share. Maps keep the order of insertion. */
+/** The rows that both stores share. Maps keep the order of insertion. */
 export interface WebhookState {
     readonly exporters: Map<string, ExporterRow>;
     readonly events: Map<string, StoredEvent>;
     readonly deliveries: Map<string, DeliveryRow>;
-    /** Those that are not final: all that dispatcher and sweep have to look at. */
+    /** Those that are not final: all that dispatcher and sweep have to read. */
     readonly unfinished: Set<DeliveryRow>;
 }
 
+/** An exporter and, while it is broken, when it is probed next. */
 export type ExporterRow = Mutable<StoredExporter> & { probeAt: Date | null };
 
 /** 0: a single attempt that is never retried, 1: first try of a round, 2: retry. */
 export type Priority = 0 | 1 | 2;
 
+/** A delivery with its attempts. */
 export interface DeliveryRow {
     readonly id: string;
     readonly seq: number;
     readonly event: StoredEvent;
     readonly exporterId: string;
-    /** The exporter's when it was accepted or cancelled, for the time when the exporter is gone. */
+    /** The exporter's when it was accepted or cancelled, for the time after the exporter was removed. */
     collector: string;
     state: DeliveryState;
     priority: Priority;
@@ -37,6 +39,7 @@ export interface DeliveryRow {
     readonly history: AttemptRow[];
 }
 
+/** An attempt with the claim it was made under. */
 export interface AttemptRow {
     readonly number: number;
     readonly token: string;
@@ -45,7 +48,7 @@ export interface AttemptRow {
     outcome: Outcome | null;
     /** The claim was taken away before its holder had settled it. */
     lost: boolean;
-    /** And yet the holder told the outcome afterwards. */
+    /** And yet the holder settled it afterwards. */
     late: boolean;
 }
 
@@ -66,8 +69,8 @@ export function move(state: WebhookState, row: DeliveryRow, next: DeliveryState,
     }
 }
 
-/** Takes the claim of a delivery that is `sending` away from its holder. */
-export function takeClaim(row: DeliveryRow, at: Date, detail: string): void {
+/** Settles the open attempt of a delivery that is `sending` for its holder, who was not heard of again. */
+export function interrupt(row: DeliveryRow, at: Date, detail: string): void {
     const attempt = row.history.at(-1);
     if (attempt !== undefined) {
         attempt.finishedAt = at;
@@ -77,6 +80,7 @@ export function takeClaim(row: DeliveryRow, at: Date, detail: string): void {
     }
 }
 
+/** The delivery as the store returns it, a copy. */
 export function asDelivery(state: WebhookState, row: DeliveryRow): Delivery {
     return structuredClone({
         id: row.id,
@@ -93,6 +97,7 @@ export function asDelivery(state: WebhookState, row: DeliveryRow): Delivery {
     });
 }
 
+/** The exporter as the store returns it, a copy. */
 export function asExporter({ probeAt: _, ...exporter }: ExporterRow): StoredExporter {
     return structuredClone(exporter);
 }

@@ -1,8 +1,7 @@
-import { ScanwireError } from '../../lib/errors.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
-import type { DeliveryStore, ExporterStore } from '../../lib/webhooks/store.ts';
+import { type DeliveryStore, type ExporterStore, storeRefusals } from '../../lib/webhooks/store.ts';
 import { deliveryStore } from './deliveries.ts';
-import { asExporter, move, takeClaim, type WebhookState } from './webhook-state.ts';
+import { asExporter, interrupt, move, type WebhookState } from './webhook-state.ts';
 
 /** Exporters and deliveries in the memory of this process, gone with it: for tests and for trying things out. */
 export function memoryWebhooks(): { readonly exporters: ExporterStore; readonly deliveries: DeliveryStore } {
@@ -14,7 +13,7 @@ function exporterStore(state: WebhookState): ExporterStore {
     return {
         async insert(exporter) {
             if (state.exporters.has(exporter.id)) {
-                throw new ScanwireError('CONFLICT', 'an exporter with this id exists already');
+                throw storeRefusals.exporterExists();
             }
             state.exporters.set(exporter.id, { ...structuredClone(exporter), probeAt: null });
         },
@@ -32,14 +31,14 @@ function exporterStore(state: WebhookState): ExporterStore {
         async update(id, { ifType, ...patch }, at) {
             const row = state.exporters.get(id);
             if (row === undefined) {
-                throw new ScanwireError('NOT_FOUND', 'Unknown exporter', { field: 'id' });
+                throw storeRefusals.unknownExporter();
             }
             if (ifType !== undefined && row.type !== ifType) {
-                throw new ScanwireError('CONFLICT', 'the exporter has another type by now');
+                throw storeRefusals.exporterTypeChanged();
             }
 
-            const given = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined));
-            Object.assign(row, structuredClone(given), { updatedAt: new Date(at) });
+            const changes = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined));
+            Object.assign(row, structuredClone(changes), { updatedAt: new Date(at) });
             if (patch.state === 'running') {
                 Object.assign(row, { consecutiveFailures: 0, probeAt: null });
             }
@@ -55,7 +54,7 @@ function exporterStore(state: WebhookState): ExporterStore {
             state.exporters.delete(id);
             for (const row of [...state.unfinished].filter((row) => row.exporterId === id)) {
                 if (row.state === 'sending') {
-                    takeClaim(row, at, INTERRUPTIONS.removed);
+                    interrupt(row, at, INTERRUPTIONS.removed);
                 }
                 row.collector = exporter.collector;
                 move(state, row, 'cancelled', at);

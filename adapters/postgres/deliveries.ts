@@ -1,73 +1,37 @@
-import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/executor.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
-import type {
-    Acceptance,
-    Accepted,
-    Claim,
-    ClaimRequest,
-    Delivery,
-    DeliveryQuery,
-    DeliveryStore,
-    Dispatched,
-    DispatchOptions,
-    Settlement,
-    SweepOptions,
-    Swept,
+import {
+    type Acceptance,
+    type Accepted,
+    type Attempt,
+    type Claim,
+    type ClaimRequest,
+    type Delivery,
+    type DeliveryQuery,
+    type DeliveryStore,
+    type Dispatched,
+    type DispatchOptions,
+    type Settlement,
+    type SweepOptions,
+    storeRefusals,
 } from '../../lib/webhooks/store.ts';
 import { guarded, isUniqueViolation, isUuid } from './database.ts';
 import { ACCEPT, type AcceptedRow, ATTEMPTS, CLAIM, DISPATCH, GET, REPLAY, SETTLE, SETTLE_LATE, STAGES, SWEEP } from './delivery-sql.ts';
-import {
-    type AttemptRow,
-    attemptFromRow,
-    type ClaimRow,
-    claimFromRow,
-    DELIVERY_COLUMNS,
-    type DeliveryRow,
-    deliveryFromRow,
-} from './webhook-rows.ts';
+import { attemptFromRow, type ClaimRow, claimFromRow, DELIVERY_COLUMNS, deliveryFromRow, type Row } from './webhook-rows.ts';
 
-/** Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` answers `UNAVAILABLE` by itself. */
+/** Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` rejects with `UNAVAILABLE` by itself. */
 export function deliveries(db: Executor): DeliveryStore {
     return {
         transactions: true,
-
-        async accept(acceptances, options) {
-            return await accept(options?.tx === undefined ? db : guarded(options.tx), acceptances);
-        },
-
-        async dispatch(options) {
-            return await dispatch(db, options);
-        },
-
-        async sweep(options) {
-            return await sweep(db, options);
-        },
-
-        async claim(requests) {
-            return await claim(db, requests);
-        },
-
-        async settle(settlements) {
-            return await settle(db, settlements);
-        },
-
-        async get(id) {
-            return isUuid(id) ? await get(db, id) : null;
-        },
-
-        async attempts(deliveryId) {
-            const { rows } = isUuid(deliveryId) ? await db.query<AttemptRow>(ATTEMPTS, [deliveryId]) : { rows: [] };
-            return rows.map(attemptFromRow);
-        },
-
-        async list(query) {
-            return await listDeliveries(db, query);
-        },
-
-        async replay(id, at) {
-            return await replay(db, id, at);
-        },
+        accept: (acceptances, options) => accept(options?.tx === undefined ? db : guarded(options.tx), acceptances),
+        dispatch: (options) => dispatch(db, options),
+        sweep: (options) => sweep(db, options),
+        claim: (requests) => claim(db, requests),
+        settle: (settlements) => settle(db, settlements),
+        get: (id) => get(db, id),
+        attempts: (deliveryId) => attempts(db, deliveryId),
+        list: (query) => listDeliveries(db, query),
+        replay: (id, at) => replay(db, id, at),
     };
 }
 
@@ -76,95 +40,82 @@ async function accept(db: Executor, acceptances: readonly Acceptance[]): Promise
         return [];
     }
     if (acceptances.some(({ addressees }) => 'exporterId' in addressees && !isUuid(addressees.exporterId))) {
-        throw unknownExporter();
+        throw storeRefusals.unknownExporter();
     }
 
-    const rows = await queryUnlessTaken(db, JSON.stringify(acceptances.map(acceptanceParameter)));
+    const rows = await queryAccept(db, JSON.stringify(acceptances.map(acceptanceParameter)));
     if (rows[0]?.missing === true) {
-        throw unknownExporter();
+        throw storeRefusals.unknownExporter();
     }
-    if (rows[0]?.taken === true) {
-        throw takenEvent();
+    if (rows[0]?.duplicate === true) {
+        throw storeRefusals.eventExists();
     }
-    return rows.map((row) => ({ eventId: row.event_id, deliveries: row.deliveries }));
+    return rows.map(({ eventId, deliveries }) => ({ eventId, deliveries }));
 }
 
-function acceptanceParameter({ event, addressees }: Acceptance, place: number): object {
+function acceptanceParameter({ event, addressees }: Acceptance, index: number): object {
     const { id, kind, body, createdAt } = event;
     const types = 'types' in addressees ? addressees.types : null;
     const exporterId = 'exporterId' in addressees ? addressees.exporterId : null;
-    return { place, id, kind, body, created_at: createdAt, types, exporter_id: exporterId };
+    return { index, id, kind, body, created_at: createdAt, types, exporter_id: exporterId };
 }
 
-/** The statement looks for taken ids itself; only one that is taken in the same moment runs into the unique index. */
-async function queryUnlessTaken(db: Executor, given: string): Promise<readonly AcceptedRow[]> {
+/** The statement looks for known ids itself; only one that is accepted in the same moment runs into the unique index. */
+async function queryAccept(db: Executor, acceptances: string): Promise<readonly AcceptedRow[]> {
     try {
-        const { rows } = await db.query<AcceptedRow>(ACCEPT, [given]);
+        const { rows } = await db.query<AcceptedRow>(ACCEPT, [acceptances]);
         return rows;
     } catch (error) {
-        throw isUniqueViolation(error) ? takenEvent(error) : error;
+        throw isUniqueViolation(error) ? storeRefusals.eventExists(error) : error;
     }
-}
-
-function unknownExporter(): ScanwireError {
-    return new ScanwireError('NOT_FOUND', 'Unknown exporter');
-}
-
-function takenEvent(cause?: unknown): ScanwireError {
-    return new ScanwireError('CONFLICT', 'an event with this id was accepted before', { cause });
 }
 
 async function dispatch(db: Executor, { now, window, breakerAfter, limit }: DispatchOptions): Promise<readonly Dispatched[]> {
-    const { rows } = await db.query<{ delivery_id: string; collector: string; attempt: number }>(DISPATCH, [
-        now,
-        window,
-        breakerAfter,
-        limit,
-    ]);
-    return rows.map(({ delivery_id, collector, attempt }) => ({ deliveryId: delivery_id, collector, attempt }));
+    const { rows } = await db.query<Dispatched>(DISPATCH, [now, window, breakerAfter, limit]);
+    return rows;
 }
 
-async function sweep(db: Executor, { now, queuedBefore, limit }: SweepOptions): Promise<Swept> {
+async function sweep(db: Executor, { now, queuedBefore, limit }: SweepOptions): Promise<readonly Dispatched[]> {
     const outcome = JSON.stringify(interrupted(0, INTERRUPTIONS.expired));
-    const { rows } = await db.query<Swept>(SWEEP, [now, queuedBefore, limit, outcome]);
-    return rows[0] ?? { requeue: [], interrupted: 0, exhausted: 0 };
+    const { rows } = await db.query<Dispatched>(SWEEP, [now, queuedBefore, limit, outcome]);
+    return rows;
 }
 
 async function claim(db: Executor, requests: readonly ClaimRequest[]): Promise<readonly (Claim | null)[]> {
-    const asked = requests
-        .map(({ deliveryId, token, now, expiresAt }, place) => ({ place, id: deliveryId, token, at: now, expires_at: expiresAt }))
+    const parameters = requests
+        .map(({ deliveryId, token, now, expiresAt }, index) => ({ index, id: deliveryId, token, at: now, expires_at: expiresAt }))
         .filter(({ id }) => isUuid(id));
     const claims: (Claim | null)[] = requests.map(() => null);
-    if (asked.length === 0) {
+    if (parameters.length === 0) {
         return claims;
     }
 
-    const { rows } = await db.query<ClaimRow>(CLAIM, [JSON.stringify(asked)]);
+    const { rows } = await db.query<ClaimRow>(CLAIM, [JSON.stringify(parameters)]);
     for (const row of rows) {
-        claims[row.place] = claimFromRow(row);
+        claims[row.index] = claimFromRow(row);
     }
     return claims;
 }
 
 async function settle(db: Executor, settlements: readonly Settlement[]): Promise<readonly boolean[]> {
-    const told = settlements.map(settlementParameter).filter(({ id, exporter_id }) => isUuid(id) && isUuid(exporter_id));
-    if (told.length === 0) {
+    const parameters = settlements.map(settlementParameter).filter(({ id, exporter_id }) => isUuid(id) && isUuid(exporter_id));
+    if (parameters.length === 0) {
         return settlements.map(() => false);
     }
 
-    const { rows } = await db.query<{ place: number }>(SETTLE, [JSON.stringify(told)]);
-    const held = new Set(rows.map(({ place }) => place));
-    const late = told.filter(({ place }) => !held.has(place));
+    const { rows } = await db.query<{ index: number }>(SETTLE, [JSON.stringify(parameters)]);
+    const held = new Set(rows.map(({ index }) => index));
+    const late = parameters.filter(({ index }) => !held.has(index));
     if (late.length > 0) {
         await db.query(SETTLE_LATE, [JSON.stringify(late)]);
     }
-    return settlements.map((_, place) => held.has(place));
+    return settlements.map((_, index) => held.has(index));
 }
 
-function settlementParameter(settlement: Settlement, place: number) {
+function settlementParameter(settlement: Settlement, index: number) {
     const { deliveryId, exporterId, token, finishedAt, outcome, next, health, probeAt, stopReason } = settlement;
     return {
-        place,
+        index,
         id: deliveryId,
         exporter_id: exporterId,
         token,
@@ -180,22 +131,25 @@ function settlementParameter(settlement: Settlement, place: number) {
 }
 
 async function get(db: Executor, id: string): Promise<Delivery | null> {
-    const { rows } = await db.query<DeliveryRow>(GET, [id]);
+    if (!isUuid(id)) {
+        return null;
+    }
+
+    const { rows } = await db.query<Row<Delivery>>(GET, [id]);
     return rows[0] === undefined ? null : deliveryFromRow(rows[0]);
 }
 
-async function replay(db: Executor, id: string, at: Date): Promise<Delivery> {
-    if (!isUuid(id)) {
-        throw new ScanwireError('NOT_FOUND', 'Unknown delivery', { field: 'id' });
-    }
+async function attempts(db: Executor, deliveryId: string): Promise<readonly Attempt[]> {
+    const { rows } = isUuid(deliveryId) ? await db.query<Row<Attempt>>(ATTEMPTS, [deliveryId]) : { rows: [] };
+    return rows.map(attemptFromRow);
+}
 
-    const { rows } = await db.query<DeliveryRow>(REPLAY, [id, at]);
+async function replay(db: Executor, id: string, at: Date): Promise<Delivery> {
+    const { rows } = isUuid(id) ? await db.query<Row<Delivery>>(REPLAY, [id, at]) : { rows: [] };
     if (rows[0] !== undefined) {
         return deliveryFromRow(rows[0]);
     }
-    throw (await get(db, id)) === null
-        ? new ScanwireError('NOT_FOUND', 'Unknown delivery', { field: 'id' })
-        : new ScanwireError('CONFLICT', 'the delivery is still under way or its exporter was removed');
+    throw (await get(db, id)) === null ? storeRefusals.unknownDelivery() : storeRefusals.notReplayable();
 }
 
 /** As `DeliveryStore.list` says. An id that is no UUID names nothing, so nothing is found. */
@@ -211,7 +165,7 @@ async function listDeliveries(db: Executor, { state, exporterId, after, limit }:
         ...(exporterId === undefined ? [] : [`d.exporter_id = ${parameter(exporterId)}`]),
         ...(after === undefined ? [] : [`d.seq < (select x.seq from scanwire.deliveries x where x.id = ${parameter(after)})`]),
     ];
-    const { rows } = await db.query<DeliveryRow>(
+    const { rows } = await db.query<Row<Delivery>>(
         `select ${DELIVERY_COLUMNS}
         from (select * from scanwire.deliveries d ${where(conditions)} order by d.seq desc limit $1) d
         join scanwire.events v on v.id = d.event_id

@@ -1,74 +1,78 @@
-import { DELIVERY_COLUMNS } from './webhook-rows.ts';
+import type { DeliveryState } from '../../lib/webhooks/store.ts';
+import { DELIVERY_COLUMNS, EXPORTER_COLUMNS } from './webhook-rows.ts';
 
 /**
- * Stores events with their deliveries, or nothing when an exporter is missing or an event id taken: a refusal, unlike an error,
- * leaves the host's transaction usable. The exporters stay locked against removal until the deliveries are committed.
+ * Stores events with their deliveries, or nothing when an exporter is missing or an event id was accepted before: a refusal,
+ * unlike an error, leaves the host's transaction usable. The exporters stay locked against removal until the deliveries are
+ * committed.
  *
- * `$1` is a JSON array of `{ place, id, kind, body, created_at, types, exporter_id }`, one of the last two being null.
+ * `$1` is a JSON array of `{ index, id, kind, body, created_at, types, exporter_id }`, one of the last two being null.
  */
 export const ACCEPT = `
-with given as materialized (
-    select g.* from json_to_recordset($1::json) as g (
-        place integer, id uuid, kind text, body text, created_at timestamptz, types text[], exporter_id uuid
+with input as materialized (
+    select i.* from json_to_recordset($1::json) as i (
+        index integer, id uuid, kind text, body text, created_at timestamptz, types text[], exporter_id uuid
     )
 ),
 addressed as materialized (
     select e.id, e.seq, e.collector, e.type, e.state from scanwire.exporters e
     where
-        (e.state = 'running' and e.type in (select unnest(g.types) from given g))
-        or e.id in (select g.exporter_id from given g)
+        (e.state = 'running' and e.type in (select unnest(i.types) from input i))
+        or e.id in (select i.exporter_id from input i)
     order by e.id
     for key share
 ),
 targets as materialized (
-    select g.place, g.id as event_id, g.created_at, g.exporter_id is not null as single, e.id as exporter_id, e.seq, e.collector
-    from given g
-    join addressed e on e.id = g.exporter_id or (g.exporter_id is null and e.state = 'running' and e.type = any (g.types))
+    select i.index, i.id as event_id, i.created_at, i.exporter_id is not null as single, e.id as exporter_id, e.seq, e.collector
+    from input i
+    join addressed e on e.id = i.exporter_id or (i.exporter_id is null and e.state = 'running' and e.type = any (i.types))
 ),
 verdict as materialized (
     select
         exists (
-            select from given g
-            where g.exporter_id is not null and not exists (select from targets t where t.place = g.place)
+            select from input i
+            where i.exporter_id is not null and not exists (select from targets t where t.index = i.index)
         ) as missing,
-        exists (select from scanwire.events v join given g on g.id = v.id)
-            or (select count(*) > count(distinct g.id) from given g) as taken
+        exists (select from scanwire.events v join input i on i.id = v.id)
+            or (select count(*) > count(distinct i.id) from input i) as duplicate
 ),
 new_events as (
     insert into scanwire.events (id, kind, body, created_at)
-    select g.id, g.kind, g.body, g.created_at
-    from given g
-    join verdict on not missing and not taken
+    select i.id, i.kind, i.body, i.created_at
+    from input i
+    join verdict on not missing and not duplicate
 ),
 new_deliveries as (
     insert into scanwire.deliveries (event_id, exporter_id, due_at, priority, collector)
     select t.event_id, t.exporter_id, t.created_at, case when t.single then 0 else 1 end, t.collector
     from targets t
-    join verdict on not missing and not taken
-    order by t.place, t.seq
+    join verdict on not missing and not duplicate
+    order by t.index, t.seq
     returning id, seq, event_id
 )
 select
     verdict.missing,
-    verdict.taken,
-    g.id as event_id,
+    verdict.duplicate,
+    i.id as "eventId",
     coalesce(json_agg(d.id order by d.seq) filter (where d.id is not null), '[]') as deliveries
-from given g
+from input i
 cross join verdict
-left join new_deliveries d on d.event_id = g.id
-group by g.place, g.id, verdict.missing, verdict.taken
-order by g.place`;
+left join new_deliveries d on d.event_id = i.id
+group by i.index, i.id, verdict.missing, verdict.duplicate
+order by i.index`;
 
+/** One event of {@link ACCEPT}, or why none was stored. */
 export interface AcceptedRow {
     readonly missing: boolean;
-    readonly taken: boolean;
-    readonly event_id: string;
+    readonly duplicate: boolean;
+    readonly eventId: string;
     readonly deliveries: readonly string[];
 }
 
 /** `$1` now, `$2` window, `$3` failures from which an exporter is probed only, `$4` limit. */
-export const DISPATCH = 'select delivery_id, collector, attempt from scanwire.dispatch_deliveries($1, $2, $3, $4)';
+export const DISPATCH = 'select delivery_id as "deliveryId", collector, attempt from scanwire.dispatch_deliveries($1, $2, $3, $4)';
 
+/** `$1` is the id of a delivery. */
 export const GET: string = `
 select ${DELIVERY_COLUMNS}
 from scanwire.deliveries d
@@ -78,7 +82,7 @@ where d.id = $1`;
 
 /** An open attempt is part of its delivery; the settled ones have rows. */
 export const ATTEMPTS = `
-select a.number, a.started_at, a.finished_at, a.outcome, a.late
+select a.number, a.started_at as "startedAt", a.finished_at as "finishedAt", a.outcome, a.late
 from scanwire.attempts a
 where a.delivery_id = $1
 union all
@@ -106,32 +110,32 @@ from replayed d
 join exporter e on e.id = d.exporter_id
 join scanwire.events v on v.id = d.event_id`;
 
-/** Which of the partial indexes holds the deliveries of a state. */
-export const STAGES = {
+/** Which of the partial indexes holds the deliveries of a state, as the column `stage` says. */
+export const STAGES: { readonly [State in DeliveryState]: string } = {
     pending: 'waiting',
     queued: 'in flight',
     sending: 'in flight',
     delivered: 'delivered',
     exhausted: 'failed',
     cancelled: 'failed',
-} as const;
+};
 
 /**
  * Claims attempts. The open attempt is the delivery row itself, so that a claim writes one row, and no index.
  *
- * `$1` is a JSON array of `{ place, id, token, at, expires_at }`. Here and wherever several deliveries are locked with waiting,
+ * `$1` is a JSON array of `{ index, id, token, at, expires_at }`. Here and wherever several deliveries are locked with waiting,
  * this happens in the order of their ids, so that two callers never wait for each other.
  */
-export const CLAIM = `
-with asked as (
-    select distinct on (a.id) a.*
-    from json_to_recordset($1::json) as a (place integer, id uuid, token text, at timestamptz, expires_at timestamptz)
-    order by a.id, a.place
+export const CLAIM: string = `
+with requests as (
+    select distinct on (r.id) r.*
+    from json_to_recordset($1::json) as r (index integer, id uuid, token text, at timestamptz, expires_at timestamptz)
+    order by r.id, r.index
 ),
 found as materialized (
-    select a.*, d.priority = 0 as single, d.priority = 0 or e.state = 'running' as go
-    from asked a
-    join scanwire.deliveries d on d.id = a.id
+    select r.*, d.priority = 0 as single, d.priority = 0 or e.state = 'running' as claimed
+    from requests r
+    join scanwire.deliveries d on d.id = r.id
     join scanwire.exporters e on e.id = d.exporter_id
     where d.state = 'queued'
     order by d.id
@@ -140,69 +144,69 @@ found as materialized (
 moved as (
     update scanwire.deliveries d
     set
-        state = case when f.go then 'sending' else 'pending' end,
-        attempts = d.attempts + f.go::integer,
-        round = d.round + f.go::integer,
-        token = case when f.go then f.token end,
-        claimed_at = case when f.go then f.at end,
-        claim_expires_at = case when f.go then f.expires_at end
+        state = case when f.claimed then 'sending' else 'pending' end,
+        attempts = d.attempts + f.claimed::integer,
+        round = d.round + f.claimed::integer,
+        token = case when f.claimed then f.token end,
+        claimed_at = case when f.claimed then f.at end,
+        claim_expires_at = case when f.claimed then f.expires_at end
     from found f
     where d.id = f.id
-    returning f.place, f.go, f.token, f.single, d.id, d.event_id, d.exporter_id, d.attempts, d.round
+    returning f.index, f.claimed, f.token, f.single, d.id, d.event_id, d.exporter_id, d.attempts, d.round
 )
 select
-    m.place,
-    m.id as delivery_id,
-    m.token as claim_token,
+    m.index,
+    m.id as "deliveryId",
+    m.token,
     m.attempts as attempt,
     m.round,
     m.single,
-    v.id as event_id,
+    v.id as "eventId",
     v.kind,
     v.body,
-    v.created_at as event_created_at,
-    e.*
+    v.created_at as "eventCreatedAt",
+    ${EXPORTER_COLUMNS}
 from moved m
 join scanwire.events v on v.id = m.event_id
 join scanwire.exporters e on e.id = m.exporter_id
-where m.go`;
+where m.claimed`;
 
 /** The settlements of `$1`; `outcome` is the text of its JSON, which may hold what `jsonb` refuses. */
-const TOLD = `
-    select t.* from json_to_recordset($1::json) as t (
-        place integer, id uuid, exporter_id uuid, token text, finished_at timestamptz, code text, outcome text,
+const SETTLEMENTS = `
+    select s.* from json_to_recordset($1::json) as s (
+        index integer, id uuid, exporter_id uuid, token text, finished_at timestamptz, code text, outcome text,
         state text, due_at timestamptz, health text, probe_at timestamptz, stop_reason text
     )`;
 
 /**
- * Records the outcomes of those who still hold their claims, and answers with their places.
+ * Records the outcomes of those who still hold their claims, and returns their indexes.
  *
  * An exporter is written only when its health changes; it is locked before the deliveries, in the order in which a removal
  * locks them. `held` is what a claim's holder may change: the lock makes sure that it still is the holder.
  */
 export const SETTLE: string = `
-with told as materialized (${TOLD}
+with settlements as materialized (${SETTLEMENTS}
 ),
 exporters_first as materialized (
     select e.id
     from scanwire.exporters e
     join (
         select
-            t.exporter_id,
-            bool_or(t.health = 'failure' or t.stop_reason is not null) as failed,
-            bool_or(t.health = 'success') as succeeded
-        from told t
-        group by t.exporter_id
-    ) t on t.exporter_id = e.id
-    where t.failed or (t.succeeded and e.consecutive_failures > 0)
+            s.exporter_id,
+            bool_or(s.health = 'failure' or s.stop_reason is not null) as failed,
+            bool_or(s.health = 'success') as succeeded
+        from settlements s
+        group by s.exporter_id
+    ) s on s.exporter_id = e.id
+    where s.failed or (s.succeeded and e.consecutive_failures > 0)
     order by e.id
     for no key update of e
 ),
 held as materialized (
-    select t.*, d.attempts, d.claimed_at
-    from (select distinct on (t.id, t.token) t.* from told t order by t.id, t.token, t.place) t
-    join scanwire.deliveries d on d.id = t.id
-    where d.state = 'sending' and d.token = t.token and (select count(*) from exporters_first) >= 0
+    select s.*, d.attempts, d.claimed_at
+    from (select distinct on (s.id, s.token) s.* from settlements s order by s.id, s.token, s.index) s
+    join scanwire.deliveries d on d.id = s.id
+    where d.state = 'sending' and d.token = s.token and (select count(*) from exporters_first) >= 0
     order by d.id
     for update of d
 ),
@@ -229,11 +233,11 @@ health as (
         h.exporter_id,
         max(h.last_success) is not null as recovered,
         (count(*) filter (where h.failed))::integer as failures,
-        (array_agg(h.probe_at order by h.place desc) filter (where h.failed and h.probe_at is not null))[1] as probe_at
+        (array_agg(h.probe_at order by h.index desc) filter (where h.failed and h.probe_at is not null))[1] as probe_at
     from (
-        select s.*, s.health = 'failure' and s.place > coalesce(s.last_success, -1) as failed
+        select s.*, s.health = 'failure' and s.index > coalesce(s.last_success, -1) as failed
         from (
-            select h.*, max(h.place) filter (where h.health = 'success') over (partition by h.exporter_id) as last_success
+            select h.*, max(h.index) filter (where h.health = 'success') over (partition by h.exporter_id) as last_success
             from held h
         ) s
     ) h
@@ -243,7 +247,7 @@ stops as (
     select distinct on (h.exporter_id) h.exporter_id, h.stop_reason, h.finished_at
     from held h
     where h.stop_reason is not null
-    order by h.exporter_id, h.place
+    order by h.exporter_id, h.index
 ),
 exporters_after as (
     update scanwire.exporters e
@@ -257,7 +261,7 @@ exporters_after as (
     left join stops s on s.exporter_id = h.exporter_id
     where e.id = h.exporter_id and (h.failures > 0 or s.exporter_id is not null or (h.recovered and e.consecutive_failures > 0))
 )
-select h.place from held h`;
+select h.index from held h`;
 
 /**
  * Completes attempts whose claims were taken away before. A statement of its own, so that it sees what the one that took the
@@ -265,15 +269,15 @@ select h.place from held h`;
  */
 export const SETTLE_LATE: string = `
 update scanwire.attempts a
-set finished_at = t.finished_at, outcome = t.outcome::json, late = true
-from (${TOLD}
-) t
-where a.delivery_id = t.id and a.token = t.token and a.lost and not a.late`;
+set finished_at = s.finished_at, outcome = s.outcome::json, late = true
+from (${SETTLEMENTS}
+) s
+where a.delivery_id = s.id and a.token = s.token and a.lost and not a.late`;
 
 /**
- * Takes claims away that ran out and renews jobs that were queued too long ago. Rows that somebody else is changing now need
- * no sweeping. `$1` is now, `$2` the time before which a job counts as lost, `$3` how many of each kind, `$4` the outcome of an
- * interrupted attempt.
+ * Takes claims away that ran out, and renews and returns jobs that were queued too long ago. Rows that somebody else is changing
+ * now need no sweeping. `$1` is now, `$2` the time before which a job counts as lost, `$3` how many of each kind, `$4` the outcome
+ * of an interrupted attempt.
  */
 export const SWEEP = `
 with expired as materialized (
@@ -295,14 +299,13 @@ interrupted as (
         claim_expires_at = null
     from expired x
     where d.id = x.id
-    returning d.state
 ),
 recorded as (
     insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, outcome)
     select x.id, x.attempts, x.claimed_at, $1::timestamptz, x.token, true, scanwire.interruption($4::jsonb, $1::timestamptz - x.claimed_at)
     from expired x
 ),
-forgotten as materialized (
+lost as materialized (
     select d.id from scanwire.deliveries d
     where d.stage = 'in flight' and d.state = 'queued' and d.queued_at < $2::timestamptz
     order by d.queued_at
@@ -312,18 +315,10 @@ forgotten as materialized (
 renewed as (
     update scanwire.deliveries d
     set queued_at = $1::timestamptz
-    from forgotten f
-    where d.id = f.id
+    from lost l
+    where d.id = l.id
     returning d.id, d.exporter_id, d.collector, d.attempts + 1 as attempt
 )
-select
-    (select count(*)::integer from interrupted) as interrupted,
-    (select count(*)::integer from interrupted i where i.state = 'exhausted') as exhausted,
-    (
-        select coalesce(
-            json_agg(json_build_object('deliveryId', r.id, 'collector', coalesce(e.collector, r.collector), 'attempt', r.attempt)),
-            '[]'
-        )
-        from renewed r
-        left join scanwire.exporters e on e.id = r.exporter_id
-    ) as requeue`;
+select r.id as "deliveryId", coalesce(e.collector, r.collector) as collector, r.attempt
+from renewed r
+left join scanwire.exporters e on e.id = r.exporter_id`;

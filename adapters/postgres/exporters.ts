@@ -1,30 +1,30 @@
-import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/executor.ts';
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
-import type { ExporterPatch, ExporterStore } from '../../lib/webhooks/store.ts';
+import { type ExporterPatch, type ExporterStore, storeRefusals } from '../../lib/webhooks/store.ts';
 import { isUniqueViolation, isUuid } from './database.ts';
-import { EXPORTER_COLUMNS, type ExporterRow, exporterFromRow, exporterParameter } from './webhook-rows.ts';
+import { EXPORTER_COLUMNS, exporterColumns, exporterFromRow, type Row } from './webhook-rows.ts';
+
+type ExporterRow = Row<StoredExporter>;
 
 /** Exporters in `scanwire.exporters`. */
 export function exporters(db: Executor): ExporterStore {
     return {
-        async insert(exporter) {
-            await insert(db, exporter);
-        },
+        insert: (exporter) => insert(db, exporter),
+        update: (id, patch, at) => update(db, id, patch, at),
 
         async get(id) {
-            const { rows } = await db.query<ExporterRow>('select * from scanwire.exporters where id = $1', [uuidOrNull(id)]);
+            const { rows } = await db.query<ExporterRow>(`select ${EXPORTER_COLUMNS} from scanwire.exporters e where e.id = $1`, [
+                uuidOrNull(id),
+            ]);
             return rows[0] === undefined ? null : exporterFromRow(rows[0]);
         },
 
         async list() {
-            const { rows } = await db.query<ExporterRow>('select * from scanwire.exporters order by created_at, seq');
+            const { rows } = await db.query<ExporterRow>(
+                `select ${EXPORTER_COLUMNS} from scanwire.exporters e order by e.created_at, e.seq`,
+            );
             return rows.map(exporterFromRow);
-        },
-
-        async update(id, patch, at) {
-            return await update(db, id, patch, at);
         },
 
         async remove(id, at) {
@@ -40,57 +40,34 @@ export function exporters(db: Executor): ExporterStore {
 }
 
 async function insert(db: Executor, exporter: StoredExporter): Promise<void> {
-    const given = {
-        id: exporter.id,
-        legacy: exporter.legacy,
-        consecutive_failures: exporter.consecutiveFailures,
-        created_at: exporter.createdAt,
-        updated_at: exporter.updatedAt,
-        ...columnsOf(exporter),
-    };
-    const places = Object.keys(given).map((_, index) => `$${index + 1}`);
+    const columns = exporterColumns(exporter);
+    const parameters = Object.keys(columns).map((_, index) => `$${index + 1}`);
     try {
         await db.query(
-            `insert into scanwire.exporters (${Object.keys(given).join(', ')}) values (${places.join(', ')})`,
-            Object.values(given),
+            `insert into scanwire.exporters (${Object.keys(columns).join(', ')}) values (${parameters.join(', ')})`,
+            Object.values(columns),
         );
     } catch (error) {
-        if (isUniqueViolation(error)) {
-            throw new ScanwireError('CONFLICT', 'an exporter with this id exists already', { cause: error });
-        }
-        throw error;
+        throw isUniqueViolation(error) ? storeRefusals.exporterExists(error) : error;
     }
 }
 
 async function update(db: Executor, id: string, { ifType, ...patch }: ExporterPatch, at: Date): Promise<StoredExporter> {
-    const given = {
-        updated_at: at,
-        ...columnsOf(patch),
+    const columns = {
+        ...exporterColumns({ ...patch, updatedAt: at }),
         ...(patch.state === 'running' ? { consecutive_failures: 0, probe_at: null } : {}),
     };
-    const assignments = Object.keys(given).map((column, index) => `${column} = $${index + 3}`);
+    const assignments = Object.keys(columns).map((column, index) => `${column} = $${index + 3}`);
     const { rows } = await db.query<ExporterRow>(
-        `update scanwire.exporters set ${assignments.join(', ')} where id = $1 and type = coalesce($2, type) returning *`,
-        [uuidOrNull(id), ifType ?? null, ...Object.values(given)],
+        `update scanwire.exporters e set ${assignments.join(', ')} where e.id = $1 and e.type = coalesce($2, e.type) returning ${EXPORTER_COLUMNS}`,
+        [uuidOrNull(id), ifType ?? null, ...Object.values(columns)],
     );
     if (rows[0] !== undefined) {
         return exporterFromRow(rows[0]);
     }
 
-    const { rows: found } = await db.query('select 1 from scanwire.exporters where id = $1', [uuidOrNull(id)]);
-    throw found.length === 0
-        ? new ScanwireError('NOT_FOUND', 'Unknown exporter', { field: 'id' })
-        : new ScanwireError('CONFLICT', 'the exporter has another type by now');
-}
-
-/** Column and parameter of each property that is given. Names of columns come from the table only, never from the input. */
-function columnsOf(given: Partial<StoredExporter>): Record<string, unknown> {
-    const properties = Object.keys(EXPORTER_COLUMNS) as (keyof typeof EXPORTER_COLUMNS)[];
-    return Object.fromEntries(
-        properties
-            .filter((property) => given[property] !== undefined)
-            .map((property) => [EXPORTER_COLUMNS[property], exporterParameter(given[property])]),
-    );
+    const { rows: existing } = await db.query('select 1 from scanwire.exporters where id = $1', [uuidOrNull(id)]);
+    throw existing.length === 0 ? storeRefusals.unknownExporter() : storeRefusals.exporterTypeChanged();
 }
 
 function uuidOrNull(id: string): string | null {

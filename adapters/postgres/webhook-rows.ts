@@ -1,162 +1,81 @@
-import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
-import type { Attempt, Claim, Delivery, ExporterPatch } from '../../lib/webhooks/store.ts';
+import { EXPORTER_FIELDS, type StoredExporter } from '../../lib/webhooks/exporter.ts';
+import type { Attempt, Claim, Delivery } from '../../lib/webhooks/store.ts';
 
 /** A `timestamptz` as the driver gives it: a Date, unless the host has told its driver otherwise. */
 type Time = Date | string;
 
-export interface ExporterRow {
-    readonly id: string;
-    readonly name: string;
-    readonly url: string;
-    readonly collector: string;
-    readonly type: StoredExporter['type'];
-    readonly legacy: boolean;
-    readonly trust: StoredExporter['trust'];
-    readonly signatures: StoredExporter['signatures'];
-    readonly header_names: readonly string[];
-    readonly state: StoredExporter['state'];
-    readonly stop_reason: string | null;
-    readonly consecutive_failures: number;
-    readonly sealed_secret: string;
-    readonly sealed_previous_secret: string | null;
-    readonly previous_secret_until: Time | null;
-    readonly sealed_headers: string | null;
-    readonly schedule: readonly number[] | null;
-    readonly created_at: Time;
-    readonly updated_at: Time;
+/** What is selected for a `T`: its fields under their own names, times as the driver gives them. */
+export type Row<T> = { readonly [Field in keyof T]: T[Field] extends Date ? Time : T[Field] extends Date | null ? Time | null : T[Field] };
+
+const exporterFields = Object.keys(EXPORTER_FIELDS) as (keyof StoredExporter)[];
+const exporterTimes = exporterFields.filter((field) => EXPORTER_FIELDS[field] === 'time');
+
+/** A {@link StoredExporter} of exporters `e`. */
+export const EXPORTER_COLUMNS: string = exporterFields.map((field) => `e.${columnOf(field)} as "${field}"`).join(', ');
+
+/** The exporter of a row of {@link EXPORTER_COLUMNS}. */
+export function exporterFromRow(row: Row<StoredExporter>): StoredExporter {
+    return withDates(row, exporterTimes);
 }
 
-type PatchedProperty = Exclude<keyof ExporterPatch, 'ifType'>;
-
-/** The columns that may be patched, by property. */
-export const EXPORTER_COLUMNS: { readonly [K in PatchedProperty]: keyof ExporterRow } = {
-    name: 'name',
-    url: 'url',
-    collector: 'collector',
-    type: 'type',
-    trust: 'trust',
-    signatures: 'signatures',
-    headerNames: 'header_names',
-    state: 'state',
-    stopReason: 'stop_reason',
-    sealedSecret: 'sealed_secret',
-    sealedPreviousSecret: 'sealed_previous_secret',
-    previousSecretUntil: 'previous_secret_until',
-    sealedHeaders: 'sealed_headers',
-    schedule: 'schedule',
-};
-
-export function exporterFromRow(row: ExporterRow): StoredExporter {
-    return {
-        id: row.id,
-        name: row.name,
-        url: row.url,
-        collector: row.collector,
-        type: row.type,
-        legacy: row.legacy,
-        trust: row.trust,
-        signatures: row.signatures,
-        headerNames: row.header_names,
-        state: row.state,
-        stopReason: row.stop_reason,
-        consecutiveFailures: row.consecutive_failures,
-        createdAt: time(row.created_at),
-        updatedAt: time(row.updated_at),
-        sealedSecret: row.sealed_secret,
-        sealedPreviousSecret: row.sealed_previous_secret,
-        previousSecretUntil: timeOrNull(row.previous_secret_until),
-        sealedHeaders: row.sealed_headers,
-        schedule: row.schedule,
-    };
+/**
+ * Column and parameter of each field that is set. Names of columns come from the table of fields only, never from the input; lists
+ * are JSON text, which both drivers pass on untouched.
+ */
+export function exporterColumns(values: Partial<StoredExporter>): Record<string, unknown> {
+    const set = exporterFields.filter((field) => values[field] !== undefined);
+    return Object.fromEntries(set.map((field) => [columnOf(field), parameter(values[field])]));
 }
 
-/** A value of an exporter as a parameter: lists as JSON text, which both drivers pass on untouched. */
-export function exporterParameter(value: unknown): unknown {
+/** `header_names` for `headerNames`. */
+function columnOf(field: string): string {
+    return field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+function parameter(value: unknown): unknown {
     return Array.isArray(value) ? JSON.stringify(value) : value;
 }
 
-export interface DeliveryRow {
-    readonly id: string;
-    readonly event_id: string;
-    readonly kind: string;
-    readonly exporter_id: string;
-    readonly collector: string;
-    readonly state: Delivery['state'];
-    readonly attempts: number;
-    readonly due_at: Time;
-    readonly created_at: Time;
-    readonly finished_at: Time | null;
-    readonly last_code: Delivery['lastCode'];
+/** A {@link Delivery} of deliveries `d`, their events `v` and, where they still exist, exporters `e`. */
+export const DELIVERY_COLUMNS = `d.id, d.event_id as "eventId", v.kind, d.exporter_id as "exporterId",
+    coalesce(e.collector, d.collector) as collector, d.state, d.attempts, d.due_at as "dueAt", v.created_at as "createdAt",
+    d.finished_at as "finishedAt", d.last_code as "lastCode"`;
+
+/** The delivery of a row of {@link DELIVERY_COLUMNS}. */
+export function deliveryFromRow(row: Row<Delivery>): Delivery {
+    return withDates(row, ['dueAt', 'createdAt', 'finishedAt']);
 }
 
-/** {@link DeliveryRow} from deliveries `d`, their events `v` and, where they still exist, exporters `e`. */
-export const DELIVERY_COLUMNS: string =
-    'd.id, d.event_id, v.kind, d.exporter_id, coalesce(e.collector, d.collector) as collector, d.state, d.attempts, d.due_at, v.created_at, d.finished_at, d.last_code';
-
-export function deliveryFromRow(row: DeliveryRow): Delivery {
-    return {
-        id: row.id,
-        eventId: row.event_id,
-        kind: row.kind,
-        exporterId: row.exporter_id,
-        collector: row.collector,
-        state: row.state,
-        attempts: row.attempts,
-        dueAt: time(row.due_at),
-        createdAt: time(row.created_at),
-        finishedAt: timeOrNull(row.finished_at),
-        lastCode: row.last_code,
-    };
+/** The attempt of a row with its fields under their own names. */
+export function attemptFromRow(row: Row<Attempt>): Attempt {
+    return withDates(row, ['startedAt', 'finishedAt']);
 }
 
-export interface AttemptRow {
-    readonly number: number;
-    readonly started_at: Time;
-    readonly finished_at: Time | null;
-    readonly outcome: Attempt['outcome'];
-    readonly late: boolean;
-}
-
-export function attemptFromRow(row: AttemptRow): Attempt {
-    return {
-        number: row.number,
-        startedAt: time(row.started_at),
-        finishedAt: timeOrNull(row.finished_at),
-        outcome: row.outcome,
-        late: row.late,
-    };
-}
-
-/** A claim beside its event and its exporter. */
-export interface ClaimRow extends ExporterRow {
-    readonly place: number;
-    readonly delivery_id: string;
-    readonly claim_token: string;
-    readonly attempt: number;
-    readonly round: number;
-    readonly single: boolean;
-    readonly event_id: string;
+/** A claim beside its event and the columns of its exporter. */
+export interface ClaimRow extends Row<StoredExporter>, Pick<Claim, 'deliveryId' | 'token' | 'attempt' | 'round' | 'single'> {
+    /** Of its request, from 0. */
+    readonly index: number;
+    readonly eventId: string;
     readonly kind: string;
     readonly body: string;
-    readonly event_created_at: Time;
+    readonly eventCreatedAt: Time;
 }
 
-export function claimFromRow(row: ClaimRow): Claim {
+/** The claim of a row that joins its delivery, event and exporter. */
+export function claimFromRow({ index: _, eventId, kind, body, eventCreatedAt, ...row }: ClaimRow): Claim {
+    const { deliveryId, token, attempt, round, single, ...exporter } = row;
     return {
-        deliveryId: row.delivery_id,
-        token: row.claim_token,
-        attempt: row.attempt,
-        round: row.round,
-        single: row.single,
-        event: { id: row.event_id, kind: row.kind, body: row.body, createdAt: time(row.event_created_at) },
-        exporter: exporterFromRow(row),
+        deliveryId,
+        token,
+        attempt,
+        round,
+        single,
+        event: { id: eventId, kind, body, createdAt: new Date(eventCreatedAt) },
+        exporter: exporterFromRow(exporter),
     };
 }
 
-function time(value: Time): Date {
-    return new Date(value);
-}
-
-function timeOrNull(value: Time | null): Date | null {
-    return value === null ? null : time(value);
+function withDates<T>(row: Row<T>, times: readonly (keyof T)[]): T {
+    const date = (time: unknown): Date | null => (time === null ? null : new Date(time as Time));
+    return { ...row, ...Object.fromEntries(times.map((field) => [field, date(row[field])])) } as T;
 }

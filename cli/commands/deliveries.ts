@@ -1,11 +1,9 @@
 import type { Command } from 'commander';
-import type { Delivery, DeliveryState } from '../../lib/webhooks/store.ts';
+import { DELIVERY_STATES, type Delivery, type DeliveryState } from '../../lib/webhooks/store.ts';
 import type { AttemptView } from '../../plugins/admin-console/operations.ts';
 import { command, wholeNumber } from '../command.ts';
 import { facts, relativeTime, table } from '../output/table.ts';
 import { timesText } from '../output/test-result.ts';
-
-const STATES: readonly DeliveryState[] = ['pending', 'queued', 'sending', 'delivered', 'exhausted', 'cancelled'];
 
 export function define(deliveries: Command): void {
     const list = command(deliveries, 'list', 'list deliveries, newest first', async ({ options, perform }) => {
@@ -17,17 +15,16 @@ export function define(deliveries: Command): void {
         );
         return { json: found, text: () => deliveriesTable(found) };
     });
-    list.addOption(list.createOption('--state <state>', 'only those in this state').choices(STATES))
+    list.addOption(list.createOption('--state <state>', 'only those in this state').choices(DELIVERY_STATES))
         .option('--exporter <id>', 'only those to this exporter')
         .option('--after <id>', 'continue below this delivery')
         .option('--limit <n>', 'at most so many', wholeNumber(1, 1000), 100);
 
     command(deliveries, 'show <id>', 'show a delivery with its attempts', async ({ args: [id = ''], perform }) => {
         const delivery = await perform('showDelivery', { id });
-        const { attempts, ...rest } = delivery;
         return {
             json: delivery,
-            text: async () => `${await facts(factsOf(rest))}\n\n${await attemptsTable(attempts)}`,
+            text: async () => `${await facts(factsOf(delivery))}\n\n${await attemptsTable(delivery.history)}`,
         };
     });
 
@@ -63,7 +60,7 @@ function factsOf({
     dueAt,
     createdAt,
     finishedAt,
-}: Omit<Delivery, 'attempts'>): readonly (readonly [string, string])[] {
+}: Delivery): readonly (readonly [string, string])[] {
     const now = new Date();
     return [
         ['Id', id],

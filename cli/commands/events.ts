@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { RuleSet } from '../../lib/webhooks/events.ts';
+import { RULE_SETS, type RuleSet } from '../../lib/webhooks/choices.ts';
 import { command } from '../command.ts';
 import { readJson } from '../input.ts';
 
@@ -11,7 +11,7 @@ export function define(events: Command): void {
         const accepted = await call.perform('publishEvent', { kind, body, ...(rules !== undefined && { rules }) });
         return { json: accepted, text: () => acceptedText(accepted.eventId, accepted.deliveries.length) };
     });
-    publish.addOption(publish.createOption('--rules <set>', 'rule set that raised the investigation').choices(['legacy', 'library']));
+    publish.addOption(publish.createOption('--rules <set>', 'rule set that raised the investigation').choices(RULE_SETS));
 }
 
 function acceptedText(eventId: string, deliveries: number): string {

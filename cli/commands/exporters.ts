@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
+import { EXPORT_TYPES, SIGNATURE_FORMS, TRUST_SETTINGS } from '../../lib/webhooks/choices.ts';
 import type { Exporter, ExporterChanges, ExporterSettings, HeaderPairs, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { TestView } from '../../plugins/admin-console/operations.ts';
 import { type Answer, type Call, command, repeated } from '../command.ts';
@@ -21,11 +22,7 @@ export function define(exporters: Command): void {
     const update = command(exporters, 'update <id>', 'change settings and send a test event', updated);
     addSettings(update, false)
         .option('--no-header', 'drop all additional headers')
-        .addOption(
-            update
-                .createOption('--type <type>', 'export type')
-                .choices(['investigation', 'investigation_legacy', 'investigation_legacy_and_library']),
-        )
+        .addOption(update.createOption('--type <type>', 'export type').choices(EXPORT_TYPES))
         .option('--start', 'start it as well');
 
     command(exporters, 'start <id>', 'start it and send a test event', async ({ args: [id = ''], perform }) =>
@@ -56,8 +53,8 @@ function addSettings(target: Command, creating: boolean): Command {
         .option('--secret <secret>', creating ? 'signing secret; made when absent' : 'new signing secret')
         .option('--header <header>', 'additional header as "Name: value", repeatable', repeated(String))
         .option('--collector <name>', 'worker pool that sends for it')
-        .addOption(trust.choices(['strict', 'self-signed', 'all']))
-        .option('--signature <form>', 'base64, hex, sha256-hex or standard-webhooks, repeatable', repeated(String));
+        .addOption(trust.choices(TRUST_SETTINGS))
+        .option('--signature <form>', `${SIGNATURE_FORMS.join(', ')}; repeatable`, repeated(String));
 }
 
 async function created({ options, perform }: Call): Promise<Answer> {

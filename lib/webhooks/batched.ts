@@ -1,47 +1,47 @@
 import { ScanwireError } from '../errors.ts';
 
 /**
- * Lets many callers share one statement. An idle call runs at once; what arrives while one runs goes together into the next.
- * So a lone caller never waits and a crowd shares round trips.
+ * Lets many callers share one statement: what is called during a run goes together into the next. So a lone caller never waits
+ * and a crowd shares round trips.
  *
- * @param run Answers in the order of its items.
- * @param limit At most so many items in one run.
+ * @param run Resolves with the results in the order of its items.
+ * @param limit Maximum number of items in one run.
  */
-export function batched<Item, Answer>(
-    run: (items: readonly Item[]) => Promise<readonly Answer[]>,
+export function batched<Item, Result>(
+    run: (items: readonly Item[]) => Promise<readonly Result[]>,
     limit: number,
-): (item: Item) => Promise<Answer> {
-    interface Waiting {
+): (item: Item) => Promise<Result> {
+    interface Call {
         readonly item: Item;
-        resolve(answer: Answer): void;
+        resolve(result: Result): void;
         reject(error: unknown): void;
     }
 
-    const waiting: Waiting[] = [];
+    const pending: Call[] = [];
     let running = false;
 
     async function drain(): Promise<void> {
         running = true;
-        while (waiting.length > 0) {
-            await settle(waiting.splice(0, limit));
+        while (pending.length > 0) {
+            await settle(pending.splice(0, limit));
         }
 
         running = false;
     }
 
-    async function settle(batch: readonly Waiting[]): Promise<void> {
+    async function settle(batch: readonly Call[]): Promise<void> {
         try {
-            const answers = await run(batch.map(({ item }) => item));
+            const results = await run(batch.map(({ item }) => item));
             for (const [index, { resolve }] of batch.entries()) {
-                resolve(answers[index] as Answer);
+                resolve(results[index] as Result);
             }
         } catch (error) {
-            await refuse(batch, error);
+            await fail(batch, error);
         }
     }
 
     /** One bad item must not take its neighbours down; a store that is away takes them all. */
-    async function refuse(batch: readonly Waiting[], error: unknown): Promise<void> {
+    async function fail(batch: readonly Call[], error: unknown): Promise<void> {
         if (batch.length === 1 || (error instanceof ScanwireError && error.code === 'UNAVAILABLE')) {
             for (const { reject } of batch) {
                 reject(error);
@@ -50,14 +50,14 @@ export function batched<Item, Answer>(
             return;
         }
 
-        for (const one of batch) {
-            await settle([one]);
+        for (const call of batch) {
+            await settle([call]);
         }
     }
 
     return (item) =>
-        new Promise<Answer>((resolve, reject) => {
-            waiting.push({ item, resolve, reject });
+        new Promise<Result>((resolve, reject) => {
+            pending.push({ item, resolve, reject });
             if (!running) {
                 void drain();
             }

@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net';
-import { Client } from 'undici';
+import { Client, type Dispatcher } from 'undici';
+import type { HeaderPairs } from './exporter.ts';
+import type { AttemptTrace } from './outcome.ts';
 
 /** How long a connection may idle, unless the receiver's `Keep-Alive` says less. Milliseconds. */
 const KEEP_ALIVE = 30_000;
@@ -10,19 +12,20 @@ const MAX_HEADER_SIZE = 16_384;
 export interface Connection {
     readonly client: Client;
     readonly socket: Socket;
-    readonly answers: AnswerWatch;
+    readonly responses: ResponseWatch;
     readonly address: string | null;
     readonly fingerprint: string | null;
     /** By `performance.now()`. */
     readonly openedAt: number;
-    /** Requests handed to it so far. */
-    used: number;
-    /** The first error of the socket. An alert of a TLS peer is told here only: the socket goes on and just ends after it. */
+    /** Requests sent over it so far. */
+    requests: number;
+    /** The first error of the socket. An alert of a TLS peer is seen here only: the socket goes on and just ends after it. */
     broken: Error | null;
     destroy(): void;
 }
 
-export type ConnectionOrigin = Pick<Connection, 'socket' | 'address' | 'fingerprint'> & { readonly origin: string };
+/** A socket that is connected, and where it leads. */
+export type ConnectedSocket = Pick<Connection, 'socket' | 'address' | 'fingerprint'> & { readonly origin: string };
 
 /** Raised before a byte of the request is written, so that the request may go out on another connection without being sent twice. */
 class ConnectionLost extends Error {
@@ -32,10 +35,10 @@ class ConnectionLost extends Error {
 
 /**
  * An HTTP client around a socket that is connected, vetted and secured already. The client cannot connect by itself: when the
- * socket is gone, so is the connection, and a request is never repeated behind our back.
+ * socket is gone, so is the connection, and undici cannot repeat a request by itself.
  */
-export function connection({ socket, address, fingerprint, origin }: ConnectionOrigin): Connection {
-    let handedOver = false;
+export function connection({ socket, address, fingerprint, origin }: ConnectedSocket): Connection {
+    let connected = false;
     const client = new Client(origin, {
         pipelining: 1,
         keepAliveTimeout: KEEP_ALIVE,
@@ -46,21 +49,21 @@ export function connection({ socket, address, fingerprint, origin }: ConnectionO
         headersTimeout: 0,
         bodyTimeout: 0,
         connect: (_options, callback) => {
-            const first = !handedOver;
-            handedOver = true;
+            const first = !connected;
+            connected = true;
             // undici loses a request when it is called back before `connect` returns
-            queueMicrotask(() => (first ? callback(null, socket) : callback(new ConnectionLost('the connection has been closed'), null)));
+            queueMicrotask(() => (first ? callback(null, socket) : callback(new ConnectionLost('The connection was closed'), null)));
         },
     });
 
     const made: Connection = {
         client,
         socket,
-        answers: filterInterim(socket),
+        responses: filterInterim(socket),
         address,
         fingerprint,
         openedAt: performance.now(),
-        used: 0,
+        requests: 0,
         broken: null,
         destroy() {
             socket.destroy();
@@ -73,20 +76,144 @@ export function connection({ socket, address, fingerprint, origin }: ConnectionO
     return made;
 }
 
+/** One POST over a connection. */
+export interface ExchangeRequest {
+    /** Path and query. */
+    readonly path: string;
+    readonly headers: HeaderPairs;
+    readonly body: Uint8Array;
+    readonly maxResponseBytes: number;
+    /** Ends the exchange at once, whatever it waits for. */
+    readonly signal: AbortSignal;
+    /** Receives the time of `firstByte`. */
+    readonly trace: AttemptTrace;
+}
+
+/** What came of it. */
+export interface Exchange {
+    /** Null when no whole head of a final response came. */
+    readonly status: number | null;
+    readonly location: string | undefined;
+    readonly retryAfter: string | readonly string[] | undefined;
+    /** What ended it before the end of the response; null when the response came whole. */
+    readonly error: unknown;
+    /** Whether a byte of the request may have been sent. */
+    readonly written: boolean;
+    /** Whether part of the request was still waiting to be sent when it ended. */
+    readonly unsent: boolean;
+}
+
+/** The body of the response was longer than what is read of one. */
+export class ResponseTooLong extends Error {
+    override readonly name = 'ResponseTooLong';
+    readonly maxBytes: number;
+
+    constructor(maxBytes: number) {
+        super(`Response body of more than ${maxBytes} bytes`);
+        this.maxBytes = maxBytes;
+    }
+}
+
+/** Sends one POST over a connection and reads the response, which is counted and thrown away. Never rejects. */
+export function exchange(connection: Connection, request: ExchangeRequest): Promise<Exchange> {
+    const { signal, trace, maxResponseBytes } = request;
+    const state = { status: null as number | null, headers: {} as Headers, bytes: 0, written: false };
+
+    return new Promise((resolve) => {
+        const finish = (error: unknown): void => {
+            signal.removeEventListener('abort', onAbort);
+            const { status, headers, written } = state;
+            const unsent = connection.socket.writableLength > 0;
+            resolve({ status, location: single(headers.location), retryAfter: headers['retry-after'], error, written, unsent });
+            if (error !== null) {
+                connection.destroy();
+            }
+        };
+        const onAbort = (): void => finish(signal.reason);
+        const handler: Dispatcher.DispatchHandler = {
+            onRequestStart() {
+                state.written = true;
+                watchFirstByte(connection, trace);
+            },
+            onResponseStart(_controller, status, headers) {
+                state.status = status;
+                state.headers = headers;
+            },
+            onResponseData(_controller, chunk) {
+                state.bytes += chunk.length;
+                if (state.bytes > maxResponseBytes) {
+                    finish(new ResponseTooLong(maxResponseBytes));
+                }
+            },
+            onResponseEnd() {
+                finish(null);
+            },
+            onResponseError(_controller, error) {
+                finish(connection.broken ?? error);
+            },
+        };
+
+        if (signal.aborted) {
+            onAbort();
+            return;
+        }
+
+        signal.addEventListener('abort', onAbort, { once: true });
+        connection.requests += 1;
+        try {
+            connection.client.dispatch(requestOptions(request), handler);
+        } catch (error) {
+            finish(error);
+        }
+    });
+}
+
+type Headers = Record<string, string | string[] | undefined>;
+
+function requestOptions({ path, headers, body }: ExchangeRequest): Dispatcher.DispatchOptions {
+    return {
+        method: 'POST',
+        path,
+        // the response's body is never decoded, so no coding is asked for
+        headers: [...headers.flat(), 'Accept-Encoding', 'identity'],
+        body: Buffer.from(body.buffer, body.byteOffset, body.byteLength),
+    };
+}
+
+/** Counts from the moment in which the request has left our buffers, which is now unless the receiver is slow to read. */
+function watchFirstByte({ socket, responses }: Connection, trace: AttemptTrace): void {
+    let sentAt = performance.now();
+    queueMicrotask(() => {
+        if (socket.writableNeedDrain) {
+            socket.once('drain', () => {
+                sentAt = performance.now();
+            });
+        }
+    });
+    responses.expect(() => {
+        trace.firstByte = Math.max(0, performance.now() - sentAt);
+    });
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+    return typeof value === 'string' ? value : undefined;
+}
+
 /** More than this of one interim head is left to the parser, which refuses it. */
 const MAX_HEAD = 16_384;
 const EMPTY: Buffer = Buffer.alloc(0);
 
-export interface AnswerWatch {
-    /** To be called before each request: the next bytes are the head of an answer. */
+/** Watches for the responses on a connection. */
+export interface ResponseWatch {
+    /** To be called before each request: the next bytes are the head of a response. */
     expect(onFirstByte: () => void): void;
 }
 
 /**
- * Takes interim answers (100 to 199, but 101) out of what is read from a socket. A client must bear them unasked (RFC 9110,
+ * Takes interim responses (100 to 199, but 101) out of what is read from a socket. A client must bear them unasked (RFC 9110,
  * 15.2), some older servers send `100 Continue` to every POST, and undici breaks the connection at one.
  */
-function filterInterim(socket: Socket): AnswerWatch {
+function filterInterim(socket: Socket): ResponseWatch {
     const read = socket.read.bind(socket);
     let held: Buffer = EMPTY;
     let firstByte: (() => void) | null = null;

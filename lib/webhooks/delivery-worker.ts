@@ -1,17 +1,16 @@
 import type { Clock } from '../clock.ts';
-import { ScanwireError } from '../errors.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { batched } from './batched.ts';
-import { openHeaders, openSecrets } from './exporters.ts';
-import { messageHeaders } from './headers.ts';
+import { messageHeaders, openHeaders } from './headers.ts';
 import type { Message, Sender } from './http-sender.ts';
-import type { Outcome, OutcomeCode } from './outcome.ts';
-import { retryability } from './outcome-code.ts';
+import { attemptTrace, type Outcome, type OutcomeCode, outcomeOf } from './outcome.ts';
+import { resultOfError } from './outcome-code.ts';
 import type { DeliveryJob, DeliveryQueue, QueueWorker } from './queue.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
-import type { Vendor } from './signature.ts';
+import { openSecrets, type Vendor } from './signature.ts';
 import type { Claim, ClaimRequest, DeliveryStore, Settlement } from './store.ts';
 
+/** What a worker works with. */
 export interface DeliveryWorkerParts {
     readonly deliveries: DeliveryStore;
     readonly queue: DeliveryQueue;
@@ -22,36 +21,38 @@ export interface DeliveryWorkerParts {
     readonly random: () => number;
     readonly newId: () => string;
     /** How long a claim holds, in milliseconds; longer than an attempt can take. */
-    readonly claimFor: number;
+    readonly claimDuration: number;
+    /** Consecutive failures from which on an exporter gets one probe at a time. */
     readonly breakerAfter: number;
-    /** Waits so many milliseconds; used between tries to record an outcome. */
+    /** Waits this many milliseconds; used between tries to record an outcome. */
     readonly sleep: (milliseconds: number) => Promise<void>;
     /** Called after each delivery, so that the dispatcher fills the room that became free. */
     readonly onSettled: () => void;
     readonly onError: (error: Error) => void;
 }
 
-/** Claims or outcomes that share one statement, so many at most. */
+/** Maximum number of claims or outcomes that share one statement. */
 const BATCH = 200;
 
-/** An outcome is worth several tries to record: what is not recorded is sent again. */
+/** Milliseconds between the tries to record an outcome: what is not recorded is sent again. */
 const SETTLE_RETRIES: readonly number[] = [100, 300, 1000, 3000];
 
-const PROBE_BASE = 5_000;
-const PROBE_CAP = 5 * 60_000;
+/** Milliseconds to the first probe of a broken exporter; doubled for each further one, up to the maximum. */
+const FIRST_PROBE = 5_000;
+const MAX_PROBE = 5 * 60_000;
 
 /**
  * Sends the deliveries of a collector: claims, signs, posts, records. Every step may be repeated or lost without harm: a job
  * whose delivery cannot be claimed is somebody else's or done.
  */
 export function deliveryWorker(parts: DeliveryWorkerParts): (collector: string, concurrency: number) => Promise<QueueWorker> {
-    const { deliveries, queue, clock, newId, claimFor, onSettled, onError } = parts;
+    const { deliveries, queue, clock, newId, claimDuration, onSettled, onError } = parts;
     const claim = batched<ClaimRequest, Claim | null>((requests) => deliveries.claim(requests), BATCH);
     const settle = batched<Settlement, boolean>((settlements) => deliveries.settle(settlements), BATCH);
 
     async function deliver({ deliveryId }: DeliveryJob): Promise<void> {
         const now = clock();
-        const claimed = await claim({ deliveryId, token: newId(), now, expiresAt: new Date(now.getTime() + claimFor) });
+        const claimed = await claim({ deliveryId, token: newId(), now, expiresAt: new Date(now.getTime() + claimDuration) });
         if (claimed === null) {
             return;
         }
@@ -83,45 +84,32 @@ async function attempt(claim: Claim, parts: DeliveryWorkerParts): Promise<Outcom
     try {
         message = messageOf(claim, parts);
     } catch (error) {
-        return unsent(error);
+        return outcomeOf(resultOfError(error), attemptTrace(), 0);
     }
 
     return await parts.sender.send(message);
 }
 
 function messageOf({ event, exporter, single }: Claim, { keyRing, vendor, clock }: DeliveryWorkerParts): Message {
+    const now = clock();
     const body = Buffer.from(event.body);
     const headers = messageHeaders({
         vendor,
         kind: event.kind,
         forms: exporter.signatures,
-        secrets: openSecrets(exporter, keyRing, clock()),
+        secrets: openSecrets(exporter, keyRing, now),
         body,
         id: event.id,
-        timestamp: clock(),
+        timestamp: now,
         additional: openHeaders(exporter, keyRing),
     });
     return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body, fresh: single };
 }
 
-/** An exporter that cannot be sent for is its configuration's fault; a secret that cannot be opened may be this worker's. */
-function unsent(error: unknown): Outcome {
-    const known = error instanceof ScanwireError;
-    const code: OutcomeCode = known && error.code === 'INVALID_INPUT' ? 'invalid_exporter' : 'interrupted';
-    return {
-        code,
-        status: null,
-        detail: known ? error.message : 'The message could not be made',
-        retryAfter: null,
-        timings: { dns: null, connect: null, tls: null, firstByte: null, total: 0 },
-        address: null,
-        fingerprint: null,
-    };
-}
-
 function settlementOf(claim: Claim, outcome: Outcome, { clock, random, breakerAfter }: DeliveryWorkerParts): Settlement {
     const { deliveryId, token, exporter, round, single } = claim;
     const now = clock();
+    const schedule = exporter.schedule ?? DEFAULT_SCHEDULE;
     const failures = exporter.consecutiveFailures + 1;
     const failed = outcome.code !== 'delivered';
     return {
@@ -130,18 +118,10 @@ function settlementOf(claim: Claim, outcome: Outcome, { clock, random, breakerAf
         token,
         finishedAt: now,
         outcome,
-        next: nextStep({
-            kind: retryability(outcome, exporter.url).kind,
-            retryAfter: outcome.retryAfter,
-            round,
-            single,
-            schedule: exporter.schedule ?? DEFAULT_SCHEDULE,
-            now,
-            random,
-        }),
+        next: nextStep({ outcome, url: exporter.url, schedule, round, single, now, random }),
         health: healthOf(outcome.code, single),
         probeAt: failed && failures >= breakerAfter ? probeTime(failures - breakerAfter, now) : null,
-        stopReason: outcome.code === 'gone' ? 'the receiver answered 410 Gone' : null,
+        stopReason: outcome.code === 'gone' ? 'The receiver answered 410 Gone' : null,
     };
 }
 
@@ -155,5 +135,5 @@ function healthOf(code: OutcomeCode, single: boolean): Settlement['health'] {
 }
 
 function probeTime(probes: number, now: Date): Date {
-    return new Date(now.getTime() + Math.min(PROBE_CAP, PROBE_BASE * 2 ** Math.min(probes, 10)));
+    return new Date(now.getTime() + Math.min(MAX_PROBE, FIRST_PROBE * 2 ** Math.min(probes, 10)));
 }

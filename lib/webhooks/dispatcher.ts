@@ -2,24 +2,16 @@ import type { Clock } from '../clock.ts';
 import type { DeliveryQueue } from './queue.ts';
 import type { DeliveryStore, Dispatched } from './store.ts';
 
-export interface DispatcherOptions {
-    /** At most so many deliveries of one exporter are in the queue or being sent. */
-    readonly window: number;
-    /** Consecutive failures from which on an exporter gets one probe at a time. */
-    readonly breakerAfter: number;
-    /** How often rows are looked at when nobody kicks, in milliseconds. */
-    readonly pollEvery: number;
-    /** How often lost jobs and run-out claims are looked for, in milliseconds. */
-    readonly sweepEvery: number;
-    /** A delivery that has been queued for so long, in milliseconds, is added to the queue once more. */
-    readonly requeueAfter: number;
-}
-
-export interface DispatcherParts extends DispatcherOptions {
+/** What a dispatcher works with. */
+export interface DispatcherParts {
     readonly deliveries: DeliveryStore;
     readonly queue: DeliveryQueue;
     readonly clock: Clock;
-    /** Told of every store or queue failure; the dispatcher tries again at its next look. */
+    /** Maximum number of deliveries of one exporter that are in the queue or being sent. */
+    readonly window: number;
+    /** Consecutive failures from which on an exporter gets one probe at a time. */
+    readonly breakerAfter: number;
+    /** Receives every failure of store or queue; the dispatcher tries again at its next round. */
     readonly onError: (error: Error) => void;
 }
 
@@ -29,95 +21,92 @@ export interface DispatcherParts extends DispatcherOptions {
  */
 export interface Dispatcher {
     start(): void;
-    /** Something became due or room became free: look now. */
-    kick(): void;
-    /** One look: everything that is due and has room. Resolves with how many were handed to the queue. */
-    dispatch(): Promise<number>;
-    /** Finds what queue and workers have lost and hands it out again. */
-    sweep(): Promise<void>;
-    /** Resolves once the look under way has ended. */
+    /** Something became due or room became free: starts a round now. */
+    wake(): void;
+    /** Resolves once the round that runs has ended. */
     stop(): Promise<void>;
 }
 
-/** Deliveries handed out per statement. */
+/** How often rows are read when nobody wakes the dispatcher, in milliseconds. */
+const POLL_EVERY = 1_000;
+
+/** How often lost jobs and run-out claims are looked for, in milliseconds. */
+const SWEEP_EVERY = 5_000;
+
+/** A delivery that has been queued for so long, in milliseconds, is added to the queue once more. */
+const REQUEUE_AFTER = 10_000;
+
+/** Deliveries moved per statement. */
 const BATCH = 500;
 
-export function dispatcher(parts: DispatcherParts): Dispatcher {
-    const { deliveries, queue, clock, window, breakerAfter, pollEvery, sweepEvery, requeueAfter, onError } = parts;
+/** A dispatcher that is stopped. */
+export function dispatcher({ deliveries, queue, clock, window, breakerAfter, onError }: DispatcherParts): Dispatcher {
     let running: Promise<void> | null = null;
-    let kicked = false;
+    let woken = false;
     let stopped = true;
     let poll: NodeJS.Timeout | undefined;
     let lastSweep = Number.NEGATIVE_INFINITY;
-    /** Marked queued in their rows, not yet taken by the queue. */
-    let owed: readonly Dispatched[] = [];
+    /** Marked queued in their rows, not yet in the queue. */
+    let unqueued: readonly Dispatched[] = [];
 
-    async function dispatch(): Promise<number> {
-        let handedOut = 0;
-        for (;;) {
-            const batch = await deliveries.dispatch({ now: clock(), window, breakerAfter, limit: BATCH });
+    async function dispatch(): Promise<void> {
+        let batch: readonly Dispatched[];
+        do {
+            batch = await deliveries.dispatch({ now: clock(), window, breakerAfter, limit: BATCH });
             await enqueue(batch);
-            handedOut += batch.length;
-            if (batch.length < BATCH) {
-                return handedOut;
-            }
-        }
+        } while (batch.length === BATCH);
     }
 
     async function sweep(): Promise<void> {
         const now = clock();
-        const { requeue } = await deliveries.sweep({ now, queuedBefore: new Date(now.getTime() - requeueAfter), limit: BATCH });
-        await enqueue(requeue);
-    }
-
-    async function enqueue(batch: readonly Dispatched[]): Promise<void> {
-        owed = [...owed, ...batch];
-        if (owed.length > 0) {
-            await queue.add(owed);
-            owed = [];
+        if (now.getTime() - lastSweep >= SWEEP_EVERY) {
+            lastSweep = now.getTime();
+            await enqueue(await deliveries.sweep({ now, queuedBefore: new Date(now.getTime() - REQUEUE_AFTER), limit: BATCH }));
         }
     }
 
-    async function look(): Promise<void> {
+    async function enqueue(batch: readonly Dispatched[]): Promise<void> {
+        unqueued = [...unqueued, ...batch];
+        if (unqueued.length > 0) {
+            await queue.add(unqueued);
+            unqueued = [];
+        }
+    }
+
+    async function runRounds(): Promise<void> {
         do {
-            kicked = false;
+            woken = false;
             try {
                 await enqueue([]);
-                if (clock().getTime() - lastSweep >= sweepEvery) {
-                    lastSweep = clock().getTime();
-                    await sweep();
-                }
-
+                await sweep();
                 await dispatch();
             } catch (error) {
                 onError(error as Error);
             }
-        } while (kicked && !stopped);
+        } while (woken && !stopped);
     }
 
-    function kick(): void {
-        kicked = true;
+    function wake(): void {
+        woken = true;
         if (stopped || running !== null) {
             return;
         }
 
-        running = look().finally(() => {
+        running = runRounds().finally(() => {
             running = null;
-            if (kicked) {
-                kick();
+            if (woken) {
+                wake();
             }
         });
     }
 
     return {
-        dispatch,
-        sweep,
-        kick,
+        wake,
 
         start() {
             stopped = false;
-            poll = setInterval(kick, pollEvery);
-            kick();
+            poll = setInterval(wake, POLL_EVERY);
+            wake();
         },
 
         async stop() {

@@ -2,10 +2,7 @@ import Joi from 'joi';
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { timestamp } from '../timestamp.ts';
-import type { ExportType } from './exporter.ts';
-
-/** The rule set whose rule raised an investigation. */
-export type RuleSet = 'legacy' | 'library';
+import { EXPORT_TYPES, type ExportType, type RuleSet } from './choices.ts';
 
 /** One row of the event table: what `X-Vendor-Event` may say, and what a body of that kind must look like. */
 export interface EventKind {
@@ -17,12 +14,11 @@ export interface EventKind {
     readonly types?: (event: { readonly rules: RuleSet | null }) => readonly ExportType[];
 }
 
+/** The event table: every kind by its name. */
 export type EventKinds = ReadonlyMap<string, EventKind>;
 
-const EVERY_TYPE: readonly ExportType[] = ['investigation', 'investigation_legacy', 'investigation_legacy_and_library'];
-
-const text = (): Joi.StringSchema => Joi.string().required();
-const knownText = (): Joi.StringSchema => Joi.string();
+const requiredText = (): Joi.StringSchema => Joi.string().required();
+const optionalText = (): Joi.StringSchema => Joi.string();
 
 /** Sent by scanwire itself when an exporter starts, stops or changes. */
 export const testEvent: EventKind = {
@@ -39,9 +35,9 @@ export const investigationCreated: EventKind = {
     name: 'idr_investigation_created',
     schema: Joi.object({
         timestamp: timestamp().required(),
-        title: text(),
-        description: knownText().allow(''),
-        link: text(),
+        title: requiredText(),
+        description: optionalText().allow(''),
+        link: requiredText(),
         investigationId: Joi.string().guid().required(),
         investigationRrn: Joi.string()
             .pattern(/^[^:\s]+(?::[^:\s]*)+$/, 'colon-separated segments')
@@ -49,34 +45,41 @@ export const investigationCreated: EventKind = {
         actors: Joi.object({
             users: Joi.array()
                 .items(
-                    Joi.object({ name: text(), distinguishedName: knownText(), link: text(), emails: Joi.string().allow('').required() }),
+                    Joi.object({
+                        name: requiredText(),
+                        distinguishedName: optionalText(),
+                        link: requiredText(),
+                        emails: Joi.string().allow('').required(),
+                    }),
                 )
                 .required(),
             assets: Joi.array()
-                .items(Joi.object({ hostname: text(), fqdn: knownText(), shortname: text(), link: text() }))
+                .items(Joi.object({ hostname: requiredText(), fqdn: optionalText(), shortname: requiredText(), link: requiredText() }))
                 .required(),
         }).required(),
     }),
-    types: ({ rules }) => (rules === 'library' ? EVERY_TYPE.filter((type) => type !== 'investigation_legacy') : EVERY_TYPE),
+    types: ({ rules }) => (rules === 'library' ? EXPORT_TYPES.filter((type) => type !== 'investigation_legacy') : EXPORT_TYPES),
 };
 
 /**
  * The event table: the two kinds of the specification and the host's own.
  *
- * @throws ScanwireError `MISCONFIGURED` for a malformed name or one that is taken.
+ * @throws ScanwireError `MISCONFIGURED` for a malformed name or one that exists already.
  */
 export function eventKinds(own: readonly EventKind[] = []): EventKinds {
     const table = new Map([testEvent, investigationCreated].map((kind) => [kind.name, kind]));
 
     for (const [index, kind] of own.entries()) {
         if (!/^[\w.-]{1,64}$/.test(kind.name)) {
-            throw new ScanwireError('MISCONFIGURED', `Invalid event kind name: 1 to 64 letters, digits, "_", "-" or "."`, {
+            throw new ScanwireError('MISCONFIGURED', 'The name of an event kind must be 1 to 64 letters, digits, "_", "-" and "."', {
                 field: `kinds[${index}].name`,
             });
         }
 
         if (table.has(kind.name)) {
-            throw new ScanwireError('MISCONFIGURED', `Event kind ${kind.name} exists already`, { field: `kinds[${index}].name` });
+            throw new ScanwireError('MISCONFIGURED', `Cannot add event kind ${kind.name}: it exists already`, {
+                field: `kinds[${index}].name`,
+            });
         }
 
         table.set(kind.name, kind);
@@ -87,7 +90,7 @@ export function eventKinds(own: readonly EventKind[] = []): EventKinds {
 
 /** The export types that receive an event of this kind. */
 export function typesFor(kind: EventKind, rules: RuleSet | null): readonly ExportType[] {
-    return kind.types?.({ rules }) ?? EVERY_TYPE;
+    return kind.types?.({ rules }) ?? EXPORT_TYPES;
 }
 
 /**
@@ -101,7 +104,7 @@ export function eventBody(kind: EventKind, body: unknown): string {
     return JSON.stringify(inOrder(checked(schema, body, { subject: `Body of ${kind.name}` }), order));
 }
 
-/** Keys in order, each with the order of what is below it. An order without keys leaves its value as it is. */
+/** Keys in order, each with the order of what is below it. A value without keys in its order stays as it is. */
 interface KeyOrder {
     readonly keys?: ReadonlyMap<string, KeyOrder>;
     readonly items?: KeyOrder;

@@ -1,40 +1,33 @@
 import Joi from 'joi';
 import { nameSchema } from '../checked.ts';
+import { EXPORT_TYPES, type ExportType, SIGNATURE_FORMS, type SignatureForm, TRUST_SETTINGS, type Trust } from './choices.ts';
 
-/**
- * Which investigations an exporter receives. `investigation` and `investigation_legacy_and_library` take every one,
- * `investigation_legacy` all but those that a rule of the detection rules library raised.
- */
-export type ExportType = 'investigation' | 'investigation_legacy' | 'investigation_legacy_and_library';
-
-/** How far a receiver's certificate is trusted. Says nothing about which addresses may be called. */
-export type Trust = 'strict' | 'self-signed' | 'all';
-
-/** Forms in which the signature is sent. `base64` is the default; several may be combined. */
-export type SignatureForm = 'base64' | 'hex' | 'sha256-hex' | 'standard-webhooks';
-
-/** Additional headers, in the order in which the user gave them. */
-export type HeaderPairs = readonly (readonly [name: string, value: string])[];
-
-/** A configured receiver, as people see it: no secret, no header values. */
-export interface Exporter {
-    /** UUID; goes out as `webhook_id`. */
-    readonly id: string;
+/** Settings that a user configures and that are stored as they are. {@link newExporterSchema} has their rules and defaults. */
+export interface StoredSettings {
+    /** Absolute http or https URL of the receiver, normalised. */
+    readonly url: string;
     /** May be empty; goes out as `webhook_name`. */
     readonly name: string;
-    /** Normalised absolute http or https URL. */
-    readonly url: string;
     /** The worker pool that sends for it. */
     readonly collector: string;
+    readonly trust: Trust;
+    /** Forms of the signature, the preferred one first. */
+    readonly signatures: readonly SignatureForm[];
+    /** Retry delays of its own in milliseconds, null for the default schedule. */
+    readonly schedule: readonly number[] | null;
+}
+
+/** A configured receiver, as people see it: no secret, no header values. */
+export interface Exporter extends Omit<StoredSettings, 'schedule'> {
+    /** UUID; goes out as `webhook_id`. */
+    readonly id: string;
     readonly type: ExportType;
     /** Came from the older product and may therefore hold the legacy types. */
     readonly legacy: boolean;
-    readonly trust: Trust;
-    readonly signatures: readonly SignatureForm[];
     /** Names of the additional headers. */
     readonly headerNames: readonly string[];
     readonly state: 'running' | 'stopped';
-    /** Why it stopped by itself, for example `receiver answered 410 Gone`; null when a person stopped it. */
+    /** Why it stopped by itself, for example `The receiver answered 410 Gone`; null when a person stopped it. */
     readonly stopReason: string | null;
     /** Failed attempts since the last one that was delivered. */
     readonly consecutiveFailures: number;
@@ -43,42 +36,57 @@ export interface Exporter {
 }
 
 /** An exporter at rest. */
-export interface StoredExporter extends Exporter {
-    /** The signing secret, sealed in the context `exporter:<id>`. */
+export interface StoredExporter extends Exporter, StoredSettings {
+    /** The signing secret, sealed for this exporter. */
     readonly sealedSecret: string;
     /** The secret before the last rotation, sealed alike, still valid until `previousSecretUntil`. */
     readonly sealedPreviousSecret: string | null;
     readonly previousSecretUntil: Date | null;
-    /** JSON of {@link HeaderPairs}, sealed in the context `exporter:<id>:headers`; null without additional headers. */
+    /** JSON of {@link HeaderPairs}, sealed for this exporter; null without additional headers. */
     readonly sealedHeaders: string | null;
-    /** Retry delays of its own in milliseconds, null for the default schedule. */
-    readonly schedule: readonly number[] | null;
 }
 
-/** What a user configures. `docs/webhook-exporter.md` lists every setting. */
-export interface ExporterSettings {
-    /** Receiver URL, http or https. */
-    readonly url: string;
-    /** Goes out as `webhook_name`; empty by default. */
-    readonly name?: string;
+/** Every field of a stored exporter and whether it is a time, for stores that make columns of them. */
+export const EXPORTER_FIELDS: { readonly [Field in keyof StoredExporter]: 'value' | 'time' } = {
+    id: 'value',
+    name: 'value',
+    url: 'value',
+    collector: 'value',
+    type: 'value',
+    legacy: 'value',
+    trust: 'value',
+    signatures: 'value',
+    schedule: 'value',
+    headerNames: 'value',
+    state: 'value',
+    stopReason: 'value',
+    consecutiveFailures: 'value',
+    sealedSecret: 'value',
+    sealedPreviousSecret: 'value',
+    previousSecretUntil: 'time',
+    sealedHeaders: 'value',
+    createdAt: 'time',
+    updatedAt: 'time',
+};
+
+/** Additional headers, in the user's order. */
+export type HeaderPairs = readonly (readonly [name: string, value: string])[];
+
+/** What a user configures. `docs/webhook-exporter.md` lists every setting with its default. */
+export interface ExporterSettings extends Partial<Omit<StoredSettings, 'url'>>, Pick<StoredSettings, 'url'> {
     /** Signing secret; made when absent. */
     readonly secret?: string;
     /** Additional headers, for example an `Authorization` that the receiver needs. */
     readonly headers?: HeaderPairs;
-    /** The worker pool that sends; `default` when absent. */
-    readonly collector?: string;
-    readonly trust?: Trust;
-    /** Forms of the signature; `['base64']` when absent. */
-    readonly signatures?: readonly SignatureForm[];
-    /** Retry delays in milliseconds, 1 to 30 of them; the default schedule when null or absent. */
-    readonly schedule?: readonly number[] | null;
 }
 
+/** What {@link ExporterSettings} are for an exporter that is made. */
 export interface NewExporterSettings extends ExporterSettings {
     /** An exporter taken over from the older product: starts with `investigation_legacy`. */
     readonly legacy?: boolean;
 }
 
+/** What may change of an exporter; what is absent stays. */
 export interface ExporterChanges extends Partial<ExporterSettings> {
     /** Only `investigation_legacy` can change, only to `investigation_legacy_and_library`, and never back. */
     readonly type?: ExportType;
@@ -92,43 +100,80 @@ export const collectorSchema: Joi.StringSchema = Joi.string()
     .pattern(/^[A-Za-z0-9_-]{1,64}$/)
     .messages({ 'string.pattern.base': '{{#label}} must be 1 to 64 letters, digits, "-" and "_"' });
 
-const DAY = 86_400_000;
+const WEEK = 7 * 86_400_000;
 
-const settings = {
-    url: Joi.string().max(2048),
-    name: nameSchema.allow(''),
-    secret: Joi.string(),
-    headers: Joi.array().items(Joi.array().ordered(Joi.string().required(), Joi.string().allow('').required())),
-    collector: collectorSchema,
-    trust: Joi.string().valid('strict', 'self-signed', 'all'),
+/** The rules of {@link StoredSettings}. */
+export const storedSettings: { readonly [Setting in keyof StoredSettings]: Joi.Schema } = {
+    url: Joi.string().max(2048).description('Where to POST, http or https'),
+    name: nameSchema.allow('').description('Goes out as webhook_name'),
+    collector: collectorSchema.description('Pool of workers that sends for it'),
+    trust: Joi.string()
+        .valid(...TRUST_SETTINGS)
+        .description("How far the receiver's certificate is trusted"),
     signatures: Joi.array()
-        .items(Joi.string().valid('base64', 'hex', 'sha256-hex', 'standard-webhooks'))
+        .items(Joi.string().valid(...SIGNATURE_FORMS))
         .min(1)
-        .unique(),
+        .unique()
+        .description('Forms of the signature'),
     schedule: Joi.array()
-        .items(
-            Joi.number()
-                .integer()
-                .min(1000)
-                .max(7 * DAY),
-        )
+        .items(Joi.number().integer().min(1000).max(WEEK))
         .min(1)
         .max(30)
-        .allow(null),
+        .allow(null)
+        .description('Retry delays in milliseconds; null for the default ones'),
 };
 
-export const newExporterSchema: Joi.ObjectSchema<NewExporterSettings> = Joi.object({
+const settings = {
+    ...storedSettings,
+    secret: Joi.string().description('Signing secret'),
+    headers: Joi.array()
+        .items(Joi.array().ordered(Joi.string().required(), Joi.string().allow('').required()))
+        .description('Additional headers, pairs of name and value'),
+};
+
+/** {@link NewExporterSettings} with their defaults; only `secret` has none. */
+export type CheckedExporterSettings = Required<Omit<NewExporterSettings, 'secret'>> & Pick<NewExporterSettings, 'secret'>;
+
+/** The rules of {@link NewExporterSettings}, with their defaults. */
+export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.object({
     ...settings,
     url: settings.url.required(),
-    legacy: Joi.boolean(),
+    name: settings.name.default(''),
+    headers: settings.headers.default([]),
+    collector: settings.collector.default(DEFAULT_COLLECTOR),
+    trust: settings.trust.default('strict'),
+    signatures: settings.signatures.default(['base64']),
+    schedule: settings.schedule.default(null),
+    legacy: Joi.boolean().default(false),
 })
     .label('settings')
     .required();
 
+/** The rules of {@link ExporterChanges}. */
 export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.object({
     ...settings,
-    type: Joi.string().valid('investigation', 'investigation_legacy', 'investigation_legacy_and_library'),
+    type: Joi.string().valid(...EXPORT_TYPES),
 })
     .label('changes')
     .min(1)
     .required();
+
+/** An exporter as it begins: stopped, its secret and its additional headers yet to be sealed. */
+export function newExporter(id: string, checked: CheckedExporterSettings, now: Date): Omit<StoredExporter, 'sealedSecret'> {
+    const { secret: _, headers: __, legacy, ...stored } = checked;
+    return {
+        ...stored,
+        id,
+        legacy,
+        type: legacy ? 'investigation_legacy' : 'investigation',
+        headerNames: [],
+        state: 'stopped',
+        stopReason: null,
+        consecutiveFailures: 0,
+        sealedPreviousSecret: null,
+        previousSecretUntil: null,
+        sealedHeaders: null,
+        createdAt: now,
+        updatedAt: now,
+    };
+}

@@ -2,26 +2,26 @@ import { checked } from '../checked.ts';
 import type { Clock } from '../clock.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import { ScanwireError } from '../errors.ts';
-import type { KeyRing } from '../keys/key-ring.ts';
+import type { KeyRing, SealedText } from '../keys/key-ring.ts';
+import type { ExportType } from './choices.ts';
 import { eventBody, testEvent } from './events.ts';
 import {
-    DEFAULT_COLLECTOR,
     type Exporter,
     type ExporterChanges,
-    type ExportType,
     exporterChangesSchema,
     type HeaderPairs,
     type NewExporterSettings,
+    newExporter,
     newExporterSchema,
     type StoredExporter,
 } from './exporter.ts';
-import { checkAdditionalHeaders } from './headers.ts';
+import { checkAdditionalHeaders, sealedHeaders, sealHeaders } from './headers.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
-import { checkSecret, generateSecret, type Vendor } from './signature.ts';
-import type { Attempt, DeliveryStore, ExporterPatch, ExporterStore } from './store.ts';
+import { checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret, type Vendor } from './signature.ts';
+import { type Attempt, type DeliveryStore, type ExporterPatch, type ExporterStore, storeRefusals } from './store.ts';
 
 /** What a `test` event came to. */
-export interface TestOutcome {
+export interface TestResult {
     readonly deliveryId: string;
     /** Null when it had no outcome in the time that it was waited for: no worker of its collector took it, or, on stop, it takes a moment longer. */
     readonly attempt: Attempt | null;
@@ -30,7 +30,7 @@ export interface TestOutcome {
 /** An exporter after a change, and what the `test` came to that the change sent. */
 export interface ChangedExporter {
     readonly exporter: Exporter;
-    readonly test: TestOutcome;
+    readonly test: TestResult;
 }
 
 /** Configured receivers. Methods reject with ScanwireError `NOT_FOUND` for an unknown id and `UNAVAILABLE` without a store. */
@@ -42,7 +42,7 @@ export interface Exporters {
     /** The signing secret, as the console shows it. @throws ScanwireError `UNSEALABLE`. */
     secret(id: string): Promise<string>;
     /**
-     * Changes what is given and sends a `test`. After a change of the secret the old one stays valid for an overlap in the
+     * Changes what is named and sends a `test`. After a change of the secret the old one stays valid for an overlap in the
      * signature forms that can carry two.
      *
      * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type that is not allowed.
@@ -53,11 +53,12 @@ export interface Exporters {
     /** New events pass it by; accepted deliveries wait in their rows. Sends a `test`, whose outcome is waited for a moment only. */
     stop(id: string): Promise<ChangedExporter>;
     /** Sends a `test` and waits for what it comes to. */
-    test(id: string): Promise<TestOutcome>;
-    /** Removes it with its secrets; deliveries under way are cancelled. */
+    test(id: string): Promise<TestResult>;
+    /** Removes it with its secrets; its unfinished deliveries are cancelled. */
     remove(id: string): Promise<void>;
 }
 
+/** What {@link exporters} works with. */
 export interface ExportersParts {
     readonly exporters: ExporterStore;
     readonly deliveries: DeliveryStore;
@@ -66,64 +67,52 @@ export interface ExportersParts {
     readonly vendor: Vendor;
     readonly clock: Clock;
     readonly newId: () => string;
+    /** Waits this many milliseconds; used while the outcome of a `test` is polled. */
     readonly sleep: (milliseconds: number) => Promise<void>;
-    /** How long the old secret stays valid after a change, in milliseconds. */
-    readonly secretOverlap: number;
     /** How long the outcome of a `test` is waited for, in milliseconds. */
-    readonly testPatience: number;
-    /** The same on stop, which nothing may delay. */
-    readonly stopPatience: number;
+    readonly testTimeout: number;
     /** Called when a `test` was accepted. */
     readonly onAccepted: () => void;
 }
 
+/** How long the outcome of a `test` is waited for on stop, which nothing may delay. Milliseconds. */
+const STOP_TEST_TIMEOUT = 200;
+
+/** How long the old secret stays valid after a change, in milliseconds. */
+const SECRET_OVERLAP = 86_400_000;
+
+/** The exporters of a store. */
 export function exporters(parts: ExportersParts): Exporters {
-    const { exporters: store, clock, newId } = parts;
+    const { exporters: store, keyRing, clock } = parts;
 
     async function stored(id: string): Promise<StoredExporter> {
         const exporter = await store.get(id);
         if (exporter === null) {
-            throw new ScanwireError('NOT_FOUND', 'Unknown exporter', { field: 'id' });
+            throw storeRefusals.unknownExporter();
         }
 
         return exporter;
     }
 
-    async function changed(id: string, patch: ExporterPatch, patience: number = parts.testPatience): Promise<ChangedExporter> {
+    async function change(id: string, patch: ExporterPatch, testTimeout: number = parts.testTimeout): Promise<ChangedExporter> {
         const exporter = await store.update(id, patch, clock());
-        return { exporter: visible(exporter), test: await tested(exporter, patience) };
+        return { exporter: visible(exporter), test: await test(exporter, testTimeout) };
     }
 
-    async function tested(exporter: StoredExporter, patience: number): Promise<TestOutcome> {
-        return awaited(await requestTest(exporter, parts), patience, parts);
+    async function test(exporter: StoredExporter, timeout: number): Promise<TestResult> {
+        return testResult(await requestTest(exporter, parts), timeout, parts);
     }
 
     return {
         async create(settings) {
             const valid = checked(newExporterSchema, settings, { subject: 'Exporter' });
-            const secret = valid.secret === undefined ? generateSecret() : checkSecret(valid.secret);
-            const id = newId();
-            const now = clock();
-            const legacy = valid.legacy ?? false;
+            const secret = checkSecret(valid.secret ?? generateSecret());
+            const id = parts.newId();
             const exporter: StoredExporter = {
-                id,
-                name: valid.name ?? '',
+                ...newExporter(id, valid, clock()),
                 url: checkReceiverUrl(valid.url, parts.guard),
-                collector: valid.collector ?? DEFAULT_COLLECTOR,
-                type: legacy ? 'investigation_legacy' : 'investigation',
-                legacy,
-                trust: valid.trust ?? 'strict',
-                signatures: valid.signatures ?? ['base64'],
-                schedule: valid.schedule ?? null,
-                state: 'stopped',
-                stopReason: null,
-                consecutiveFailures: 0,
-                createdAt: now,
-                updatedAt: now,
-                sealedSecret: parts.keyRing.seal(secret, secretContext(id)),
-                sealedPreviousSecret: null,
-                previousSecretUntil: null,
-                ...headersPatch(id, valid.headers ?? [], parts),
+                sealedSecret: sealSecret(keyRing, id, secret),
+                ...headersPatch(id, valid.headers, parts),
             };
             await store.insert(exporter);
             return { exporter: visible(exporter), secret };
@@ -138,39 +127,47 @@ export function exporters(parts: ExportersParts): Exporters {
         },
 
         async secret(id) {
-            const [secret] = openSecrets(await stored(id), parts.keyRing, clock());
+            const [secret] = openSecrets(await stored(id), keyRing, clock());
             return secret;
         },
 
         async update(id, changes) {
             const valid = checked(exporterChangesSchema, changes, { subject: 'Exporter' });
-            return changed(id, patchOf(await stored(id), valid, parts));
+            return change(id, patchOf(await stored(id), valid, parts));
         },
 
         async start(id) {
-            return changed(id, { state: 'running', stopReason: null });
+            return change(id, { state: 'running', stopReason: null });
         },
 
         async stop(id) {
-            return changed(id, { state: 'stopped', stopReason: null }, parts.stopPatience);
+            return change(id, { state: 'stopped', stopReason: null }, STOP_TEST_TIMEOUT);
         },
 
         async test(id) {
-            return tested(await stored(id), parts.testPatience);
+            return test(await stored(id), parts.testTimeout);
         },
 
         async remove(id) {
             if (!(await store.remove(id, clock()))) {
-                throw new ScanwireError('NOT_FOUND', 'Unknown exporter', { field: 'id' });
+                throw storeRefusals.unknownExporter();
             }
         },
     };
 }
 
+/** All that is sealed for the exporters of a store and may still be needed, for the check of a key ring. */
+export async function sealedForExporters(store: ExporterStore, now: Date): Promise<readonly SealedText[]> {
+    return (await store.list()).flatMap((exporter) => {
+        const headers = sealedHeaders(exporter);
+        return [...sealedSecrets(exporter, now), ...(headers === null ? [] : [headers])];
+    });
+}
+
 function patchOf(before: StoredExporter, changes: ExporterChanges, parts: ExportersParts): ExporterPatch {
-    const { url, secret, headers, type, ...plain } = changes;
+    const { url, secret, headers, type, ...stored } = changes;
     return {
-        ...plain,
+        ...stored,
         ...(url !== undefined && { url: checkReceiverUrl(url, parts.guard) }),
         ...(headers !== undefined && headersPatch(before.id, headers, parts)),
         ...(secret !== undefined && secretPatch(before, checkSecret(secret), parts)),
@@ -178,42 +175,32 @@ function patchOf(before: StoredExporter, changes: ExporterChanges, parts: Export
     };
 }
 
-function headersPatch(
-    id: string,
-    headers: HeaderPairs,
-    { keyRing, vendor }: ExportersParts,
-): Pick<StoredExporter, 'headerNames' | 'sealedHeaders'> {
-    const pairs = checkAdditionalHeaders(headers, vendor);
-    return {
-        headerNames: pairs.map(([name]) => name),
-        sealedHeaders: pairs.length === 0 ? null : keyRing.seal(JSON.stringify(pairs), headersContext(id)),
-    };
+function headersPatch(id: string, headers: HeaderPairs, { keyRing, vendor }: ExportersParts): ReturnType<typeof sealHeaders> {
+    return sealHeaders(keyRing, id, checkAdditionalHeaders(headers, vendor));
 }
 
-function secretPatch(before: StoredExporter, secret: string, { keyRing, clock, secretOverlap }: ExportersParts): ExporterPatch {
+function secretPatch(before: StoredExporter, secret: string, { keyRing, clock }: ExportersParts): ExporterPatch {
     return {
-        sealedSecret: keyRing.seal(secret, secretContext(before.id)),
+        sealedSecret: sealSecret(keyRing, before.id, secret),
         sealedPreviousSecret: before.sealedSecret,
-        previousSecretUntil: new Date(clock().getTime() + secretOverlap),
+        previousSecretUntil: new Date(clock().getTime() + SECRET_OVERLAP),
     };
 }
 
 function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
     if (!before.legacy) {
-        throw new ScanwireError('CONFLICT', 'Only a legacy exporter can hold a type other than investigation', { field: 'type' });
+        throw new ScanwireError('CONFLICT', 'Cannot change the type of an exporter that is not legacy', { field: 'type' });
     }
 
     if (before.type !== 'investigation_legacy' || type !== 'investigation_legacy_and_library') {
-        throw new ScanwireError(
-            'CONFLICT',
-            'The type of a legacy exporter changes once, from investigation_legacy to investigation_legacy_and_library, and never back',
-            { field: 'type' },
-        );
+        const allowed = 'once, from investigation_legacy to investigation_legacy_and_library, and never back';
+        throw new ScanwireError('CONFLICT', `Cannot change the type of a legacy exporter but ${allowed}`, { field: 'type' });
     }
 
     return { type, ifType: before.type };
 }
 
+/** Accepts a `test` event for the exporter alone; resolves with the id of its delivery. */
 async function requestTest(exporter: StoredExporter, { deliveries, clock, newId, onAccepted }: ExportersParts): Promise<string> {
     const now = clock();
     const body = eventBody(testEvent, { timestamp: now, webhook_id: exporter.id, webhook_name: exporter.name });
@@ -223,17 +210,18 @@ async function requestTest(exporter: StoredExporter, { deliveries, clock, newId,
     return accepted?.deliveries[0] as string;
 }
 
-const LOOK_EVERY = 25;
+/** Milliseconds between two reads of the attempt of a `test`. */
+const TEST_POLL = 25;
 
-/** Looks at the rows: whoever sends the test may be another process on another machine. */
-async function awaited(deliveryId: string, patience: number, { deliveries, sleep }: ExportersParts): Promise<TestOutcome> {
-    for (let waited = 0; waited < patience; waited += LOOK_EVERY) {
+/** Polls the rows: the attempt may be made by another process on another machine. */
+async function testResult(deliveryId: string, timeout: number, { deliveries, sleep }: ExportersParts): Promise<TestResult> {
+    for (let waited = 0; waited < timeout; waited += TEST_POLL) {
         const [attempt] = await deliveries.attempts(deliveryId);
         if (attempt?.finishedAt != null) {
             return { deliveryId, attempt };
         }
 
-        await sleep(LOOK_EVERY);
+        await sleep(TEST_POLL);
     }
 
     return { deliveryId, attempt: null };
@@ -243,24 +231,4 @@ async function awaited(deliveryId: string, patience: number, { deliveries, sleep
 function visible(exporter: StoredExporter): Exporter {
     const { sealedSecret, sealedPreviousSecret, previousSecretUntil, sealedHeaders, schedule, ...shown } = exporter;
     return shown;
-}
-
-/** What a secret of this exporter is sealed for. */
-const secretContext = (exporterId: string): string => `exporter:${exporterId}`;
-
-/** What the additional headers of this exporter are sealed for. */
-const headersContext = (exporterId: string): string => `exporter:${exporterId}:headers`;
-
-/** The secrets that sign now, the current one first. @throws ScanwireError `UNSEALABLE`. */
-export function openSecrets(exporter: StoredExporter, keyRing: KeyRing, now: Date): readonly [current: string, ...previous: string[]] {
-    const context = secretContext(exporter.id);
-    const current = keyRing.open(exporter.sealedSecret, context);
-    const { sealedPreviousSecret, previousSecretUntil } = exporter;
-    const overlaps = sealedPreviousSecret !== null && previousSecretUntil !== null && previousSecretUntil > now;
-    return overlaps ? [current, keyRing.open(sealedPreviousSecret, context)] : [current];
-}
-
-/** The additional headers with their values. @throws ScanwireError `UNSEALABLE`. */
-export function openHeaders(exporter: StoredExporter, keyRing: KeyRing): HeaderPairs {
-    return exporter.sealedHeaders === null ? [] : JSON.parse(keyRing.open(exporter.sealedHeaders, headersContext(exporter.id)));
 }

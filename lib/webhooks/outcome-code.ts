@@ -1,9 +1,100 @@
-import { isIP } from 'node:net';
 import { ConnectionFailure, connectionCode } from '../egress/connection-code.ts';
-import { hostOf } from '../egress/outgoing-url.ts';
-import { codeNote, errorCode } from '../errors.ts';
-import { AnswerTooLong, type Exchange } from './exchange.ts';
-import { AttemptFailure, type Outcome, type OutcomeCode } from './outcome.ts';
+import { codeNote, errorCode, ScanwireError } from '../errors.ts';
+import { type Exchange, ResponseTooLong } from './connection.ts';
+import { AttemptFailure, type AttemptResult, type OutcomeCode } from './outcome.ts';
+
+/** The result of an exchange: by its status, if there was one, and else by what ended it. `now` is for a `Retry-After` date. */
+export function resultOfExchange(exchange: Exchange, url: URL, now: Date): AttemptResult {
+    const { status, location, error } = exchange;
+    if (status === null) {
+        return resultOfError(failureOf(exchange, url));
+    }
+
+    const code = codeOfStatus(status);
+    const target = code === 'redirect_refused' ? redirectTarget(location, url) : '';
+    return {
+        code,
+        status,
+        detail: `Answered ${status}${target}${bodyNote(error)}`,
+        retryAfter: code === 'delivered' ? null : retryAfter(exchange.retryAfter, now),
+    };
+}
+
+/** The result of an attempt that ended before a response. An error that nobody foresaw is our own fault, not the receiver's. */
+export function resultOfError(error: unknown): AttemptResult {
+    const { code, message } = foreseen(error) ?? { code: 'interrupted', message: `The attempt failed on this side${codeNote(error)}` };
+    return { code, status: null, detail: message, retryAfter: null };
+}
+
+function foreseen(error: unknown): { readonly code: OutcomeCode; readonly message: string } | null {
+    if (error instanceof AttemptFailure || error instanceof ConnectionFailure) {
+        return error;
+    }
+
+    // A rule that the exporter breaks is its own fault; a secret that cannot be opened may be this worker's.
+    const code = error instanceof ScanwireError && error.code === 'INVALID_INPUT' ? 'invalid_exporter' : 'interrupted';
+    return error instanceof ScanwireError ? { code, message: error.message } : null;
+}
+
+function failureOf({ error, unsent }: Exchange, { host }: URL): AttemptFailure {
+    if (error instanceof AttemptFailure && error.code === 'timeout') {
+        return unsent
+            ? new AttemptFailure('timeout', `${host} did not take the whole message in time`)
+            : new AttemptFailure('headers_timeout', `${host} did not answer in time`);
+    }
+
+    const code = codeOfError(error, 'exchange');
+    return new AttemptFailure(code, `${host} ${NO_RESPONSE[code] ?? 'broke off'}${codeNote(error)}`);
+}
+
+const NO_RESPONSE: Readonly<Partial<Record<OutcomeCode, string>>> = {
+    connection_reset: 'closed the connection without an answer',
+    protocol_error: 'did not answer in HTTP/1.1',
+    tls_client_cert_required: 'demands a client certificate',
+    tls_failed: 'broke off the TLS connection',
+    invalid_exporter: 'was not called: the message cannot be sent as it is',
+    interrupted: 'was given up on this side',
+};
+
+function bodyNote(error: unknown): string {
+    if (error === null) {
+        return '';
+    }
+
+    return error instanceof ResponseTooLong
+        ? `; its body was cut off after ${error.maxBytes} bytes`
+        : '; its body broke off or took too long';
+}
+
+/** Only where it leads to: the rest of a Location may repeat what the receiver was sent. */
+function redirectTarget(location: string | undefined, url: URL): string {
+    const target = location !== undefined && URL.canParse(location, url.href) ? new URL(location, url) : null;
+    const known = target !== null && /^https?:$/.test(target.protocol) && target.hostname.length <= 100;
+    return known ? `, a redirect to ${target.origin}; redirects are not followed` : '; redirects are not followed';
+}
+
+const REDIRECTS: ReadonlySet<number> = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
+
+/** The outcome that a status stands for. Any 2xx is success; a redirect is not followed, so it is a failure. */
+export function codeOfStatus(status: number): OutcomeCode {
+    if (status >= 200 && status <= 299) {
+        return 'delivered';
+    }
+
+    if (status === 410) {
+        return 'gone';
+    }
+
+    if (status === 429) {
+        return 'rate_limited';
+    }
+
+    if (REDIRECTS.has(status)) {
+        return 'redirect_refused';
+    }
+
+    return status >= 400 && status <= 499 ? 'client_error' : status >= 500 && status <= 599 ? 'server_error' : 'unexpected_status';
+}
 
 /** How far an attempt had come after it was connected, when an error stopped it. */
 export type AttemptPhase = 'tls' | 'exchange';
@@ -48,7 +139,7 @@ const BY_PHASE: Readonly<Record<AttemptPhase, OutcomeCode>> = {
     exchange: 'connection_reset',
 };
 
-/** How undici names what is not HTTP, an upgrade nobody asked for and an answer to no request: none of them has a code of its own. */
+/** How undici names what is not HTTP, an upgrade nobody asked for and a response to no request: none of them has a code of its own. */
 const NOT_HTTP = /^(HTTPParserError: |SocketError: bad (upgrade|response)$)/;
 
 /** The outcome that an error stands for; what is in no table goes by the phase it came up in. */
@@ -60,64 +151,7 @@ export function codeOfError(error: unknown, phase: AttemptPhase): OutcomeCode {
     return BY_CODE.get(errorCode(error)) ?? connectionCode(error, BY_PHASE[phase]);
 }
 
-const REDIRECTS: ReadonlySet<number> = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
-
-/** The outcome that a status stands for. Any 2xx is success; a redirect is not followed, so it is a failure. */
-export function codeOfStatus(status: number): OutcomeCode {
-    if (status >= 200 && status <= 299) {
-        return 'delivered';
-    }
-
-    if (status === 410) {
-        return 'gone';
-    }
-
-    if (status === 429) {
-        return 'rate_limited';
-    }
-
-    if (REDIRECTS.has(status)) {
-        return 'redirect_refused';
-    }
-
-    return status >= 400 && status <= 499 ? 'client_error' : status >= 500 && status <= 599 ? 'server_error' : 'unexpected_status';
-}
-
-/**
- * What becomes of a delivery after an attempt.
- *
- * - `success`: done.
- * - `retry`: again on the exporter's schedule.
- * - `short`: again on a shorter schedule; somebody has to change the exporter's or the receiver's configuration.
- * - `permanent`: never again; only a change of the exporter can help.
- * - `gone`: never again, and the exporter stops.
- */
-export type Retryability = 'success' | 'retry' | 'short' | 'permanent' | 'gone';
-
-const KINDS: Readonly<Partial<Record<OutcomeCode, Retryability>>> = {
-    delivered: 'success',
-    gone: 'gone',
-    invalid_exporter: 'permanent',
-    client_error: 'short',
-};
-
-/** Client errors that pass by themselves: 408 Request Timeout and 425 Too Early. */
-const PASSING: ReadonlySet<number | null> = new Set([408, 425]);
-
-/**
- * Whether and how an attempt is followed by another.
- *
- * @param url The exporter's URL: a blocked literal address stays blocked, the addresses of a name may change.
- */
-export function retryability({ code, status }: Pick<Outcome, 'code' | 'status'>, url: string): { readonly kind: Retryability } {
-    if (code === 'address_blocked') {
-        return { kind: URL.canParse(url) && isIP(hostOf(new URL(url))) === 0 ? 'retry' : 'permanent' };
-    }
-
-    return { kind: PASSING.has(status) ? 'retry' : (KINDS[code] ?? 'retry') };
-}
-
-const MAX_DELAY = 24 * 60 * 60 * 1000;
+const MAX_RETRY_AFTER = 24 * 60 * 60 * 1000;
 
 const MONTH = 'Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec';
 /** The three forms of RFC 9110, 5.6.7: the usual one, RFC 850's and that of C's `asctime`. */
@@ -138,75 +172,10 @@ export function retryAfter(value: string | readonly string[] | undefined, now: D
 
     const text = value.trim();
     const delay = /^\d{1,15}$/.test(text) ? Number(text) * 1000 : dateOf(text) - now.getTime();
-    return Number.isFinite(delay) ? Math.min(Math.max(delay, 0), MAX_DELAY) : null;
+    return Number.isFinite(delay) ? Math.min(Math.max(delay, 0), MAX_RETRY_AFTER) : null;
 }
 
 function dateOf(text: string): number {
     const form = DATES.findIndex((pattern) => pattern.test(text));
     return form === -1 ? Number.NaN : Date.parse(form === 2 ? `${text} GMT` : text);
-}
-
-/** What an attempt came to, without what was measured on the way. */
-export type AttemptResult = Pick<Outcome, 'code' | 'status' | 'detail' | 'retryAfter'>;
-
-/** The result of an exchange: by its status, if there was one, and else by what ended it. `now` is for a `Retry-After` date. */
-export function answered({ status, location, retryAfter: hint, error, unsent }: Exchange, url: URL, now: Date): AttemptResult {
-    if (status === null) {
-        return unanswered(error, unsent, url);
-    }
-
-    const code = codeOfStatus(status);
-    const target = code === 'redirect_refused' ? redirectTarget(location, url) : '';
-    return {
-        code,
-        status,
-        detail: `answered ${status}${target}${bodyNote(error)}`,
-        retryAfter: code === 'delivered' ? null : retryAfter(hint, now),
-    };
-}
-
-function unanswered(error: unknown, unsent: boolean, url: URL): AttemptResult {
-    if (error instanceof AttemptFailure && error.code === 'timeout') {
-        return unsent
-            ? failed(new AttemptFailure('timeout', `${url.host} did not take the whole message in time`))
-            : failed(new AttemptFailure('headers_timeout', `${url.host} did not answer in time`));
-    }
-
-    const code = codeOfError(error, 'exchange');
-    return failed(new AttemptFailure(code, `${url.host} ${NO_ANSWER[code] ?? 'broke off'}${codeNote(error)}`));
-}
-
-const NO_ANSWER: Readonly<Partial<Record<Outcome['code'], string>>> = {
-    connection_reset: 'closed the connection without an answer',
-    protocol_error: 'did not answer in HTTP/1.1',
-    tls_client_cert_required: 'demands a client certificate',
-    tls_failed: 'broke off the TLS connection',
-    invalid_exporter: 'was not called: the message cannot be sent as it is',
-    interrupted: 'was given up on this side',
-};
-
-/** The result of an attempt that ended before an answer; an error that nobody foresaw is our own fault, not the receiver's. */
-export function failed(error: unknown): AttemptResult {
-    const failure =
-        error instanceof AttemptFailure || error instanceof ConnectionFailure
-            ? error
-            : new AttemptFailure('interrupted', `the attempt failed on this side${codeNote(error)}`);
-    return { code: failure.code, status: null, detail: failure.message, retryAfter: null };
-}
-
-function bodyNote(error: unknown): string {
-    if (error === null) {
-        return '';
-    }
-
-    return error instanceof AnswerTooLong
-        ? `; its body was cut off after ${error.message.replace('more than ', '')}`
-        : '; its body broke off or took too long';
-}
-
-/** Only where it leads to: the rest of a Location may repeat what the receiver was sent. */
-function redirectTarget(location: string | undefined, url: URL): string {
-    const target = location !== undefined && URL.canParse(location, url.href) ? new URL(location, url) : null;
-    const known = target !== null && /^https?:$/.test(target.protocol) && target.hostname.length <= 100;
-    return known ? `, a redirect to ${target.origin}; redirects are not followed` : '; redirects are not followed';
 }

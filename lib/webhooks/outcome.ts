@@ -34,6 +34,7 @@ export const OUTCOME_CODES = [
     'unexpected_status',
 ] as const;
 
+/** One of {@link OUTCOME_CODES}. */
 export type OutcomeCode = (typeof OUTCOME_CODES)[number];
 
 /** Whole milliseconds from the start of the attempt's phase to its end; null for a phase that was not reached or not needed. */
@@ -41,7 +42,7 @@ export interface Timings {
     readonly dns: number | null;
     readonly connect: number | null;
     readonly tls: number | null;
-    /** From the request's last byte written to the first byte of the answer's head. */
+    /** From the request's last byte written to the first byte of the response's head. */
     readonly firstByte: number | null;
     /** The whole attempt. */
     readonly total: number;
@@ -50,11 +51,11 @@ export interface Timings {
 /** What one POST came to, as the sender saw it. */
 export interface Outcome {
     readonly code: OutcomeCode;
-    /** HTTP status, null when no answer came. */
+    /** HTTP status, null when no response came. */
     readonly status: number | null;
-    /** One sentence for people, for example `connect to 192.0.2.7:443 refused`. Never holds secrets, header values or the URL's query. */
+    /** One sentence for people, for example `The connection to 192.0.2.7:443 was refused`. Never holds secrets, header values or the URL's query. */
     readonly detail: string;
-    /** The receiver's `Retry-After` as milliseconds from the end of the attempt; null when absent or unusable. */
+    /** The receiver's `Retry-After` as milliseconds from the end of the attempt, at most 24 hours; null when absent or unusable. */
     readonly retryAfter: number | null;
     readonly timings: Timings;
     /** The address that was called, null when none was reached. */
@@ -63,53 +64,57 @@ export interface Outcome {
     readonly fingerprint: string | null;
 }
 
-/**
- * The outcome of an attempt whose holder was not heard of again; what the receiver got is unknown.
- *
- * @param elapsed Milliseconds from the claim until it was taken away.
- */
-export function interrupted(elapsed: number, detail: string): Outcome {
-    return {
-        code: 'interrupted',
-        status: null,
-        detail,
-        retryAfter: null,
-        timings: { dns: null, connect: null, tls: null, firstByte: null, total: Math.max(0, Math.round(elapsed)) },
-        address: null,
-        fingerprint: null,
-    };
-}
-
-/** Why a claim was taken away from its holder. */
-export const INTERRUPTIONS = {
-    expired: 'no outcome was recorded before the claim ran out',
-    removed: 'the exporter was removed during the attempt',
-} as const;
-
-/** Why an attempt got no answer. The message becomes `Outcome.detail`, so it holds nothing that the receiver or a user wrote. */
-export class AttemptFailure extends CodedError<OutcomeCode> {
-    override readonly name = 'AttemptFailure';
-}
+/** What an attempt came to, without what was measured on the way. */
+export type AttemptResult = Pick<Outcome, 'code' | 'status' | 'detail' | 'retryAfter'>;
 
 type Phase = Exclude<keyof Timings, 'total'>;
 
-/** What is learned on the way, kept apart from the result so that a failed attempt still tells how far it came. Times in milliseconds. */
+/** What is measured on the way, kept apart from the result so that a failed attempt still tells how far it came. Times in milliseconds. */
 export interface AttemptTrace extends Record<Phase, number | null> {
     address: string | null;
     fingerprint: string | null;
 }
 
+/** The trace of an attempt that has not come anywhere yet. */
 export function attemptTrace(): AttemptTrace {
     return { dns: null, connect: null, tls: null, firstByte: null, address: null, fingerprint: null };
 }
 
-/** The parts of an outcome that the trace holds, in whole milliseconds. */
-export function traced(trace: AttemptTrace, total: number): Pick<Outcome, 'timings' | 'address' | 'fingerprint'> {
-    const { dns, connect, tls, firstByte, address, fingerprint } = trace;
+/**
+ * The outcome of an attempt.
+ *
+ * @param total Milliseconds of the whole attempt.
+ */
+export function outcomeOf(
+    result: AttemptResult,
+    { dns, connect, tls, firstByte, address, fingerprint }: AttemptTrace,
+    total: number,
+): Outcome {
     const whole = (time: number | null): number | null => (time === null ? null : Math.round(time));
     return {
+        ...result,
         timings: { dns: whole(dns), connect: whole(connect), tls: whole(tls), firstByte: whole(firstByte), total: Math.round(total) },
         address,
         fingerprint,
     };
+}
+
+/** Why a claim was taken away from its holder. */
+export const INTERRUPTIONS = {
+    expired: 'No outcome was recorded before the claim ran out',
+    removed: 'The exporter was removed during the attempt',
+} as const;
+
+/**
+ * The outcome of an attempt whose claim was taken away; what the receiver got is unknown.
+ *
+ * @param elapsed Milliseconds from the claim until it was taken away.
+ */
+export function interrupted(elapsed: number, detail: string): Outcome {
+    return outcomeOf({ code: 'interrupted', status: null, detail, retryAfter: null }, attemptTrace(), Math.max(0, elapsed));
+}
+
+/** Why an attempt got no response. The message becomes `Outcome.detail`, so it holds nothing that the receiver or a user wrote. */
+export class AttemptFailure extends CodedError<OutcomeCode> {
+    override readonly name = 'AttemptFailure';
 }

@@ -8,15 +8,17 @@ export interface DeliveryJob {
     readonly attempt: number;
 }
 
+/** A worker that takes jobs until it is closed. */
 export interface QueueWorker {
-    /** Takes no new job and waits for those in hand. */
+    /** Takes no new job and waits for those that run. */
     close(): Promise<void>;
 }
 
+/** How a worker takes jobs. */
 export interface WorkOptions {
-    /** How many jobs may be in hand at once. */
+    /** How many jobs may run at once. */
     readonly concurrency: number;
-    /** Told what goes wrong with the queue itself (connection lost, job gone); the worker goes on by itself. */
+    /** Receives what goes wrong with the queue itself (connection lost, job lost); the worker goes on by itself. */
     readonly onError?: (error: Error) => void;
 }
 
@@ -28,7 +30,7 @@ export interface DeliveryQueue {
     /** Resolves once the queue can be used. @throws ScanwireError `MISCONFIGURED` for a server that would lose jobs, `UNAVAILABLE`. */
     ready(): Promise<void>;
 
-    /** Adds jobs; one that is there already stays as it is. @throws ScanwireError `UNAVAILABLE` at once, without waiting for a reconnect. */
+    /** Adds jobs; one that was added before and is not done stays as it is. @throws ScanwireError `UNAVAILABLE` without waiting for a reconnect. */
     add(jobs: readonly DeliveryJob[]): Promise<void>;
 
     /** Runs `handler` for the jobs of a collector, wherever they were added. A rejected handler is reported and its job dropped. */

@@ -17,31 +17,40 @@ const REFUSALS: Readonly<Record<UrlFault, string>> = {
 };
 
 /**
- * The receiver's URL in the one form that is stored, shown, called and compared: as {@link parseOutgoingUrl} gives it. Run at save
- * and again at send, so that nothing depends on who wrote the row.
- *
- * A name is not resolved here; the addresses it leads to are vetted at each connect.
+ * The receiver's URL as it is saved: in its one form, and only when its host may be called. A name is not resolved here; the
+ * addresses it leads to are vetted at each connect.
  *
  * @throws ScanwireError `INVALID_INPUT`, field `url`, with the reason but never the URL: it may hold a secret.
  */
 export function checkReceiverUrl(text: string, guard: Pick<EgressGuard, 'vetHost'>): string {
-    const url = typeof text === 'string' ? parseOutgoingUrl(text.replace(/^ +| +$/g, ''), MAX_LENGTH) : 'not_absolute';
-    if (typeof url === 'string') {
-        throw refused(REFUSALS[url]);
-    }
-
+    const url = parseReceiverUrl(text);
     const refusal = guard.vetHost(hostOf(url), portOf(url));
     if (refusal !== null) {
         throw refused(`points to ${refusal}, which is not open to receivers`);
+    }
+
+    return url.href;
+}
+
+/**
+ * The receiver's URL in the one form that is stored, shown, called and compared: as {@link parseOutgoingUrl} gives it. Read at save
+ * and again at send, so that nothing depends on who wrote the row.
+ *
+ * @throws ScanwireError `INVALID_INPUT`, field `url`, with the reason but never the URL.
+ */
+export function parseReceiverUrl(text: string): URL {
+    const url = typeof text === 'string' ? parseOutgoingUrl(text.replace(/^ +| +$/g, ''), MAX_LENGTH) : 'not_absolute';
+    if (typeof url === 'string') {
+        throw refused(REFUSALS[url]);
     }
 
     if (url.href.length > MAX_LENGTH) {
         throw refused(`must be at most ${MAX_LENGTH} characters once written out`);
     }
 
-    return url.href;
+    return url;
 }
 
 function refused(reason: string): ScanwireError {
-    return new ScanwireError('INVALID_INPUT', `url ${reason}`, { field: 'url' });
+    return new ScanwireError('INVALID_INPUT', `URL ${reason}`, { field: 'url' });
 }

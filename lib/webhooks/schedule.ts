@@ -1,11 +1,13 @@
-import type { Retryability } from './outcome-code.ts';
+import { isIP } from 'node:net';
+import { hostOf } from '../egress/outgoing-url.ts';
+import type { Outcome, OutcomeCode } from './outcome.ts';
 import type { NextStep } from './store.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** Delays before each try but the first, as the Standard Webhooks specification advises; then `exhausted`. */
+/** Delays before each try but the first, as the Standard Webhooks specification advises; then `exhausted`. Milliseconds. */
 export const DEFAULT_SCHEDULE: readonly number[] = [
     5 * SECOND,
     5 * MINUTE,
@@ -18,51 +20,80 @@ export const DEFAULT_SCHEDULE: readonly number[] = [
     24 * HOUR,
 ];
 
-/** A receiver that refuses the message itself is tried so many times more, at most: somebody may be mending its configuration. */
+/** Maximum number of further tries when the receiver refuses the message itself: somebody may be mending its configuration. */
 const SHORT_RETRIES = 4;
 
 const JITTER = 0.2;
 
-/** A `Retry-After` beyond this is not waited for. */
-const RETRY_AFTER_CAP: number = 24 * HOUR;
-
-export interface AttemptEnd {
-    readonly kind: Retryability;
-    /** The receiver's wish in milliseconds, null when it has none. */
-    readonly retryAfter: number | null;
+/** An attempt that has ended, and what its delivery may still expect. */
+export interface EndedAttempt {
+    readonly outcome: Pick<Outcome, 'code' | 'status' | 'retryAfter'>;
+    /** The exporter's. */
+    readonly url: string;
+    /** The exporter's, or the default one. */
+    readonly schedule: readonly number[];
     /** Number of the attempt in its round, from 1. */
     readonly round: number;
     /** True for a delivery that is tried once. */
     readonly single: boolean;
-    readonly schedule: readonly number[];
     readonly now: Date;
     /** 0 to 1, as `Math.random`. */
     readonly random: () => number;
 }
 
-/** What becomes of a delivery after an attempt. */
-export function nextStep({ kind, retryAfter, round, single, schedule, now, random }: AttemptEnd): NextStep {
-    if (kind === 'success') {
+/** What becomes of a delivery after an attempt. The receiver's `Retry-After` is a floor for the next try. */
+export function nextStep({ outcome, url, schedule, round, single, now, random }: EndedAttempt): NextStep {
+    if (outcome.code === 'delivered') {
         return { state: 'delivered' };
     }
 
-    const delay = single ? undefined : delaysFor(kind, schedule)[round - 1];
+    const delay = single ? undefined : delaysFor(retryability(outcome, url), schedule)[round - 1];
     if (delay === undefined) {
         return { state: 'exhausted' };
     }
 
     const jittered = delay * (1 - JITTER + 2 * JITTER * random());
-    const floor = Math.min(retryAfter ?? 0, RETRY_AFTER_CAP);
-    return { state: 'pending', dueAt: new Date(now.getTime() + Math.round(Math.max(jittered, floor))) };
+    return { state: 'pending', dueAt: new Date(now.getTime() + Math.round(Math.max(jittered, outcome.retryAfter ?? 0))) };
 }
 
-function delaysFor(kind: Retryability, schedule: readonly number[]): readonly number[] {
-    switch (kind) {
+/**
+ * How a failed attempt is followed by another.
+ *
+ * - `retry`: on the exporter's schedule.
+ * - `short`: on a shorter schedule; somebody has to change the exporter's or the receiver's configuration.
+ * - `never`: only a change of the exporter can help.
+ */
+type Retryability = 'retry' | 'short' | 'never';
+
+const RETRYABILITY: Readonly<Partial<Record<OutcomeCode, Retryability>>> = {
+    gone: 'never',
+    invalid_exporter: 'never',
+    client_error: 'short',
+};
+
+/** Client errors that pass by themselves: 408 Request Timeout and 425 Too Early. */
+const PASSING: ReadonlySet<number | null> = new Set([408, 425]);
+
+function retryability({ code, status }: EndedAttempt['outcome'], url: string): Retryability {
+    if (code === 'address_blocked') {
+        return isNamed(url) ? 'retry' : 'never';
+    }
+
+    return PASSING.has(status) ? 'retry' : (RETRYABILITY[code] ?? 'retry');
+}
+
+/** A name may lead to other addresses by the next try; an address in the URL stays blocked. */
+function isNamed(url: string): boolean {
+    return URL.canParse(url) && isIP(hostOf(new URL(url))) === 0;
+}
+
+function delaysFor(retryability: Retryability, schedule: readonly number[]): readonly number[] {
+    switch (retryability) {
         case 'retry':
             return schedule;
         case 'short':
             return schedule.slice(0, SHORT_RETRIES);
-        default:
+        case 'never':
             return [];
     }
 }

@@ -1,12 +1,15 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { ScanwireError } from '../errors.ts';
-import type { HeaderPairs, SignatureForm } from './exporter.ts';
+import type { KeyRing, SealedText } from '../keys/key-ring.ts';
+import type { SignatureForm } from './choices.ts';
+import type { HeaderPairs, StoredExporter } from './exporter.ts';
 
+/** A message to sign, and with what. */
 export interface Signing {
-    /** In the order of preference: see {@link signatureHeaders}. Without any, `base64` is taken, for nothing goes out unsigned. */
+    /** In the order of preference: see {@link signatureHeaders}. Nothing goes out unsigned: none at all means `base64`. */
     readonly forms: readonly SignatureForm[];
     /** The current secret first, then those that are still valid after a rotation. */
-    readonly secrets: readonly [current: string, ...previous: string[]];
+    readonly secrets: Secrets;
     readonly vendor: Vendor;
     /** The exact bytes that are sent. */
     readonly body: Uint8Array;
@@ -15,6 +18,9 @@ export interface Signing {
     /** When this attempt is made. Receivers of Standard Webhooks refuse what is older than five minutes, so a retry is signed anew. */
     readonly timestamp: Date;
 }
+
+/** The secrets that sign a message, the current one first. */
+export type Secrets = readonly [current: string, ...previous: string[]];
 
 type PlainForm = Exclude<SignatureForm, 'standard-webhooks'>;
 
@@ -69,14 +75,14 @@ const MIN_STANDARD_BYTES = 24;
  * A new exporter secret: `whsec_` and 32 random bytes in base64. The plain signature forms use this text as it stands, Standard
  * Webhooks the bytes behind the prefix.
  *
- * @param random Gives so many random bytes.
+ * @param random Returns this many random bytes.
  */
 export function generateSecret(random: (size: number) => Uint8Array = randomBytes): string {
     return `${PREFIX}${Buffer.from(random(32)).toString('base64')}`;
 }
 
 /**
- * The secret a user gave, as it is: receivers that exist already may hold it, so its strength is not judged. It has 1 to 512
+ * The user's own secret, as it is: receivers that exist already may hold it, so its strength is not judged. It has 1 to 512
  * visible characters, with spaces inside at most; one that starts with `whsec_` goes on with padded base64 of at least 24 bytes,
  * for else two receivers could read it in two ways.
  *
@@ -85,7 +91,7 @@ export function generateSecret(random: (size: number) => Uint8Array = randomByte
 export function checkSecret(secret: string): string {
     const wrong = wrongSecret(secret);
     if (wrong !== null) {
-        throw new ScanwireError('INVALID_INPUT', `secret ${wrong}`, { field: 'secret' });
+        throw new ScanwireError('INVALID_INPUT', `Secret ${wrong}`, { field: 'secret' });
     }
 
     return secret;
@@ -93,7 +99,7 @@ export function checkSecret(secret: string): string {
 
 /**
  * The key of a Standard Webhooks signature: the bytes behind `whsec_`, or the UTF-8 bytes of any other secret. For such a secret
- * a receiver's library is given the base64 of those bytes.
+ * a receiver passes the base64 of those bytes to its library.
  */
 function standardWebhooksKey(secret: string): Buffer {
     return standardBytes(secret) ?? Buffer.from(secret, 'utf8');
@@ -114,7 +120,7 @@ function wrongSecret(secret: unknown): string | null {
     }
 
     return secret.startsWith(PREFIX) && (standardBytes(secret)?.length ?? 0) < MIN_STANDARD_BYTES
-        ? `starts with ${PREFIX} and must go on with base64 of at least ${MIN_STANDARD_BYTES} bytes`
+        ? `must go on with base64 of at least ${MIN_STANDARD_BYTES} bytes when it starts with ${PREFIX}`
         : null;
 }
 
@@ -126,6 +132,33 @@ function standardBytes(secret: string): Buffer | null {
     const text = secret.slice(PREFIX.length);
     const bytes = Buffer.from(text, 'base64');
     return bytes.toString('base64') === text ? bytes : null;
+}
+
+/** The secret as it is stored for an exporter. */
+export function sealSecret(keyRing: KeyRing, exporterId: string, secret: string): string {
+    return keyRing.seal(secret, secretContext(exporterId));
+}
+
+/** The sealed secrets that sign now: the current one first, then the one before it while a rotation lets it overlap. */
+export function sealedSecrets(exporter: StoredExporter, now: Date): readonly [current: SealedText, ...previous: SealedText[]] {
+    const context = secretContext(exporter.id);
+    const { sealedSecret, sealedPreviousSecret, previousSecretUntil } = exporter;
+    const overlaps = previousSecretUntil !== null && previousSecretUntil > now;
+    return [
+        { sealed: sealedSecret, context },
+        ...(overlaps && sealedPreviousSecret !== null ? [{ sealed: sealedPreviousSecret, context }] : []),
+    ];
+}
+
+/** The secrets that sign now, the current one first. @throws ScanwireError `UNSEALABLE`. */
+export function openSecrets(exporter: StoredExporter, keyRing: KeyRing, now: Date): Secrets {
+    const [current, ...previous] = sealedSecrets(exporter, now);
+    const open = ({ sealed, context }: SealedText): string => keyRing.open(sealed, context);
+    return [open(current), ...previous.map(open)];
+}
+
+function secretContext(exporterId: string): string {
+    return `exporter:${exporterId}`;
 }
 
 /** How messages name who sends them. */
@@ -142,12 +175,10 @@ export interface Vendor {
  */
 export function vendorNamed(name: string): Vendor {
     if (!/^[A-Za-z0-9]+(-[A-Za-z0-9]+)*$/.test(name) || name.length > 40) {
-        throw new ScanwireError('MISCONFIGURED', 'vendor must be 1 to 40 letters and digits, with single dashes between them', {
+        throw new ScanwireError('MISCONFIGURED', 'Vendor must be 1 to 40 letters and digits, with single dashes between them', {
             field: 'vendor',
         });
     }
 
     return { headerPrefix: `X-${name}`, userAgent: `${name} Webhook Data Exporter` };
 }
-
-export const DEFAULT_VENDOR: Vendor = vendorNamed('Vendor');

@@ -1,12 +1,11 @@
+import { ScanwireError } from '../errors.ts';
 import type { Executor } from '../executor.ts';
-import type { ExportType, StoredExporter } from './exporter.ts';
+import type { ExportType } from './choices.ts';
+import type { StoredExporter } from './exporter.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
 
 /** What an exporter's settings are changed to; what is absent stays. */
-export type ExporterPatch = Partial<
-    Omit<StoredExporter, 'id' | 'createdAt' | 'updatedAt' | 'consecutiveFailures' | 'headerNames' | 'legacy'>
-> & {
-    readonly headerNames?: readonly string[];
+export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'updatedAt' | 'consecutiveFailures' | 'legacy'>> & {
     /** Only when it still has this type; else `CONFLICT`. */
     readonly ifType?: ExportType;
 };
@@ -39,7 +38,10 @@ export interface StoredEvent {
  * - `sending`: an attempt was claimed and has not been settled.
  * - `delivered`, `exhausted` (no tries left; kept for replay), `cancelled` (its exporter was removed): final.
  */
-export type DeliveryState = 'pending' | 'queued' | 'sending' | 'delivered' | 'exhausted' | 'cancelled';
+export const DELIVERY_STATES = ['pending', 'queued', 'sending', 'delivered', 'exhausted', 'cancelled'] as const;
+
+/** One of {@link DELIVERY_STATES}. */
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /** One event on its way to one exporter. */
 export interface Delivery {
@@ -60,7 +62,7 @@ export interface Delivery {
     readonly lastCode: OutcomeCode | null;
 }
 
-/** One POST. `outcome` and `finishedAt` are null while it is under way; a claim that ran out is settled as `interrupted`. */
+/** One POST. `outcome` and `finishedAt` are null until it is settled; a claim that ran out is settled as `interrupted`. */
 export interface Attempt {
     readonly number: number;
     readonly startedAt: Date;
@@ -77,11 +79,13 @@ export type Addressees =
     /** This exporter, running or not, with a single attempt that is never retried: a `test`. */
     | { readonly exporterId: string };
 
+/** An event to accept. */
 export interface Acceptance {
     readonly event: StoredEvent;
     readonly addressees: Addressees;
 }
 
+/** An event that was accepted, with the ids of its deliveries. */
 export interface Accepted {
     readonly eventId: string;
     readonly deliveries: readonly string[];
@@ -95,16 +99,18 @@ export interface Dispatched {
     readonly attempt: number;
 }
 
+/** Which deliveries to hand out. */
 export interface DispatchOptions {
     readonly now: Date;
-    /** At most so many deliveries of one exporter are `queued` or `sending` at once. */
+    /** Maximum number of deliveries of one exporter that are `queued` or `sending`. */
     readonly window: number;
-    /** From so many consecutive failures on an exporter's window is one probe, and none before its probe is due. */
+    /** Number of consecutive failures from which on an exporter's window is one probe, and none before its probe is due. */
     readonly breakerAfter: number;
-    /** At most so many deliveries in one call. */
+    /** Maximum number of deliveries of one call. */
     readonly limit: number;
 }
 
+/** What counts as lost. */
 export interface SweepOptions {
     readonly now: Date;
     /** Deliveries `queued` before this time are returned, so that their jobs can be added again. */
@@ -112,30 +118,22 @@ export interface SweepOptions {
     readonly limit: number;
 }
 
-export interface Swept {
-    /** Still `queued`, their `queuedAt` set to `now`. */
-    readonly requeue: readonly Dispatched[];
-    /** How many claims had run out: their attempts were settled as `interrupted`, the deliveries are `pending` and due now. */
-    readonly interrupted: number;
-    /** How many of those were single-attempt deliveries and are `exhausted` instead. */
-    readonly exhausted: number;
-}
-
+/** Asks for the claim of a delivery's next attempt. */
 export interface ClaimRequest {
     readonly deliveryId: string;
     readonly token: string;
     readonly now: Date;
-    /** When the claim runs out, if its holder says nothing until then. */
+    /** When the claim runs out, if it is not settled until then. */
     readonly expiresAt: Date;
 }
 
-/** All that the holder of a claim needs to send. */
+/** A claimed attempt, with all that its holder needs to send. */
 export interface Claim {
     readonly deliveryId: string;
     readonly token: string;
     /** Number of this attempt over all rounds, from 1. */
     readonly attempt: number;
-    /** Number of this attempt in the present round, from 1: its place in the schedule. */
+    /** Number of this attempt in the present round, from 1: how far it is in the schedule. */
     readonly round: number;
     /** True for a delivery that is tried once and never retried. */
     readonly single: boolean;
@@ -149,6 +147,7 @@ export type NextStep =
     | { readonly state: 'exhausted' }
     | { readonly state: 'pending'; readonly dueAt: Date };
 
+/** The outcome of a claimed attempt, and what follows from it. */
 export interface Settlement {
     readonly deliveryId: string;
     readonly exporterId: string;
@@ -160,7 +159,7 @@ export interface Settlement {
     readonly health: 'success' | 'failure' | 'none';
     /** When an exporter that is (or becomes) broken is probed next. */
     readonly probeAt: Date | null;
-    /** Stops the exporter with this reason (an answer 410). */
+    /** Stops the exporter with this reason (a response 410). */
     readonly stopReason: string | null;
 }
 
@@ -175,14 +174,15 @@ export interface DeliveryQuery {
 
 /**
  * Events, deliveries and attempts. Rows are the truth: what `accept` has returned survives the loss of queue and processes.
- * Methods that take arrays do so in one statement each where the store can, and answer in the order of what they were given.
+ * Methods that take arrays do so in one statement each where the store can, and resolve with results in the same order.
  */
 export interface DeliveryStore {
     /**
      * Stores each event with one `pending` delivery per addressee, in one transaction: all of them or none.
      *
      * @param options.tx An open transaction of the host's own to store in; only where {@link DeliveryStore.transactions} is true.
-     * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist, `CONFLICT` when an event id is taken.
+     * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist, `CONFLICT` when an event id was accepted before,
+     *     `MISCONFIGURED` for `tx` where {@link DeliveryStore.transactions} is false.
      */
     accept(acceptances: readonly Acceptance[], options?: { readonly tx?: Executor }): Promise<readonly Accepted[]>;
 
@@ -196,8 +196,12 @@ export interface DeliveryStore {
      */
     dispatch(options: DispatchOptions): Promise<readonly Dispatched[]>;
 
-    /** Finds what queue or workers have lost: jobs queued too long ago and claims that ran out. */
-    sweep(options: SweepOptions): Promise<Swept>;
+    /**
+     * Finds what queue or workers have lost. Claims that ran out: their attempts are settled as `interrupted`, the deliveries are
+     * `pending` and due now, or `exhausted` when they have a single attempt. Jobs queued too long ago: resolves with them, still
+     * `queued`, their time of queueing set to `now`.
+     */
+    sweep(options: SweepOptions): Promise<readonly Dispatched[]>;
 
     /**
      * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. Null for a delivery that is in any other
@@ -206,7 +210,7 @@ export interface DeliveryStore {
     claim(requests: readonly ClaimRequest[]): Promise<readonly (Claim | null)[]>;
 
     /**
-     * Records outcomes. Answers, for each, whether its token still held the claim; where not, only the attempt is completed
+     * Records outcomes. Resolves, for each, with whether its token still held the claim; where not, only the attempt is completed
      * (`late`), the delivery and the exporter stay untouched.
      */
     settle(settlements: readonly Settlement[]): Promise<readonly boolean[]>;
@@ -219,7 +223,23 @@ export interface DeliveryStore {
     /**
      * Starts a new round for a delivery that is `delivered` or `exhausted`: `pending`, due now, the same body and message id.
      *
-     * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is still under way or its exporter is gone.
+     * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is not final yet or its exporter was removed.
      */
     replay(id: string, at: Date): Promise<Delivery>;
 }
+
+/** What every store refuses, in the same words. */
+export const storeRefusals = {
+    unknownExporter: (): ScanwireError => new ScanwireError('NOT_FOUND', 'Unknown exporter', { field: 'id' }),
+    unknownDelivery: (): ScanwireError => new ScanwireError('NOT_FOUND', 'Unknown delivery', { field: 'id' }),
+    exporterExists: (cause?: unknown): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot add an exporter whose id exists already', { cause }),
+    exporterTypeChanged: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot change the type of an exporter that has another type by now'),
+    eventExists: (cause?: unknown): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot accept an event whose id was accepted before', { cause }),
+    notReplayable: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot replay a delivery that is not final yet or whose exporter was removed'),
+    noTransactions: (): ScanwireError =>
+        new ScanwireError('MISCONFIGURED', 'Cannot join a transaction: this store has none', { field: 'tx' }),
+} as const;

@@ -3,10 +3,11 @@ import type net from 'node:net';
 import tls from 'node:tls';
 import { handshake } from '../egress/handshake.ts';
 import { errorCode } from '../errors.ts';
-import type { Trust } from './exporter.ts';
+import type { Trust } from './choices.ts';
 import { AttemptFailure, type AttemptTrace, type OutcomeCode } from './outcome.ts';
 import { codeOfError } from './outcome-code.ts';
 
+/** A connection to secure, and how far its certificate is trusted. */
 export interface TrustedHandshake {
     /** Connected; destroyed when the handshake fails. */
     readonly socket: net.Socket;

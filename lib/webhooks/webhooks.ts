@@ -1,23 +1,52 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleepFor } from 'node:timers/promises';
 import Joi from 'joi';
-import { checked } from '../checked.ts';
+import { checked, objectWith } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { EgressGuard } from '../egress/guard.ts';
-import { ScanwireError } from '../errors.ts';
-import { type KeyRing, sealingKeyId } from '../keys/key-ring.ts';
+import { assertOpens, type KeyRing } from '../keys/key-ring.ts';
 import { deliveryWorker } from './delivery-worker.ts';
 import { dispatcher } from './dispatcher.ts';
 import { type EventKind, eventKinds } from './events.ts';
-import { type Exporters, exporters as exportersOf } from './exporters.ts';
+import { collectorSchema, DEFAULT_COLLECTOR } from './exporter.ts';
+import { type Exporters, exporters as exportersOf, sealedForExporters } from './exporters.ts';
 import type { Sender } from './http-sender.ts';
 import { type Publish, publisher } from './publisher.ts';
 import type { DeliveryQueue, QueueWorker } from './queue.ts';
-import { DEFAULT_VENDOR, vendorNamed } from './signature.ts';
-import type { Attempt, Delivery, DeliveryQuery, DeliveryState, DeliveryStore, ExporterStore } from './store.ts';
+import { vendorNamed } from './signature.ts';
+import {
+    type Attempt,
+    DELIVERY_STATES,
+    type Delivery,
+    type DeliveryQuery,
+    type DeliveryStore,
+    type ExporterStore,
+    storeRefusals,
+} from './store.ts';
 
-/** A delivery with its attempts themselves, first to last, in place of their number. */
-export type DeliveryHistory = Omit<Delivery, 'attempts'> & { readonly attempts: readonly Attempt[] };
+/** The webhook exporter without a server around it. */
+export interface Webhooks {
+    readonly publish: Publish;
+    readonly exporters: Exporters;
+    readonly deliveries: Deliveries;
+    /** Checks queue and key ring, then hands out what is due. @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`. */
+    start(): Promise<void>;
+    /** Sends for these collectors in this process. @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`. */
+    work(collectors: readonly string[], options?: WorkerOptions): Promise<void>;
+    /** Hands out nothing more, finishes what is being sent, ends idle connections. Stores and queue stay open. */
+    close(): Promise<void>;
+}
+
+/** How a process sends. */
+export interface WorkerOptions {
+    /** Attempts at once, per collector. Default 200. */
+    readonly concurrency?: number;
+}
+
+/** A delivery with all its attempts, first to last. */
+export interface DeliveryHistory extends Delivery {
+    readonly history: readonly Attempt[];
+}
 
 /** Reads of deliveries, and their replay. */
 export interface Deliveries {
@@ -29,172 +58,167 @@ export interface Deliveries {
     replay(id: string): Promise<Delivery>;
 }
 
-/** The webhook exporter without a server around it. */
-export interface Webhooks {
-    readonly publish: Publish;
-    readonly exporters: Exporters;
-    readonly deliveries: Deliveries;
-    /** Checks queue and sealing keys, then hands out what is due. @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`. */
-    start(): Promise<void>;
-    /** Sends for these collectors in this process. */
-    work(collectors: readonly string[], options?: { readonly concurrency?: number }): Promise<void>;
-    /** Hands out nothing more, finishes what is being sent, ends idle connections. Stores and queue stay open. */
-    close(): Promise<void>;
-}
-
-export interface WebhooksOptions {
+/** The two stores, which must share one database: `postgresWebhooks({ pool })`, `memoryWebhooks()`. */
+export interface WebhookStores {
     readonly exporters: ExporterStore;
     readonly deliveries: DeliveryStore;
+}
+
+/** What {@link webhooks} and the plugin over it have in common. */
+export interface WebhooksSettings {
+    /** What wakes the workers up, for example `redisQueue({ url })`. Stays open; whoever made it closes it. */
     readonly queue: DeliveryQueue;
+    /** Seals secrets and header values at rest. */
     readonly keyRing: KeyRing;
+    /** Whose data it is: `X-<vendor>-Event`, `<vendor> Webhook Data Exporter`. Default `Vendor`. */
+    readonly vendor?: string;
+    /** Deliveries of one exporter in the queue or being sent at once. Default 50. */
+    readonly window?: number;
+    /** Consecutive failures from which on an exporter is sent one probe at a time. Default 10. */
+    readonly breakerAfter?: number;
+    /** Event kinds beside `test` and `idr_investigation_created`. */
+    readonly kinds?: readonly EventKind[];
+}
+
+/** What {@link webhooks} is made of. */
+export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     readonly sender: Sender;
     readonly guard: EgressGuard;
-    /** Whose data it is: `X-<vendor>-Event`, `<vendor> Webhook Data Exporter`. */
-    readonly vendor?: string;
-    readonly kinds?: readonly EventKind[];
-    /** Deliveries of one exporter in the queue or being sent at once. */
-    readonly window?: number;
-    /** Consecutive failures until an exporter gets one probe at a time. */
-    readonly breakerAfter?: number;
-    /** How long an attempt may take at most, in milliseconds; the claim holds a little longer. */
-    readonly attemptTimeout?: number;
     readonly clock?: Clock;
+    /** 0 to 1, as `Math.random`. */
     readonly random?: () => number;
     readonly newId?: () => string;
-    /** Told of every failure of store and queue that is tried again later. */
+    /** Waits this many milliseconds: between tries to record an outcome, and while the outcome of a `test` is polled. */
+    readonly sleep?: (milliseconds: number) => Promise<void>;
+    /** Receives every failure of store and queue that is tried again later. */
     readonly onError?: (error: Error) => void;
 }
 
-const DEFAULT_CONCURRENCY = 200;
-const CLAIM_MARGIN = 5_000;
-const STOP_PATIENCE = 200;
-const DAY = 86_400_000;
+/** The rules of {@link WebhookStores}. */
+export const webhookStores: Readonly<Record<keyof WebhookStores, Joi.Schema>> = {
+    exporters: objectWith<ExporterStore>('insert', 'get', 'list', 'update', 'remove').required(),
+    deliveries: objectWith<DeliveryStore>('accept', 'dispatch', 'sweep', 'claim', 'settle', 'get', 'attempts', 'list', 'replay').required(),
+};
 
-/** Puts the exporter together from its parts. */
+/** The rules of {@link WebhooksSettings}, with their defaults. */
+export const webhooksSettings: Readonly<Record<keyof WebhooksSettings, Joi.Schema>> = {
+    queue: objectWith<DeliveryQueue>('ready', 'add', 'work', 'close').required(),
+    keyRing: objectWith<KeyRing>('seal', 'open').required(),
+    vendor: Joi.string().default('Vendor'),
+    window: Joi.number().integer().min(1).max(10_000).default(50),
+    breakerAfter: Joi.number().integer().min(1).default(10),
+    kinds: Joi.array()
+        .items(Joi.object({ name: Joi.string().required(), schema: Joi.object().schema().required(), types: Joi.function() }))
+        .default([]),
+};
+
+/** The rules of what {@link Webhooks.work} takes, with their defaults. */
+export const workerSettings: Readonly<Record<'collectors' | 'concurrency', Joi.Schema>> = {
+    collectors: Joi.array().items(collectorSchema).default([DEFAULT_COLLECTOR]),
+    concurrency: Joi.number().integer().min(1).max(5000).default(200),
+};
+
+type CheckedOptions = WebhooksOptions & Required<WebhooksSettings>;
+
+const optionsSchema: Joi.ObjectSchema<CheckedOptions> = Joi.object({
+    ...webhookStores,
+    ...webhooksSettings,
+    sender: objectWith<Sender>('send', 'close').required().custom(withTimeout),
+    guard: objectWith<EgressGuard>('vet', 'vetHost').required(),
+    clock: Joi.function(),
+    random: Joi.function(),
+    newId: Joi.function(),
+    sleep: Joi.function(),
+    onError: Joi.function(),
+}).required();
+
+/** Without the time-out of its attempts no claim could be made that outlasts them. */
+function withTimeout(sender: Sender, helpers: Joi.CustomHelpers<Sender>): Sender | Joi.ErrorReport {
+    const { attemptTimeout } = sender;
+    return Number.isFinite(attemptTimeout) && attemptTimeout > 0
+        ? sender
+        : helpers.message({ custom: '{{#label}}.attemptTimeout must be a positive number of milliseconds' });
+}
+
+/** How much longer than an attempt a claim holds, so that its outcome can be recorded. Milliseconds. */
+const CLAIM_MARGIN = 5_000;
+
+/**
+ * The webhook exporter: accepts events, keeps exporters, hands deliveries to the workers of their collectors, and sends them.
+ *
+ * @throws ScanwireError `MISCONFIGURED` that names the option and the rule it breaks.
+ */
 export function webhooks(options: WebhooksOptions): Webhooks {
-    const {
-        exporters,
-        deliveries,
-        queue,
-        keyRing,
-        sender,
-        clock = systemClock,
-        random = Math.random,
-        newId = randomUUID,
-        window = 50,
-        breakerAfter = 10,
-        attemptTimeout = 15_000,
-        onError = () => {},
-    } = options;
-    const vendor = options.vendor === undefined ? DEFAULT_VENDOR : vendorNamed(options.vendor);
+    const settings = checked<CheckedOptions>(optionsSchema, options, { subject: 'webhooks options', code: 'MISCONFIGURED' });
+    const { exporters, deliveries, queue, keyRing, sender, guard, window, breakerAfter } = settings;
+    const { clock = systemClock, random = Math.random, newId = randomUUID, sleep = sleepFor, onError = () => {} } = settings;
+    const claimDuration = sender.attemptTimeout + CLAIM_MARGIN;
     const workers: QueueWorker[] = [];
-    const dispatching = dispatcher({
-        deliveries,
-        queue,
-        clock,
-        window,
-        breakerAfter,
-        onError,
-        pollEvery: 1_000,
-        sweepEvery: 5_000,
-        requeueAfter: 10_000,
-    });
-    const shared = { deliveries, keyRing, vendor, clock, newId, sleep: (ms: number) => sleep(ms) };
-    const send = deliveryWorker({
-        ...shared,
-        queue,
-        sender,
-        random,
-        breakerAfter,
-        claimFor: attemptTimeout + CLAIM_MARGIN,
-        onSettled: dispatching.kick,
-        onError,
-    });
+
+    const { start, wake, stop } = dispatcher({ deliveries, queue, clock, window, breakerAfter, onError });
+    const shared = { deliveries, keyRing, vendor: vendorNamed(settings.vendor), clock, newId, sleep };
+    const startWorker = deliveryWorker({ ...shared, queue, sender, random, claimDuration, breakerAfter, onSettled: wake, onError });
 
     return {
-        publish: publisher({ kinds: eventKinds(options.kinds), deliveries, clock, newId, onAccepted: dispatching.kick }),
-
-        exporters: exportersOf({
-            ...shared,
-            exporters,
-            guard: options.guard,
-            secretOverlap: DAY,
-            testPatience: attemptTimeout + CLAIM_MARGIN,
-            stopPatience: STOP_PATIENCE,
-            onAccepted: dispatching.kick,
-        }),
-
-        deliveries: {
-            async list(query) {
-                return deliveries.list(checked(deliveryQuerySchema, query));
-            },
-
-            async show(id) {
-                const [delivery, attempts] = await Promise.all([deliveries.get(id), deliveries.attempts(id)]);
-                if (delivery === null) {
-                    throw new ScanwireError('NOT_FOUND', 'Unknown delivery', { field: 'id' });
-                }
-
-                return { ...delivery, attempts };
-            },
-
-            async replay(id) {
-                const delivery = await deliveries.replay(id, clock());
-                dispatching.kick();
-                return delivery;
-            },
-        },
+        publish: publisher({ kinds: eventKinds(settings.kinds), deliveries, clock, newId, onAccepted: wake }),
+        exporters: exportersOf({ ...shared, exporters, guard, testTimeout: claimDuration, onAccepted: wake }),
+        deliveries: deliveriesOf(deliveries, clock, wake),
 
         async start() {
             await queue.ready();
-            await assertKeysKnown(exporters, keyRing);
-            dispatching.start();
+            assertOpens(keyRing, await sealedForExporters(exporters, clock()));
+            start();
         },
 
-        async work(collectors, { concurrency = DEFAULT_CONCURRENCY } = {}) {
-            for (const collector of new Set(collectors)) {
-                workers.push(await send(collector, concurrency));
+        async work(collectors, { concurrency } = {}) {
+            const valid = checked(workSchema, { collectors, concurrency }, { subject: 'work options', code: 'MISCONFIGURED' });
+            for (const collector of new Set(valid.collectors)) {
+                workers.push(await startWorker(collector, valid.concurrency));
             }
         },
 
         async close() {
-            await dispatching.stop();
+            await stop();
             await Promise.all(workers.splice(0).map((worker) => worker.close()));
             await sender.close();
         },
     };
 }
 
-/** A ring that misses a key would fail every delivery of some exporters, one by one and late; say it at the start. */
-async function assertKeysKnown(exporters: ExporterStore, keyRing: KeyRing): Promise<void> {
-    for (const { id, sealedSecret, sealedHeaders } of await exporters.list()) {
-        for (const sealed of [sealedSecret, sealedHeaders]) {
-            const keyId = sealed === null ? keyRing.current : sealingKeyId(sealed);
-            if (keyId === null || !keyRing.ids.has(keyId)) {
-                throw new ScanwireError(
-                    'MISCONFIGURED',
-                    `Exporter ${id} is sealed with key ${keyId ?? 'of unknown form'}, which is not in the key ring`,
-                    {
-                        field: 'keyRing',
-                    },
-                );
-            }
-        }
-    }
-}
+const workSchema = Joi.object<{ collectors: readonly string[]; concurrency: number }>(workerSettings);
 
-const STATES: readonly DeliveryState[] = ['pending', 'queued', 'sending', 'delivered', 'exhausted', 'cancelled'];
-
-/** Most deliveries of one answer. */
-const MOST = 1000;
+const MAX_LIMIT = 1000;
 const DEFAULT_LIMIT = 100;
 
 /** What deliveries can be asked by; ids are texts, and one that names nothing finds nothing. */
 export const deliveryQuerySchema: Joi.ObjectSchema<DeliveryQuery> = Joi.object<DeliveryQuery, true>({
-    state: Joi.string().valid(...STATES),
+    state: Joi.string().valid(...DELIVERY_STATES),
     exporterId: Joi.string(),
     after: Joi.string(),
-    limit: Joi.number().integer().min(1).max(MOST).default(DEFAULT_LIMIT),
+    limit: Joi.number().integer().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT),
 })
     .label('query')
     .default({ limit: DEFAULT_LIMIT });
+
+function deliveriesOf(store: DeliveryStore, clock: Clock, onReplay: () => void): Deliveries {
+    return {
+        async list(query) {
+            return store.list(checked(deliveryQuerySchema, query));
+        },
+
+        async show(id) {
+            const [delivery, history] = await Promise.all([store.get(id), store.attempts(id)]);
+            if (delivery === null) {
+                throw storeRefusals.unknownDelivery();
+            }
+
+            return { ...delivery, history };
+        },
+
+        async replay(id) {
+            const delivery = await store.replay(id, clock());
+            onReplay();
+            return delivery;
+        },
+    };
+}

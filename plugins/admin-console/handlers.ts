@@ -2,7 +2,7 @@ import { workspaceName } from '../../lib/inventory/resources.ts';
 import type { InventoryWriter } from '../../lib/inventory/store.ts';
 import type { ApiKeys } from '../../lib/keys/api-keys.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
-import type { ChangedExporter, TestOutcome } from '../../lib/webhooks/exporters.ts';
+import type { ChangedExporter, TestResult } from '../../lib/webhooks/exporters.ts';
 import type { Attempt } from '../../lib/webhooks/store.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import type { AttemptView, Input, OperationName, Output, TestedExporter, TestView } from './operations.ts';
@@ -89,7 +89,7 @@ function deliveryHandlers({ publish, deliveries }: System['webhooks']): Partial<
         listDeliveries: (query) => deliveries.list(query),
         async showDelivery({ id }) {
             const delivery = await deliveries.show(id);
-            return { ...delivery, attempts: delivery.attempts.map(attemptView) };
+            return { ...delivery, history: delivery.history.map(attemptView) };
         },
         replayDelivery: ({ id }) => deliveries.replay(id),
     };
@@ -119,7 +119,7 @@ function tested({ exporter, test }: ChangedExporter): TestedExporter {
 }
 
 /** A test as the operations show it. */
-export function testView({ deliveryId, attempt }: TestOutcome): TestView {
+export function testView({ deliveryId, attempt }: TestResult): TestView {
     return { deliveryId, attempt: attempt === null ? null : attemptView(attempt) };
 }
 

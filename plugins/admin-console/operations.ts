@@ -1,7 +1,7 @@
 import type { ImportSummary } from '../../lib/inventory/store.ts';
 import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
-import type { RuleSet } from '../../lib/webhooks/events.ts';
+import type { RuleSet } from '../../lib/webhooks/choices.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
 import type { Accepted, Attempt, Delivery, DeliveryQuery } from '../../lib/webhooks/store.ts';
@@ -74,7 +74,7 @@ export interface TestView {
 export type AttemptView = Omit<Attempt, 'outcome'> & { readonly [Field in keyof Outcome]: Outcome[Field] | null };
 
 /** A delivery with its attempts, first to last. */
-export type DeliveryView = Omit<Delivery, 'attempts'> & { readonly attempts: readonly AttemptView[] };
+export type DeliveryView = Delivery & { readonly history: readonly AttemptView[] };
 
 /** Where an operation is found over HTTP, and what its caller has to know. */
 export interface Endpoint {

@@ -1,7 +1,8 @@
 import Joi from 'joi';
 import { nameSchema } from '../../lib/checked.ts';
 import { workspaceSchema } from '../../lib/inventory/resources.ts';
-import { exporterChangesSchema, newExporterSchema } from '../../lib/webhooks/exporter.ts';
+import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
+import { exporterChangesSchema, newExporterSchema, storedSettings } from '../../lib/webhooks/exporter.ts';
 import { OUTCOME_CODES } from '../../lib/webhooks/outcome.ts';
 import { deliveryQuerySchema } from '../../lib/webhooks/webhooks.ts';
 import type { OperationName } from './operations.ts';
@@ -84,15 +85,15 @@ const test = Joi.object({
     attempt: attempt.allow(null).required().description('Null when it had no outcome in the time that it was waited for'),
 }).label('Test');
 
+const { schedule: _, ...shownSettings } = storedSettings;
+
 const exporter = Joi.object({
     id: id(),
-    name: text(),
-    url: id(),
-    collector: id().description('Pool of workers that sends for it'),
-    type: id(),
+    ...Object.fromEntries(Object.entries(shownSettings).map(([name, rule]) => [name, rule.required()])),
+    type: Joi.string()
+        .valid(...EXPORT_TYPES)
+        .required(),
     legacy: flag(),
-    trust: id(),
-    signatures: Joi.array().items(Joi.string()).required(),
     headerNames: Joi.array().items(Joi.string()).required().description('Names of its additional headers; their values are not shown'),
     state: Joi.string().valid('running', 'stopped').required(),
     stopReason: nullableText().description('Why it stopped by itself'),
@@ -117,7 +118,7 @@ const delivery = Joi.object({
     lastCode: attempt.extract('code').description('Outcome of the last attempt that has one'),
 }).label('Delivery');
 
-const deliveryView = delivery.keys({ attempts: Joi.array().items(attempt).required() }).label('DeliveryWithAttempts');
+const deliveryView = delivery.keys({ history: Joi.array().items(attempt).required() }).label('DeliveryWithAttempts');
 
 const license = Joi.object({
     holder: nullableText().description('Null, like the times, unless the signature is right'),
@@ -167,7 +168,9 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         params: Joi.object({ kind: id().description('Event kind').example('idr_investigation_created') }),
         payload: Joi.object({
             body: Joi.object().unknown().required().description('Body of the event, as its kind wants it'),
-            rules: Joi.string().valid('legacy', 'library').description('Rule set that raised an investigation'),
+            rules: Joi.string()
+                .valid(...RULE_SETS)
+                .description('Rule set that raised an investigation'),
         }).required(),
         response: Joi.object({ eventId: id(), deliveries: Joi.array().items(Joi.string()).required() }).label('Accepted'),
     },

@@ -23,31 +23,30 @@ export const plugin: Plugin<WebhookExporterOptions> = {
     version: VERSION,
     requirements: { hapi: '>=21', node: '>=20.19' },
 
-    register(server, given) {
-        const options = checked<CheckedWebhookExporterOptions>(optionsSchema, given, {
+    register(server, options) {
+        const { collectors, concurrency, ...settings } = checked<CheckedWebhookExporterOptions>(optionsSchema, options, {
             subject: 'webhook-exporter options',
             code: 'MISCONFIGURED',
         });
-        const exporter = exporterOf(options, server);
+        const { publish, exporters, deliveries, start, work, close } = webhooksOf(settings, server);
 
-        server.expose({ publish: exporter.publish, exporters: exporter.exporters, deliveries: exporter.deliveries });
+        server.expose({ publish, exporters, deliveries });
         server.ext('onPreStart', async () => {
-            await exporter.start();
-            await exporter.work(options.collectors, { concurrency: options.concurrency });
+            await start();
+            await work(collectors, { concurrency });
         });
-        server.ext('onPostStop', () => exporter.close());
+        server.ext('onPostStop', close);
     },
 };
 
-function exporterOf(options: CheckedWebhookExporterOptions, server: Server): Webhooks {
-    const { stores, egress, attemptTimeout, connectTimeout, collectors, concurrency, ...parts } = options;
+function webhooksOf(settings: Omit<CheckedWebhookExporterOptions, 'collectors' | 'concurrency'>, server: Server): Webhooks {
+    const { stores, egress, attemptTimeout, connectTimeout, ...shared } = settings;
     const guard = egressGuard(egress);
     return webhooks({
-        ...parts,
+        ...shared,
         ...stores,
         guard,
         sender: httpSender({ guard, attemptTimeout, connectTimeout }),
-        attemptTimeout,
         onError: (error) => server.log(['scanwire', 'webhook-exporter', 'error'], error),
     });
 }

@@ -16,7 +16,7 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
     await nextJson(server, linesOf(server));
 
     const refused = await scanwire(['exporters', 'create', '--url', 'http://127.0.0.1:9/', '--data', data]);
-    t.match(refused, { code: 1, stderr: /^scanwire: url points to a loopback address/ });
+    t.match(refused, { code: 1, stderr: /^scanwire: URL points to a loopback address/ });
 
     const settings = [
         '--secret',
@@ -49,7 +49,8 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
     ]);
     t.match(await json(data, 'deliveries', 'show', delivery), {
         state: 'delivered',
-        attempts: [{ number: 1, startedAt: String, finishedAt: String, status: 204, code: 'delivered', timings: { total: Number } }],
+        attempts: 1,
+        history: [{ number: 1, startedAt: String, finishedAt: String, status: 204, code: 'delivered', timings: { total: Number } }],
     });
     await json(data, 'deliveries', 'replay', delivery);
     t.match(await nextJson(receiver, messages), { event: 'idr_investigation_created', verified: true });

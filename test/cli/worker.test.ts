@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -45,8 +46,13 @@ t.test('sends for its collector, with the key ring of the data folder, and ends 
     const stranger = await scanwire(['keys', 'create', 'ci', '--data', join(folder, 'elsewhere')], { env });
     t.match(stranger, {
         code: 1,
-        stderr: /^scanwire: The database was sealed with key k-\w+, which is not in the key ring: .*--data.*\n$/,
+        stderr: /^scanwire: The key ring does not fit what is stored for exporter:\S+: Missing key k-\w+ in the key ring\. .*--data.*\n$/,
     });
+
+    const { current } = JSON.parse(readFileSync(join(data, 'key-ring.json'), 'utf8')) as { current: string };
+    const SCANWIRE_KEY_RING = JSON.stringify({ current, keys: { [current]: randomBytes(32).toString('base64') } });
+    const impostor = await scanwire(['worker', '--collector', 'edge', '--data', data], { env: { ...env, SCANWIRE_KEY_RING } });
+    t.match(impostor, { code: 1, stderr: new RegExp(`^scanwire: .*key ${current}: the key has other bytes`) });
 
     const worker = startScanwire(
         ['worker', '--collector', 'edge', '--collector', 'other', '--concurrency', '5', '--data', data, '--json'],

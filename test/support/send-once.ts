@@ -1,6 +1,6 @@
 // Sends one message to the URL given, whose host is taken to be on loopback, and prints the outcome.
 import { egressGuard } from '../../lib/egress/guard.ts';
-import type { Trust } from '../../lib/webhooks/exporter.ts';
+import type { Trust } from '../../lib/webhooks/choices.ts';
 import { httpSender } from '../../lib/webhooks/http-sender.ts';
 
 const [, , url = '', trust = 'strict'] = process.argv;

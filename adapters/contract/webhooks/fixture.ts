@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { checked } from '../../../lib/checked.ts';
 import type { Executor } from '../../../lib/executor.ts';
-import type { StoredExporter } from '../../../lib/webhooks/exporter.ts';
+import { newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporter.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
 import type {
     Acceptance,
@@ -51,28 +52,8 @@ export function at(milliseconds: number): Date {
 
 /** A running exporter that never failed, unless `overrides` says otherwise. */
 export function sampleExporter(overrides: Partial<StoredExporter> = {}): StoredExporter {
-    return {
-        id: randomUUID(),
-        name: 'siem',
-        url: 'https://receiver.example/hook',
-        collector: 'default',
-        type: 'investigation',
-        legacy: false,
-        trust: 'strict',
-        signatures: ['base64'],
-        headerNames: [],
-        state: 'running',
-        stopReason: null,
-        consecutiveFailures: 0,
-        createdAt: at(0),
-        updatedAt: at(0),
-        sealedSecret: 'sealed',
-        sealedPreviousSecret: null,
-        previousSecretUntil: null,
-        sealedHeaders: null,
-        schedule: null,
-        ...overrides,
-    };
+    const settings = checked(newExporterSchema, { name: 'siem', url: 'https://receiver.example/hook' });
+    return { ...newExporter(randomUUID(), settings, at(0)), sealedSecret: 'sealed', state: 'running', ...overrides };
 }
 
 /** An event of the time at which every law begins. */

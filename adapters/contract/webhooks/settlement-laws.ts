@@ -248,6 +248,5 @@ async function snapshot(stores: WebhookStores, { deliveryId, exporter }: Claim) 
 
 /** Takes the claims away that were made at the start. */
 async function sweepAll({ deliveries }: WebhookStores): Promise<void> {
-    const swept = await deliveries.sweep({ now: at(60_000), queuedBefore: at(0), limit: 100 });
-    assert.equal(swept.interrupted, 1);
+    await deliveries.sweep({ now: at(60_000), queuedBefore: at(0), limit: 100 });
 }

@@ -16,11 +16,13 @@ X_Forwarded_For Content_Length x_vendor_signature Transfer_Encoding`
     .trim()
     .split(/\s+/);
 
+const VENDOR = vendorNamed('Vendor');
+
 const message = (error: unknown): string => (error instanceof Error ? error.message : '');
 
 function refusal(pairs: unknown): { code?: string; field?: string; message: string } | null {
     try {
-        checkAdditionalHeaders(pairs as HeaderPairs);
+        checkAdditionalHeaders(pairs as HeaderPairs, VENDOR);
         return null;
     } catch (error) {
         return { ...(error as object), message: message(error) };
@@ -37,10 +39,10 @@ t.test('takes the headers that receivers need, as they are but for blanks around
         ['traceparent', '00-1-2-01'],
     ];
     t.same(
-        checkAdditionalHeaders(pairs),
+        checkAdditionalHeaders(pairs, VENDOR),
         pairs.map(([name, value]) => [name, value.trim()]),
     );
-    t.same(checkAdditionalHeaders([]), []);
+    t.same(checkAdditionalHeaders([], VENDOR), []);
 });
 
 t.test('refuses the headers that are not for users to set, and says which', async (t) => {
@@ -49,13 +51,13 @@ t.test('refuses the headers that are not for users to set, and says which', asyn
             ['X-Fine', 'a'],
             [name, 's3cr3t'],
         ]);
-        t.match(refused, { code: 'INVALID_INPUT', field: 'headers', message: `header ${name} ` }, name);
+        t.match(refused, { code: 'INVALID_INPUT', field: 'headers', message: `Header ${name} ` }, name);
         t.notMatch(refused?.message, 's3cr3t');
     }
 });
 
 t.test('refuses the prefix of the vendor it is for', async (t) => {
-    t.throws(() => checkAdditionalHeaders([['x-acme-Foo', 'a']], vendorNamed('Acme')), /header x-acme-Foo is set by the sender/);
+    t.throws(() => checkAdditionalHeaders([['x-acme-Foo', 'a']], vendorNamed('Acme')), /Header x-acme-Foo is set by the sender/);
     t.same(checkAdditionalHeaders([['X-Vendor-Foo', 'a']], vendorNamed('Acme')), [['X-Vendor-Foo', 'a']]);
 });
 
@@ -77,7 +79,7 @@ t.test('refuses names that are no tokens', async (t) => {
         'x'.repeat(65),
     ]) {
         const refused = refusal([[name, 'value']]);
-        t.match(refused, { code: 'INVALID_INPUT', message: /^header 1 has a name that is not/ }, encodeURIComponent(name));
+        t.match(refused, { code: 'INVALID_INPUT', message: /^Header 1 has a name that is not/ }, encodeURIComponent(name));
     }
 });
 
@@ -99,7 +101,7 @@ t.test('refuses values that cannot go as they are', async (t) => {
     ]) {
         t.match(
             refusal([['X-A', value]]),
-            { code: 'INVALID_INPUT', message: /^header X-A must have a value/ },
+            { code: 'INVALID_INPUT', message: /^Header X-A must have a value/ },
             encodeURIComponent(value.slice(0, 20)),
         );
     }
@@ -111,15 +113,15 @@ t.test('refuses too many, too much and the same twice', async (t) => {
     const many = (count: number, size: number): HeaderPairs =>
         Array.from({ length: count }, (_, index) => [`X-${String(index).padStart(2, '0')}`, 'v'.repeat(size)]);
     t.equal(refusal(many(20, 10)), null);
-    t.match(refusal(many(21, 10)), { message: 'headers must be at most 20' });
+    t.match(refusal(many(21, 10)), { message: 'Headers must be at most 20' });
     t.equal(refusal(many(2, 4088)), null);
-    t.match(refusal(many(2, 4089)), { message: 'headers must be at most 8192 bytes in all' });
+    t.match(refusal(many(2, 4089)), { message: 'Headers must be at most 8192 bytes in all' });
     t.match(
         refusal([
             ['X-A', '1'],
             ['x-a', '2'],
         ]),
-        { message: 'header x-a is given twice' },
+        { message: 'Header x-a is given twice' },
     );
 });
 
@@ -147,7 +149,7 @@ t.test('lets nothing through that Node would not send', async () => {
                 return true;
             }
 
-            for (const [name, value] of checkAdditionalHeaders(pairs)) {
+            for (const [name, value] of checkAdditionalHeaders(pairs, VENDOR)) {
                 validateHeaderName(name);
                 validateHeaderValue(name, value);
             }

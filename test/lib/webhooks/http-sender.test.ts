@@ -65,7 +65,7 @@ t.test('comes to the right outcome with a receiver that', async (t) => {
 t.test('writes the message as it is, and says nothing else', async (t) => {
     const target = await receiverFor(t, answers(OK));
     const outcome = await senderFor(t).send(message(target.port, { body: Buffer.from('{"text":"ü"}') }));
-    t.match(outcome, { code: 'delivered', status: 200, detail: 'answered 200', retryAfter: null, fingerprint: null });
+    t.match(outcome, { code: 'delivered', status: 200, detail: 'Answered 200', retryAfter: null, fingerprint: null });
     t.match(outcome.timings, { dns: null, tls: null, connect: Number, firstByte: Number, total: Number });
     t.same(Buffer.from(target.received(), 'latin1').toString().split('\r\n'), [
         'POST /hook?token=qu3ry HTTP/1.1',
@@ -99,7 +99,7 @@ t.test('does not follow redirects', async (t) => {
     }
 
     const elsewhere = await receiverFor(t, answers('HTTP/1.1 302 There\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n'));
-    t.match(await senderFor(t).send(message(elsewhere.port)), { detail: 'answered 302; redirects are not followed' });
+    t.match(await senderFor(t).send(message(elsewhere.port)), { detail: 'Answered 302; redirects are not followed' });
     t.equal(canary.connections(), 0);
 });
 

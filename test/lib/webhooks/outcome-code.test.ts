@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { OUTCOME_CODES, type OutcomeCode } from '../../../lib/webhooks/outcome.ts';
-import { codeOfError, codeOfStatus, retryAfter, retryability } from '../../../lib/webhooks/outcome-code.ts';
+import { codeOfError, codeOfStatus, retryAfter } from '../../../lib/webhooks/outcome-code.ts';
 
 const withCode = (code: unknown): Error => Object.assign(new Error('secret text'), { code });
 
@@ -44,25 +44,6 @@ t.test('names what an error means, by its code and else by its phase', async (t)
     t.equal(codeOfError(withCode('ESTRANGE'), 'tls'), 'tls_failed');
     t.equal(codeOfError('text', 'exchange'), 'connection_reset');
     t.equal(codeOfError(undefined, 'exchange'), 'connection_reset');
-});
-
-t.test('says what follows an attempt', async (t) => {
-    const url = 'https://example.com/';
-    const kind = (code: OutcomeCode, status: number | null = null, to = url): string => retryability({ code, status }, to).kind;
-    t.equal(kind('delivered', 200), 'success');
-    t.equal(kind('gone', 410), 'gone');
-    t.equal(kind('invalid_exporter'), 'permanent');
-    t.equal(kind('client_error', 404), 'short');
-    t.equal(kind('client_error', 408), 'retry');
-    t.equal(kind('client_error', 425), 'retry');
-    t.equal(kind('address_blocked'), 'retry');
-    t.equal(kind('address_blocked', null, 'http://10.0.0.1/'), 'permanent');
-    t.equal(kind('address_blocked', null, 'http://[fd00::1]/'), 'permanent');
-    t.equal(kind('address_blocked', null, 'nonsense'), 'permanent');
-    const special = new Set(['delivered', 'gone', 'invalid_exporter', 'client_error', 'address_blocked']);
-    for (const code of OUTCOME_CODES.filter((code) => !special.has(code))) {
-        t.equal(kind(code), 'retry', code);
-    }
 });
 
 t.test('reads Retry-After', async (t) => {

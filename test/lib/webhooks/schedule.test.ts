@@ -1,39 +1,62 @@
 import t from 'tap';
-import type { Retryability } from '../../../lib/webhooks/outcome-code.ts';
-import { DEFAULT_SCHEDULE, nextStep } from '../../../lib/webhooks/schedule.ts';
+import { OUTCOME_CODES, type OutcomeCode } from '../../../lib/webhooks/outcome.ts';
+import { DEFAULT_SCHEDULE, type EndedAttempt, nextStep } from '../../../lib/webhooks/schedule.ts';
 
 const now = new Date('2026-11-21T00:00:00Z');
-const after = (
-    kind: Retryability,
-    round: number,
-    { retryAfter = null as number | null, random = 0.5, single = false } = {},
-): string | number => {
-    const step = nextStep({ kind, retryAfter, round, single, schedule: DEFAULT_SCHEDULE, now, random: () => random });
+
+interface Circumstances extends Partial<Pick<EndedAttempt, 'single' | 'url'>> {
+    readonly status?: number | null;
+    readonly retryAfter?: number | null;
+    readonly random?: number;
+}
+
+/** Milliseconds until the next try, or the state in which the delivery ends. */
+function after(code: OutcomeCode, round: number, circumstances: Circumstances = {}): string | number {
+    const { status = null, retryAfter = null, random = 0.5, single = false, url = 'https://example.com/' } = circumstances;
+    const outcome = { code, status, retryAfter };
+    const step = nextStep({ outcome, url, schedule: DEFAULT_SCHEDULE, round, single, now, random: () => random });
     return step.state === 'pending' ? step.dueAt.getTime() - now.getTime() : step.state;
-};
+}
 
 t.test('walks through the schedule and ends exhausted', async (t) => {
-    const delays = Array.from({ length: 10 }, (_, index) => after('retry', index + 1));
+    const delays = Array.from({ length: 10 }, (_, index) => after('server_error', index + 1));
     t.strictSame(delays, [5e3, 300e3, 1800e3, 7200e3, 18000e3, 36000e3, 50400e3, 72000e3, 86400e3, 'exhausted']);
-    t.equal(after('success', 1), 'delivered');
+    t.equal(after('delivered', 1), 'delivered');
 });
 
 t.test('spreads each delay by a fifth to either side', async (t) => {
-    t.equal(after('retry', 1, { random: 0 }), 4000);
-    t.equal(after('retry', 1, { random: 1 }), 6000);
+    t.equal(after('server_error', 1, { random: 0 }), 4000);
+    t.equal(after('server_error', 1, { random: 1 }), 6000);
 });
 
-t.test('takes Retry-After as a floor, for a day at most', async (t) => {
-    t.equal(after('retry', 1, { retryAfter: 60_000 }), 60_000);
-    t.equal(after('retry', 2, { retryAfter: 60_000 }), 300_000);
-    t.equal(after('retry', 1, { retryAfter: 1e12 }), 86_400_000);
+t.test('takes Retry-After as a floor', async (t) => {
+    t.equal(after('server_error', 1, { retryAfter: 60_000 }), 60_000);
+    t.equal(after('server_error', 2, { retryAfter: 60_000 }), 300_000);
 });
 
-t.test('gives a refused message fewer tries, and a single or hopeless one none', async (t) => {
-    t.equal(after('short', 4), 7200e3);
-    t.equal(after('short', 5), 'exhausted');
-    t.equal(after('gone', 1), 'exhausted');
-    t.equal(after('permanent', 1), 'exhausted');
-    t.equal(after('retry', 1, { single: true }), 'exhausted');
-    t.equal(after('success', 1, { single: true }), 'delivered');
+t.test('gives a single attempt no other', async (t) => {
+    t.equal(after('server_error', 1, { single: true }), 'exhausted');
+    t.equal(after('delivered', 1, { single: true }), 'delivered');
+});
+
+t.test('gives a refused message fewer tries, unless the refusal passes by itself', async (t) => {
+    t.equal(after('client_error', 4, { status: 404 }), 7200e3);
+    t.equal(after('client_error', 5, { status: 404 }), 'exhausted');
+    t.equal(after('client_error', 5, { status: 408 }), 18000e3);
+    t.equal(after('client_error', 5, { status: 425 }), 18000e3);
+});
+
+t.test('gives up what only a change of the exporter can help', async (t) => {
+    t.equal(after('gone', 1, { status: 410 }), 'exhausted');
+    t.equal(after('invalid_exporter', 1), 'exhausted');
+    for (const url of ['http://10.0.0.1/', 'http://[fd00::1]/', 'nonsense']) {
+        t.equal(after('address_blocked', 1, { url }), 'exhausted', url);
+    }
+});
+
+t.test('tries again on the schedule after everything else, a blocked name too', async (t) => {
+    const special = new Set<OutcomeCode>(['delivered', 'gone', 'invalid_exporter', 'client_error']);
+    for (const code of OUTCOME_CODES.filter((code) => !special.has(code))) {
+        t.equal(after(code, 9), 86400e3, code);
+    }
 });

@@ -3,22 +3,16 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import t from 'tap';
-import type { HeaderPairs, SignatureForm } from '../../../lib/webhooks/exporter.ts';
+import type { SignatureForm } from '../../../lib/webhooks/choices.ts';
+import type { HeaderPairs } from '../../../lib/webhooks/exporter.ts';
 import { messageHeaders } from '../../../lib/webhooks/headers.ts';
-import {
-    checkSecret,
-    DEFAULT_VENDOR,
-    generateSecret,
-    type Signing,
-    signatureHeaders,
-    vendorNamed,
-} from '../../../lib/webhooks/signature.ts';
+import { checkSecret, generateSecret, type Signing, signatureHeaders, vendorNamed } from '../../../lib/webhooks/signature.ts';
 
 const body = Buffer.from('{"timestamp":"2026-11-21T09:30:00.000Z","title":"Größe – \u2028 😀"}');
 const id = '8e0f6d3c-9a1e-4a0e-b1f0-1f2d3c4b5a69';
 
 function signing(forms: readonly SignatureForm[], ...secrets: readonly [string, ...string[]]): Signing {
-    return { forms, secrets, vendor: DEFAULT_VENDOR, body, id, timestamp: new Date() };
+    return { forms, secrets, vendor: vendorNamed('Vendor'), body, id, timestamp: new Date() };
 }
 
 function openssl(secret: string, ...output: readonly string[]): Buffer {

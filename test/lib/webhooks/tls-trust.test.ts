@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { egressGuard } from '../../../lib/egress/guard.ts';
-import type { Trust } from '../../../lib/webhooks/exporter.ts';
+import type { Trust } from '../../../lib/webhooks/choices.ts';
 import { httpSender } from '../../../lib/webhooks/http-sender.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
 import { answers, type Receiver, receiver } from '../../support/bad-receiver.ts';

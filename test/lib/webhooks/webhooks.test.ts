@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import Joi from 'joi';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/until.ts';
 import { memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
@@ -151,6 +152,7 @@ t.test('retries with the same bytes, waits for its schedule and records every at
 
     to.answer = (response) => response.writeHead(503).end();
     const { deliveries } = await exporter.publish('idr_investigation_created', investigation);
+    await until(() => to.received.length > 0);
     await settled(exporter, 'pending');
     t.equal(to.received.length, 1);
 
@@ -161,9 +163,10 @@ t.test('retries with the same bytes, waits for its schedule and records every at
     t.equal(to.received[0]?.body, to.received[1]?.body);
     t.equal(to.received[0]?.headers['x-vendor-signature'], to.received[1]?.headers['x-vendor-signature']);
 
-    const { attempts } = await exporter.deliveries.show(deliveries[0] ?? '');
+    const { attempts, history } = await exporter.deliveries.show(deliveries[0] ?? '');
+    t.equal(attempts, 2);
     t.strictSame(
-        attempts.map(({ number, outcome }) => [number, outcome?.code, outcome?.status]),
+        history.map(({ number, outcome }) => [number, outcome?.code, outcome?.status]),
         [
             [1, 'server_error', 503],
             [2, 'delivered', 200],
@@ -319,14 +322,129 @@ t.test('refuses to list deliveries by what cannot be', async (t) => {
     t.strictSame(await deliveries.list({ exporterId: 'nobody', limit: 1000 }), []);
 });
 
-t.test('says at the start that a sealing key is missing', async (t) => {
+t.test('refuses to start with a key ring that does not fit what is sealed, a previous secret too while it is valid', async (t) => {
+    const to = await receiver(t);
     const stores = memoryWebhooks();
-    const first = await setting(t, stores);
-    await first.exporters.create({ url: 'https://example.com' });
-    await t.rejects(setting(t, { ...stores, keyRing: keyRing({ current: 'other', keys: { other: randomBytes(32) } }) }), {
-        code: 'MISCONFIGURED',
-        field: 'keyRing',
-    });
+    const [k1, k2] = [randomBytes(32), randomBytes(32)];
+    let now = Date.now();
+    const start = async (current: string, keys: Record<string, Uint8Array>) =>
+        setting(t, { ...stores, keyRing: keyRing({ current, keys }), clock: () => new Date(now) });
+
+    const first = await start('k1', { k1 });
+    const { exporter: plain } = await first.exporters.create({ url: to.url });
+    const refused = { code: 'MISCONFIGURED', field: 'keyRing' };
+    await t.rejects(start('k2', { k2 }), { ...refused, message: /Missing key k1/ });
+    await t.rejects(start('k1', { k1: randomBytes(32) }), { ...refused, message: /key k1: the key has other bytes/ });
+
+    const rotated = await start('k2', { k1, k2 });
+    await rotated.exporters.update(plain.id, { secret: 'new secret' });
+    await t.rejects(start('k2', { k2 }), { ...refused, message: /Missing key k1/ }, 'the previous secret signs for a day');
+    now += 86_400_001;
+    await start('k2', { k2 });
+
+    const { exporter: withHeaders } = await first.exporters.create({ url: to.url, secret: 'a', headers: [['X-A', 'b']] });
+    await rotated.exporters.update(withHeaders.id, { secret: 'b' });
+    now += 86_400_001;
+    await t.rejects(start('k2', { k2 }), { ...refused, message: new RegExp(`${withHeaders.id}:headers: Missing key k1`) });
+});
+
+t.test('refuses options that cannot work, with path and rule and never a value', async (t) => {
+    const guard = egressGuard({ allow: [] });
+    const options = {
+        ...memoryWebhooks(),
+        queue: memoryQueue(),
+        keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
+        guard,
+        sender: httpSender({ guard }),
+    };
+    const wrong: readonly (readonly [option: string, value: unknown, field?: string])[] = [
+        ['window', 0],
+        ['window', 'SECRET'],
+        ['breakerAfter', -3],
+        ['attemptTimeout', 'soon'],
+        ['vendor', 'no: such'],
+        ['vendor', 7],
+        ['kinds', [{ name: 'a' }], 'kinds[0].schema'],
+        ['kinds', [{ name: 'test', schema: Joi.object() }], 'kinds[0].name'],
+        ['exporters', {}],
+        ['deliveries', undefined],
+        ['queue', 'SECRET'],
+        ['keyRing', 'SECRET'],
+        ['guard', {}],
+        ['sender', { send: () => {}, close: () => {} }],
+        ['sender', { ...options.sender, attemptTimeout: Number.NaN }],
+        ['clock', 7],
+        ['random', 7],
+        ['newId', 7],
+        ['sleep', 7],
+        ['onError', 7],
+        ['unknown', 'SECRET'],
+    ];
+    for (const [option, value, field = option] of wrong) {
+        t.throws(
+            () => webhooks({ ...options, [option]: value } as WebhooksOptions),
+            { code: 'MISCONFIGURED', field, message: /^(?!.*SECRET)/ },
+            option,
+        );
+    }
+
+    t.throws(() => webhooks(undefined as unknown as WebhooksOptions), { code: 'MISCONFIGURED' });
+    const exporter = webhooks(options);
+    await t.rejects(exporter.work(['a b']), { code: 'MISCONFIGURED', field: 'collectors[0]' });
+    await t.rejects(exporter.work(['default'], { concurrency: 0 }), { code: 'MISCONFIGURED', field: 'concurrency' });
+    await exporter.close();
+});
+
+t.test('claims for longer than the sender takes for an attempt', async (t) => {
+    const to = await receiver(t);
+    const guard = egressGuard({ allow: ['127.0.0.0/8'] });
+    for (const attemptTimeout of [100, 30_000]) {
+        const stores = memoryWebhooks();
+        const claims: number[] = [];
+        const exporter = await setting(t, {
+            ...stores,
+            sender: httpSender({ guard, attemptTimeout }),
+            deliveries: {
+                ...stores.deliveries,
+                claim(requests) {
+                    claims.push(...requests.map(({ now, expiresAt }) => expiresAt.getTime() - now.getTime()));
+                    return stores.deliveries.claim(requests);
+                },
+            },
+        });
+        const { exporter: made } = await exporter.exporters.create({ url: to.url });
+        await exporter.exporters.start(made.id);
+        t.strictSame(claims, [attemptTimeout + 5000]);
+    }
+});
+
+t.test('waits for the outcome of a test by the time that it is given', async (t) => {
+    const to = await receiver(t);
+    const slept: number[] = [];
+    const sleep = async (milliseconds: number): Promise<void> => {
+        slept.push(milliseconds);
+    };
+    const exporter = await setting(t, { sleep });
+    const { exporter: elsewhere } = await exporter.exporters.create({ url: to.url, collector: 'nobody-works-here' });
+    t.match(await exporter.exporters.test(elsewhere.id), { deliveryId: String, attempt: null });
+    t.equal(
+        slept.reduce((sum, milliseconds) => sum + milliseconds),
+        7000,
+        'as long as a claim holds',
+    );
+    slept.length = 0;
+    t.match(await exporter.exporters.stop(elsewhere.id), { test: { attempt: null } });
+    t.equal(
+        slept.reduce((sum, milliseconds) => sum + milliseconds),
+        200,
+    );
+});
+
+t.test('refuses a transaction where the store has none', async (t) => {
+    const exporter = await setting(t);
+    const tx = { query: async () => ({ rows: [], rowCount: 0 }) };
+    await t.rejects(exporter.publish('idr_investigation_created', investigation, { tx }), { code: 'MISCONFIGURED', field: 'tx' });
+    t.strictSame(await exporter.deliveries.list(), []);
 });
 
 t.test('loses nothing when the queue is down or forgets its jobs', async (t) => {
@@ -388,15 +506,15 @@ t.test('takes a claim back from a worker that vanished, and lets its late outcom
     exporter.advance(25_000);
     await settled(exporter, 'delivered');
     const before = await exporter.deliveries.show(deliveries[0] ?? '');
-    t.match(before.attempts, [
+    t.match(before.history, [
         { number: 1, outcome: { code: 'interrupted' }, late: false },
         { number: 2, outcome: { code: 'delivered' }, late: false },
     ]);
 
     held.writeHead(500).end();
     await exporter.close();
-    const { attempts, ...delivery } = await exporter.deliveries.show(deliveries[0] ?? '');
-    t.match(attempts, [
+    const { history, ...delivery } = await exporter.deliveries.show(deliveries[0] ?? '');
+    t.match(history, [
         { number: 1, outcome: { code: 'server_error' }, late: true },
         { number: 2, outcome: { code: 'delivered' }, late: false },
     ]);

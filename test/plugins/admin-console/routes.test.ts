@@ -85,7 +85,7 @@ t.test('does every operation, and answers each as its route documents', async (t
     const { deliveries } = server.plugins['webhook-exporter'];
     await until(async () => (await deliveries.show(deliveryId)).state === 'delivered');
     t.match(await as('listDeliveries', { state: 'delivered', exporterId: id, limit: 10 }), { length: 4 });
-    t.match(await as('showDelivery', { id: deliveryId }), { id: deliveryId, attempts: [{ number: 1, code: 'delivered' }] });
+    t.match(await as('showDelivery', { id: deliveryId }), { id: deliveryId, attempts: 1, history: [{ number: 1, code: 'delivered' }] });
     t.match(await as('replayDelivery', { id: deliveryId }), { id: deliveryId });
     t.match(await as('stopExporter', { id }), { state: 'stopped' });
     t.same(await as('removeExporter', { id }), { id, removed: true });

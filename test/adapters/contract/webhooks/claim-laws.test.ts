@@ -1,7 +1,7 @@
 import t from 'tap';
 import { claimLaws, sweepLaws } from '../../../../adapters/contract/webhooks/claim-laws.ts';
 import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
-import type { Claim, ClaimRequest, DeliveryStore, SweepOptions, Swept } from '../../../../lib/webhooks/store.ts';
+import type { Claim, ClaimRequest, DeliveryStore, Dispatched, SweepOptions } from '../../../../lib/webhooks/store.ts';
 import { type Mutant, type Mutants, newestFirst, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {
@@ -55,7 +55,12 @@ const MUTANTS: Mutants = {
     'counts the attempts of a round': claiming((claim) => claim && { ...claim, round: 1 }),
     'takes a claim away that ran out': sweeping(({ now }) => ({ now: new Date(now.getTime() - 1) })),
     'exhausts a test whose claim ran out': (_, deliveries) => ({
-        deliveries: { sweep: async (options) => ({ ...(await deliveries.sweep(options)), exhausted: 0 }) },
+        deliveries: {
+            get: async (id) => {
+                const delivery = await deliveries.get(id);
+                return delivery?.state === 'exhausted' ? { ...delivery, state: 'pending' } : delivery;
+            },
+        },
     }),
     'leaves a claim alone that has not run out': sweeping(({ now }) => ({ now: new Date(now.getTime() + 1) })),
     'tries fresh deliveries before an interrupted one': newestFirst,
@@ -71,7 +76,7 @@ const MUTANTS: Mutants = {
     'returns jobs that were queued too long ago': sweeping(({ queuedBefore }) => ({ queuedBefore: new Date(queuedBefore.getTime() + 1) })),
     'sweeps no more than the limit': sweeping(({ limit }) => ({ limit: limit + 1 })),
     'finds each lost claim and job once when several sweep at once': (_, deliveries) => {
-        let first: Promise<Swept> | undefined;
+        let first: Promise<readonly Dispatched[]> | undefined;
         return {
             deliveries: {
                 sweep: (options) => {

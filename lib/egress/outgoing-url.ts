@@ -36,11 +36,13 @@ export function parseOutgoingUrl(text: string, maxLength: number): URL | UrlFaul
         return textFault;
     }
 
-    if (!URL.canParse(text)) {
+    let url: URL;
+    try {
+        url = new URL(text);
+    } catch {
         return 'malformed';
     }
 
-    const url = new URL(text);
     const hostFault = faultOfHost(url);
     if (hostFault !== null) {
         return hostFault;

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { coverage } from './coverage.ts';
 import { type TestServers, testServers } from './servers.ts';
 import { isWorthReading, type TapTotals, tapTotals } from './tap-output.ts';
 
@@ -36,6 +37,10 @@ async function main(): Promise<number> {
         failed.push('Tests');
     }
 
+    if (given.length === 0 && !interrupted && !isCovered()) {
+        failed.push('Coverage');
+    }
+
     const others = failed.filter((title) => title !== 'Tests').length;
     const failures = others + (failed.includes('Tests') ? Math.max(1, totals.failed) : totals.failed);
     const summary = `${totals.passed} passed, ${failures} failed`;
@@ -58,8 +63,17 @@ async function runTests(): Promise<number> {
     servers = await testServers();
     const { env } = servers;
     console.log(`Redis ${withoutPassword(env.REDIS_URL)}, PostgreSQL ${withoutPassword(env.DATABASE_URL)}`);
-    const args = ['run', '--disable-coverage', '--reporter=tap', ...given.flatMap(compiled)];
+    // Some tests alone reach little, and gathering it takes time.
+    const gathered = given.length === 0 ? ['--coverage-report=json'] : ['--disable-coverage'];
+    const args = ['run', ...gathered, '--reporter=tap', ...given.flatMap(compiled)];
     return interrupted ? 1 : run('Tests', 'tap', args, { env, read: readTap });
+}
+
+function isCovered(): boolean {
+    heading('Coverage');
+    const { text, enough } = coverage();
+    console.log(text);
+    return enough;
 }
 
 /** Prints a line for each file and all about what failed. */

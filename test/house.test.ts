@@ -1,0 +1,89 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize, relative } from 'node:path';
+import t from 'tap';
+
+/*
+ * Keeps the sources one noun a file as they grow; CONTRIBUTING.md says what that means. Shares rather than numbers, since the
+ * sources are going to grow. The linter keeps the length of functions.
+ */
+
+interface Source {
+    readonly lines: number;
+    /** Files that import it, also later and only for types. */
+    readonly importers: Set<string>;
+}
+
+const ROOTS = ['lib', 'plugins', 'adapters', 'cli'] as const;
+const MAX_LINES = 350;
+const SMALL = 30;
+
+const sources = new Map<string, Source>();
+for (const file of ROOTS.flatMap(sourcesOf)) {
+    sources.set(file, { lines: readFileSync(file, 'utf8').split('\n').length - 1, importers: new Set() });
+}
+
+for (const file of sources.keys()) {
+    for (const [, specifier = ''] of readFileSync(file, 'utf8').matchAll(/(?:from|import|import\() ?'(\.{1,2}\/[^']+\.ts)'/g)) {
+        sources.get(normalize(join(dirname(file), specifier)))?.importers.add(file);
+    }
+}
+
+const isIndex = (file: string): boolean => file.endsWith('/index.ts');
+const isLaw = (file: string): boolean => file.startsWith('adapters/contract/');
+const isMigration = (file: string): boolean => file.includes('/migrations/');
+/** Loaded by name, when the command is typed. */
+const isCommand = (file: string): boolean => file.startsWith('cli/commands/');
+
+t.test('no file is longer than can be overlooked', (t) => {
+    const long = filesWhere((file, { lines }) => lines > MAX_LINES && !isLaw(file) && !isMigration(file));
+    t.strictSame(long, []);
+    t.end();
+});
+
+t.test('few files are of a handful of lines', (t) => {
+    const small = filesWhere((_, { lines }) => lines <= SMALL);
+    t.ok(share(small) <= 0.12, `${small.length} of ${sources.size} files have at most ${SMALL} lines:\n${small.join('\n')}`);
+    t.end();
+});
+
+t.test('few files serve a single other one', (t) => {
+    const single = filesWhere(
+        (file, { importers }) => importers.size === 1 && !isIndex(file) && !isLaw(file) && !isMigration(file) && !isCommand(file),
+    );
+    t.ok(share(single) <= 0.22, `${single.length} of ${sources.size} files have one importer:\n${single.join('\n')}`);
+    t.end();
+});
+
+t.test('no file but an entry is imported by none', (t) => {
+    const entries = /\/index\.ts$|^cli\/scanwire\.ts$|^adapters\/pglite\/(?:thread|make-template)\.ts$/;
+    t.strictSame(
+        filesWhere((file, { importers }) => importers.size === 0 && !entries.test(file)),
+        [],
+    );
+    t.end();
+});
+
+t.test('tests lie where their sources do', (t) => {
+    const folders = ROOTS.flatMap((root) => readdirSync(join('test', root), { recursive: true, withFileTypes: true }))
+        .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
+        .map((entry) => relative('test', entry.parentPath));
+    t.strictSame(
+        [...new Set(folders)].filter((folder) => !existsSync(folder)),
+        [],
+    );
+    t.end();
+});
+
+function filesWhere(holds: (file: string, source: Source) => boolean): string[] {
+    return [...sources].filter(([file, source]) => holds(file, source)).map(([file]) => file);
+}
+
+function share(files: readonly string[]): number {
+    return files.length / sources.size;
+}
+
+function sourcesOf(root: string): string[] {
+    return readdirSync(root, { encoding: 'utf8', recursive: true })
+        .filter((name) => name.endsWith('.ts'))
+        .map((name) => join(root, name));
+}

@@ -2,13 +2,12 @@ import type { NamedPlugin, ServerRoute } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
 import { type CheckedRecord, checkRecord, recordJsonSchema } from '../../lib/records/index.ts';
 import { VERSION } from '../../lib/version.ts';
-import { checkRoute } from './check-route.ts';
-import { importRoute } from './import-route.ts';
+import { checkRoute, importRoute } from './batch-routes.ts';
 import { type Access, type HttpsRecordSchemaOptions, optionsSchema, type Settings } from './options.ts';
 import { recordRoutes } from './record-routes.ts';
 
 export type { CheckedRecord, HttpsRecord, RecordProblem } from '../../lib/records/index.ts';
-export type { BadLine, BatchReport } from './check-route.ts';
+export type { BadLine, BatchReport } from './batch-routes.ts';
 export type { HttpsRecordSchemaOptions } from './options.ts';
 
 /** Serves the JSON Schema of HTTPS scan records, checks records against it, and stores and shows them. */

@@ -11,7 +11,7 @@ const SUITES_OF_TLS_1_3 = ['TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA2
  * anonymous ones included, keys and signatures of any strength, servers without secure renegotiation. No root is loaded: the
  * certificate is not verified.
  */
-export const CAPTURE_TLS: Readonly<tls.SecureContextOptions> = {
+const CAPTURE_TLS: Readonly<tls.SecureContextOptions> = {
     minVersion: 'TLSv1',
     ciphers: ['ALL', '@SECLEVEL=0', ...SUITES_OF_TLS_1_3].join(':'),
     secureOptions: constants.SSL_OP_LEGACY_SERVER_CONNECT,

@@ -10,7 +10,7 @@ export function testText({ deliveryId, attempt }: TestView): string {
     const { code, detail, timings } = attempt;
     const status = attempt.status === null ? '' : ` ${attempt.status}`;
     const times = timings === null ? '' : ` ${timesText(timings)}`;
-    return code === 'delivered' ? `test delivered:${status}${times}` : `test failed: ${code}${status}, ${detail}${times}`;
+    return code === 'delivered' ? `test delivered:${status}${times}` : `test failed: ${code}${status} (${detail})${times}`;
 }
 
 export function isDelivered({ attempt }: TestView): boolean {

@@ -25,6 +25,11 @@ export function unmapped(address: Address): Address {
     return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
+/** True when the address lies in the block; false for a block of the other family. */
+export function isIn(address: Address, [network, bits]: readonly [Address, number]): boolean {
+    return address.kind() === network.kind() && address.match(network, bits);
+}
+
 /** An IP address in its one canonical text, and the zone that came with it. */
 export interface CanonicalAddress {
     /** Dotted IPv4, or IPv6 in the lower-case text of RFC 5952; never with a zone. */

@@ -1,8 +1,8 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import { type Address, NAME_PATTERN, normalName, parseAddress, unmapped } from '../addresses.ts';
+import { type Address, isIn, NAME_PATTERN, normalName, parseAddress, unmapped } from '../addresses.ts';
 import { ScanwireError } from '../errors.ts';
-import { destinations, embeddedIPv4, GLOBAL_UNICAST, isIn, isIsatap, METADATA_BLOCKS, SPECIAL_BLOCKS } from './special-addresses.ts';
+import { destinations, embeddedIPv4, GLOBAL_UNICAST, isIsatap, METADATA_BLOCKS, SPECIAL_BLOCKS } from './special-addresses.ts';
 
 /** What the operator allows. */
 export interface EgressPolicy {

@@ -85,11 +85,6 @@ export const METADATA_BLOCKS: readonly [Address, number][] = [
     'fd00:a9fe:a9fe::/48',
 ].map((cidr) => ipaddr.parseCIDR(cidr) as [Address, number]);
 
-/** True when the address lies in the block; false for a block of the other family. */
-export function isIn(address: Address, [network, bits]: readonly [Address, number]): boolean {
-    return address.kind() === network.kind() && address.match(network, bits);
-}
-
 /**
  * Every IPv4 address that some transition mechanism would read out of an IPv6 address: the last 32 bits (mapped, compatible,
  * SIIT, ISATAP, NAT64), those inverted (Teredo client), 6to4, and the six positions of RFC 6052, one of which is Teredo's server.

@@ -19,7 +19,7 @@ export interface StoredSettings {
 
 /** A configured receiver, as people see it: no secret, no header values. */
 export interface Exporter extends Omit<StoredSettings, 'schedule'> {
-    /** UUID; goes out as `webhook_id`. */
+    /** UUID; goes out as `webhook_id`. The `webhook-id` of Standard Webhooks is another: that of the event. */
     readonly id: string;
     readonly type: ExportType;
     /** Came from the older product and may therefore hold the legacy types. */
@@ -35,7 +35,7 @@ export interface Exporter extends Omit<StoredSettings, 'schedule'> {
     readonly updatedAt: Date;
 }
 
-/** An exporter at rest. */
+/** An exporter as a store keeps it: with its secrets, sealed (encrypted, see `lib/keys/key-ring.ts`). */
 export interface StoredExporter extends Exporter, StoredSettings {
     /** The signing secret, sealed for this exporter. */
     readonly sealedSecret: string;

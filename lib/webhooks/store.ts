@@ -102,9 +102,9 @@ export interface Dispatched {
 /** Which deliveries to hand out. */
 export interface DispatchOptions {
     readonly now: Date;
-    /** Maximum number of deliveries of one exporter that are `queued` or `sending`. */
+    /** Maximum number of deliveries of one exporter that are in flight: `queued` or `sending`. */
     readonly window: number;
-    /** Number of consecutive failures from which on an exporter's window is one probe, and none before its probe is due. */
+    /** Circuit breaker: number of consecutive failures from which on an exporter's window is one probe, and none before its probe is due. */
     readonly breakerAfter: number;
     /** Maximum number of deliveries of one call. */
     readonly limit: number;
@@ -118,7 +118,7 @@ export interface SweepOptions {
     readonly limit: number;
 }
 
-/** Asks for the claim of a delivery's next attempt. */
+/** Asks for the claim of a delivery's next attempt: a lease that one worker holds, so that no other sends the same. */
 export interface ClaimRequest {
     readonly deliveryId: string;
     readonly token: string;
@@ -133,9 +133,9 @@ export interface Claim {
     readonly token: string;
     /** Number of this attempt over all rounds, from 1. */
     readonly attempt: number;
-    /** Number of this attempt in the present round, from 1: how far it is in the schedule. */
+    /** Number of this attempt since the delivery was accepted or last replayed, from 1: how far it is in the schedule. */
     readonly round: number;
-    /** True for a delivery that is tried once and never retried. */
+    /** True for a delivery that gets a single attempt and is never retried: a `test`. */
     readonly single: boolean;
     readonly event: StoredEvent;
     readonly exporter: StoredExporter;

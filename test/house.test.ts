@@ -28,7 +28,8 @@ for (const file of sources.keys()) {
     }
 }
 
-const isIndex = (file: string): boolean => file.endsWith('/index.ts');
+/** Loaded by its path: the face of a folder, the command, a thread, a script of the build. */
+const isEntry = (file: string): boolean => /\/index\.ts$|^cli\/scanwire\.ts$|^adapters\/pglite\/(?:thread|make-template)\.ts$/.test(file);
 const isLaw = (file: string): boolean => file.startsWith('adapters/contract/');
 const isMigration = (file: string): boolean => file.includes('/migrations/');
 /** Loaded by name, when the command is typed. */
@@ -48,16 +49,15 @@ t.test('few files are of a handful of lines', (t) => {
 
 t.test('few files serve a single other one', (t) => {
     const single = filesWhere(
-        (file, { importers }) => importers.size === 1 && !isIndex(file) && !isLaw(file) && !isMigration(file) && !isCommand(file),
+        (file, { importers }) => importers.size === 1 && !isEntry(file) && !isLaw(file) && !isMigration(file) && !isCommand(file),
     );
     t.ok(share(single) <= 0.23, `${single.length} of ${sources.size} files have one importer:\n${single.join('\n')}`);
     t.end();
 });
 
 t.test('no file but an entry is imported by none', (t) => {
-    const entries = /\/index\.ts$|^cli\/scanwire\.ts$|^adapters\/pglite\/(?:thread|make-template)\.ts$/;
     t.strictSame(
-        filesWhere((file, { importers }) => importers.size === 0 && !entries.test(file)),
+        filesWhere((file, { importers }) => importers.size === 0 && !isEntry(file)),
         [],
     );
     t.end();

@@ -9,6 +9,9 @@ import { fileError } from './output/errors.ts';
 /** Longest JSON document that is read as a whole. */
 const MAX_JSON = 4 * 1024 * 1024;
 
+/** In bytes: a read takes its time however little it reads. */
+const CHUNK = 524_288;
+
 /** What it is called in messages. */
 const STDIN = 'stdin';
 
@@ -92,7 +95,7 @@ function reading(file: string, isPipe: boolean): Pick<Input, 'source' | 'close'>
 
     async function* source(): AsyncGenerator<Uint8Array, void, undefined> {
         try {
-            stream = isPipe ? await pipe(file) : createReadStream(file);
+            stream = isPipe ? await pipe(file) : createReadStream(file, { highWaterMark: CHUNK });
             yield* stream as AsyncIterable<Uint8Array>;
         } catch (error) {
             throw unreadable(file, error);

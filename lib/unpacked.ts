@@ -1,5 +1,17 @@
-import { GZIP, GzipError, gunzip } from './gunzip.ts';
-import { openingOf, startsWith } from './opening.ts';
+import type { Readable, TransformOptions } from 'node:stream';
+import { createGunzip, type Gunzip } from 'node:zlib';
+import { errorCode, ScanwireError } from './errors.ts';
+
+const BOM = [0xef, 0xbb, 0xbf];
+
+/** Bytes before the first one that is not blank. */
+const BLANK_LIMIT = 64 * 1024;
+
+const GZIP = [0x1f, 0x8b];
+/** How a member of a gzip file begins: with the only method there is. */
+const MEMBER: Buffer = Buffer.from([...GZIP, 8]);
+/** In bytes: the checksum and the length at its end. */
+const TRAILER = 8;
 
 /** What other packers begin with, and no text does. */
 const OTHERS: readonly (readonly [name: string, start: string])[] = [
@@ -10,24 +22,89 @@ const OTHERS: readonly (readonly [name: string, start: string])[] = [
 ];
 const LONGEST = 10;
 
+/** In bytes: how much zlib unpacks in one step, and throws away when it meets damage in that step. A shorter one costs speed. */
+const STEP = 65_536;
+/** In bytes: this much of a member is remembered, to be unpacked again up to the very byte where it is damaged. */
+const BLOCK = 1_048_576;
+/** In bytes: the piece with the damage is written again in parts of this length, then the part with the damage in parts of the next. */
+const REPLAY_PARTS: readonly number[] = [512, 1];
+/** In bytes: shorter members are written together, since a step takes its time however little it unpacks. */
+const SHORT_MEMBER = 16_384;
+
+/** An expanded file may be this many times as large as its gzip form, from the first so many bytes on. */
+const EXPANSION_LIMIT = 250;
+const EXPANSION_FREE = 64 * 1024 * 1024;
+
+const NOTHING: Buffer = Buffer.alloc(0);
+
+/** Gzip that cannot be read any further, or what is packed in another way. */
+export class GzipError extends ScanwireError {
+    constructor(message: string, cause?: unknown) {
+        super('INVALID_INPUT', message, { cause });
+    }
+}
+
+/** A source whose first bytes are known. */
+export interface Peeked extends AsyncIterable<Uint8Array> {
+    readonly head: Uint8Array;
+    /** Ends the source, read or not. Never rejects. */
+    return(): Promise<void>;
+}
+
+/** Reads until there are `size` bytes and one that is not blank, or the source ends. */
+export async function peek(source: AsyncIterable<Uint8Array>, size: number): Promise<Peeked> {
+    const iterator = source[Symbol.asyncIterator]();
+    let head: Uint8Array = NOTHING;
+    let ended = false;
+    while (!ended && (head.byteLength < size || firstCharacter(head) === null) && head.byteLength < BLANK_LIMIT) {
+        const next = await iterator.next();
+        ended = next.done === true;
+        head = next.done === true ? head : Buffer.concat([head, next.value]);
+    }
+
+    return {
+        head,
+        async *[Symbol.asyncIterator]() {
+            yield head;
+            for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
+                yield next.value;
+            }
+        },
+        async return() {
+            // The iterator of a stream that is just being read from would wait for the next bytes first.
+            (source as Partial<Readable>).destroy?.();
+            await Promise.resolve(iterator.return?.()).catch(() => {});
+        },
+    };
+}
+
+/** The first byte that is neither blank nor part of a byte order mark, null without one. */
+export function firstCharacter(head: Uint8Array): number | null {
+    const start = startsWith(head, BOM) ? BOM.length : 0;
+    return head.subarray(start).find((byte) => byte !== 0x20 && (byte < 0x09 || byte > 0x0d)) ?? null;
+}
+
+/** Whether the bytes begin with these. */
+export function startsWith(bytes: Uint8Array, start: readonly number[] | Uint8Array): boolean {
+    return start.every((byte, index) => bytes[index] === byte);
+}
+
 /**
- * The bytes of a file, unpacked where its first ones say that it is gzip, of one member or of several. What comes before
- * the end of a file that was cut off, or what else ends the reading, is handed on before the error.
+ * The bytes of a file, unpacked where its first ones say that it is gzip, of one member or of several. All that comes before
+ * damage, the end of a file that was cut off, or what else ends the reading, is handed on before the error. Only where a member is
+ * longer than 1 MiB (packed), up to 64 KiB (unpacked) before damage, or before something else behind it, are lost.
  *
  * @throws GzipError for gzip that is damaged, cut off or expands beyond all measure, and for other archives.
  */
 export async function* unpacked(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
-    const opening = await openingOf(source, LONGEST);
-    if (startsWith(opening.head, GZIP)) {
-        yield* gunzip(opening);
-        return;
-    }
-
+    const peeked = await peek(source, LONGEST);
     try {
-        assertReadable(opening.head);
-        yield* opening;
+        assertReadable(peeked.head);
+        yield* startsWith(peeked.head, GZIP) ? gunzip(piecesOf(peeked)) : peeked;
+    } catch (error) {
+        throw errorCode(error).startsWith('Z_') ? refusal(error as Error) : error;
     } finally {
-        await opening.return();
+        await peeked.return();
     }
 }
 
@@ -37,4 +114,207 @@ function assertReadable(head: Uint8Array): void {
     if (other !== undefined) {
         throw new GzipError(`The file is ${other[0]}: unpack it first, only gzip is read packed`);
     }
+}
+
+function refusal(cause: Error): GzipError {
+    return cause.message === 'incorrect header check'
+        ? new GzipError('The gzip file has something else behind it: not read any further', cause)
+        : new GzipError('The gzip file is damaged or was cut off', cause);
+}
+
+/** Part of a gzip file that is written to zlib at once. */
+interface Piece {
+    readonly bytes: Buffer;
+    /** What its member holds before it; null when that is too long to be remembered. */
+    readonly before: Buffer | null;
+}
+
+/** How far the unpacking has come. */
+interface Progress {
+    /** The last one that was written. */
+    piece: Piece;
+    /** In bytes: what has come out of its member. */
+    expanded: number;
+}
+
+/**
+ * Unpacks gzip; where it is damaged, once more from the start of the member, for what zlib threw away. Errors are those of zlib.
+ *
+ * @param skip So many bytes of what comes out are known already.
+ */
+async function* gunzip(
+    pieces: AsyncIterable<Piece> | Iterable<Piece>,
+    skip = 0,
+    [length, ...smaller]: readonly number[] = REPLAY_PARTS,
+): AsyncGenerator<Buffer, void, undefined> {
+    const progress: Progress = { piece: { bytes: NOTHING, before: null }, expanded: 0 };
+    let expanded = 0;
+    try {
+        for await (const chunk of inflated(pieces, progress)) {
+            expanded += chunk.length;
+            if (expanded > skip) {
+                yield chunk.subarray(Math.max(0, chunk.length + skip - expanded));
+            }
+        }
+    } catch (error) {
+        const { before, bytes } = progress.piece;
+        if (errorCode(error) === 'Z_DATA_ERROR' && before !== null && length !== undefined) {
+            yield* gunzip(inParts(before, bytes, length), Math.max(skip, progress.expanded), smaller);
+        }
+
+        throw error;
+    }
+}
+
+/** What was written before a piece at once, then the piece in parts. */
+function* inParts(before: Buffer, bytes: Buffer, length: number): Generator<Piece, void, undefined> {
+    const member = Buffer.concat([before, bytes]);
+    yield { bytes: member.subarray(0, before.length), before: NOTHING };
+    for (let start = before.length; start < member.length; start += length) {
+        yield { bytes: member.subarray(start, start + length), before: member.subarray(0, start) };
+    }
+}
+
+async function* inflated(pieces: AsyncIterable<Piece> | Iterable<Piece>, progress: Progress): AsyncGenerator<Buffer, void, undefined> {
+    const { stream, write, next } = gunzipStream();
+    let [written, expanded] = [0, 0];
+    try {
+        for await (const piece of pieces) {
+            const { bytes, before } = piece;
+            progress.piece = piece;
+            progress.expanded = before?.length === 0 ? 0 : progress.expanded;
+            // Else it has come to zeros behind a member, and takes no more.
+            if (stream.bytesWritten === written) {
+                write(bytes);
+            }
+
+            for (let chunk = await next(); chunk !== null; chunk = await next()) {
+                progress.expanded += chunk.length;
+                expanded += chunk.length;
+                assertMeasure(stream.bytesWritten, expanded);
+                yield chunk;
+            }
+
+            written += bytes.length;
+            assertPadding(bytes.subarray(Math.max(0, bytes.length + stream.bytesWritten - written)));
+        }
+
+        write(null);
+        await next();
+    } finally {
+        stream.destroy();
+    }
+}
+
+function assertMeasure(packed: number, expanded: number): void {
+    if (expanded > EXPANSION_FREE && expanded > packed * EXPANSION_LIMIT) {
+        throw new GzipError(`The gzip file expands more than ${EXPANSION_LIMIT} times: not read any further`);
+    }
+}
+
+function assertPadding(bytes: Uint8Array): void {
+    if (bytes.some((byte) => byte !== 0)) {
+        throw new GzipError('The gzip file has padding with something behind it: not read any further');
+    }
+}
+
+interface GunzipStream {
+    readonly stream: Gunzip;
+    /** Null ends the file. */
+    write(bytes: Buffer | null): void;
+    /** What comes out next of what was written; null when that was all. Rejects with an error of zlib. */
+    next(): Promise<Buffer | null>;
+}
+
+function gunzipStream(): GunzipStream {
+    // An error throws away what waits to be read. With room for one byte, no step begins before the outcome of the last one is read.
+    const room: Pick<TransformOptions, 'readableHighWaterMark'> = { readableHighWaterMark: 1 };
+    const stream = createGunzip({ chunkSize: STEP, ...room });
+    let pending = false;
+    let wake = (): void => {};
+    for (const event of ['readable', 'end', 'error', 'close']) {
+        stream.on(event, () => wake());
+    }
+
+    function written(): void {
+        pending = false;
+        wake();
+    }
+
+    return {
+        stream,
+
+        write(bytes) {
+            pending = true;
+            bytes === null ? stream.end() : stream.write(bytes, written);
+        },
+
+        async next() {
+            for (;;) {
+                const chunk = stream.read() as Buffer | null;
+                if (chunk !== null || stream.errored !== null) {
+                    return chunk ?? Promise.reject(stream.errored);
+                }
+
+                if (!pending || stream.destroyed || stream.readableEnded) {
+                    return null;
+                }
+
+                await new Promise<void>((resolve) => {
+                    wake = resolve;
+                });
+            }
+        },
+    };
+}
+
+/**
+ * Pieces as they come, cut where a member seems to begin: what came before that is good, and need not be remembered. What is longer
+ * than can be remembered goes in blocks: so it makes no difference how the source is cut into chunks; and the last trailer goes by
+ * itself: so a wrong checksum takes nothing with it. The bytes of a piece are valid until the next one.
+ */
+async function* piecesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<Piece, void, undefined> {
+    const block = Buffer.allocUnsafe(BLOCK + TRAILER);
+    let [start, filled] = [0, 0];
+    for await (const chunk of source) {
+        let rest = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+        while (rest.length > 0 && start < BLOCK) {
+            start = beginsMember(rest) ? 0 : start;
+            const length = rest.copy(block, start, 0, pieceLength(rest, start));
+            yield { bytes: block.subarray(start, start + length), before: block.subarray(0, start) };
+            start += length;
+            rest = rest.subarray(length);
+        }
+
+        while (rest.length > 0) {
+            const length = rest.copy(block, filled);
+            filled += length;
+            rest = rest.subarray(length);
+            if (filled === block.length) {
+                yield { bytes: block.subarray(0, BLOCK), before: null };
+                filled = block.copy(block, 0, BLOCK);
+            }
+        }
+    }
+
+    const trailer = Math.max(0, filled - TRAILER);
+    yield { bytes: block.subarray(0, trailer), before: null };
+    yield { bytes: block.subarray(trailer, filled), before: null };
+}
+
+/** Up to the next member, or to what cannot be remembered. */
+function pieceLength(bytes: Buffer, start: number): number {
+    const piece = bytes.subarray(0, BLOCK - start);
+    let member = piece.indexOf(MEMBER, start === 0 ? SHORT_MEMBER : 1);
+    while (member !== -1 && !beginsMember(bytes.subarray(member))) {
+        member = piece.indexOf(MEMBER, member + 1);
+    }
+
+    return member === -1 ? piece.length : member;
+}
+
+/** Whether it is a header of RFC 1952, with flags, a level and a system that there are: by chance once in 10^11 bytes. */
+function beginsMember(bytes: Uint8Array): boolean {
+    const [, , , flags = 255, , , , , level = 255, system = 254] = bytes;
+    return startsWith(bytes, MEMBER) && flags < 32 && [0, 2, 4].includes(level) && (system < 14 || system === 255);
 }

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type FileHandle, open } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { constants, gzip, inflateRawSync } from 'node:zlib';
-import { errorCode, ScanwireError } from '../../lib/errors.ts';
+import { constants, gunzipSync, gzip, type ZlibOptions } from 'node:zlib';
+import { ScanwireError } from '../../lib/errors.ts';
 import { type Line, lineSplitter } from '../../lib/line-splitter.ts';
 import type { HttpsRecord } from '../../lib/records/index.ts';
 import { readRecord } from '../../lib/records/read-record.ts';
@@ -103,7 +103,7 @@ async function keptLines(file: FileHandle, onRecord: (record: HttpsRecord) => vo
         if (record !== null) {
             onRecord(record);
             await file.appendFile(LF);
-        } else if (last.bytes !== null && beginsRecord(last.bytes)) {
+        } else if (last.bytes !== null && beginsWith(BEGINNING, last.bytes)) {
             await file.truncate(last.byteOffset);
         } else {
             notOurs(`line ${last.number}`);
@@ -115,23 +115,20 @@ function recordOf({ bytes }: Line): HttpsRecord | null {
     return bytes === null ? null : keptRecord(bytes);
 }
 
-/** Without a name, a comment or other fields, as zlib writes it. */
-const HEADER = Buffer.from([0x1f, 0x8b, 8, 0]);
-const HEADER_BYTES = 10;
-/** Checksum and length. */
-const TRAILER_BYTES = 8;
+/** How zlib begins a member, without a name, a comment or other fields. */
+const MEMBER = Buffer.from([0x1f, 0x8b, 8, 0]);
 const CHUNK = 2 * MAX_LINE_BYTES;
 
 /**
  * {@link keptLines} for a gzip file that holds each record in a member of its own: so what was cut is one record, and the rest need
- * not be written anew.
+ * not be written anew. The members are told apart here, since the gunzip of Node does not say where one ends.
  */
 async function keptMembers(file: FileHandle, onRecord: (record: HttpsRecord) => void): Promise<void> {
     let held = Buffer.alloc(0);
     let start = 0;
     for await (const chunk of file.createReadStream({ start: 0, autoClose: false, highWaterMark: CHUNK })) {
         held = Buffer.concat([held, chunk as Buffer]);
-        for (let member = firstMember(held, start); member !== null; member = firstMember(held, start)) {
+        for (let member = firstMember(held); member !== null; member = firstMember(held)) {
             onRecord(keptRecord(member.content) ?? notOurs(`what begins at byte ${start}`));
             start += member.length;
             held = held.subarray(member.length);
@@ -142,7 +139,8 @@ async function keptMembers(file: FileHandle, onRecord: (record: HttpsRecord) => 
         }
     }
 
-    if (held.length > 0 && !beginsRecord(inflated(held, constants.Z_SYNC_FLUSH).content)) {
+    const cut = gunzipped(held, { finishFlush: constants.Z_SYNC_FLUSH });
+    if (!beginsWith(MEMBER, held) || cut === null || !beginsWith(BEGINNING, cut)) {
         notOurs(`what begins at byte ${start}`);
     }
 
@@ -150,38 +148,33 @@ async function keptMembers(file: FileHandle, onRecord: (record: HttpsRecord) => 
 }
 
 interface Member {
-    readonly content: Uint8Array;
+    readonly content: Buffer;
     /** Of the packed form. */
     readonly length: number;
 }
 
-/** Null while it is not whole. */
-function firstMember(bytes: Buffer, start: number): Member | null {
-    if (!HEADER.subarray(0, bytes.length).equals(bytes.subarray(0, HEADER.length))) {
-        notOurs(`what begins at byte ${start}`);
+/** It can end where another one begins, also one that was cut, or with the bytes; null when it ends at none of these. */
+function firstMember(bytes: Buffer): Member | null {
+    for (let length = 1; length <= bytes.length; length += 1) {
+        const next = bytes.indexOf(MEMBER[0] as number, length);
+        length = next === -1 ? bytes.length : next;
+        const content = beginsWith(MEMBER, bytes.subarray(length)) ? gunzipped(bytes.subarray(0, length)) : null;
+        // Zeros behind the end would be passed over; a member ends with the length of what it holds.
+        if (content !== null && content.length === bytes.readUInt32LE(length - 4)) {
+            return { content, length };
+        }
     }
 
+    return null;
+}
+
+/** Null when the bytes cannot be unpacked to their end. */
+function gunzipped(bytes: Buffer, options: ZlibOptions = {}): Buffer | null {
     try {
-        const { content, packedLength } = inflated(bytes);
-        const length = HEADER_BYTES + packedLength + TRAILER_BYTES;
-        return bytes.length < length ? null : { content, length };
-    } catch (error) {
-        return errorCode(error) === 'Z_BUF_ERROR' ? null : notOurs(`what begins at byte ${start}`);
+        return gunzipSync(bytes, { maxOutputLength: MAX_LINE_BYTES + 1, ...options });
+    } catch {
+        return null;
     }
-}
-
-interface Inflated {
-    readonly content: Buffer;
-    readonly packedLength: number;
-}
-
-/** @param finishFlush `Z_SYNC_FLUSH` gives what there is of a member that was cut. */
-function inflated(member: Buffer, finishFlush: number = constants.Z_FINISH): Inflated {
-    const packed = member.subarray(HEADER_BYTES);
-    // its types do not know what `info` does
-    const result: unknown = inflateRawSync(packed, { info: true, maxOutputLength: MAX_LINE_BYTES + 1, finishFlush });
-    const { buffer, engine } = result as { readonly buffer: Buffer; readonly engine: { readonly bytesWritten: number } };
-    return { content: buffer, packedLength: engine.bytesWritten };
 }
 
 /** As this command begins each line. */
@@ -193,10 +186,9 @@ function keptRecord(line: Uint8Array): HttpsRecord | null {
     return read.ok ? read.record : null;
 }
 
-/** Whether bytes can be what is left of a line that was cut: nothing else may be thrown away. */
-function beginsRecord(bytes: Uint8Array): boolean {
-    const beginning = bytes.subarray(0, BEGINNING.length);
-    return BEGINNING.subarray(0, beginning.length).equals(beginning);
+/** Whether bytes can be what is left of something that was cut: nothing else may be thrown away. */
+function beginsWith(beginning: Buffer, bytes: Uint8Array): boolean {
+    return beginning.subarray(0, bytes.length).equals(bytes.subarray(0, beginning.length));
 }
 
 function notOurs(where: string): never {

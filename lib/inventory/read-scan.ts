@@ -1,7 +1,7 @@
 import { ScanwireError } from '../errors.ts';
 import { type Line, lineSplitter } from '../line-splitter.ts';
-import { firstCharacter, openingOf, startsWith } from '../opening.ts';
-import { unpacked } from '../unpacked.ts';
+
+import { firstCharacter, peek, startsWith, unpacked } from '../unpacked.ts';
 import type { HostInput } from './host.ts';
 import { normaliseHost } from './host-input.ts';
 import { readNmap } from './read-nmap.ts';
@@ -21,11 +21,11 @@ const OPEN_BRACKET = 0x5b;
  * @throws ScanwireError `INVALID_INPUT` with the line and the reason.
  */
 export async function* readScan(source: AsyncIterable<Uint8Array>): AsyncGenerator<HostInput, void, undefined> {
-    const opening = await openingOf(unpacked(source), 3);
+    const peeked = await peek(unpacked(source), 3);
     try {
-        yield* readerOf(opening.head)(opening);
+        yield* readerOf(peeked.head)(peeked);
     } finally {
-        await opening.return();
+        await peeked.return();
     }
 }
 

@@ -1,7 +1,6 @@
 import { timeSlice } from '../clock.ts';
-import { GzipError } from '../gunzip.ts';
 import { type Line, type LineSplitter, lineSplitter } from '../line-splitter.ts';
-import { unpacked } from '../unpacked.ts';
+import { GzipError, unpacked } from '../unpacked.ts';
 import { isBase64Latin1 } from './base64.ts';
 import { assertMendProfile, MEND_KINDS, type MendCounts, type MendKind, type MendProfile } from './mend-record.ts';
 import { type LineRules, type ReadRecord, readLine, refusedLine } from './read-record.ts';

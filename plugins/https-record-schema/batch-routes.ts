@@ -1,5 +1,3 @@
-import type { Readable } from 'node:stream';
-import * as Boom from '@hapi/boom';
 import type { Request, ResponseObject, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import { inBatches } from '../../lib/records/import-records.ts';
 import {
@@ -11,8 +9,7 @@ import {
     readRecords,
 } from '../../lib/records/index.ts';
 import { untilClosed } from '../store-routes.ts';
-import { acceptsLines, batchPayload, batchQuerySchema, orBatchFailure, queryOf } from './batch.ts';
-import { batchBytes } from './batch-bytes.ts';
+import { acceptsLines, batchBytes, batchPayload, batchQuerySchema, orBatchFailure, queryOf } from './batch.ts';
 import type { Access, Settings } from './options.ts';
 import { streamResults } from './stream-results.ts';
 
@@ -33,8 +30,7 @@ export function checkRoute(settings: Settings, access: Access): ServerRoute {
 async function checkBatch(request: Request, h: ResponseToolkit, settings: Settings): Promise<BatchReport | ResponseObject> {
     const { maxReported, maxLineBytes } = settings;
     const { results, ...mending } = queryOf(request, batchQuerySchema);
-    const limits = { ...settings, signal: untilClosed(request) };
-    const bytes = batchBytes(request.payload as Readable, request.headers['content-encoding'] as string | undefined, limits);
+    const bytes = batchBytes(request, { ...settings, signal: untilClosed(request) });
     const lines = readRecords(bytes, { maxLineBytes, unpack: false, ...mending });
     if (!acceptsLines(request)) {
         return await batchReport(lines, maxReported);
@@ -93,17 +89,7 @@ export function importRoute(settings: Settings, store: RecordStore, access: Acce
 async function importBatch(request: Request, h: ResponseToolkit, settings: Settings, store: RecordStore): Promise<ResponseObject> {
     const { maxReported, maxLineBytes, enrich } = settings;
     const { results, ...mending } = queryOf(request, batchQuerySchema);
-    const lines = readRecords(receivedBytes(request), { maxLineBytes, ...mending });
+    const lines = readRecords(batchBytes(request), { maxLineBytes, unpack: false, ...mending });
     const [batches, totals] = [importRecords(lines, { store, enrich }), () => lines.totals];
     return await streamResults(request, h, { batches, totals, stored: true, all: results === 'all', maxReported });
-}
-
-/** The reader knows gzip by its first bytes, whether the client calls it the form of the file or of the request. */
-function receivedBytes({ payload, headers }: Request): AsyncIterable<Uint8Array> {
-    if (!/^(?:|identity|gzip|x-gzip)$/i.test(String(headers['content-encoding'] ?? '').trim())) {
-        throw Boom.unsupportedMediaType('Unknown Content-Encoding: records are sent as they are or as gzip');
-    }
-
-    // Destroying a request closes its connection, and with it the way of the answer.
-    return (payload as Readable).iterator({ destroyOnReturn: false });
 }

@@ -6,6 +6,7 @@ import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { MEND_PROFILES, type MendProfile } from '../../lib/records/index.ts';
+import { unpacked } from '../../lib/unpacked.ts';
 import { type StoreFailure, unavailable } from '../store-routes.ts';
 
 const TYPES = ['application/x-ndjson', 'application/jsonl', 'text/plain', 'application/octet-stream'];
@@ -50,6 +51,52 @@ export function queryOf<Query>({ query }: Request, schema: Joi.ObjectSchema<Quer
 /** Whether the client asks for JSON lines, and so for an answer that streams. */
 export function acceptsLines({ headers }: Request): boolean {
     return /(?:^|[ ,])application\/x-ndjson(?:[ ;,]|$)/i.test(String(headers.accept ?? ''));
+}
+
+/** How much of a batch is read, and for how long. */
+export interface BatchLimits {
+    /** As it is sent. Any number by default. */
+    readonly maxBytes?: number;
+    /** Unpacked. Any number by default; what expands beyond all measure is never read to its end. */
+    readonly maxDecodedBytes?: number;
+    /** Ends the reading, also that of what was received already. */
+    readonly signal?: AbortSignal;
+}
+
+/**
+ * The bytes of a batch, unpacked when they are gzip: its first bytes say so, whether or not the client calls that its
+ * `Content-Encoding`. Gzip that cannot be read to its end fails as in {@link unpacked}.
+ *
+ * @throws Boom 413 beyond a limit, 415 for another encoding. A failure of the request itself is thrown as it is.
+ */
+export function batchBytes({ payload, headers }: Request, limits: BatchLimits = {}): AsyncIterable<Uint8Array> {
+    if (!/^(?:|identity|gzip|x-gzip)$/i.test(String(headers['content-encoding'] ?? '').trim())) {
+        throw Boom.unsupportedMediaType('Unknown Content-Encoding: a batch is sent as it is or as gzip');
+    }
+
+    const { maxBytes = Infinity, maxDecodedBytes = Infinity, signal } = limits;
+    // Destroying a request closes its connection, and with it the way of the answer.
+    const received = (payload as Readable).iterator({ destroyOnReturn: false });
+    const sent = atMost(maxBytes, received, `larger than ${maxBytes} bytes`, signal);
+    return atMost(maxDecodedBytes, unpacked(sent), `larger than ${maxDecodedBytes} bytes after decompression`, signal);
+}
+
+async function* atMost(
+    limit: number,
+    source: AsyncIterable<Uint8Array>,
+    excess: string,
+    signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array, void, undefined> {
+    let seen = 0;
+    for await (const chunk of source) {
+        signal?.throwIfAborted();
+        seen += chunk.length;
+        if (seen > limit) {
+            throw Boom.entityTooLarge(`The batch is ${excess}: send it in parts`);
+        }
+
+        yield chunk;
+    }
 }
 
 /** What the client reads when reading or storing its batch failed; what the client has not done goes to the log. */

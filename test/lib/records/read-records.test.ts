@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
-import { constants, gzipSync, inflateRawSync } from 'node:zlib';
+import { constants, crc32, gzipSync, inflateRawSync } from 'node:zlib';
 import fc from 'fast-check';
 import t from 'tap';
 import { checkRecord, type ReadRecordsOptions, type RecordLine, type RecordTotals, readRecords } from '../../../lib/records/index.ts';
@@ -349,11 +349,12 @@ t.test('says so when gzip is damaged or goes on with something else', async (t) 
     damaged.set([0xff, 0xff], packed.length >> 1);
     const flagged = Buffer.from(packed);
     flagged[3] = 0x80;
-    for (const bytes of [damaged, flagged, Buffer.concat([packed, packed.subarray(0, 7)]), packed.subarray(0, 2)]) {
+    const behind = [packed.subarray(0, 7), Buffer.from('g')].map((rest) => Buffer.concat([packed, rest]));
+    for (const bytes of [damaged, flagged, ...behind, packed.subarray(0, 2)]) {
         t.match(reasons(await read(bytes)).at(-1), /is where reading ends: The gzip file is damaged or was cut off$/);
     }
 
-    for (const rest of [good, 'g', '\n']) {
+    for (const rest of [good, 'go', '\r\n']) {
         const result = reasons(await read(Buffer.concat([packed, Buffer.from(rest)])));
         t.match(result.at(-1), /is where reading ends: The gzip file has something else behind it: not read any further$/);
     }
@@ -379,8 +380,12 @@ t.test('hands on everything before a wrong checksum or length, or something else
 t.test('passes over all that the head of a gzip member may hold', async (t) => {
     const deflated = gzipSync(`${good}\n`).subarray(10);
     const heads = ['1f8b0808', '1f8b0810', '1f8b0804', '1f8b0802', '1f8b081e'].map((start) => Buffer.from(`${start}000000000003`, 'hex'));
-    const parts = ['name\0', 'comment\0', '\x05\0extra', 'cc', '\x05\0extraname\0comment\0cc'];
-    const members = heads.map((head, index) => Buffer.concat([head, Buffer.from(parts[index] ?? ''), deflated]));
+    const parts = ['name\0', 'comment\0', '\x05\0extra', '', '\x05\0extraname\0comment\0'];
+    const members = heads.map((head, index) => {
+        const start = Buffer.concat([head, Buffer.from(parts[index] ?? '')]);
+        const checksum = Buffer.from(Uint16Array.of(crc32(start)).buffer);
+        return Buffer.concat([start, ...(index < 3 ? [] : [checksum]), deflated]);
+    });
     for (const size of [1, 3, 100_000]) {
         t.match((await read(Buffer.concat(members), size)).totals, { good: 5, bad: 0 });
     }

@@ -79,11 +79,13 @@ t.test('reads gzip, also of several members', async (t) => {
     t.match(await post(server, payload, headers), { statusCode: 200, result: { good: 1, bad: 1 } });
 });
 
-t.test('refuses broken gzip and other encodings', async (t) => {
+t.test('knows gzip by its first bytes, whatever the client calls it, and refuses other encodings', async (t) => {
     const server = await served();
-    const headers = { ...ndjson, 'content-encoding': 'gzip' };
-    for (const payload of [Buffer.from(good), gzipSync(good.repeat(1000)).subarray(0, -12)]) {
-        t.match(await post(server, payload, headers), { statusCode: 400, result: { message: /not valid gzip/ } });
+    for (const encoding of ['gzip', 'x-gzip', 'identity', '']) {
+        for (const payload of [good, gzipSync(good)]) {
+            const answer = await post(server, payload, { ...ndjson, 'content-encoding': encoding });
+            t.match(answer, { statusCode: 200, result: { ok: true, good: 1 } }, encoding);
+        }
     }
 
     t.match(await post(server, good, { ...ndjson, 'content-encoding': 'br' }), {
@@ -94,14 +96,10 @@ t.test('refuses broken gzip and other encodings', async (t) => {
 
 t.test('stops at a gzip bomb', async (t) => {
     const server = await served({ maxDecodedBytes: 1_000_000 });
-    const bomb = gzipSync(Buffer.alloc(50_000_000, '\n'));
-    const coded = { ...ndjson, 'content-encoding': 'gzip' };
-    for (const [batch, headers] of [
-        [bomb, coded],
-        [bomb, ndjson],
-        [gzipSync(bomb), coded],
-    ] as const) {
-        t.match(await post(server, batch, headers), {
+    const bomb = gzipSync(Buffer.alloc(2_000_000, '\n'));
+    t.ok(bomb.length < 2_048);
+    for (const headers of [{ ...ndjson, 'content-encoding': 'gzip' }, ndjson]) {
+        t.match(await post(server, bomb, headers), {
             statusCode: 413,
             result: { message: 'The batch is larger than 1000000 bytes after decompression: send it in parts' },
         });
@@ -194,7 +192,7 @@ t.test('stops working on a batch when the client is gone', async (t) => {
         server.events.on({ name: 'request', channels: 'internal', filter: 'handler' }, (_, { error }) => resolve(error));
     });
     server.ext('onPreHandler', ({ payload }, h) => {
-        (payload as Readable).once('end', () => sending.destroy());
+        (payload as Readable).once('readable', () => sending.destroy());
         return h.continue;
     });
     await server.start();

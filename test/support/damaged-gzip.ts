@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto';
+import { constants, gunzipSync, gzipSync } from 'node:zlib';
+
+/** A gzip file, whole or not, and why reading it ends before its end; null where it does not. */
+export interface GzipFile {
+    readonly bytes: Buffer;
+    readonly reason: RegExp | null;
+}
+
+const WHOLE = null;
+const DAMAGED = /^is where reading ends: The gzip file is damaged or was cut off$/;
+const MORE = /^is where reading ends: The gzip file has something else behind it: not read any further$/;
+const PADDED = /^is where reading ends: The gzip file has padding with something behind it: not read any further$/;
+
+const TEXT = text(1500);
+const PACKED = gzipSync(TEXT);
+/** As bgzip makes it. */
+const BLOCKS = Array.from({ length: Math.ceil(TEXT.length / 65_280) }, (_, index) =>
+    gzipSync(TEXT.subarray(index * 65_280, (index + 1) * 65_280)),
+);
+const EMPTY = gzipSync('');
+const EMPTIES = Buffer.alloc(1_000_000 * EMPTY.length, EMPTY);
+const LINE = text(1);
+
+/** Every kind of damage, and forms of whole files that are not read in one go. No member is longer than 1 MiB. */
+export const GZIP_FILES: Readonly<Record<string, GzipFile>> = {
+    whole: { bytes: PACKED, reason: WHOLE },
+    'of two members': { bytes: Buffer.concat([PACKED, PACKED]), reason: WHOLE },
+    'of many members of 64 KiB': { bytes: Buffer.concat(BLOCKS), reason: WHOLE },
+    'of a million empty members': {
+        bytes: Buffer.concat([gzipSync(LINE), EMPTIES, gzipSync(LINE)]),
+        reason: WHOLE,
+    },
+    'with zeros behind its end': { bytes: Buffer.concat([PACKED, Buffer.alloc(70_000)]), reason: WHOLE },
+    'with a file behind zeros': { bytes: Buffer.concat([PACKED, Buffer.alloc(70_000), PACKED]), reason: PADDED },
+    'with a line behind its end': { bytes: Buffer.concat([PACKED, LINE]), reason: MORE },
+    'with much behind its end': { bytes: Buffer.concat([PACKED, randomBytes(200_000).fill('x', 0, 2)]), reason: MORE },
+    'with a line break behind its end': { bytes: Buffer.concat([PACKED, Buffer.from('\n')]), reason: DAMAGED },
+    'cut off': { bytes: PACKED.subarray(0, PACKED.length >> 1), reason: DAMAGED },
+    'cut off in its checksum': { bytes: PACKED.subarray(0, -6), reason: DAMAGED },
+    'cut off in the header of its second member': { bytes: Buffer.concat([PACKED, PACKED.subarray(0, 5)]), reason: DAMAGED },
+    'with a wrong checksum': { bytes: flipped(PACKED, -8), reason: DAMAGED },
+    'with a wrong length': { bytes: flipped(PACKED, -1), reason: DAMAGED },
+    'with a wrong checksum in the middle': {
+        bytes: Buffer.concat([...BLOCKS.slice(0, 5), flipped(BLOCKS[5] as Buffer, -8), ...BLOCKS.slice(6)]),
+        reason: DAMAGED,
+    },
+    'damaged in the middle': { bytes: overwritten(PACKED, PACKED.length >> 1, 100_000), reason: DAMAGED },
+    'with one wrong byte': { bytes: flipped(PACKED, PACKED.length >> 2), reason: DAMAGED },
+    'damaged near its end': { bytes: overwritten(PACKED, PACKED.length - 1000), reason: DAMAGED },
+    'damaged in one of many members': {
+        bytes: Buffer.concat([...BLOCKS.slice(0, 7), overwritten(BLOCKS[7] as Buffer, 20_000), ...BLOCKS.slice(8)]),
+        reason: DAMAGED,
+    },
+    'with an unknown flag': { bytes: flipped(PACKED, 3, 0x80), reason: DAMAGED },
+    'small and damaged': { bytes: overwritten(gzipSync(TEXT.subarray(0, 5000)), 2000), reason: DAMAGED },
+};
+
+/** Records of about 700 bytes that pack badly, as responses do. */
+export function text(records: number): Buffer {
+    const lines = Array.from({ length: records }, (_, index) =>
+        JSON.stringify({ data: randomBytes(450).toString('base64'), host: `h${index}.example`, ip: '192.0.2.7', port: 443 }),
+    );
+    return Buffer.from(lines.map((line) => `${line}\n`).join(''));
+}
+
+function flipped(bytes: Buffer, at: number, bits = 1): Buffer {
+    const index = (at + bytes.length) % bytes.length;
+    const changed = Buffer.from(bytes);
+    changed[index] = (changed[index] as number) ^ bits;
+    return changed;
+}
+
+/** With so many bytes of noise; zlib finds that wrong somewhat later, or in the checksum only. */
+export function overwritten(bytes: Buffer, at: number, count = 64): Buffer {
+    const noise = randomBytes(count).subarray(0, bytes.length - at);
+    return Buffer.concat([bytes.subarray(0, at), noise, bytes.subarray(at + noise.length)]);
+}
+
+/** All that zlib can unpack of it, at once and byte by byte: what comes out of the longest beginning without an error. */
+export function allOf(bytes: Buffer): Buffer {
+    let [good, bad] = [0, bytes.length + 1];
+    let unpacked = Buffer.alloc(0);
+    for (let length = bytes.length; bad - good > 1; length = (good + bad) >>> 1) {
+        try {
+            unpacked = gunzipSync(bytes.subarray(0, length), { finishFlush: constants.Z_SYNC_FLUSH });
+            good = length;
+        } catch {
+            bad = length;
+        }
+    }
+
+    return unpacked;
+}

@@ -1,8 +1,64 @@
 #!/usr/bin/env node
+import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
-import { commander } from './command.ts';
-import { printError } from './output/errors.ts';
-import { commandLine, usageError } from './program.ts';
+import { VERSION } from '../lib/version.ts';
+import { commander, withCommonOptions } from './command.ts';
+
+/** A module of `commands/`. */
+interface CommandModule {
+    /** Completes the command, whose name, arguments and description are known: its options and its action, or the commands below it. */
+    define(self: Command): void;
+}
+
+interface Entry {
+    /** Name and arguments, as commander writes them. */
+    readonly usage: string;
+    readonly description: string;
+    /** Has commands below it and does nothing itself. */
+    readonly isGroup?: true;
+    /** A command must answer quickly, so that only the module of the one that was typed is loaded. */
+    load(): Promise<CommandModule>;
+}
+
+const COMMANDS: readonly Entry[] = [
+    {
+        usage: 'serve',
+        description: 'run the server: REST API, exporters, one worker',
+        load: () => import('./commands/serve.ts'),
+    },
+    {
+        usage: 'worker',
+        description: 'send for collectors; needs DATABASE_URL and REDIS_URL',
+        load: () => import('./commands/worker.ts'),
+    },
+    {
+        usage: 'import <file>',
+        description: 'import a scan: nmap XML or JSON lines of hosts, - for stdin',
+        load: () => import('./commands/import.ts'),
+    },
+    { usage: 'keys', description: 'API keys of the REST API', isGroup: true, load: () => import('./commands/keys.ts') },
+    {
+        usage: 'exporters',
+        description: 'receivers that events are sent to',
+        isGroup: true,
+        load: () => import('./commands/exporters.ts'),
+    },
+    { usage: 'events', description: 'events for the exporters', isGroup: true, load: () => import('./commands/events.ts') },
+    {
+        usage: 'deliveries',
+        description: 'events on their way to exporters',
+        isGroup: true,
+        load: () => import('./commands/deliveries.ts'),
+    },
+    { usage: 'records', description: 'HTTPS scan records', isGroup: true, load: () => import('./commands/records.ts') },
+    { usage: 'license', description: 'licence of the REST API', isGroup: true, load: () => import('./commands/license.ts') },
+    { usage: 'migrate', description: 'bring the database up to this version', load: () => import('./commands/migrate.ts') },
+    {
+        usage: 'listen',
+        description: 'receive messages, verify their signatures and print them',
+        load: () => import('./commands/listen.ts'),
+    },
+];
 
 const FAILURE = 1;
 const WRONG_USAGE = 2;
@@ -24,33 +80,72 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
         process.exit(0);
     }
 
-    process.exit(failed(new ScanwireError('UNAVAILABLE', `Cannot write to stdout: ${error.code}`)));
+    void fail(new ScanwireError('UNAVAILABLE', `Cannot write to stdout: ${error.code}`)).then(() => process.exit());
 });
 
+let failure: Promise<void> | undefined;
+
 try {
-    // With --json, wrong usage goes out as JSON too.
-    await commandLine({ quiet: json }).parseAsync();
+    await commandLine().parseAsync();
 } catch (error) {
-    process.exitCode = failed(error);
+    await fail(error);
     // Something half open must not keep a failed command from ending.
     setTimeout(() => process.exit(), PATIENCE).unref();
 }
 
-/** Says what went wrong; the exit code. */
-function failed(error: unknown): number {
+/** Says what went wrong first: it is the reason for the rest. */
+function fail(error: unknown): Promise<void> {
+    failure ??= report(error);
+    return failure;
+}
+
+async function report(error: unknown): Promise<void> {
     if (!(error instanceof commander.CommanderError)) {
+        process.exitCode = FAILURE;
+        const { printError } = await import('./output/errors.ts');
         printError(error, json);
-        return FAILURE;
+    } else if (error.exitCode !== 0) {
+        process.exitCode = WRONG_USAGE;
+        if (json) {
+            const message = error.code === 'commander.help' ? 'a command is missing' : usageError(error.message);
+            process.stderr.write(`${JSON.stringify({ error: { code: 'USAGE', field: null, message } })}\n`);
+        }
+    }
+}
+
+/** The whole command line. Commander's own exits are thrown, so that there is one place that ends the process. */
+function commandLine(): Command {
+    const program = new commander.Command('scanwire')
+        .description("Puts a server's scan data on the wire: REST API, signed webhooks, HTTPS scan records.")
+        .version(VERSION)
+        .exitOverride()
+        // With --json wrong usage goes out as JSON: it is in the error as well.
+        .configureOutput({ outputError: (text, write) => write(`scanwire: ${usageError(text)}\n`), ...(json && { writeErr: () => {} }) })
+        .helpCommand(false)
+        .showHelpAfterError(false)
+        .enablePositionalOptions()
+        .hook('preSubcommand', (_, self) => complete(self));
+
+    for (const { usage, description, isGroup } of COMMANDS) {
+        const self = program.command(usage).description(description).helpCommand(false);
+        if (!isGroup) {
+            withCommonOptions(self);
+        }
     }
 
-    if (error.exitCode === 0) {
-        return 0;
-    }
+    return program;
+}
 
-    if (json) {
-        const message = error.code === 'commander.help' ? 'a command is missing' : usageError(error.message);
-        process.stderr.write(`${JSON.stringify({ error: { code: 'USAGE', field: null, message } })}\n`);
-    }
+/** Loads what a command does. */
+async function complete(self: Command): Promise<void> {
+    const entry = COMMANDS.find(({ usage }) => usage.split(' ')[0] === self.name());
+    (await entry?.load())?.define(self);
+}
 
-    return WRONG_USAGE;
+/** What is wrong with the usage, in one line. */
+function usageError(text: string): string {
+    return text
+        .replace(/^error: /, '')
+        .trim()
+        .replaceAll('\n', ' ');
 }

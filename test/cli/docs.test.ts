@@ -1,18 +1,21 @@
 import { readFileSync } from 'node:fs';
-import type { Command } from 'commander';
 import t from 'tap';
-import { commandLine, complete } from '../../cli/program.ts';
+import { scanwire } from '../support/scanwire.ts';
 
 const PAGE = readFileSync(new URL('../../../docs/command-line.md', import.meta.url), 'utf8');
 
-const program = commandLine();
-await Promise.all(program.commands.map(complete));
+/** The help of every command that does something, by its whole name. */
+async function* helps(...words: readonly string[]): AsyncGenerator<readonly [name: string, help: string], void, undefined> {
+    const { stdout } = await scanwire([...words, '--help']);
+    const [, commands] = stdout.split('\nCommands:\n');
+    if (commands === undefined) {
+        yield [['scanwire', ...words].join(' '), stdout];
+        return;
+    }
 
-/** The commands that do something, with their whole names. */
-function leaves(command: Command, name: string): [string, Command][] {
-    return command.commands.length === 0
-        ? [[name, command]]
-        : command.commands.flatMap((child) => leaves(child, `${name} ${child.name()}`));
+    for (const [, name = ''] of commands.matchAll(/^ {2}(\w+)/gm)) {
+        yield* helps(...words, name);
+    }
 }
 
 function sectionOf(name: string): string {
@@ -20,20 +23,16 @@ function sectionOf(name: string): string {
     return after.split(/\n##/)[0] ?? '';
 }
 
-t.test('gives every command a section with its help, word for word, and an example', async (t) => {
-    for (const [name, command] of leaves(program, 'scanwire')) {
+t.test('gives every command a section with its help, word for word, and an example, and no other', async (t) => {
+    const known: string[] = [];
+    for await (const [name, help] of helps()) {
+        known.push(name);
         const section = sectionOf(name);
-        t.ok(section.includes(`\`\`\`text\n${command.helpInformation()}\`\`\``), `the help of ${name} is what docs/command-line.md shows`);
+        t.ok(section.includes(`\`\`\`text\n${help}\`\`\``), `the help of ${name} is what docs/command-line.md shows`);
         t.match(section, new RegExp(`\n\\$ .*${name}`), `${name} has an example`);
     }
-});
 
-t.test('describes no command that does not exist', async (t) => {
-    const known = new Set(leaves(program, 'scanwire').map(([name]) => name));
-    const described = [...PAGE.matchAll(/^### (scanwire .*)$/gm)].map(([, name]) => name);
-    t.same(
-        described.filter((name) => !known.has(name ?? '')),
-        [],
-    );
-    t.equal(described.length, known.size);
+    t.ok(known.length > 25, `${known.length} commands`);
+    const described = Array.from(PAGE.matchAll(/^### (scanwire .*)$/gm), ([, name]) => name);
+    t.same(described.toSorted(), known.toSorted());
 });

@@ -1,6 +1,6 @@
 import Joi from 'joi';
 import { nameSchema } from '../../lib/checked.ts';
-import { workspaceSchema } from '../../lib/inventory/resources.ts';
+import { count, date, nullableText, text, workspaceSchema } from '../../lib/inventory/resources.ts';
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
 import { exporterChangesSchema, newExporterSchema, storedSettings } from '../../lib/webhooks/exporter.ts';
 import { OUTCOME_CODES } from '../../lib/webhooks/outcome.ts';
@@ -26,13 +26,9 @@ export const errorSchema: Joi.ObjectSchema = Joi.object({
 }).label('Error');
 
 const id = (): Joi.StringSchema => Joi.string().required();
-const text = (): Joi.StringSchema => Joi.string().allow('').required();
-const nullableText = (): Joi.StringSchema => text().allow(null);
-const count = (): Joi.NumberSchema => Joi.number().integer().min(0).required();
 const nullableCount = (): Joi.NumberSchema => count().allow(null);
 const flag = (): Joi.BooleanSchema => Joi.boolean().required();
-const time = (): Joi.DateSchema => Joi.date().iso().required();
-const nullableTime = (): Joi.DateSchema => time().allow(null);
+const nullableDate = (): Joi.DateSchema => date().allow(null);
 const yes = (): Joi.BooleanSchema => flag().valid(true);
 
 const byId = Joi.object({ id: id().description('Id as lists show it') });
@@ -50,9 +46,9 @@ const keySummary = Joi.object({
     name: text(),
     start: id().description('First characters of the key'),
     revealable: flag().description('Whether the key can be shown again'),
-    createdAt: time(),
-    lastUsedAt: nullableTime().description('Exact to a minute'),
-    revokedAt: nullableTime(),
+    createdAt: date(),
+    lastUsedAt: nullableDate().description('Exact to a minute'),
+    revokedAt: nullableDate(),
 }).label('ApiKey');
 
 const timings = Joi.object({
@@ -65,8 +61,8 @@ const timings = Joi.object({
 
 const attempt = Joi.object({
     number: count().description('From 1'),
-    startedAt: time(),
-    finishedAt: nullableTime().description('Null, like all below, while it is under way'),
+    startedAt: date(),
+    finishedAt: nullableDate().description('Null, like all below, while it is under way'),
     code: Joi.string()
         .valid(...OUTCOME_CODES)
         .allow(null)
@@ -98,8 +94,8 @@ const exporter = Joi.object({
     state: Joi.string().valid('running', 'stopped').required(),
     stopReason: nullableText().description('Why it stopped by itself'),
     consecutiveFailures: count(),
-    createdAt: time(),
-    updatedAt: time(),
+    createdAt: date(),
+    updatedAt: date(),
 }).label('Exporter');
 
 const testedExporter = exporter.keys({ test: test.required() }).label('TestedExporter');
@@ -112,9 +108,9 @@ const delivery = Joi.object({
     collector: id(),
     state: deliveryQuerySchema.extract('state').required(),
     attempts: count().description('Number of attempts so far'),
-    dueAt: time(),
-    createdAt: time(),
-    finishedAt: nullableTime(),
+    dueAt: date(),
+    createdAt: date(),
+    finishedAt: nullableDate(),
     lastCode: attempt.extract('code').description('Outcome of the last attempt that has one'),
 }).label('Delivery');
 
@@ -122,8 +118,8 @@ const deliveryView = delivery.keys({ history: Joi.array().items(attempt).require
 
 const license = Joi.object({
     holder: nullableText().description('Null, like the times, unless the signature is right'),
-    notBefore: nullableTime(),
-    expires: nullableTime(),
+    notBefore: nullableDate(),
+    expires: nullableDate(),
     valid: flag(),
     reason: nullableText().description('Why it is not valid'),
 }).label('License');

@@ -2,6 +2,7 @@ export { type EgressGuard, egressGuard } from '../egress/guard.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { timestamp } from '../timestamp.ts';
 export type { ExportType, RuleSet, SignatureForm, Trust } from './choices.ts';
+export type { Deliveries, DeliveryHistory } from './deliveries.ts';
 export type { EventKind, EventKinds } from './events.ts';
 export type * from './exporter.ts';
 export type { ChangedExporter, Exporters, TestResult } from './exporters.ts';
@@ -13,8 +14,6 @@ export type * from './queue.ts';
 export { DEFAULT_SCHEDULE } from './schedule.ts';
 export type * from './store.ts';
 export {
-    type Deliveries,
-    type DeliveryHistory,
     type WebhookStores,
     type Webhooks,
     type WebhooksOptions,

@@ -5,6 +5,7 @@ import { checked, objectWith } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import { assertOpens, type KeyRing } from '../keys/key-ring.ts';
+import { type Deliveries, deliveriesOf } from './deliveries.ts';
 import { deliveryWorker } from './delivery-worker.ts';
 import { dispatcher } from './dispatcher.ts';
 import { type EventKind, eventKinds } from './events.ts';
@@ -14,15 +15,7 @@ import type { Sender } from './http-sender.ts';
 import { type Publish, publisher } from './publisher.ts';
 import type { DeliveryQueue, QueueWorker } from './queue.ts';
 import { vendorNamed } from './signature.ts';
-import {
-    type Attempt,
-    DELIVERY_STATES,
-    type Delivery,
-    type DeliveryQuery,
-    type DeliveryStore,
-    type ExporterStore,
-    storeRefusals,
-} from './store.ts';
+import type { DeliveryStore, ExporterStore } from './store.ts';
 
 /** The webhook exporter without a server around it. */
 export interface Webhooks {
@@ -41,21 +34,6 @@ export interface Webhooks {
 export interface WorkerOptions {
     /** Attempts at once, per collector. Default 200. */
     readonly concurrency?: number;
-}
-
-/** A delivery with all its attempts, first to last. */
-export interface DeliveryHistory extends Delivery {
-    readonly history: readonly Attempt[];
-}
-
-/** Reads of deliveries, and their replay. */
-export interface Deliveries {
-    /** Newest first, 100 unless `limit` says otherwise, at most 1,000. @throws ScanwireError `INVALID_INPUT` with the field. */
-    list(query?: Partial<DeliveryQuery>): Promise<readonly Delivery[]>;
-    /** @throws ScanwireError `NOT_FOUND`. */
-    show(id: string): Promise<DeliveryHistory>;
-    /** Sends the same bytes under the same message id once more. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
-    replay(id: string): Promise<Delivery>;
 }
 
 /** The two stores, which must share one database: `postgresWebhooks({ pool })`, `memoryWebhooks()`. */
@@ -186,39 +164,3 @@ export function webhooks(options: WebhooksOptions): Webhooks {
 }
 
 const workSchema = Joi.object<{ collectors: readonly string[]; concurrency: number }>(workerSettings);
-
-const MAX_LIMIT = 1000;
-const DEFAULT_LIMIT = 100;
-
-/** What deliveries can be asked by; ids are texts, and one that names nothing finds nothing. */
-export const deliveryQuerySchema: Joi.ObjectSchema<DeliveryQuery> = Joi.object<DeliveryQuery, true>({
-    state: Joi.string().valid(...DELIVERY_STATES),
-    exporterId: Joi.string(),
-    after: Joi.string(),
-    limit: Joi.number().integer().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT),
-})
-    .label('query')
-    .default({ limit: DEFAULT_LIMIT });
-
-function deliveriesOf(store: DeliveryStore, clock: Clock, onReplay: () => void): Deliveries {
-    return {
-        async list(query) {
-            return store.list(checked(deliveryQuerySchema, query));
-        },
-
-        async show(id) {
-            const [delivery, history] = await Promise.all([store.get(id), store.attempts(id)]);
-            if (delivery === null) {
-                throw storeRefusals.unknownDelivery();
-            }
-
-            return { ...delivery, history };
-        },
-
-        async replay(id) {
-            const delivery = await store.replay(id, clock());
-            onReplay();
-            return delivery;
-        },
-    };
-}

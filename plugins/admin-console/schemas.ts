@@ -2,9 +2,9 @@ import Joi from 'joi';
 import { nameSchema } from '../../lib/checked.ts';
 import { count, date, nullableText, text, workspaceSchema } from '../../lib/inventory/resources.ts';
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
+import { deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
 import { exporterChangesSchema, newExporterSchema, storedSettings } from '../../lib/webhooks/exporter.ts';
 import { OUTCOME_CODES } from '../../lib/webhooks/outcome.ts';
-import { deliveryQuerySchema } from '../../lib/webhooks/webhooks.ts';
 import type { OperationName } from './operations.ts';
 
 /** What an operation accepts and answers with over HTTP, as its route is checked and documented. */

@@ -11,7 +11,7 @@ import { claimLaws, sweepLaws } from './webhooks/claim-laws.ts';
 import { deliveryLaws } from './webhooks/delivery-laws.ts';
 import { dispatchLaws } from './webhooks/dispatch-laws.ts';
 import { exporterLaws } from './webhooks/exporter-laws.ts';
-import { type WebhookStores, webhookAbilities } from './webhooks/fixture.ts';
+import { onBench, type WebhookStores, webhookAbilities } from './webhooks/fixture.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
 import { settlementLaws } from './webhooks/settlement-laws.ts';
 
@@ -80,9 +80,9 @@ export function recordStoreContract(test: ContractTest, create: () => RecordStor
 export function webhookStoresContract(test: ContractTest, create: () => WebhookStores): void {
     const laws = { ...exporterLaws, ...acceptanceLaws, ...dispatchLaws, ...claimLaws, ...settlementLaws, ...sweepLaws, ...deliveryLaws };
     const groups = [
-        { laws },
-        { needs: ['transactions'], laws: transactionLaws },
-        { lacks: 'transactions', laws: noTransactionLaws },
+        { laws: onBench(laws) },
+        { needs: ['transactions'], laws: onBench(transactionLaws) },
+        { lacks: 'transactions', laws: onBench(noTransactionLaws) },
     ] as const;
     announce(test, create, { abilities: webhookAbilities, groups });
 }

@@ -2,25 +2,24 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Acceptance } from '../../../lib/webhooks/store.ts';
 import type { Laws } from '../announce.ts';
-import { addExporter, at, claim, dispatchedIds, only, publishTest, sampleEvent, type WebhookStores } from './fixture.ts';
-
-const INVESTIGATIONS: Acceptance['addressees'] = { types: ['investigation'] };
+import { ids, only } from '../assertions.ts';
+import { at, forAll, sampleEvent, type WebhookBench } from './fixture.ts';
 
 /** Events as they are accepted. */
-export const acceptanceLaws: Laws<WebhookStores> = {
-    async 'stores a pending delivery for every running exporter of the types'(stores) {
-        const first = await addExporter(stores, { collector: 'west' });
-        const second = await addExporter(stores, { type: 'investigation_legacy', createdAt: at(1) });
-        await addExporter(stores, { type: 'investigation_legacy_and_library' });
-        await addExporter(stores, { state: 'stopped' });
+export const acceptanceLaws: Laws<WebhookBench> = {
+    async 'stores a pending delivery for every running exporter of the types'(bench) {
+        const first = await bench.addExporter({ collector: 'west' });
+        const second = await bench.addExporter({ type: 'investigation_legacy', createdAt: at(1) });
+        await bench.addExporter({ type: 'investigation_legacy_and_library' });
+        await bench.addExporter({ state: 'stopped' });
 
         const event = sampleEvent({ createdAt: at(5) });
         const addressees = { types: ['investigation_legacy', 'investigation'] } as const;
-        const accepted = only(await stores.deliveries.accept([{ event, addressees }]));
+        const accepted = only(await bench.deliveries.accept([{ event, addressees }]));
         assert.equal(accepted.eventId, event.id);
         assert.equal(new Set(accepted.deliveries).size, 2);
 
-        const stored = await Promise.all(accepted.deliveries.map((id) => stores.deliveries.get(id)));
+        const stored = await Promise.all(accepted.deliveries.map((id) => bench.deliveries.get(id)));
         const expected = [first, second].map((exporter, index) => ({
             id: accepted.deliveries[index],
             eventId: event.id,
@@ -37,93 +36,72 @@ export const acceptanceLaws: Laws<WebhookStores> = {
         assert.deepEqual(stored, expected);
     },
 
-    async 'accepts an event that nobody receives'(stores) {
+    async 'accepts an event that nobody receives'(bench) {
         const event = sampleEvent();
-        const acceptances = [{ event, addressees: INVESTIGATIONS }];
-        assert.deepEqual(await stores.deliveries.accept(acceptances), [{ eventId: event.id, deliveries: [] }]);
-        await assert.rejects(stores.deliveries.accept(acceptances), { code: 'CONFLICT' });
+        assert.deepEqual(await bench.deliveries.accept([forAll(event)]), [{ eventId: event.id, deliveries: [] }]);
+        await assert.rejects(bench.deliveries.accept([forAll(event)]), { code: 'CONFLICT' });
     },
 
-    async 'stores a test for a stopped exporter'(stores) {
-        const { id } = await addExporter(stores, { state: 'stopped' });
-        await addExporter(stores);
-        const delivery = await stores.deliveries.get(await publishTest(stores, id));
-        assert.deepEqual([delivery?.exporterId, delivery?.kind, delivery?.state], [id, 'test', 'pending']);
+    async 'stores a test for a stopped exporter'(bench) {
+        const { id } = await bench.addExporter({ state: 'stopped' });
+        await bench.addExporter();
+        await bench.assertDelivery(await bench.publishTest(id), { exporterId: id, kind: 'test', state: 'pending' });
     },
 
-    async 'answers in the order of the acceptances'(stores) {
-        const { id } = await addExporter(stores);
+    async 'answers in the order of the acceptances'(bench) {
+        const { id } = await bench.addExporter();
         const acceptances: Acceptance[] = [
-            { event: sampleEvent({ createdAt: at(9) }), addressees: INVESTIGATIONS },
+            forAll(sampleEvent({ createdAt: at(9) })),
             { event: sampleEvent(), addressees: { types: ['investigation_legacy'] } },
             { event: sampleEvent({ createdAt: at(1) }), addressees: { exporterId: id } },
-            { event: sampleEvent(), addressees: INVESTIGATIONS },
+            forAll(sampleEvent()),
         ];
-        const accepted = await stores.deliveries.accept(acceptances);
+        const accepted = await bench.deliveries.accept(acceptances);
         assert.deepEqual(
             accepted.map(({ eventId, deliveries }) => [eventId, deliveries.length]),
             acceptances.map(({ event }, index) => [event.id, index === 1 ? 0 : 1]),
         );
-        const newestFirst = (await stores.deliveries.list({ limit: 9 })).map(({ id }) => id);
-        assert.deepEqual(
-            newestFirst.reverse(),
-            accepted.flatMap(({ deliveries }) => deliveries),
-        );
+        const oldestFirst = accepted.flatMap(({ deliveries }) => deliveries);
+        assert.deepEqual(ids(await bench.listed()), oldestFirst.toReversed());
     },
 
-    async 'stores nothing when one of the named exporters does not exist'(stores) {
-        const removed = await addExporter(stores);
-        await stores.exporters.remove(removed.id, at(0));
-        await addExporter(stores);
+    async 'stores nothing when one of the named exporters does not exist'(bench) {
+        const removed = await bench.addExporter();
+        await bench.exporters.remove(removed.id, at(0));
+        await bench.addExporter();
         const event = sampleEvent();
 
         for (const exporterId of [removed.id, randomUUID(), 'no-uuid']) {
-            const acceptances = [
-                { event, addressees: INVESTIGATIONS },
-                { event: sampleEvent(), addressees: { exporterId } },
-            ];
-            await assert.rejects(stores.deliveries.accept(acceptances), { code: 'NOT_FOUND' });
+            const acceptances = [forAll(event), { event: sampleEvent(), addressees: { exporterId } }];
+            await assert.rejects(bench.deliveries.accept(acceptances), { code: 'NOT_FOUND' });
         }
-        assert.deepEqual(await stores.deliveries.list({ limit: 9 }), []);
-        assert.equal((await stores.deliveries.accept([{ event, addressees: INVESTIGATIONS }])).length, 1, 'the event id is still free');
+        assert.deepEqual(await bench.listed(), []);
+        assert.equal((await bench.deliveries.accept([forAll(event)])).length, 1, 'the event id is still free');
     },
 
-    async 'stores nothing when one of the event ids is taken'(stores) {
-        await addExporter(stores);
+    async 'stores nothing when one of the event ids is taken'(bench) {
+        await bench.addExporter();
         const [taken, fresh] = [sampleEvent(), sampleEvent()];
-        await stores.deliveries.accept([{ event: taken, addressees: INVESTIGATIONS }]);
+        await bench.deliveries.accept([forAll(taken)]);
 
-        for (const events of [
-            [fresh, taken],
-            [fresh, fresh],
-        ]) {
-            const acceptances = events.map((event) => ({ event, addressees: INVESTIGATIONS }));
-            await assert.rejects(stores.deliveries.accept(acceptances), { code: 'CONFLICT' });
+        for (const event of [taken, fresh]) {
+            await assert.rejects(bench.deliveries.accept([forAll(fresh), forAll(event)]), { code: 'CONFLICT' });
         }
-        assert.equal((await stores.deliveries.list({ limit: 9 })).length, 1);
-        assert.equal(
-            (await stores.deliveries.accept([{ event: fresh, addressees: INVESTIGATIONS }])).length,
-            1,
-            'the other id is still free',
-        );
+        assert.equal((await bench.listed()).length, 1);
+        assert.equal((await bench.deliveries.accept([forAll(fresh)])).length, 1, 'the other id is still free');
     },
 
-    async 'accepts one of many events with the same id'(stores) {
-        await addExporter(stores);
+    async 'accepts one of many events with the same id'(bench) {
+        await bench.addExporter();
         const event = sampleEvent();
-        const results = await Promise.allSettled(
-            Array.from({ length: 10 }, () => stores.deliveries.accept([{ event, addressees: INVESTIGATIONS }])),
-        );
-        const refused = results.filter((result) => result.status === 'rejected');
-        assert.deepEqual(
-            refused.map(({ reason }) => reason.code),
-            Array(9).fill('CONFLICT'),
-        );
-        assert.equal((await stores.deliveries.list({ limit: 20 })).length, 1);
+        const results = await Promise.allSettled(Array.from({ length: 10 }, () => bench.deliveries.accept([forAll(event)])));
+        const codes = results.flatMap((result) => (result.status === 'rejected' ? [result.reason.code] : []));
+        assert.deepEqual(codes, Array(9).fill('CONFLICT'));
+        assert.equal((await bench.listed()).length, 1);
     },
 
-    async 'keeps bodies exactly'(stores) {
-        await addExporter(stores);
+    async 'keeps bodies exactly'(bench) {
+        await bench.addExporter();
         const bodies = [
             '',
             'not { even JSON',
@@ -132,15 +110,10 @@ export const acceptanceLaws: Laws<WebhookStores> = {
             '\u2028\u2029\ufeff\u00a0🦉 \\ \\\\ \' " $1 {} \r\n\t',
             `{"large":"${'é\\n'.repeat(350_000)}"}`,
         ];
-        const accepted = await stores.deliveries.accept(
-            bodies.map((body): Acceptance => ({ event: sampleEvent({ body }), addressees: INVESTIGATIONS })),
-        );
-        const ids = await dispatchedIds(stores);
-        const claims = await claim(
-            stores,
-            accepted.flatMap(({ deliveries }) => deliveries),
-        );
-        assert.equal(ids.length, bodies.length);
+        const published = await bench.publish(...bodies.map((body) => ({ body })));
+        await bench.dispatch();
+        const claims = await bench.claim(published);
+        assert.equal(claims.length, bodies.length);
         for (const [index, body] of bodies.entries()) {
             assert.ok(claims[index]?.event.body === body, `body ${index} came back changed`);
         }
@@ -152,52 +125,48 @@ export const acceptanceLaws: Laws<WebhookStores> = {
 };
 
 /** What a store does that joins transactions of the host. */
-export const transactionLaws: Laws<Required<WebhookStores>> = {
-    async 'joins a transaction of the host'(stores) {
-        const exporter = await addExporter(stores);
+export const transactionLaws: Laws<WebhookBench> = {
+    async 'joins a transaction of the host'(bench) {
+        const exporter = await bench.addExporter();
         const event = sampleEvent();
         for (const [end, receivers] of [
             ['rollback', []],
             ['commit', [exporter.id]],
         ] as const) {
-            const host = await stores.begin();
+            const host = await bench.begin();
             try {
-                only(await stores.deliveries.accept([{ event, addressees: INVESTIGATIONS }], { tx: host.tx }));
+                only(await bench.deliveries.accept([forAll(event)], { tx: host.tx }));
             } finally {
                 await host[end]();
             }
-            const stored = await stores.deliveries.list({ limit: 9 });
-            assert.deepEqual(
-                stored.map(({ exporterId }) => exporterId),
-                receivers,
-                `after the ${end}`,
-            );
+            const stored = (await bench.listed()).map(({ exporterId }) => exporterId);
+            assert.deepEqual(stored, receivers, `after the ${end}`);
         }
     },
 
-    async 'leaves the transaction of the host usable after a refusal'(stores) {
-        await addExporter(stores);
+    async 'leaves the transaction of the host usable after a refusal'(bench) {
+        await bench.addExporter();
         const event = sampleEvent();
-        const host = await stores.begin();
-        const accept = (addressees: Acceptance['addressees']) => stores.deliveries.accept([{ event, addressees }], { tx: host.tx });
+        const host = await bench.begin();
+        const accept = (acceptance: Acceptance) => bench.deliveries.accept([acceptance], { tx: host.tx });
         try {
-            await assert.rejects(accept({ exporterId: randomUUID() }), { code: 'NOT_FOUND' });
-            await accept(INVESTIGATIONS);
-            await assert.rejects(accept(INVESTIGATIONS), { code: 'CONFLICT' });
+            await assert.rejects(accept({ event, addressees: { exporterId: randomUUID() } }), { code: 'NOT_FOUND' });
+            await accept(forAll(event));
+            await assert.rejects(accept(forAll(event)), { code: 'CONFLICT' });
         } finally {
             await host.commit();
         }
-        assert.equal((await stores.deliveries.list({ limit: 9 })).length, 1);
+        assert.equal((await bench.listed()).length, 1);
     },
 };
 
 /** What a store does that joins none. */
-export const noTransactionLaws: Laws<WebhookStores> = {
-    async 'refuses a transaction of the host'(stores) {
-        await addExporter(stores);
+export const noTransactionLaws: Laws<WebhookBench> = {
+    async 'refuses a transaction of the host'(bench) {
+        await bench.addExporter();
         const tx = { query: async () => ({ rows: [], rowCount: 0 }) };
-        const accepting = stores.deliveries.accept([{ event: sampleEvent(), addressees: INVESTIGATIONS }], { tx });
+        const accepting = bench.deliveries.accept([forAll(sampleEvent())], { tx });
         await assert.rejects(accepting, { name: 'ScanwireError', code: 'MISCONFIGURED' });
-        assert.deepEqual([stores.deliveries.transactions, await stores.deliveries.list({ limit: 9 })], [false, []]);
+        assert.deepEqual([bench.deliveries.transactions, await bench.listed()], [false, []]);
     },
 };

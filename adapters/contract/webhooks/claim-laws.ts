@@ -2,151 +2,119 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { ClaimRequest, Dispatched, SweepOptions } from '../../../lib/webhooks/store.ts';
 import type { Laws } from '../announce.ts';
-import {
-    addExporter,
-    at,
-    claim,
-    claimOne,
-    dispatch,
-    dispatchedIds,
-    failure,
-    inParallel,
-    nth,
-    only,
-    publish,
-    publishTest,
-    sampleEvent,
-    settlement,
-    type WebhookStores,
-} from './fixture.ts';
+import { assertFields, only, present } from '../assertions.ts';
+import { at, failure, forAll, inParallel, sampleEvent, settlement, type WebhookBench } from './fixture.ts';
 
 /** Claims: who gets one, and what it holds. */
-export const claimLaws: Laws<WebhookStores> = {
-    async 'claims a queued delivery with its event and its exporter'(stores) {
-        const exporter = await addExporter(stores, { schedule: [1, 2], previousSecretUntil: at(9), sealedHeaders: 'sealed too' });
+export const claimLaws: Laws<WebhookBench> = {
+    async 'claims a queued delivery with its event and its exporter'(bench) {
+        const exporter = await bench.addExporter({ schedule: [1, 2], previousSecretUntil: at(9), sealedHeaders: 'sealed too' });
         const event = sampleEvent({ body: '{"a":1}' });
-        await stores.deliveries.accept([{ event, addressees: { types: ['investigation'] } }]);
-        const request = requestFor(only(await dispatchedIds(stores)), at(10));
-        assert.deepEqual(await stores.deliveries.claim([request]), [
+        await bench.deliveries.accept([forAll(event)]);
+        const request = requestFor(only(await bench.dispatchedIds()), at(10));
+        assert.deepEqual(await bench.deliveries.claim([request]), [
             { deliveryId: request.deliveryId, token: request.token, attempt: 1, round: 1, single: false, event, exporter },
         ]);
     },
 
-    async 'opens an attempt with the claim'(stores) {
-        const { deliveryId } = await claimOne(stores);
-        const delivery = await stores.deliveries.get(deliveryId);
-        assert.deepEqual([delivery?.state, delivery?.attempts, delivery?.lastCode, delivery?.finishedAt], ['sending', 1, null, null]);
-        assert.deepEqual(await stores.deliveries.attempts(deliveryId), [
+    async 'opens an attempt with the claim'(bench) {
+        const { deliveryId } = await bench.claimOne();
+        await bench.assertDelivery(deliveryId, { state: 'sending', attempts: 1, lastCode: null, finishedAt: null });
+        assert.deepEqual(await bench.deliveries.attempts(deliveryId), [
             { number: 1, startedAt: at(0), finishedAt: null, outcome: null, late: false },
         ]);
     },
 
-    async 'claims nothing but what is queued'(stores) {
-        await addExporter(stores);
-        const [pending, done, retry, sending, queued] = await publish(stores, { createdAt: at(9) }, {}, {}, {}, {});
-        await dispatch(stores);
-        const [first, second] = await claim(stores, [done, retry, sending].map(String));
-        assert.ok(first !== undefined && second !== undefined);
-        await stores.deliveries.settle([settlement(first), failure(second, at(5))]);
+    async 'claims nothing but what is queued'(bench) {
+        await bench.addExporter();
+        const [pending, done, retry, sending, queued] = await bench.publish({ createdAt: at(9) }, {}, {}, {}, {});
+        await bench.dispatch();
+        const [first, second] = await bench.claim([done, retry, sending].map(String));
+        await bench.deliveries.settle([settlement(present(first)), failure(present(second), at(5))]);
 
-        const ids = [pending, done, retry, sending, randomUUID(), 'no-uuid', '', queued].map(String);
-        const claims = await stores.deliveries.claim(ids.map((id) => requestFor(id)));
-        assert.deepEqual(
-            claims.map((one) => one?.deliveryId ?? null),
-            [...Array(7).fill(null), queued],
-        );
-        assert.deepEqual(
-            await Promise.all([pending, sending].map(async (id) => (await stores.deliveries.get(String(id)))?.attempts)),
-            [0, 1],
-        );
+        const asked = [pending, done, retry, sending, randomUUID(), 'no-uuid', '', queued].map(String);
+        const claims = await bench.deliveries.claim(asked.map((id) => requestFor(id)));
+        const claimed = claims.map((one) => one?.deliveryId ?? null);
+        assert.deepEqual(claimed, [...Array(7).fill(null), queued]);
+        await bench.assertDelivery(String(pending), { attempts: 0 });
+        await bench.assertDelivery(String(sending), { attempts: 1 });
     },
 
-    async 'answers claims in the order in which they were asked for'(stores) {
-        await addExporter(stores);
-        const ids = await publish(stores, ...Array(8).fill({}));
-        await dispatch(stores);
-        const requests = [...ids].reverse().map((id) => requestFor(id));
-        const claims = await stores.deliveries.claim(requests);
-        assert.deepEqual(
-            claims.map((one) => [one?.deliveryId, one?.token]),
-            requests.map(({ deliveryId, token }) => [deliveryId, token]),
-        );
+    async 'answers claims in the order in which they were asked for'(bench) {
+        const requests = (await bench.queueMany(8)).toReversed().map((id) => requestFor(id));
+        const claims = await bench.deliveries.claim(requests);
+        for (const [index, { deliveryId, token }] of requests.entries()) {
+            assertFields(claims[index], { deliveryId, token });
+        }
     },
 
-    async 'lets one of fifty claims at once win'(stores) {
-        await addExporter(stores);
-        const [id, other] = await publish(stores, {}, {});
-        await dispatch(stores);
+    async 'lets one of fifty claims at once win'(bench) {
+        const [id, other] = await bench.queueMany(2);
         const requests = Array.from({ length: 50 }, (_, index) => {
             const both = [requestFor(String(id)), requestFor(String(other))];
             return index % 2 === 0 ? both : both.reverse();
         });
-        const claims = (await inParallel(50, (index) => stores.deliveries.claim(nth(requests, index)))).flat();
+        const claims = (await inParallel(50, (index) => bench.deliveries.claim(requests[index] ?? []))).flat();
         const won = claims.filter((one) => one !== null);
         assert.deepEqual(won.map(({ deliveryId }) => deliveryId).sort(), [id, other].sort());
-        assert.equal((await stores.deliveries.get(String(id)))?.attempts, 1);
-        assert.deepEqual(await stores.deliveries.settle(won.map((one) => settlement(one))), [true, true], 'the winners hold the claims');
+        await bench.assertDelivery(String(id), { attempts: 1 });
+        assert.deepEqual(await bench.deliveries.settle(won.map((one) => settlement(one))), [true, true], 'the winners hold the claims');
     },
 
-    async 'lets the first of two claims in one call win'(stores) {
-        await addExporter(stores);
-        const id = only(await publish(stores));
-        await dispatch(stores);
+    async 'lets the first of two claims in one call win'(bench) {
+        const id = only(await bench.queueMany(1));
         const requests = [requestFor(id), requestFor(id)];
-        const [first, second] = await stores.deliveries.claim(requests);
+        const [first, second] = await bench.deliveries.claim(requests);
         assert.equal(first?.token, requests[0]?.token);
         assert.equal(second, null);
-        assert.equal((await stores.deliveries.attempts(id)).length, 1);
+        assert.equal((await bench.deliveries.attempts(id)).length, 1);
     },
 
-    async 'returns a delivery of a stopped exporter'(stores) {
-        const exporter = await addExporter(stores);
-        const id = only(await publish(stores));
-        await dispatch(stores);
-        await stores.exporters.update(exporter.id, { state: 'stopped' }, at(1));
-        assert.deepEqual(await stores.deliveries.claim([requestFor(id)]), [null]);
-
-        const delivery = await stores.deliveries.get(id);
-        assert.deepEqual([delivery?.state, delivery?.attempts, delivery?.dueAt], ['pending', 0, at(0)]);
-        await stores.exporters.update(exporter.id, { state: 'running' }, at(2));
-        assert.deepEqual(await dispatchedIds(stores), [id]);
+    async 'returns a delivery of a stopped exporter'(bench) {
+        const exporter = await bench.addExporter();
+        const id = only(await bench.publish());
+        await bench.dispatch();
+        await bench.exporters.update(exporter.id, { state: 'stopped' }, at(1));
+        assert.deepEqual(await bench.deliveries.claim([requestFor(id)]), [null]);
+        await bench.assertDelivery(id, { state: 'pending', attempts: 0, dueAt: at(0) });
+        await bench.exporters.update(exporter.id, { state: 'running' }, at(2));
+        assert.deepEqual(await bench.dispatchedIds(), [id]);
     },
 
-    async 'claims a test of a stopped exporter'(stores) {
-        const { id } = await addExporter(stores, { state: 'stopped' });
-        await publishTest(stores, id);
-        const test = only(await claim(stores, await dispatchedIds(stores)));
+    async 'claims a test of a stopped exporter'(bench) {
+        const { id } = await bench.addExporter({ state: 'stopped' });
+        await bench.publishTest(id);
+        const test = only(await bench.claimDue());
         assert.deepEqual([test.single, test.exporter.state], [true, 'stopped']);
     },
 
-    async 'claims nothing of a removed exporter'(stores) {
-        const { id } = await addExporter(stores);
-        await publish(stores);
-        const ids = await dispatchedIds(stores);
-        await stores.exporters.remove(id, at(1));
-        assert.deepEqual(await stores.deliveries.claim(ids.map((id) => requestFor(id))), [null]);
+    async 'claims nothing of a removed exporter'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.publish();
+        const ids = await bench.dispatchedIds();
+        await bench.exporters.remove(id, at(1));
+        assert.deepEqual(await bench.deliveries.claim(ids.map((id) => requestFor(id))), [null]);
     },
 
-    async 'counts the attempts of a round'(stores) {
-        const first = await claimOne(stores);
-        await stores.deliveries.settle([failure(first, at(10))]);
-        assert.deepEqual(await dispatch(stores, { now: at(10) }), [{ deliveryId: first.deliveryId, collector: 'default', attempt: 2 }]);
-        const second = only(await claim(stores, [first.deliveryId], at(11)));
+    async 'counts the attempts of a round'(bench) {
+        const first = await bench.claimOne();
+        await bench.fail([first], at(10));
+        assert.deepEqual(await bench.dispatch({ now: at(10) }), [{ deliveryId: first.deliveryId, collector: 'default', attempt: 2 }]);
+        const second = only(await bench.claim([first.deliveryId], at(11)));
         assert.deepEqual([second.attempt, second.round], [2, 2]);
     },
 };
 
 /** Claims that ran out and jobs that were lost. */
-export const sweepLaws: Laws<WebhookStores> = {
-    async 'takes a claim away that ran out'(stores) {
-        const { deliveryId } = await claimOne(stores);
-        assert.deepEqual(await sweep(stores, { now: at(60_000) }), []);
+export const sweepLaws: Laws<WebhookBench> = {
+    async 'takes a claim away that ran out'(bench) {
+        const { deliveryId } = await bench.claimOne();
+        assert.deepEqual(await sweep(bench, { now: at(60_000) }), []);
 
-        const delivery = await stores.deliveries.get(deliveryId);
-        assert.deepEqual([delivery?.state, delivery?.dueAt, delivery?.finishedAt], ['pending', at(60_000), null]);
-        assert.deepEqual([delivery?.lastCode, delivery?.attempts], ['interrupted', 1]);
-        const attempt = only(await stores.deliveries.attempts(deliveryId));
-        assert.deepEqual([attempt.number, attempt.finishedAt, attempt.late], [1, at(60_000), false]);
+        await bench.assertDelivery(deliveryId, { state: 'pending', dueAt: at(60_000), finishedAt: null, attempts: 1 });
+        await bench.assertDelivery(deliveryId, { lastCode: 'interrupted' });
+        const attempt = only(await bench.deliveries.attempts(deliveryId));
+        assertFields(attempt, { number: 1, finishedAt: at(60_000), late: false });
         assert.deepEqual(
             { ...attempt.outcome, detail: '' },
             {
@@ -159,76 +127,75 @@ export const sweepLaws: Laws<WebhookStores> = {
                 fingerprint: null,
             },
         );
-        assert.deepEqual(await dispatch(stores, { now: at(60_000) }), [{ deliveryId, collector: 'default', attempt: 2 }]);
+        assert.deepEqual(await bench.dispatch({ now: at(60_000) }), [{ deliveryId, collector: 'default', attempt: 2 }]);
     },
 
-    async 'exhausts a test whose claim ran out'(stores) {
-        const { id } = await addExporter(stores);
-        const test = await publishTest(stores, id);
-        await claim(stores, await dispatchedIds(stores));
-        assert.deepEqual(await sweep(stores, { now: at(60_000) }), []);
-        const delivery = await stores.deliveries.get(test);
-        assert.deepEqual([delivery?.state, delivery?.finishedAt, delivery?.lastCode], ['exhausted', at(60_000), 'interrupted']);
+    async 'exhausts a test whose claim ran out'(bench) {
+        const { id } = await bench.addExporter();
+        const test = await bench.publishTest(id);
+        await bench.claimDue();
+        assert.deepEqual(await sweep(bench, { now: at(60_000) }), []);
+        await bench.assertDelivery(test, { state: 'exhausted', finishedAt: at(60_000), lastCode: 'interrupted' });
     },
 
-    async 'leaves a claim alone that has not run out'(stores) {
-        const { deliveryId } = await claimOne(stores);
-        assert.deepEqual(await sweep(stores, { now: at(59_999) }), []);
-        assert.equal((await stores.deliveries.get(deliveryId))?.state, 'sending');
+    async 'leaves a claim alone that has not run out'(bench) {
+        const { deliveryId } = await bench.claimOne();
+        assert.deepEqual(await sweep(bench, { now: at(59_999) }), []);
+        await bench.assertDelivery(deliveryId, { state: 'sending' });
     },
 
-    async 'tries fresh deliveries before an interrupted one'(stores) {
-        const { deliveryId } = await claimOne(stores);
-        await sweep(stores, { now: at(60_000) });
-        const fresh = await publish(stores, { createdAt: at(70_000) });
-        assert.deepEqual(await dispatchedIds(stores, { now: at(80_000) }), [...fresh, deliveryId]);
+    async 'tries fresh deliveries before an interrupted one'(bench) {
+        const { deliveryId } = await bench.claimOne();
+        await sweep(bench, { now: at(60_000) });
+        const fresh = await bench.publish({ createdAt: at(70_000) });
+        assert.deepEqual(await bench.dispatchedIds({ now: at(80_000) }), [...fresh, deliveryId]);
     },
 
-    async 'counts no failure for an interrupted attempt'(stores) {
-        const { exporter } = await claimOne(stores);
-        await sweep(stores, { now: at(60_000) });
-        assert.deepEqual(await stores.exporters.get(exporter.id), exporter);
+    async 'counts no failure for an interrupted attempt'(bench) {
+        const { exporter } = await bench.claimOne();
+        await sweep(bench, { now: at(60_000) });
+        assert.deepEqual(await bench.exporters.get(exporter.id), exporter);
     },
 
-    async 'returns jobs that were queued too long ago'(stores) {
-        const { id } = await addExporter(stores);
-        const old = only(await publish(stores));
-        await dispatch(stores, { now: at(0) });
-        const fresh = only(await publish(stores));
-        await dispatch(stores, { now: at(10) });
-        await stores.exporters.update(id, { collector: 'west' }, at(1));
+    async 'returns jobs that were queued too long ago'(bench) {
+        const { id } = await bench.addExporter();
+        const old = only(await bench.publish());
+        await bench.dispatch({ now: at(0) });
+        const fresh = only(await bench.publish());
+        await bench.dispatch({ now: at(10) });
+        await bench.exporters.update(id, { collector: 'west' }, at(1));
 
         const requeue = [{ deliveryId: old, collector: 'west', attempt: 1 }];
-        assert.deepEqual(await sweep(stores, { now: at(20), queuedBefore: at(10) }), requeue);
-        assert.deepEqual(await sweep(stores, { now: at(20), queuedBefore: at(10) }), [], 'renewed');
-        assert.equal((await claim(stores, [old, fresh])).length, 2, 'still queued');
+        assert.deepEqual(await sweep(bench, { now: at(20), queuedBefore: at(10) }), requeue);
+        assert.deepEqual(await sweep(bench, { now: at(20), queuedBefore: at(10) }), [], 'renewed');
+        assert.equal((await bench.claim([old, fresh])).length, 2, 'still queued');
     },
 
-    async 'sweeps no more than the limit'(stores) {
-        await addExporter(stores);
-        await publish(stores, ...Array(6).fill({}));
-        await claim(stores, (await dispatchedIds(stores)).slice(0, 3));
+    async 'sweeps no more than the limit'(bench) {
+        await bench.addExporter();
+        await bench.publish(...Array(6).fill({}));
+        await bench.claim((await bench.dispatchedIds()).slice(0, 3));
         for (const [requeued, interrupted] of [
             [2, 2],
             [1, 3],
         ]) {
-            assert.equal((await sweep(stores, { now: at(60_000), queuedBefore: at(1), limit: 2 })).length, requeued);
-            assert.equal((await stores.deliveries.list({ state: 'pending', limit: 9 })).length, interrupted);
+            assert.equal((await sweep(bench, { now: at(60_000), queuedBefore: at(1), limit: 2 })).length, requeued);
+            assert.equal((await bench.listed({ state: 'pending' })).length, interrupted);
         }
     },
 
-    async 'finds each lost claim and job once when several sweep at once'(stores) {
-        await addExporter(stores);
-        await publish(stores, ...Array(10).fill({}));
-        await claim(stores, (await dispatchedIds(stores)).slice(0, 5));
-        const swept = await inParallel(8, () => sweep(stores, { now: at(60_000), queuedBefore: at(1) }));
+    async 'finds each lost claim and job once when several sweep at once'(bench) {
+        await bench.addExporter();
+        await bench.publish(...Array(10).fill({}));
+        await bench.claim((await bench.dispatchedIds()).slice(0, 5));
+        const swept = await inParallel(8, () => sweep(bench, { now: at(60_000), queuedBefore: at(1) }));
         const requeued = swept.flat().map(({ deliveryId }) => deliveryId);
         assert.deepEqual([requeued.length, new Set(requeued).size], [5, 5]);
-        assert.equal((await stores.deliveries.list({ state: 'pending', limit: 9 })).length, 5);
+        assert.equal((await bench.listed({ state: 'pending' })).length, 5);
     },
 };
 
-async function sweep({ deliveries }: WebhookStores, overrides: Partial<SweepOptions>): Promise<readonly Dispatched[]> {
+async function sweep({ deliveries }: WebhookBench, overrides: Partial<SweepOptions>): Promise<readonly Dispatched[]> {
     return await deliveries.sweep({ now: at(0), queuedBefore: at(0), limit: 100, ...overrides });
 }
 

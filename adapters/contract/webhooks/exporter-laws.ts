@@ -1,20 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Laws } from '../announce.ts';
-import {
-    addExporter,
-    at,
-    claim,
-    claimOne,
-    dispatchedIds,
-    failure,
-    only,
-    publish,
-    type sampleExporter,
-    sampleOutcome,
-    settlement,
-    type WebhookStores,
-} from './fixture.ts';
+import { assertFields, only, present } from '../assertions.ts';
+import { at, sampleOutcome, settlement, type WebhookBench } from './fixture.ts';
 
 const FULL = {
     name: 'Ünïcode "quoted" \\ \u2028 🦉',
@@ -38,63 +26,58 @@ const FULL = {
 } as const;
 
 /** Exporters as they are stored, changed and removed. */
-export const exporterLaws: Laws<WebhookStores> = {
-    async 'returns an exporter as it was inserted'(stores) {
-        const full = await addExporter(stores, FULL);
-        const plain = await addExporter(stores);
-        assert.deepEqual(await stores.exporters.get(full.id), full);
-        assert.deepEqual(await stores.exporters.get(plain.id), plain);
+export const exporterLaws: Laws<WebhookBench> = {
+    async 'returns an exporter as it was inserted'(bench) {
+        const full = await bench.addExporter(FULL);
+        const plain = await bench.addExporter();
+        assert.deepEqual(await bench.exporters.get(full.id), full);
+        assert.deepEqual(await bench.exporters.get(plain.id), plain);
     },
 
-    async 'answers null for an exporter that does not exist'(stores) {
-        assert.equal(await stores.exporters.get(randomUUID()), null);
-        assert.equal(await stores.exporters.get('no-uuid'), null);
+    async 'answers null for an exporter that does not exist'(bench) {
+        assert.equal(await bench.exporters.get(randomUUID()), null);
+        assert.equal(await bench.exporters.get('no-uuid'), null);
     },
 
-    async 'refuses a second exporter with the same id'(stores) {
-        const exporter = await addExporter(stores);
-        await assert.rejects(stores.exporters.insert({ ...exporter, name: 'second' }), { code: 'CONFLICT' });
-        assert.deepEqual(await stores.exporters.list(), [exporter]);
+    async 'refuses a second exporter with the same id'(bench) {
+        const exporter = await bench.addExporter();
+        await assert.rejects(bench.exporters.insert({ ...exporter, name: 'second' }), { code: 'CONFLICT' });
+        assert.deepEqual(await bench.exporters.list(), [exporter]);
     },
 
-    async 'lists exporters oldest first'(stores) {
-        const second = await addExporter(stores, { createdAt: at(20) });
-        const third = await addExporter(stores, { createdAt: at(20) });
-        const first = await addExporter(stores, { createdAt: at(10) });
-        assert.deepEqual(await stores.exporters.list(), [first, second, third]);
+    async 'lists exporters oldest first'(bench) {
+        const second = await bench.addExporter({ createdAt: at(20) });
+        const third = await bench.addExporter({ createdAt: at(20) });
+        const first = await bench.addExporter({ createdAt: at(10) });
+        assert.deepEqual(await bench.exporters.list(), [first, second, third]);
     },
 
-    async 'changes what a patch holds and nothing else'(stores) {
-        const exporter = await addExporter(stores, FULL);
-        const other = await addExporter(stores);
-        const changed = {
-            ...exporter,
-            name: '',
-            signatures: ['base64'],
-            schedule: null,
-            headerNames: ['a', 'b'],
-            updatedAt: at(99),
-        } as const;
-        const { name, signatures, schedule, headerNames } = changed;
-        assert.deepEqual(await stores.exporters.update(exporter.id, { name, signatures, schedule, headerNames }, at(99)), changed);
-        assert.deepEqual(await stores.exporters.list(), [other, changed]);
+    async 'changes what a patch holds and nothing else'(bench) {
+        const exporter = await bench.addExporter(FULL);
+        const other = await bench.addExporter();
+        const patch = { name: '', signatures: ['base64'], schedule: null, headerNames: ['a', 'b'] } as const;
+        const changed = { ...exporter, ...patch, updatedAt: at(99) };
+        assert.deepEqual(await bench.exporters.update(exporter.id, patch, at(99)), changed);
+        assert.deepEqual(await bench.exporters.list(), [other, changed]);
     },
 
-    async 'forgets failures when an exporter is started'(stores) {
-        const { id } = await brokenExporter(stores);
-        const stopped = await stores.exporters.update(id, { state: 'stopped' }, at(60));
+    async 'forgets failures when an exporter is started'(bench) {
+        const id = await breakExporter(bench);
+        const stopped = await bench.exporters.update(id, { state: 'stopped' }, at(60));
         assert.equal(stopped.consecutiveFailures, 3);
 
-        const started = await stores.exporters.update(id, { state: 'running' }, at(70));
+        const started = await bench.exporters.update(id, { state: 'running' }, at(70));
         assert.equal(started.consecutiveFailures, 0);
-        assert.equal((await stores.exporters.get(id))?.consecutiveFailures, 0);
+        assert.equal((await bench.exporters.get(id))?.consecutiveFailures, 0);
     },
 
-    async 'closes the breaker when an exporter is started'(stores) {
-        const { id } = await brokenExporter(stores);
-        await stores.exporters.update(id, { state: 'running' }, at(70));
-        await failDue(stores, 3);
-        assert.equal((await dispatchedIds(stores, { now: at(200) })).length, 1, 'the old probe time is forgotten');
+    async 'closes the breaker when an exporter is started'(bench) {
+        const id = await breakExporter(bench);
+        await bench.exporters.update(id, { state: 'running' }, at(70));
+        const claims = await bench.claimDue({ now: at(150), limit: 3 });
+        assert.equal(claims.length, 3);
+        await bench.fail(claims, at(160));
+        assert.equal((await bench.dispatchedIds({ now: at(200) })).length, 1, 'the old probe time is forgotten');
     },
 
     async 'refuses to change an exporter that does not exist'({ exporters }) {
@@ -102,98 +85,79 @@ export const exporterLaws: Laws<WebhookStores> = {
         await assert.rejects(exporters.update('no-uuid', { name: 'x' }, at(0)), { code: 'NOT_FOUND' });
     },
 
-    async 'changes an exporter only while it has the expected type'(stores) {
-        const exporter = await addExporter(stores, { type: 'investigation_legacy' });
+    async 'changes an exporter only while it has the expected type'(bench) {
+        const exporter = await bench.addExporter({ type: 'investigation_legacy' });
         const patch = { type: 'investigation_legacy_and_library', ifType: 'investigation_legacy' } as const;
-        const changed = await stores.exporters.update(exporter.id, patch, at(1));
+        const changed = await bench.exporters.update(exporter.id, patch, at(1));
         assert.deepEqual(changed, { ...exporter, type: 'investigation_legacy_and_library', updatedAt: at(1) });
 
-        await assert.rejects(stores.exporters.update(exporter.id, patch, at(2)), { code: 'CONFLICT' });
-        assert.deepEqual(await stores.exporters.get(exporter.id), changed);
+        await assert.rejects(bench.exporters.update(exporter.id, patch, at(2)), { code: 'CONFLICT' });
+        assert.deepEqual(await bench.exporters.get(exporter.id), changed);
     },
 
-    async 'removes an exporter once'(stores) {
-        const { id } = await addExporter(stores);
-        const other = await addExporter(stores);
-        assert.equal(await stores.exporters.remove(id, at(1)), true);
-        assert.equal(await stores.exporters.remove(id, at(2)), false);
-        assert.equal(await stores.exporters.remove('no-uuid', at(2)), false);
-        assert.equal(await stores.exporters.get(id), null);
-        assert.deepEqual(await stores.exporters.list(), [other]);
+    async 'removes an exporter once'(bench) {
+        const { id } = await bench.addExporter();
+        const other = await bench.addExporter();
+        assert.equal(await bench.exporters.remove(id, at(1)), true);
+        assert.equal(await bench.exporters.remove(id, at(2)), false);
+        assert.equal(await bench.exporters.remove('no-uuid', at(2)), false);
+        assert.equal(await bench.exporters.get(id), null);
+        assert.deepEqual(await bench.exporters.list(), [other]);
     },
 
-    async 'cancels the unfinished deliveries of a removed exporter'(stores) {
-        const exporter = await addExporter(stores);
-        const ids = await publish(stores, {}, {}, {}, {});
-        const [done, sending] = await claim(stores, (await dispatchedIds(stores, { window: 3 })).slice(0, 2));
-        assert.ok(done !== undefined && sending !== undefined);
-        await stores.deliveries.settle([settlement(done)]);
-        await addExporter(stores, { name: 'other' });
-        const foreign = (await publish(stores)).slice(1);
+    async 'cancels the unfinished deliveries of a removed exporter'(bench) {
+        const exporter = await bench.addExporter();
+        const ids = await bench.publish({}, {}, {}, {});
+        const [done] = await bench.claim((await bench.dispatchedIds({ window: 3 })).slice(0, 2));
+        await bench.deliveries.settle([settlement(present(done))]);
+        await bench.addExporter({ name: 'other' });
+        const foreign = (await bench.publish()).slice(1);
 
-        await stores.exporters.remove(exporter.id, at(77));
-        const states = await Promise.all([...ids, ...foreign].map((id) => stores.deliveries.get(id)));
+        await bench.exporters.remove(exporter.id, at(77));
+        const states = await Promise.all([...ids, ...foreign].map((id) => bench.deliveries.get(id)));
         assert.deepEqual(
             states.map((delivery) => [delivery?.state, delivery?.finishedAt]),
             [['delivered', at(50)], ...Array(3).fill(['cancelled', at(77)]), ['pending', null]],
         );
     },
 
-    async 'keeps the deliveries of a removed exporter readable'(stores) {
-        const exporter = await addExporter(stores, { collector: 'east' });
-        const id = only(await publish(stores));
-        await stores.exporters.update(exporter.id, { collector: 'west' }, at(1));
-        await stores.exporters.remove(exporter.id, at(2));
+    async 'keeps the deliveries of a removed exporter readable'(bench) {
+        const exporter = await bench.addExporter({ collector: 'east' });
+        const id = only(await bench.publish());
+        await bench.exporters.update(exporter.id, { collector: 'west' }, at(1));
+        await bench.exporters.remove(exporter.id, at(2));
 
-        const delivery = await stores.deliveries.get(id);
-        assert.deepEqual([delivery?.exporterId, delivery?.collector], [exporter.id, 'west']);
-        assert.deepEqual(await stores.deliveries.list({ exporterId: exporter.id, limit: 9 }), [delivery]);
+        await bench.assertDelivery(id, { exporterId: exporter.id, collector: 'west' });
+        assert.deepEqual(await bench.listed({ exporterId: exporter.id }), [await bench.deliveries.get(id)]);
     },
 
-    async 'takes the claims on a removed exporter away'(stores) {
-        const held = await claimOne(stores);
-        await stores.exporters.remove(held.exporter.id, at(30));
-        const [interrupted] = await stores.deliveries.attempts(held.deliveryId);
-        assert.deepEqual(
-            [interrupted?.outcome?.code, interrupted?.outcome?.timings.total, interrupted?.finishedAt],
-            ['interrupted', 30, at(30)],
-        );
-        assert.equal((await stores.deliveries.get(held.deliveryId))?.lastCode, 'interrupted');
+    async 'takes the claims on a removed exporter away'(bench) {
+        const held = await bench.claimOne();
+        await bench.exporters.remove(held.exporter.id, at(30));
+        const { outcome, finishedAt } = only(await bench.deliveries.attempts(held.deliveryId));
+        assert.deepEqual([outcome?.code, outcome?.timings.total, finishedAt], ['interrupted', 30, at(30)]);
+        await bench.assertDelivery(held.deliveryId, { lastCode: 'interrupted' });
 
-        assert.deepEqual(await stores.deliveries.settle([settlement(held)]), [false]);
-        const late = only(await stores.deliveries.attempts(held.deliveryId));
-        assert.deepEqual([late.outcome, late.late], [sampleOutcome('delivered'), true]);
-        assert.equal((await stores.deliveries.get(held.deliveryId))?.state, 'cancelled');
+        assert.deepEqual(await bench.deliveries.settle([settlement(held)]), [false]);
+        assertFields(only(await bench.deliveries.attempts(held.deliveryId)), { outcome: sampleOutcome('delivered'), late: true });
+        await bench.assertDelivery(held.deliveryId, { state: 'cancelled' });
     },
 
-    async 'leaves no unfinished delivery behind when an exporter is removed while events arrive'(stores) {
-        const { id } = await addExporter(stores);
-        const publishing = Array.from({ length: 20 }, () => publish(stores));
-        const removing = stores.exporters.remove(id, at(1));
+    async 'leaves no unfinished delivery behind when an exporter is removed while events arrive'(bench) {
+        const { id } = await bench.addExporter();
+        const publishing = Array.from({ length: 20 }, () => bench.publish());
+        const removing = bench.exporters.remove(id, at(1));
         const accepted = (await Promise.all(publishing)).flat();
         assert.equal(await removing, true);
 
-        const listed = await stores.deliveries.list({ exporterId: id, limit: 100 });
-        assert.equal(listed.length, accepted.length);
-        assert.deepEqual(
-            listed.filter(({ state }) => state !== 'cancelled'),
-            [],
-        );
+        const states = (await bench.listed({ exporterId: id })).map(({ state }) => state);
+        assert.deepEqual(states, Array(accepted.length).fill('cancelled'));
     },
 };
 
 /** An exporter with three failures, that is probed again at 1,000. */
-async function brokenExporter(stores: WebhookStores): Promise<ReturnType<typeof sampleExporter>> {
-    const exporter = await addExporter(stores);
-    await publish(stores, {}, {}, {});
-    const claims = await claim(stores, await dispatchedIds(stores));
-    await stores.deliveries.settle(claims.map((one) => failure(one, at(100), { probeAt: at(1000) })));
-    return exporter;
-}
-
-/** Lets so many due deliveries fail, without a new time for the probe. */
-async function failDue(stores: WebhookStores, count: number): Promise<void> {
-    const claims = await claim(stores, await dispatchedIds(stores, { now: at(150), limit: count }), at(150));
-    assert.equal(claims.length, count);
-    await stores.deliveries.settle(claims.map((one) => failure(one, at(160))));
+async function breakExporter(bench: WebhookBench): Promise<string> {
+    const claims = await bench.claimMany(3);
+    await bench.fail(claims, at(100), { probeAt: at(1000) });
+    return present(claims[0]).exporter.id;
 }

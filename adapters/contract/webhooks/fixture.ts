@@ -7,6 +7,8 @@ import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
 import type {
     Acceptance,
     Claim,
+    Delivery,
+    DeliveryQuery,
     DeliveryStore,
     Dispatched,
     DispatchOptions,
@@ -14,7 +16,8 @@ import type {
     Settlement,
     StoredEvent,
 } from '../../../lib/webhooks/store.ts';
-import type { Ability, ContractFixture } from '../announce.ts';
+import type { Ability, ContractFixture, Laws } from '../announce.ts';
+import { assertFields, only, present } from '../assertions.ts';
 
 /** A transaction of the host's, on a connection of its own. */
 export interface HostTransaction {
@@ -75,54 +78,9 @@ export function sampleOutcome(code: OutcomeCode, overrides: Partial<Outcome> = {
     };
 }
 
-/** Inserts an exporter. */
-export async function addExporter({ exporters }: WebhookStores, overrides: Partial<StoredExporter> = {}): Promise<StoredExporter> {
-    const exporter = sampleExporter(overrides);
-    await exporters.insert(exporter);
-    return exporter;
-}
-
-/** Accepts one event per entry of `overrides` for every exporter of the type `investigation`; answers with all deliveries, in order. */
-export async function publish({ deliveries }: WebhookStores, ...overrides: readonly Partial<StoredEvent>[]): Promise<readonly string[]> {
-    const events = overrides.length === 0 ? [{}] : overrides;
-    const accepted = await deliveries.accept(
-        events.map((event): Acceptance => ({ event: sampleEvent(event), addressees: { types: ['investigation'] } })),
-    );
-    return accepted.flatMap((one) => one.deliveries);
-}
-
-/** Accepts a `test` for one exporter. */
-export async function publishTest(
-    { deliveries }: WebhookStores,
-    exporterId: string,
-    overrides: Partial<StoredEvent> = {},
-): Promise<string> {
-    const [accepted] = await deliveries.accept([{ event: sampleEvent({ kind: 'test', ...overrides }), addressees: { exporterId } }]);
-    return only(accepted?.deliveries ?? []);
-}
-
-/** Hands out what is due at the beginning, with a wide window. */
-export async function dispatch({ deliveries }: WebhookStores, overrides: Partial<DispatchOptions> = {}): Promise<readonly Dispatched[]> {
-    return await deliveries.dispatch({ now: at(0), window: 10, breakerAfter: 3, limit: 1000, ...overrides });
-}
-
-/** Ids of what a dispatch hands out. */
-export async function dispatchedIds(stores: WebhookStores, overrides: Partial<DispatchOptions> = {}): Promise<readonly string[]> {
-    return (await dispatch(stores, overrides)).map(({ deliveryId }) => deliveryId);
-}
-
-/** Claims deliveries that are `queued`, for a minute. */
-export async function claim({ deliveries }: WebhookStores, ids: readonly string[], now: Date = at(0)): Promise<readonly Claim[]> {
-    const expiresAt = new Date(now.getTime() + 60_000);
-    const claims = await deliveries.claim(ids.map((deliveryId) => ({ deliveryId, token: randomUUID(), now, expiresAt })));
-    return claims.filter((one) => one !== null);
-}
-
-/** Publishes to one new exporter, dispatches and claims: a delivery that is being sent. */
-export async function claimOne(stores: WebhookStores, overrides: Partial<StoredExporter> = {}): Promise<Claim> {
-    await addExporter(stores, overrides);
-    await publish(stores);
-    return only(await claim(stores, await dispatchedIds(stores)));
+/** The event for every running exporter of the type `investigation`. */
+export function forAll(event: StoredEvent): Acceptance {
+    return { event, addressees: { types: ['investigation'] } };
 }
 
 /** A settlement of the claim: delivered, unless `overrides` says otherwise. */
@@ -147,20 +105,110 @@ export function failure(claim: Claim, dueAt: Date, overrides: Partial<Settlement
     return settlement(claim, { outcome, next: { state: 'pending', dueAt }, health: 'failure', ...overrides });
 }
 
-/** The one element of a list. */
-export function only<T>(list: readonly T[]): T {
-    assert.equal(list.length, 1, `Expected one element, there are ${list.length}`);
-    return nth(list, 0);
-}
-
-/** The element at an index that must be there. */
-export function nth<T>(list: readonly T[], index: number): T {
-    const element = list[index];
-    assert.ok(element !== undefined, `Expected an element at ${index}, there are ${list.length}`);
-    return element;
-}
-
 /** So many results of the same call, all under way at once. */
 export async function inParallel<T>(count: number, run: (index: number) => Promise<T>): Promise<readonly T[]> {
     return await Promise.all(Array.from({ length: count }, (_, index) => run(index)));
+}
+
+/** The stores under test, and what the laws do with them. */
+export class WebhookBench {
+    readonly exporters: ExporterStore;
+    readonly deliveries: DeliveryStore;
+    readonly #stores: WebhookStores;
+
+    constructor(stores: WebhookStores) {
+        this.exporters = stores.exporters;
+        this.deliveries = stores.deliveries;
+        this.#stores = stores;
+    }
+
+    /** Opens a transaction of the host's. */
+    async begin(): Promise<HostTransaction> {
+        return await present(await this.#stores.begin?.(), 'begin()');
+    }
+
+    /** Inserts an exporter. */
+    async addExporter(overrides: Partial<StoredExporter> = {}): Promise<StoredExporter> {
+        const exporter = sampleExporter(overrides);
+        await this.exporters.insert(exporter);
+        return exporter;
+    }
+
+    /** Accepts one event per entry of `overrides`, for all exporters; answers with all deliveries, in order. */
+    async publish(...overrides: readonly Partial<StoredEvent>[]): Promise<readonly string[]> {
+        const events = overrides.length === 0 ? [{}] : overrides;
+        const accepted = await this.deliveries.accept(events.map((event) => forAll(sampleEvent(event))));
+        return accepted.flatMap((one) => one.deliveries);
+    }
+
+    /** Accepts a `test` for one exporter. */
+    async publishTest(exporterId: string, overrides: Partial<StoredEvent> = {}): Promise<string> {
+        const [accepted] = await this.deliveries.accept([
+            { event: sampleEvent({ kind: 'test', ...overrides }), addressees: { exporterId } },
+        ]);
+        return only(accepted?.deliveries ?? []);
+    }
+
+    /** Hands out what is due at the beginning, with a wide window. */
+    async dispatch(overrides: Partial<DispatchOptions> = {}): Promise<readonly Dispatched[]> {
+        return await this.deliveries.dispatch({ now: at(0), window: 10, breakerAfter: 3, limit: 1000, ...overrides });
+    }
+
+    /** Ids of what a dispatch hands out. */
+    async dispatchedIds(overrides: Partial<DispatchOptions> = {}): Promise<readonly string[]> {
+        return (await this.dispatch(overrides)).map(({ deliveryId }) => deliveryId);
+    }
+
+    /** Claims deliveries that are `queued`, for a minute. */
+    async claim(ids: readonly string[], now: Date = at(0)): Promise<readonly Claim[]> {
+        const expiresAt = new Date(now.getTime() + 60_000);
+        const claims = await this.deliveries.claim(ids.map((deliveryId) => ({ deliveryId, token: randomUUID(), now, expiresAt })));
+        return claims.filter((one) => one !== null);
+    }
+
+    /** Dispatches and claims, for a minute: deliveries that are being sent. */
+    async claimDue(overrides: Partial<DispatchOptions> = {}): Promise<readonly Claim[]> {
+        return await this.claim(await this.dispatchedIds(overrides), overrides.now);
+    }
+
+    /** Ids of so many deliveries of one new exporter, all `queued`. */
+    async queueMany(count: number): Promise<readonly string[]> {
+        await this.addExporter();
+        const published = await this.publish(...Array(count).fill({}));
+        await this.dispatch();
+        return published;
+    }
+
+    /** So many deliveries of one new exporter, all being sent. */
+    async claimMany(count: number): Promise<readonly Claim[]> {
+        const claims = await this.claim(await this.queueMany(count));
+        assert.equal(claims.length, count);
+        return claims;
+    }
+
+    /** A delivery of one new exporter, being sent. */
+    async claimOne(): Promise<Claim> {
+        return only(await this.claimMany(1));
+    }
+
+    /** Settles every claim as a failure that is tried again at `dueAt`. */
+    async fail(claims: readonly Claim[], dueAt: Date, overrides: Partial<Settlement> = {}): Promise<void> {
+        await this.deliveries.settle(claims.map((one) => failure(one, dueAt, overrides)));
+    }
+
+    /** Asserts that the delivery is there and has these fields. */
+    async assertDelivery(id: string, expected: Partial<Delivery>): Promise<void> {
+        assertFields(await this.deliveries.get(id), expected);
+    }
+
+    /** The newest deliveries, all that a law makes unless `query` says otherwise. */
+    async listed(query: Partial<DeliveryQuery> = {}): Promise<readonly Delivery[]> {
+        return await this.deliveries.list({ limit: 100, ...query });
+    }
+}
+
+/** Laws of the bench as laws of the stores. */
+export function onBench(laws: Laws<WebhookBench>): Laws<WebhookStores> {
+    const ofStores = Object.entries(laws).map(([name, law]) => [name, (stores: WebhookStores) => law(new WebhookBench(stores))]);
+    return Object.fromEntries(ofStores);
 }

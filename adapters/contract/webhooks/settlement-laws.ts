@@ -1,58 +1,39 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Claim } from '../../../lib/webhooks/store.ts';
+import type { Claim, Settlement } from '../../../lib/webhooks/store.ts';
 import type { Laws } from '../announce.ts';
-import {
-    addExporter,
-    at,
-    claim,
-    claimOne,
-    dispatchedIds,
-    failure,
-    inParallel,
-    nth,
-    only,
-    publish,
-    publishTest,
-    sampleOutcome,
-    settlement,
-    type WebhookStores,
-} from './fixture.ts';
+import { assertFields, ids, only, present } from '../assertions.ts';
+import { at, failure, inParallel, sampleOutcome, settlement, type WebhookBench } from './fixture.ts';
 
 /** What an outcome changes, and whose outcome counts. */
-export const settlementLaws: Laws<WebhookStores> = {
-    async 'records what was delivered'(stores) {
-        const held = await claimOne(stores);
-        assert.deepEqual(await stores.deliveries.settle([settlement(held)]), [true]);
-        const delivery = await stores.deliveries.get(held.deliveryId);
-        assert.deepEqual(
-            [delivery?.state, delivery?.finishedAt, delivery?.lastCode, delivery?.attempts],
-            ['delivered', at(50), 'delivered', 1],
-        );
-        assert.deepEqual(await stores.deliveries.attempts(held.deliveryId), [
+export const settlementLaws: Laws<WebhookBench> = {
+    async 'records what was delivered'(bench) {
+        const held = await bench.claimOne();
+        assert.deepEqual(await bench.deliveries.settle([settlement(held)]), [true]);
+        const expected = { state: 'delivered', finishedAt: at(50), lastCode: 'delivered', attempts: 1 } as const;
+        await bench.assertDelivery(held.deliveryId, expected);
+        assert.deepEqual(await bench.deliveries.attempts(held.deliveryId), [
             { number: 1, startedAt: at(0), finishedAt: at(50), outcome: sampleOutcome('delivered'), late: false },
         ]);
     },
 
-    async 'plans the next try'(stores) {
-        const held = await claimOne(stores);
-        await stores.deliveries.settle([failure(held, at(5000))]);
-        const delivery = await stores.deliveries.get(held.deliveryId);
-        assert.deepEqual([delivery?.state, delivery?.dueAt, delivery?.finishedAt], ['pending', at(5000), null]);
-        assert.equal(delivery?.lastCode, 'connect_refused');
-        assert.deepEqual(await dispatchedIds(stores, { now: at(4999) }), []);
-        assert.deepEqual(await dispatchedIds(stores, { now: at(5000) }), [held.deliveryId]);
+    async 'plans the next try'(bench) {
+        const held = await bench.claimOne();
+        await bench.fail([held], at(5000));
+        const expected = { state: 'pending', dueAt: at(5000), finishedAt: null, lastCode: 'connect_refused' } as const;
+        await bench.assertDelivery(held.deliveryId, expected);
+        assert.deepEqual(await bench.dispatchedIds({ now: at(4999) }), []);
+        assert.deepEqual(await bench.dispatchedIds({ now: at(5000) }), [held.deliveryId]);
     },
 
-    async 'records what is exhausted'(stores) {
-        const held = await claimOne(stores);
-        await stores.deliveries.settle([failure(held, at(0), { next: { state: 'exhausted' } })]);
-        const delivery = await stores.deliveries.get(held.deliveryId);
-        assert.deepEqual([delivery?.state, delivery?.finishedAt, delivery?.lastCode], ['exhausted', at(50), 'connect_refused']);
-        assert.deepEqual(await dispatchedIds(stores, { now: at(9999) }), []);
+    async 'records what is exhausted'(bench) {
+        const held = await bench.claimOne();
+        await bench.fail([held], at(0), { next: { state: 'exhausted' } });
+        await bench.assertDelivery(held.deliveryId, { state: 'exhausted', finishedAt: at(50), lastCode: 'connect_refused' });
+        assert.deepEqual(await bench.dispatchedIds({ now: at(9999) }), []);
     },
 
-    async 'keeps an outcome exactly'(stores) {
+    async 'keeps an outcome exactly'(bench) {
         const outcome = sampleOutcome('server_error', {
             status: 503,
             detail: 'control \u0000\u001b, lone \ud83d, pair 🦉, quotes "\\\'',
@@ -61,51 +42,47 @@ export const settlementLaws: Laws<WebhookStores> = {
             address: '2001:db8::1',
             fingerprint: 'AA:BB',
         });
-        const held = await claimOne(stores);
-        assert.deepEqual(await stores.deliveries.settle([failure(held, at(9), { outcome })]), [true]);
-        assert.deepEqual(only(await stores.deliveries.attempts(held.deliveryId)).outcome, outcome);
+        const held = await bench.claimOne();
+        assert.deepEqual(await bench.deliveries.settle([failure(held, at(9), { outcome })]), [true]);
+        assert.deepEqual(only(await bench.deliveries.attempts(held.deliveryId)).outcome, outcome);
     },
 
-    async 'answers settlements in the order given'(stores) {
-        const claims = await claimMany(stores, 4);
-        const [first, second, third, fourth] = claims.map((one) => settlement(one)).reverse();
-        assert.ok(first !== undefined && second !== undefined && third !== undefined && fourth !== undefined);
-        const settlements = [first, { ...second, token: 'foreign' }, third, { ...fourth, deliveryId: 'no-uuid' }];
-        assert.deepEqual(await stores.deliveries.settle(settlements), [true, false, true, false]);
-        assert.deepEqual(
-            (await stores.deliveries.list({ state: 'delivered', limit: 9 })).map(({ id }) => id).sort(),
-            [first, third].map(({ deliveryId }) => deliveryId).sort(),
-        );
+    async 'answers settlements in the order given'(bench) {
+        const wrong: Partial<Settlement>[] = [{}, { token: 'foreign' }, {}, { deliveryId: 'no-uuid' }];
+        const settlements = (await bench.claimMany(4)).toReversed().map((one, index) => settlement(one, wrong[index]));
+        assert.deepEqual(await bench.deliveries.settle(settlements), [true, false, true, false]);
+        const held = settlements.filter((_, index) => index % 2 === 0).map(({ deliveryId }) => deliveryId);
+        assert.deepEqual(ids(await bench.listed({ state: 'delivered' })).sort(), held.sort());
     },
 
-    async 'changes nothing for a token that never held the claim'(stores) {
-        const held = await claimOne(stores);
-        const before = await snapshot(stores, held);
+    async 'changes nothing for a token that never held the claim'(bench) {
+        const held = await bench.claimOne();
+        const before = await snapshot(bench, held);
         const foreign = failure(held, at(9), { token: randomUUID(), stopReason: 'not to be' });
-        assert.deepEqual(await stores.deliveries.settle([foreign]), [false]);
-        assert.deepEqual(await snapshot(stores, held), before);
-        assert.deepEqual(await stores.deliveries.settle([settlement(held)]), [true]);
+        assert.deepEqual(await bench.deliveries.settle([foreign]), [false]);
+        assert.deepEqual(await snapshot(bench, held), before);
+        assert.deepEqual(await bench.deliveries.settle([settlement(held)]), [true]);
     },
 
-    async 'completes only the attempt when the claim was lost'(stores) {
-        const lost = await claimOne(stores);
-        await sweepAll(stores);
-        const [delivery, exporter] = await snapshot(stores, lost);
+    async 'completes only the attempt when the claim was lost'(bench) {
+        const lost = await bench.claimOne();
+        await sweepAll(bench);
+        const [delivery, exporter] = await snapshot(bench, lost);
 
         const late = failure(lost, at(1), { finishedAt: at(70_000), probeAt: at(99_000), stopReason: 'not to be' });
-        assert.deepEqual(await stores.deliveries.settle([late]), [false]);
-        assert.deepEqual((await snapshot(stores, lost)).slice(0, 2), [delivery, exporter]);
-        assert.deepEqual(await stores.deliveries.attempts(lost.deliveryId), [
+        assert.deepEqual(await bench.deliveries.settle([late]), [false]);
+        assert.deepEqual((await snapshot(bench, lost)).slice(0, 2), [delivery, exporter]);
+        assert.deepEqual(await bench.deliveries.attempts(lost.deliveryId), [
             { number: 1, startedAt: at(0), finishedAt: at(70_000), outcome: sampleOutcome('connect_refused'), late: true },
         ]);
     },
 
-    async 'leaves the present claim alone when an earlier one is settled late'(stores) {
-        const lost = await claimOne(stores);
-        await sweepAll(stores);
-        const held = only(await claim(stores, await dispatchedIds(stores, { now: at(60_001) }), at(60_001)));
-        assert.deepEqual(await stores.deliveries.settle([settlement(lost), settlement(held)]), [false, true]);
-        const attempts = await stores.deliveries.attempts(lost.deliveryId);
+    async 'leaves the present claim alone when an earlier one is settled late'(bench) {
+        const lost = await bench.claimOne();
+        await sweepAll(bench);
+        const held = only(await bench.claimDue({ now: at(60_001) }));
+        assert.deepEqual(await bench.deliveries.settle([settlement(lost), settlement(held)]), [false, true]);
+        const attempts = await bench.deliveries.attempts(lost.deliveryId);
         assert.deepEqual(
             attempts.map(({ number, late, outcome }) => [number, late, outcome?.code]),
             [
@@ -115,138 +92,121 @@ export const settlementLaws: Laws<WebhookStores> = {
         );
     },
 
-    async 'settles a claim once'(stores) {
-        const held = await claimOne(stores);
-        assert.deepEqual(await stores.deliveries.settle([settlement(held), failure(held, at(9))]), [true, false]);
-        const before = await snapshot(stores, held);
-        assert.deepEqual(await stores.deliveries.settle([failure(held, at(9))]), [false]);
-        assert.deepEqual(await snapshot(stores, held), before);
+    async 'settles a claim once'(bench) {
+        const held = await bench.claimOne();
+        assert.deepEqual(await bench.deliveries.settle([settlement(held), failure(held, at(9))]), [true, false]);
+        const before = await snapshot(bench, held);
+        assert.deepEqual(await bench.deliveries.settle([failure(held, at(9))]), [false]);
+        assert.deepEqual(await snapshot(bench, held), before);
         assert.deepEqual([before[2][0]?.outcome?.code, before[2][0]?.late], ['delivered', false]);
     },
 
-    async 'settles a claim that has run out and was not taken away'(stores) {
-        const held = await claimOne(stores);
-        assert.deepEqual(await stores.deliveries.settle([settlement(held, { finishedAt: at(120_000) })]), [true]);
-        assert.equal(only(await stores.deliveries.attempts(held.deliveryId)).late, false);
+    async 'settles a claim that has run out and was not taken away'(bench) {
+        const held = await bench.claimOne();
+        assert.deepEqual(await bench.deliveries.settle([settlement(held, { finishedAt: at(120_000) })]), [true]);
+        assert.equal(only(await bench.deliveries.attempts(held.deliveryId)).late, false);
     },
 
-    async 'lets one of many settlements at once win'(stores) {
-        const claims = await claimMany(stores, 6);
+    async 'lets one of many settlements at once win'(bench) {
+        const claims = await bench.claimMany(6);
         const settlements = [...claims, ...[...claims].reverse()].map((one) => failure(one, at(9)));
         const answers = await inParallel(20, (index) =>
-            stores.deliveries.settle(index % 2 === 0 ? settlements.slice(0, 6) : settlements.slice(6)),
+            bench.deliveries.settle(index % 2 === 0 ? settlements.slice(0, 6) : settlements.slice(6)),
         );
         assert.equal(answers.flat().filter(Boolean).length, 6);
-        assert.equal((await exporterOf(stores, nth(claims, 0)))?.consecutiveFailures, 6);
+        assert.equal(await failuresOf(bench, claims), 6);
     },
 
-    async 'counts the failures of an exporter'(stores) {
-        const claims = await claimMany(stores, 5);
-        await stores.deliveries.settle(claims.slice(0, 3).map((one) => failure(one, at(9))));
-        assert.equal((await exporterOf(stores, nth(claims, 0)))?.consecutiveFailures, 3);
-        await stores.deliveries.settle(claims.slice(3).map((one) => failure(one, at(9))));
-        assert.equal((await exporterOf(stores, nth(claims, 0)))?.consecutiveFailures, 5);
+    async 'counts the failures of an exporter'(bench) {
+        const claims = await bench.claimMany(5);
+        await bench.fail(claims.slice(0, 3), at(9));
+        assert.equal(await failuresOf(bench, claims), 3);
+        await bench.fail(claims.slice(3), at(9));
+        assert.equal(await failuresOf(bench, claims), 5);
     },
 
-    async 'counts failures in the order given, since the last success'(stores) {
-        const claims = await claimMany(stores, 9);
+    async 'counts failures in the order given, since the last success'(bench) {
+        const claims = await bench.claimMany(9);
         const settlements = claims.map((one, index) => ([2, 5].includes(index) ? settlement(one) : failure(one, at(9))));
-        await stores.deliveries.settle(settlements.slice(0, 4));
-        assert.equal((await exporterOf(stores, nth(claims, 0)))?.consecutiveFailures, 1);
-        await stores.deliveries.settle(settlements.slice(4));
-        assert.equal((await exporterOf(stores, nth(claims, 0)))?.consecutiveFailures, 3);
+        await bench.deliveries.settle(settlements.slice(0, 4));
+        assert.equal(await failuresOf(bench, claims), 1);
+        await bench.deliveries.settle(settlements.slice(4));
+        assert.equal(await failuresOf(bench, claims), 3);
     },
 
-    async 'forgets the failures after a success'(stores) {
-        const claims = await claimMany(stores, 3);
-        await stores.deliveries.settle(claims.slice(0, 2).map((one) => failure(one, at(9))));
-        await stores.deliveries.settle([settlement(nth(claims, 2))]);
-        assert.equal((await exporterOf(stores, nth(claims, 0)))?.consecutiveFailures, 0);
+    async 'forgets the failures after a success'(bench) {
+        const claims = await bench.claimMany(3);
+        await bench.fail(claims.slice(0, 2), at(9));
+        await bench.deliveries.settle([settlement(present(claims[2]))]);
+        assert.equal(await failuresOf(bench, claims), 0);
     },
 
-    async 'counts the failures of each exporter apart'(stores) {
-        const first = await addExporter(stores);
-        const second = await addExporter(stores, { createdAt: at(1) });
-        await publish(stores, {}, {});
-        const claims = await claim(stores, await dispatchedIds(stores));
+    async 'counts the failures of each exporter apart'(bench) {
+        const first = await bench.addExporter();
+        const second = await bench.addExporter({ createdAt: at(1) });
+        await bench.publish({}, {});
+        const claims = await bench.claimDue();
         const settlements = claims.map((one) => (one.exporter.id === first.id ? failure(one, at(9)) : settlement(one)));
-        await stores.deliveries.settle(settlements);
-        const failures = (await stores.exporters.list()).map(({ id, consecutiveFailures }) => [id, consecutiveFailures]);
-        assert.deepEqual(failures, [
-            [first.id, 2],
-            [second.id, 0],
-        ]);
+        await bench.deliveries.settle(settlements);
+        assertFields(await bench.exporters.get(first.id), { consecutiveFailures: 2 });
+        assertFields(await bench.exporters.get(second.id), { consecutiveFailures: 0 });
     },
 
-    async 'counts no failure that says nothing about health'(stores) {
-        const exporter = await addExporter(stores);
-        await publishTest(stores, exporter.id);
-        const test = only(await claim(stores, await dispatchedIds(stores)));
-        await stores.deliveries.settle([failure(test, at(9), { next: { state: 'exhausted' }, health: 'none', probeAt: at(9) })]);
-        assert.deepEqual(await stores.exporters.get(exporter.id), exporter);
+    async 'counts no failure that says nothing about health'(bench) {
+        const exporter = await bench.addExporter();
+        await bench.publishTest(exporter.id);
+        await bench.fail(await bench.claimDue(), at(9), { next: { state: 'exhausted' }, health: 'none', probeAt: at(9) });
+        assert.equal(only(await bench.listed()).state, 'exhausted');
+        assert.deepEqual(await bench.exporters.get(exporter.id), exporter);
     },
 
-    async 'stops an exporter for a reason'(stores) {
-        const held = await claimOne(stores);
+    async 'stops an exporter for a reason'(bench) {
+        const held = await bench.claimOne();
         const stopReason = 'receiver answered 410 Gone';
-        await stores.deliveries.settle([failure(held, at(9), { stopReason })]);
-        assert.deepEqual(await exporterOf(stores, held), {
-            ...held.exporter,
-            state: 'stopped',
-            stopReason,
-            consecutiveFailures: 1,
-            updatedAt: at(50),
-        });
-        assert.deepEqual(await dispatchedIds(stores, { now: at(9) }), []);
+        await bench.fail([held], at(9), { stopReason });
+        const stopped = { ...held.exporter, state: 'stopped', stopReason, consecutiveFailures: 1, updatedAt: at(50) };
+        assert.deepEqual(await bench.exporters.get(held.exporter.id), stopped);
+        assert.deepEqual(await bench.dispatchedIds({ now: at(9) }), []);
     },
 
-    async 'keeps the reason of an exporter that is stopped already'(stores) {
-        const [first, second] = await claimMany(stores, 2);
-        assert.ok(first !== undefined && second !== undefined);
-        await stores.exporters.update(first.exporter.id, { state: 'stopped', stopReason: null }, at(20));
-        await stores.deliveries.settle([failure(first, at(9), { stopReason: 'late' })]);
-        const exporter = await exporterOf(stores, first);
-        assert.deepEqual([exporter?.stopReason, exporter?.updatedAt], [null, at(20)]);
+    async 'keeps the reason of an exporter that is stopped already'(bench) {
+        const held = await bench.claimOne();
+        const { id } = held.exporter;
+        await bench.exporters.update(id, { state: 'stopped', stopReason: null }, at(20));
+        await bench.fail([held], at(9), { stopReason: 'late' });
+        assertFields(await bench.exporters.get(id), { stopReason: null, updatedAt: at(20) });
     },
 
-    async 'settles and removes at once without getting stuck'(stores) {
+    async 'settles and removes at once without getting stuck'(bench) {
         for (let round = 0; round < 5; round++) {
-            const claims = await claimMany(stores, 8);
-            const { id } = nth(claims, 0).exporter;
+            const claims = await bench.claimMany(8);
+            const { id } = present(claims[0]).exporter;
             const settlements = claims.map((one) => failure(one, at(9)));
             const settling = settlements.flatMap((_, index) => [settlements.slice(index), settlements.slice(0, index + 1).reverse()]);
-            const removing = stores.exporters.remove(id, at(60));
-            const answers = await Promise.all(settling.map((some) => stores.deliveries.settle(some)));
+            const removing = bench.exporters.remove(id, at(60));
+            const answers = await Promise.all(settling.map((some) => bench.deliveries.settle(some)));
             assert.equal(await removing, true);
             assert.ok(answers.flat().filter(Boolean).length <= 8);
-            const states = (await stores.deliveries.list({ exporterId: id, limit: 99 })).map(({ state }) => state);
+            const states = (await bench.listed({ exporterId: id })).map(({ state }) => state);
             assert.deepEqual(states, Array(8).fill('cancelled'));
         }
     },
 };
 
-/** So many deliveries of one new exporter, all being sent. */
-async function claimMany(stores: WebhookStores, count: number): Promise<readonly Claim[]> {
-    await addExporter(stores);
-    await publish(stores, ...Array(count).fill({}));
-    const claims = await claim(stores, await dispatchedIds(stores));
-    assert.equal(claims.length, count);
-    return claims;
+/** How often the exporter of the claims has failed without a success since. */
+async function failuresOf({ exporters }: WebhookBench, [claim]: readonly Claim[]): Promise<number | undefined> {
+    return (await exporters.get(present(claim).exporter.id))?.consecutiveFailures;
 }
 
-async function exporterOf({ exporters }: WebhookStores, { exporter }: Claim) {
-    return await exporters.get(exporter.id);
-}
-
-async function snapshot(stores: WebhookStores, { deliveryId, exporter }: Claim) {
+async function snapshot(bench: WebhookBench, { deliveryId, exporter }: Claim) {
     return [
-        await stores.deliveries.get(deliveryId),
-        await stores.exporters.get(exporter.id),
-        await stores.deliveries.attempts(deliveryId),
+        await bench.deliveries.get(deliveryId),
+        await bench.exporters.get(exporter.id),
+        await bench.deliveries.attempts(deliveryId),
     ] as const;
 }
 
 /** Takes the claims away that were made at the start. */
-async function sweepAll({ deliveries }: WebhookStores): Promise<void> {
+async function sweepAll({ deliveries }: WebhookBench): Promise<void> {
     await deliveries.sweep({ now: at(60_000), queuedBefore: at(0), limit: 100 });
 }

@@ -1,20 +1,8 @@
 import pg from 'pg';
 import t from 'tap';
+import { only } from '../../../adapters/contract/assertions.ts';
 import { until } from '../../../adapters/contract/until.ts';
-import {
-    addExporter,
-    at,
-    claim,
-    claimOne,
-    dispatchedIds,
-    failure,
-    only,
-    publish,
-    publishTest,
-    sampleEvent,
-    settlement,
-    type WebhookStores,
-} from '../../../adapters/contract/webhooks/fixture.ts';
+import { at, failure, sampleEvent, settlement, WebhookBench } from '../../../adapters/contract/webhooks/fixture.ts';
 import { deliveries } from '../../../adapters/postgres/deliveries.ts';
 import { postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { migrate } from '../../../adapters/postgres/migrate.ts';
@@ -57,45 +45,45 @@ async function someoneWaits(): Promise<boolean> {
     return rows.length > 0;
 }
 
-async function stores(): Promise<WebhookStores> {
+async function emptyBench(): Promise<WebhookBench> {
     const empty = emptyWebhookStores(pool);
     await empty.start();
-    return empty;
+    return new WebhookBench(empty);
 }
 
 const window = { now: at(0), window: 3, breakerAfter: 9, limit: 99 };
 
 t.test('counts what another dispatcher has not committed yet', async (t) => {
-    const own = await stores();
-    const { id } = await addExporter(own);
-    await publish(own, {}, {}, {});
+    const own = await emptyBench();
+    const { id } = await own.addExporter();
+    await own.publish({}, {}, {});
     const handed = await interleave(
         (client) => deliveries(client).dispatch(window),
         async () => {
-            await publishTest(own, id);
-            return await dispatchedIds(own, window);
+            await own.publishTest(id);
+            return await own.dispatchedIds(window);
         },
     );
     t.same(handed, [], 'the test waits for room, though it goes first');
 });
 
 t.test('sees what was accepted while another dispatcher was at work', async (t) => {
-    const own = await stores();
-    await addExporter(own);
-    await publish(own);
+    const own = await emptyBench();
+    await own.addExporter();
+    await own.publish();
     const handed = await interleave(
         (client) => deliveries(client).dispatch(window),
         async () => {
-            const id = only(await publish(own));
-            return [id, await dispatchedIds(own, window)];
+            const id = only(await own.publish());
+            return [id, await own.dispatchedIds(window)];
         },
     );
     t.same(handed[1], [handed[0]]);
 });
 
 t.test('cancels what a transaction of the host accepts during a removal', async (t) => {
-    const own = await stores();
-    const { id } = await addExporter(own);
+    const own = await emptyBench();
+    const { id } = await own.addExporter();
     const acceptance = { event: sampleEvent(), addressees: { types: ['investigation'] } } as const;
     const removed = await interleave(
         (tx) => own.deliveries.accept([acceptance], { tx }),
@@ -106,18 +94,18 @@ t.test('cancels what a transaction of the host accepts during a removal', async 
 });
 
 t.test('accepts nothing for an exporter whose removal commits first', async (t) => {
-    const own = await stores();
-    const { id } = await addExporter(own);
+    const own = await emptyBench();
+    const { id } = await own.addExporter();
     const accepted = await interleave(
         (client) => client.query('select scanwire.remove_exporter($1, now(), $2)', [id, '{"timings":{}}']),
-        () => publish(own),
+        () => own.publish(),
     );
     t.same(accepted, []);
 });
 
 t.test('records a late outcome that is told while the claim is being taken away', async (t) => {
-    const own = await stores();
-    const lost = await claimOne(own);
+    const own = await emptyBench();
+    const lost = await own.claimOne();
     const held = await interleave(
         (client) => deliveries(client).sweep({ now: at(60_000), queuedBefore: at(0), limit: 9 }),
         () => own.deliveries.settle([settlement(lost)]),
@@ -128,8 +116,8 @@ t.test('records a late outcome that is told while the claim is being taken away'
 });
 
 t.test('waits with a replay for the removal of the exporter', async (t) => {
-    const own = await stores();
-    const held = await claimOne(own);
+    const own = await emptyBench();
+    const held = await own.claimOne();
     await own.deliveries.settle([settlement(held)]);
     const refused = interleave(
         (client) => client.query('select scanwire.remove_exporter($1, now(), $2)', [held.exporter.id, '{"timings":{}}']),
@@ -139,13 +127,13 @@ t.test('waits with a replay for the removal of the exporter', async (t) => {
 });
 
 t.test('lets accept go on while an exporter is being settled', async (t) => {
-    const own = await stores();
-    const held = await claimOne(own);
+    const own = await emptyBench();
+    const held = await own.claimOne();
     let waited = true;
     await interleave(
         (client) => deliveries(client).settle([failure(held, at(9))]),
         async () => {
-            await publish(own);
+            await own.publish();
             waited = false;
         },
     );
@@ -154,10 +142,10 @@ t.test('lets accept go on while an exporter is being settled', async (t) => {
 });
 
 t.test('claims without touching an index', async (t) => {
-    const own = await stores();
-    await addExporter(own);
-    await publish(own, ...Array(5).fill({}));
-    const ids = await dispatchedIds(own);
+    const own = await emptyBench();
+    await own.addExporter();
+    await own.publish(...Array(5).fill({}));
+    const ids = await own.dispatchedIds();
     const client = await pool.connect();
     const updates = async () => {
         const { rows } = await client.query<{ all: number; hot: number }>(
@@ -168,7 +156,7 @@ t.test('claims without touching an index', async (t) => {
 
     await client.query('begin');
     const before = await updates();
-    await claim({ ...own, deliveries: deliveries(client) }, ids);
+    await new WebhookBench({ exporters: own.exporters, deliveries: deliveries(client) }).claim(ids);
     const after = await updates();
     await client.query('rollback');
     client.release();
@@ -176,8 +164,8 @@ t.test('claims without touching an index', async (t) => {
 });
 
 t.test('leaves the exporter row alone while all goes well', async (t) => {
-    const own = await stores();
-    const held = await claimOne(own);
+    const own = await emptyBench();
+    const held = await own.claimOne();
     const version = async () => (await pool.query('select xmin, xmax, ctid from scanwire.exporters')).rows;
     const before = await version();
     await own.deliveries.settle([settlement(held)]);

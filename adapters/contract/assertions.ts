@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+
+/** Asserts that the object is there and has these fields; it may have others as well. */
+export function assertFields<T extends object>(actual: T | null | undefined, expected: Partial<T>): void {
+    assert.deepEqual({ ...actual }, { ...actual, ...expected });
+}
+
+/** The value, which must be there. */
+export function present<T>(value: T | null | undefined, what = 'the value'): T {
+    assert.ok(value !== undefined && value !== null, `${what} is there`);
+    return value;
+}
+
+/** The one element of a list. */
+export function only<T>(list: readonly T[]): T {
+    assert.equal(list.length, 1, `Expected one element, there are ${list.length}`);
+    return list[0] as T;
+}
+
+/** The ids of rows, in their order. */
+export function ids<Id>(rows: readonly { readonly id: Id }[]): Id[] {
+    return rows.map(({ id }) => id);
+}

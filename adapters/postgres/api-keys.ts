@@ -1,5 +1,5 @@
 import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
-import { guarded, isUniqueViolation, isUuid, type PoolLike } from './database.ts';
+import { guarded, isUniqueViolation, type PoolLike, uuidOrNull } from './database.ts';
 
 /** Where the keys are. */
 export interface PostgresApiKeysOptions {
@@ -14,7 +14,7 @@ const COLUMNS = `id, name, digest, start, sealed,
 export function postgresApiKeys({ pool }: PostgresApiKeysOptions): ApiKeyStore {
     const database = guarded(pool);
 
-    async function find(condition: string, value: string): Promise<StoredApiKey | null> {
+    async function find(condition: string, value: string | null): Promise<StoredApiKey | null> {
         const { rows } = await database.query<StoredApiKey>(`select ${COLUMNS} from scanwire.api_keys where ${condition}`, [value]);
         return rows[0] ?? null;
     }
@@ -33,7 +33,7 @@ export function postgresApiKeys({ pool }: PostgresApiKeysOptions): ApiKeyStore {
         },
 
         findByDigest: (digest) => find('digest = $1', digest),
-        get: async (id) => (isUuid(id) ? await find('id = $1', id) : null),
+        get: (id) => find('id = $1', uuidOrNull(id)),
 
         async list() {
             const { rows } = await database.query<StoredApiKey>(`select ${COLUMNS} from scanwire.api_keys order by created_at, id`);
@@ -51,16 +51,12 @@ export function postgresApiKeys({ pool }: PostgresApiKeysOptions): ApiKeyStore {
 
         async revoke(id, at) {
             const sql = 'update scanwire.api_keys set revoked_at = $2 where id = $1 and revoked_at is null';
-            return isUuid(id) && (await database.query(sql, [id, at])).rowCount === 1;
+            return (await database.query(sql, [uuidOrNull(id), at])).rowCount === 1;
         },
 
         async touch(id, at) {
-            if (isUuid(id)) {
-                await database.query(
-                    'update scanwire.api_keys set last_used_at = $2 where id = $1 and (last_used_at is null or last_used_at < $2)',
-                    [id, at],
-                );
-            }
+            const sql = 'update scanwire.api_keys set last_used_at = $2 where id = $1 and (last_used_at is null or last_used_at < $2)';
+            await database.query(sql, [uuidOrNull(id), at]);
         },
     };
 }

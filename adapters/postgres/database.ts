@@ -122,3 +122,20 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export function isUuid(text: string): boolean {
     return UUID.test(text);
 }
+
+/** The id as a parameter: null, which equals no `uuid`, where the database would refuse the text. */
+export function uuidOrNull(text: string): string | null {
+    return isUuid(text) ? text : null;
+}
+
+/** A `timestamptz` as the driver gives it: a Date, unless the host has told its driver otherwise. */
+export type Time = Date | string;
+
+/** What is selected for a `T`: its fields under their own names, times as the driver gives them. */
+export type Row<T> = { readonly [Field in keyof T]: T[Field] extends Date ? Time : T[Field] extends Date | null ? Time | null : T[Field] };
+
+/** The `T` of a row, with these fields made Dates. */
+export function withDates<T>(row: Row<T>, times: readonly (keyof T)[]): T {
+    const date = (time: unknown): Date | null => (time === null ? null : new Date(time as Time));
+    return { ...row, ...Object.fromEntries(times.map((field) => [field, date(row[field])])) } as T;
+}

@@ -10,27 +10,54 @@ import {
     type DeliveryQuery,
     type DeliveryStore,
     type Dispatched,
-    type DispatchOptions,
     type Settlement,
-    type SweepOptions,
     storeRefusals,
 } from '../../lib/webhooks/store.ts';
-import { guarded, isUniqueViolation, isUuid } from './database.ts';
-import { ACCEPT, type AcceptedRow, ATTEMPTS, CLAIM, DISPATCH, GET, REPLAY, SETTLE, SETTLE_LATE, STAGES, SWEEP } from './delivery-sql.ts';
-import { attemptFromRow, type ClaimRow, claimFromRow, DELIVERY_COLUMNS, deliveryFromRow, type Row } from './webhook-rows.ts';
+import { guarded, isUniqueViolation, isUuid, type Row, uuidOrNull, withDates } from './database.ts';
+import {
+    ACCEPT,
+    type AcceptedRow,
+    ATTEMPTS,
+    CLAIM,
+    type ClaimRow,
+    DELIVERY_COLUMNS,
+    DISPATCH,
+    GET,
+    REPLAY,
+    SETTLE,
+    SETTLE_LATE,
+    STAGES,
+    SWEEP,
+} from './delivery-sql.ts';
+import { exporterFromRow } from './exporters.ts';
 
 /** Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` rejects with `UNAVAILABLE` by itself. */
 export function deliveries(db: Executor): DeliveryStore {
     return {
         transactions: true,
         accept: (acceptances, options) => accept(options?.tx === undefined ? db : guarded(options.tx), acceptances),
-        dispatch: (options) => dispatch(db, options),
-        sweep: (options) => sweep(db, options),
+
+        async dispatch({ now, window, breakerAfter, limit }) {
+            const { rows } = await db.query<Dispatched>(DISPATCH, [now, window, breakerAfter, limit]);
+            return rows;
+        },
+
+        async sweep({ now, queuedBefore, limit }) {
+            const outcome = JSON.stringify(interrupted(0, INTERRUPTIONS.expired));
+            const { rows } = await db.query<Dispatched>(SWEEP, [now, queuedBefore, limit, outcome]);
+            return rows;
+        },
+
         claim: (requests) => claim(db, requests),
         settle: (settlements) => settle(db, settlements),
         get: (id) => get(db, id),
-        attempts: (deliveryId) => attempts(db, deliveryId),
-        list: (query) => listDeliveries(db, query),
+
+        async attempts(deliveryId) {
+            const { rows } = await db.query<Row<Attempt>>(ATTEMPTS, [uuidOrNull(deliveryId)]);
+            return rows.map((row) => withDates(row, ['startedAt', 'finishedAt']));
+        },
+
+        list: (query) => list(db, query),
         replay: (id, at) => replay(db, id, at),
     };
 }
@@ -70,31 +97,19 @@ async function queryAccept(db: Executor, acceptances: string): Promise<readonly 
     }
 }
 
-async function dispatch(db: Executor, { now, window, breakerAfter, limit }: DispatchOptions): Promise<readonly Dispatched[]> {
-    const { rows } = await db.query<Dispatched>(DISPATCH, [now, window, breakerAfter, limit]);
-    return rows;
-}
-
-async function sweep(db: Executor, { now, queuedBefore, limit }: SweepOptions): Promise<readonly Dispatched[]> {
-    const outcome = JSON.stringify(interrupted(0, INTERRUPTIONS.expired));
-    const { rows } = await db.query<Dispatched>(SWEEP, [now, queuedBefore, limit, outcome]);
-    return rows;
-}
-
 async function claim(db: Executor, requests: readonly ClaimRequest[]): Promise<readonly (Claim | null)[]> {
-    const parameters = requests
-        .map(({ deliveryId, token, now, expiresAt }, index) => ({ index, id: deliveryId, token, at: now, expires_at: expiresAt }))
-        .filter(({ id }) => isUuid(id));
-    const claims: (Claim | null)[] = requests.map(() => null);
-    if (parameters.length === 0) {
-        return claims;
-    }
-
+    const parameters = requests.map(({ deliveryId, token, now, expiresAt }, index) => {
+        return { index, id: uuidOrNull(deliveryId), token, at: now, expires_at: expiresAt };
+    });
     const { rows } = await db.query<ClaimRow>(CLAIM, [JSON.stringify(parameters)]);
-    for (const row of rows) {
-        claims[row.index] = claimFromRow(row);
-    }
-    return claims;
+    const claims = new Map(rows.map((row) => [row.index, claimFromRow(row)]));
+    return requests.map((_, index) => claims.get(index) ?? null);
+}
+
+function claimFromRow({ index: _, eventId, kind, body, eventCreatedAt, ...row }: ClaimRow): Claim {
+    const { deliveryId, token, attempt, round, single, ...exporter } = row;
+    const event = { id: eventId, kind, body, createdAt: new Date(eventCreatedAt) };
+    return { deliveryId, token, attempt, round, single, event, exporter: exporterFromRow(exporter) };
 }
 
 async function settle(db: Executor, settlements: readonly Settlement[]): Promise<readonly boolean[]> {
@@ -131,43 +146,30 @@ function settlementParameter(settlement: Settlement, index: number) {
 }
 
 async function get(db: Executor, id: string): Promise<Delivery | null> {
-    if (!isUuid(id)) {
-        return null;
-    }
-
-    const { rows } = await db.query<Row<Delivery>>(GET, [id]);
+    const { rows } = await db.query<Row<Delivery>>(GET, [uuidOrNull(id)]);
     return rows[0] === undefined ? null : deliveryFromRow(rows[0]);
 }
 
-async function attempts(db: Executor, deliveryId: string): Promise<readonly Attempt[]> {
-    const { rows } = isUuid(deliveryId) ? await db.query<Row<Attempt>>(ATTEMPTS, [deliveryId]) : { rows: [] };
-    return rows.map(attemptFromRow);
-}
-
 async function replay(db: Executor, id: string, at: Date): Promise<Delivery> {
-    const { rows } = isUuid(id) ? await db.query<Row<Delivery>>(REPLAY, [id, at]) : { rows: [] };
+    const { rows } = await db.query<Row<Delivery>>(REPLAY, [uuidOrNull(id), at]);
     if (rows[0] !== undefined) {
         return deliveryFromRow(rows[0]);
     }
     throw (await get(db, id)) === null ? storeRefusals.unknownDelivery() : storeRefusals.notReplayable();
 }
 
-/** As `DeliveryStore.list` says. An id that is no UUID names nothing, so nothing is found. */
-async function listDeliveries(db: Executor, { state, exporterId, after, limit }: DeliveryQuery): Promise<readonly Delivery[]> {
-    if (![exporterId, after].every((id) => id === undefined || isUuid(id))) {
-        return [];
-    }
-
+async function list(db: Executor, { state, exporterId, after, limit }: DeliveryQuery): Promise<readonly Delivery[]> {
     const values: unknown[] = [limit];
     const parameter = (value: unknown): string => `$${values.push(value)}`;
     const conditions = [
+        'true',
         ...(state === undefined ? [] : [`d.stage = '${STAGES[state]}'`, `d.state = ${parameter(state)}`]),
-        ...(exporterId === undefined ? [] : [`d.exporter_id = ${parameter(exporterId)}`]),
-        ...(after === undefined ? [] : [`d.seq < (select x.seq from scanwire.deliveries x where x.id = ${parameter(after)})`]),
+        ...(exporterId === undefined ? [] : [`d.exporter_id = ${parameter(uuidOrNull(exporterId))}`]),
+        ...(after === undefined ? [] : [`d.seq < (select x.seq from scanwire.deliveries x where x.id = ${parameter(uuidOrNull(after))})`]),
     ];
     const { rows } = await db.query<Row<Delivery>>(
         `select ${DELIVERY_COLUMNS}
-        from (select * from scanwire.deliveries d ${where(conditions)} order by d.seq desc limit $1) d
+        from (select * from scanwire.deliveries d where ${conditions.join(' and ')} order by d.seq desc limit $1) d
         join scanwire.events v on v.id = d.event_id
         left join scanwire.exporters e on e.id = d.exporter_id
         order by d.seq desc`,
@@ -176,6 +178,6 @@ async function listDeliveries(db: Executor, { state, exporterId, after, limit }:
     return rows.map(deliveryFromRow);
 }
 
-function where(conditions: readonly string[]): string {
-    return conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`;
+function deliveryFromRow(row: Row<Delivery>): Delivery {
+    return withDates(row, ['dueAt', 'createdAt', 'finishedAt']);
 }

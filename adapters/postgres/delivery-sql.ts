@@ -1,5 +1,12 @@
-import type { DeliveryState } from '../../lib/webhooks/store.ts';
-import { DELIVERY_COLUMNS, EXPORTER_COLUMNS } from './webhook-rows.ts';
+import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
+import type { Claim, DeliveryState } from '../../lib/webhooks/store.ts';
+import type { Row, Time } from './database.ts';
+import { EXPORTER_COLUMNS } from './exporters.ts';
+
+/** A `Delivery` of deliveries `d`, their events `v` and, where they still exist, exporters `e`. */
+export const DELIVERY_COLUMNS = `d.id, d.event_id as "eventId", v.kind, d.exporter_id as "exporterId",
+    coalesce(e.collector, d.collector) as collector, d.state, d.attempts, d.due_at as "dueAt", v.created_at as "createdAt",
+    d.finished_at as "finishedAt", d.last_code as "lastCode"`;
 
 /**
  * Stores events with their deliveries, or nothing when an exporter is missing or an event id was accepted before: a refusal,
@@ -170,6 +177,16 @@ from moved m
 join scanwire.events v on v.id = m.event_id
 join scanwire.exporters e on e.id = m.exporter_id
 where m.claimed`;
+
+/** A claim of {@link CLAIM} beside its event and the columns of its exporter. */
+export interface ClaimRow extends Row<StoredExporter>, Pick<Claim, 'deliveryId' | 'token' | 'attempt' | 'round' | 'single'> {
+    /** Of its request, from 0. */
+    readonly index: number;
+    readonly eventId: string;
+    readonly kind: string;
+    readonly body: string;
+    readonly eventCreatedAt: Time;
+}
 
 /** The settlements of `$1`; `outcome` is the text of its JSON, which may hold what `jsonb` refuses. */
 const SETTLEMENTS = `

@@ -1,11 +1,21 @@
 import type { Executor } from '../../lib/executor.ts';
-import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
+import { EXPORTER_FIELDS, type StoredExporter } from '../../lib/webhooks/exporter.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import { type ExporterPatch, type ExporterStore, storeRefusals } from '../../lib/webhooks/store.ts';
-import { isUniqueViolation, isUuid } from './database.ts';
-import { EXPORTER_COLUMNS, exporterColumns, exporterFromRow, type Row } from './webhook-rows.ts';
+import { isUniqueViolation, type Row, uuidOrNull, withDates } from './database.ts';
 
 type ExporterRow = Row<StoredExporter>;
+
+const FIELDS = Object.keys(EXPORTER_FIELDS) as (keyof StoredExporter)[];
+const TIMES = FIELDS.filter((field) => EXPORTER_FIELDS[field] === 'time');
+
+/** A {@link StoredExporter} of exporters `e`. */
+export const EXPORTER_COLUMNS: string = FIELDS.map((field) => `e.${columnOf(field)} as "${field}"`).join(', ');
+
+/** The exporter of a row of {@link EXPORTER_COLUMNS}. */
+export function exporterFromRow(row: ExporterRow): StoredExporter {
+    return withDates(row, TIMES);
+}
 
 /** Exporters in `scanwire.exporters`. */
 export function exporters(db: Executor): ExporterStore {
@@ -40,7 +50,7 @@ export function exporters(db: Executor): ExporterStore {
 }
 
 async function insert(db: Executor, exporter: StoredExporter): Promise<void> {
-    const columns = exporterColumns(exporter);
+    const columns = columnValues(exporter);
     const parameters = Object.keys(columns).map((_, index) => `$${index + 1}`);
     try {
         await db.query(
@@ -54,7 +64,7 @@ async function insert(db: Executor, exporter: StoredExporter): Promise<void> {
 
 async function update(db: Executor, id: string, { ifType, ...patch }: ExporterPatch, at: Date): Promise<StoredExporter> {
     const columns = {
-        ...exporterColumns({ ...patch, updatedAt: at }),
+        ...columnValues({ ...patch, updatedAt: at }),
         ...(patch.state === 'running' ? { consecutive_failures: 0, probe_at: null } : {}),
     };
     const assignments = Object.keys(columns).map((column, index) => `${column} = $${index + 3}`);
@@ -70,6 +80,20 @@ async function update(db: Executor, id: string, { ifType, ...patch }: ExporterPa
     throw existing.length === 0 ? storeRefusals.unknownExporter() : storeRefusals.exporterTypeChanged();
 }
 
-function uuidOrNull(id: string): string | null {
-    return isUuid(id) ? id : null;
+/**
+ * Column and parameter of each field that is set. Names of columns come from the table of fields only, never from the input; lists
+ * are JSON text, which both drivers pass on untouched.
+ */
+function columnValues(values: Partial<StoredExporter>): Record<string, unknown> {
+    const set = FIELDS.filter((field) => values[field] !== undefined);
+    return Object.fromEntries(set.map((field) => [columnOf(field), parameter(values[field])]));
+}
+
+/** `header_names` for `headerNames`. */
+function columnOf(field: string): string {
+    return field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+function parameter(value: unknown): unknown {
+    return Array.isArray(value) ? JSON.stringify(value) : value;
 }

@@ -8,14 +8,6 @@ import type { ImportSummary } from '../../lib/inventory/store.ts';
 import type { Endpoint } from '../../lib/records/endpoints.ts';
 import { guarded, type PoolLike, sqlState, transaction } from './database.ts';
 
-/** What is imported, where and when. */
-export interface ImportHostsOptions {
-    readonly pool: PoolLike;
-    readonly workspaceName: string;
-    readonly hosts: AsyncIterable<HostInput>;
-    readonly clock: Clock;
-}
-
 /** The columns of a {@link Workspace}, from `scanwire.workspaces rows`. */
 export const WORKSPACE_COLUMNS = `rows.id, rows.name, rows.boundary, rows.description, rows.owner_id, rows.limit_to_network,
     rows.created_at, rows.updated_at`;
@@ -79,11 +71,17 @@ export async function ensureWorkspace(database: Executor, name: string, at: Date
         [name, at],
     );
     const { rows } = await database.query<Workspace>(`select ${WORKSPACE_COLUMNS} from scanwire.workspaces rows where name = $1`, [name]);
-    const [workspace] = rows;
-    if (workspace === undefined) {
+    if (rows[0] === undefined) {
         throw new ScanwireError('CONFLICT', 'The workspace was removed while it was looked for');
     }
 
+    return rows[0];
+}
+
+/** The workspace, locked until the transaction ends: one writer at a time, so what is looked for in it and not found is safe to insert. */
+async function lockWorkspace(client: Executor, name: string, at: Date): Promise<Workspace> {
+    const workspace = await ensureWorkspace(client, name, at);
+    await client.query('select from scanwire.workspaces where id = $1 for no key update', [workspace.id]);
     return workspace;
 }
 
@@ -93,12 +91,21 @@ export async function ensureWorkspace(database: Executor, name: string, at: Date
  *
  * @throws ScanwireError `INVALID_INPUT` when the database refuses a value; whatever the iteration throws.
  */
-export async function importHosts({ pool, workspaceName, hosts, clock }: ImportHostsOptions): Promise<ImportSummary> {
+export async function importHosts(
+    pool: PoolLike,
+    workspaceName: string,
+    hosts: AsyncIterable<HostInput>,
+    clock: Clock,
+): Promise<ImportSummary> {
     const database = guarded(pool);
     const importId = randomUUID();
     try {
         const batches = await readAside(database, importId, hosts);
-        const summary = await transaction(pool, (client) => takeOver(client, { importId, batches, workspaceName, at: clock() }));
+        const summary = await transaction(pool, async (client) => {
+            const at = clock();
+            const workspace = await lockWorkspace(client, workspaceName, at);
+            return { workspace, ...(await takeOver(client, importId, batches, workspace.id, at)) };
+        });
         await learnSizes(database, batches);
         return summary;
     } catch (error) {
@@ -144,22 +151,17 @@ async function* inBatches(hosts: AsyncIterable<HostInput>): AsyncGenerator<reado
     }
 }
 
-interface TakeOver {
-    readonly importId: string;
-    readonly batches: number;
-    readonly workspaceName: string;
-    readonly at: Date;
-}
-
-async function takeOver(client: Executor, { importId, batches, workspaceName, at }: TakeOver): Promise<ImportSummary> {
-    const { id } = await ensureWorkspace(client, workspaceName, at);
-    // One import into a workspace at a time: what is looked for and not found is then safe to insert.
-    await client.query('select from scanwire.workspaces where id = $1 for no key update', [id]);
-
+async function takeOver(
+    client: Executor,
+    importId: string,
+    batches: number,
+    workspaceId: number,
+    at: Date,
+): Promise<Omit<ImportSummary, 'workspace'>> {
     const hosts = { created: 0, updated: 0 };
     const services = { created: 0, updated: 0 };
     for (let seq = 0; seq < batches; seq++) {
-        const values = [importId, seq, id, at];
+        const values = [importId, seq, workspaceId, at];
         hosts.updated += (await client.query(UPDATE_HOSTS, values)).rowCount ?? 0;
         hosts.created += (await client.query(INSERT_HOSTS, values)).rowCount ?? 0;
         const { rows } = await client.query<{ created: number; updated: number }>(UPSERT_SERVICES, values);
@@ -167,7 +169,7 @@ async function takeOver(client: Executor, { importId, batches, workspaceName, at
         services.updated += rows[0]?.updated ?? 0;
     }
 
-    return { workspace: await ensureWorkspace(client, workspaceName, at), hosts, services };
+    return { hosts, services };
 }
 
 /** After many new rows listings would sort them all for every batch until the planner has heard of them (measured: 3 times slower). */
@@ -220,10 +222,7 @@ on conflict (host_id, port, proto) do nothing`;
 
 /** Puts the endpoints into the workspace, as `RecordStore.add` says; part of the transaction of `client`. */
 export async function enrichInventory(client: Executor, workspaceName: string, endpoints: readonly Endpoint[], at: Date): Promise<void> {
-    const { id } = await ensureWorkspace(client, workspaceName, at);
-    // In turns with imports into the workspace, so that none waits for a row of the other.
-    await client.query('select from scanwire.workspaces where id = $1 for no key update', [id]);
-
+    const { id } = await lockWorkspace(client, workspaceName, at);
     const hosts = [...new Map(endpoints.map((endpoint) => [endpoint.address, endpoint])).values()];
     const fresh = endpoints.filter(({ isNew }) => isNew);
     await client.query(TOUCH_HOSTS, [id, at, addresses(fresh)]);

@@ -45,10 +45,7 @@ export function postgresStores(options: PostgresStoresOptions): PostgresStores {
  * Exporters and deliveries in PostgreSQL 13 or later, or in the embedded database: one SQL for both. The schema comes from
  * migration `0002-webhooks`. The pool stays the caller's to close.
  */
-export function postgresWebhooks({ pool }: { readonly pool: PoolLike }): {
-    readonly exporters: ExporterStore;
-    readonly deliveries: DeliveryStore;
-} {
+export function postgresWebhooks({ pool }: { readonly pool: PoolLike }): PostgresStores['webhooks'] {
     const db = guarded(pool);
     return { exporters: exporters(db), deliveries: deliveries(db) };
 }

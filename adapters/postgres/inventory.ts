@@ -64,7 +64,7 @@ export function postgresInventory({ pool, clock = systemClock }: PostgresInvento
         }),
 
         ensureWorkspace: (name) => ensureWorkspace(database, name, clock()),
-        importHosts: (workspaceName, hosts) => importHosts({ pool, workspaceName, hosts, clock }),
+        importHosts: (workspaceName, hosts) => importHosts(pool, workspaceName, hosts, clock),
     };
 }
 

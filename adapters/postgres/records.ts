@@ -70,9 +70,7 @@ export function postgresRecords({ pool, clock = systemClock }: PostgresRecordsOp
             return rows[0] === undefined ? null : recordFromRow(rows[0]);
         },
 
-        async list(query) {
-            return await list(database, query);
-        },
+        list: (query) => list(database, query),
     };
 }
 
@@ -84,14 +82,15 @@ async function list(database: Executor, { ip, host, importedFrom, importedBefore
     const values: unknown[] = [limit];
     const condition = (sql: string, value: unknown): string[] => (value === undefined ? [] : [sql.replace('?', `$${values.push(value)}`)]);
     const conditions = [
+        'true',
         ...condition('ip = ?', ip === undefined ? undefined : addressKey(ip)),
         ...condition('host = ?', host === undefined ? undefined : hostKey(host)),
         ...condition(`id >= ${FIRST_SINCE}`, importedFrom),
         ...condition(`id < coalesce(${FIRST_SINCE}, ${LARGEST_ID})`, importedBefore),
         ...condition('id > ?', after),
     ];
-    const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`;
-    const { rows } = await database.query<RecordRow>(`select ${COLUMNS} from scanwire.records ${where} order by id limit $1`, values);
+    const sql = `select ${COLUMNS} from scanwire.records where ${conditions.join(' and ')} order by id limit $1`;
+    const { rows } = await database.query<RecordRow>(sql, values);
     return rows.map(recordFromRow);
 }
 
@@ -118,37 +117,20 @@ order by given.index`;
 
 /** Stores the records that are not there yet, in their order. To be called in a transaction that holds the turn of the table. */
 async function insertRecords(client: Executor, records: readonly HttpsRecord[], at: Date): Promise<readonly AddedRecord[]> {
-    const lines = new Map<string, { readonly record: HttpsRecord; readonly line: string }>();
-    const digests = records.map((record) => {
+    const inputs = records.map((record) => {
         const line = stringifyRecord(record);
-        const digest = createHash('sha256').update(line).digest('hex');
-        if (!lines.has(digest)) {
-            lines.set(digest, { record, line });
-        }
-
-        return digest;
+        return { record, line, digest: createHash('sha256').update(line).digest('hex') };
     });
-
-    const different = [...lines.values()];
+    const different = [...new Map(inputs.map((input) => [input.digest, input])).values()];
     const { rows } = await client.query<{ id: string; is_new: boolean }>(INSERT, [
-        [...lines.keys()],
+        different.map(({ digest }) => digest),
         different.map(({ record }) => addressKey(record.ip)),
         different.map(({ record }) => hostKey(record.host)),
         different.map(({ line }) => line),
         at,
     ]);
-    const added = new Map([...lines.keys()].map((digest, index) => [digest, addedRecord(rows[index])]));
-    return digests.map((digest) => once(added, digest));
-}
-
-/** `bigint` comes as text. */
-function addedRecord(row: { readonly id: string; readonly is_new: boolean } | undefined): AddedRecord {
-    return { id: Number(row?.id), isNew: row?.is_new === true };
-}
-
-/** What is asked for again is not new. */
-function once(added: Map<string, AddedRecord>, digest: string): AddedRecord {
-    const answer = added.get(digest) as AddedRecord;
-    added.set(digest, { ...answer, isNew: false });
-    return answer;
+    const ids = new Map(different.map(({ digest }, index) => [digest, Number(rows[index]?.id)]));
+    const fresh = new Set(different.filter((_, index) => rows[index]?.is_new).map(({ digest }) => digest));
+    // What comes again is not new any more.
+    return inputs.map(({ digest }) => ({ id: ids.get(digest) as number, isNew: fresh.delete(digest) }));
 }

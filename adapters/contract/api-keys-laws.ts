@@ -28,15 +28,20 @@ function key(fields: Partial<StoredApiKey> = {}): StoredApiKey {
     };
 }
 
+/** A key that the store holds. */
+async function added(store: ApiKeyStore, fields?: Partial<StoredApiKey>): Promise<StoredApiKey> {
+    const stored = key(fields);
+    await store.insert(stored);
+    return stored;
+}
+
 const conflict = { name: 'ScanwireError', code: 'CONFLICT' };
 
 /** What every `ApiKeyStore` does. */
 export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
     async 'finds a key by its digest and by its id, with every field as it was'({ store }) {
-        const full = key({ name: 'Ключ 🔑', sealed: 'v1.k.AAAA', createdAt: LATE, lastUsedAt: EARLY, revokedAt: LATE });
-        const bare = key();
-        await store.insert(full);
-        await store.insert(bare);
+        const full = await added(store, { name: 'Ключ 🔑', sealed: 'v1.k.AAAA', createdAt: LATE, lastUsedAt: EARLY, revokedAt: LATE });
+        const bare = await added(store);
 
         assert.deepEqual(await store.findByDigest(full.digest), full);
         assert.deepEqual(await store.get(full.id), full);
@@ -44,7 +49,7 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
     },
 
     async 'knows no key that was not inserted'({ store }) {
-        await store.insert(key());
+        await added(store);
         const other = key();
 
         assert.equal(await store.findByDigest(other.digest), null);
@@ -63,16 +68,14 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
     },
 
     async 'refuses a digest that is taken'({ store }) {
-        const first = key();
-        await store.insert(first);
+        const first = await added(store);
         await assert.rejects(store.insert(key({ digest: first.digest })), conflict);
 
         assert.deepEqual(await store.list(), [first]);
     },
 
     async 'refuses an id that is taken'({ store }) {
-        const first = key();
-        await store.insert(first);
+        const first = await added(store);
         await assert.rejects(store.insert(key({ id: first.id, digest: '0'.repeat(64) })), conflict);
 
         assert.deepEqual(await store.list(), [first]);
@@ -88,17 +91,15 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
     },
 
     async 'lists the oldest key first, revoked ones included'({ store }) {
-        const late = key({ createdAt: LATE });
-        const early = key({ createdAt: EARLY, revokedAt: LATE });
-        await store.insert(late);
-        await store.insert(early);
+        const late = await added(store, { createdAt: LATE });
+        const early = await added(store, { createdAt: EARLY, revokedAt: LATE });
 
         assert.deepEqual(await store.list(), [early, late]);
     },
 
     async 'shows a sealed key of each sealing key, in its samples if it gives any'({ store }) {
         for (const sealed of ['v1.k1.AAAA', 'v1.k1.BBBB', 'v1.k-2.CCCC', null]) {
-            await store.insert(key({ sealed }));
+            await added(store, { sealed });
         }
 
         const samples = await (store.sealedSamples?.() ?? store.list());
@@ -111,8 +112,7 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
     },
 
     async 'revokes a key once and keeps the first time'({ store }) {
-        const { id } = key();
-        await store.insert(key({ id }));
+        const { id } = await added(store);
 
         assert.equal(await store.revoke(id, EARLY), true);
         assert.equal(await store.revoke(id, LATE), false);
@@ -120,33 +120,29 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
     },
 
     async 'lets one of two revocations win'({ store }) {
-        const { id } = key();
-        await store.insert(key({ id }));
+        const { id } = await added(store);
         const results = await Promise.all([store.revoke(id, EARLY), store.revoke(id, EARLY)]);
 
         assert.deepEqual(results.sort(), [false, true]);
     },
 
     async 'revokes no other key'({ store }) {
-        const [kept, revoked] = [key(), key()];
-        await store.insert(kept);
-        await store.insert(revoked);
+        const kept = await added(store);
+        const revoked = await added(store);
         await store.revoke(revoked.id, LATE);
 
         assert.deepEqual(await store.get(kept.id), kept);
     },
 
     async 'finds a revoked key, with the time of its revocation'({ store }) {
-        const stored = key();
-        await store.insert(stored);
+        const stored = await added(store);
         await store.revoke(stored.id, LATE);
 
         assert.deepEqual(await store.findByDigest(stored.digest), { ...stored, revokedAt: LATE });
     },
 
     async 'notes the latest use, whatever the order in which uses arrive'({ store }) {
-        const { id } = key();
-        await store.insert(key({ id }));
+        const { id } = await added(store);
         await store.touch(id, LATE);
         await store.touch(id, EARLY);
 

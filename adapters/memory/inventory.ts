@@ -2,9 +2,8 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../lib/inventory/host.ts';
 import { DEFAULT_WORKSPACE, type Note, type Service, type Session, type Vuln, type Workspace } from '../../lib/inventory/resources.ts';
-import type { ImportSummary, InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
+import type { Collection, InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { Endpoint } from '../../lib/records/endpoints.ts';
-import { collection, ROOT, type Table, table } from './table.ts';
 
 /** How the inventory is read and stamped. */
 export interface MemoryInventoryOptions {
@@ -100,42 +99,35 @@ export interface MemoryInventoryWriter extends InventoryWriter {
     addEndpoints(workspaceName: string, endpoints: readonly Endpoint[]): void;
 }
 
-interface Stored<Row> {
-    readonly row: Row;
-    readonly created: boolean;
-}
-
-/** Finds the row that bears a key. */
-type Index = Map<string, number>;
-
 /** The import into the tables. */
-function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryInventoryWriter {
-    const storeWorkspace = workspaceStoring(tables, clock);
-    const hostsByAddress: Index = new Map();
-    const servicesByPort: Index = new Map();
-    const storeHost = hostStoring(tables, hostsByAddress, clock);
-    const storeService = serviceStoring(tables, servicesByPort, clock);
+function inventoryWriter({ workspaces, hosts, services }: InventoryTables, clock: Clock): MemoryInventoryWriter {
+    function storeWorkspace(name: string): Workspace {
+        const blank = { boundary: null, description: null, owner_id: null, limit_to_network: false };
+        return workspaces.find(ROOT, name) ?? workspaces.insert(ROOT, (id) => ({ id, name, ...blank, ...times(clock()) }), name);
+    }
 
-    function storeAll(workspaceName: string, inputs: readonly HostInput[]): ImportSummary {
-        const workspace = storeWorkspace(workspaceName);
-        const hosts = { created: 0, updated: 0 };
-        const services = { created: 0, updated: 0 };
-        for (const input of inputs) {
-            const { row: host, created } = storeHost(workspace.id, input);
-            tally(hosts, created);
-            for (const service of input.services ?? []) {
-                tally(services, storeService(host.id, service));
-            }
+    function storeHost(workspace_id: number, input: HostInput): Host {
+        const known = hosts.find(workspace_id, input.address);
+        return known === undefined
+            ? hosts.insert(workspace_id, (id) => ({ ...newHost(input), id, workspace_id, ...times(clock()) }), input.address)
+            : hosts.replace({ ...known, ...hostFields(input), updated_at: clock() });
+    }
+
+    function storeService(host_id: number, input: ServiceInput): void {
+        const known = services.find(host_id, serviceKey(input));
+        if (known === undefined) {
+            services.insert(host_id, (id) => ({ ...input, id, host_id, ...times(clock()) }), serviceKey(input));
+            count(hosts, host_id, 'service_count');
+        } else {
+            services.replace({ ...known, ...input, updated_at: clock() });
         }
-
-        return { workspace, hosts, services };
     }
 
     function storeEndpoint(workspaceId: number, { address, port, name, isNew }: Endpoint): void {
-        const known = indexed(tables.hosts, hostsByAddress, hostKey(workspaceId, address));
+        const known = hosts.find(workspaceId, address);
         const input = { address, ...(known === undefined && name !== null && { name }) };
-        const host = known === undefined || isNew ? storeHost(workspaceId, input).row : known;
-        const service = indexed(tables.services, servicesByPort, serviceKey(host.id, { port, proto: 'tcp' }));
+        const host = known === undefined || isNew ? storeHost(workspaceId, input) : known;
+        const service = services.find(host.id, serviceKey({ port, proto: 'tcp' }));
         if (service === undefined || isNew) {
             storeService(host.id, { port, proto: 'tcp', state: 'open', name: 'https', info: service?.info ?? null });
         }
@@ -153,7 +145,22 @@ function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryInventory
             }
 
             // From here on nothing waits and nothing fails: all or nothing.
-            return storeAll(workspaceName, complete);
+            const workspace = storeWorkspace(workspaceName);
+            const [hostsBefore, servicesBefore] = [hosts.size(), services.size()];
+            let servicesStored = 0;
+            for (const input of complete) {
+                const host = storeHost(workspace.id, input);
+                for (const service of input.services ?? []) {
+                    storeService(host.id, service);
+                    servicesStored += 1;
+                }
+            }
+
+            return {
+                workspace,
+                hosts: tally(complete.length, hosts.size() - hostsBefore),
+                services: tally(servicesStored, services.size() - servicesBefore),
+            };
         },
 
         addEndpoints(workspaceName, endpoints) {
@@ -165,85 +172,94 @@ function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryInventory
     };
 }
 
-function workspaceStoring({ workspaces }: InventoryTables, clock: Clock): (name: string) => Workspace {
-    const byName: Index = new Map();
+function serviceKey({ port, proto }: Pick<ServiceInput, 'port' | 'proto'>): string {
+    return `${port}/${proto}`;
+}
 
-    return (name) => {
-        const known = indexed(workspaces, byName, name);
-        if (known !== undefined) {
-            return known;
-        }
+function tally(stored: number, created: number): { created: number; updated: number } {
+    return { created, updated: stored - created };
+}
 
-        const blank = { boundary: null, description: null, owner_id: null, limit_to_network: false };
-        const workspace = workspaces.insert(ROOT, (id) => ({ id, name, ...blank, ...times(clock()) }));
-        byName.set(name, workspace.id);
-        return workspace;
+/** The parent of rows that have none. */
+const ROOT = 0;
+
+type Row = { readonly id: number };
+type Table<R extends Row> = ReturnType<typeof table<R>>;
+type InventoryTables = ReturnType<typeof inventoryTables>;
+
+function inventoryTables() {
+    return {
+        workspaces: table<Workspace>(),
+        hosts: table<Host>(),
+        services: table<Service>(),
+        notes: table<Note>(),
+        sessions: table<Session>(),
+        vulns: table<Vuln>(),
     };
 }
 
-function hostStoring({ hosts }: InventoryTables, byAddress: Index, clock: Clock): (workspaceId: number, input: HostInput) => Stored<Host> {
-    return (workspaceId, input) => {
-        const key = hostKey(workspaceId, input.address);
-        const known = indexed(hosts, byAddress, key);
-        if (known !== undefined) {
-            return { row: hosts.replace({ ...known, ...hostFields(input), updated_at: clock() }), created: false };
-        }
+/** Rows of one resource, each below one parent. */
+function table<R extends Row>() {
+    const rows = new Map<number, R>();
+    const parents = new Map<number, number>();
+    const children = new Map<number, number[]>();
+    const idsByKey = new Map<string, number>();
 
-        const row = hosts.insert(workspaceId, (id) => ({ ...newHost(input), id, workspace_id: workspaceId, ...times(clock()) }));
-        byAddress.set(key, row.id);
-        return { row, created: true };
+    return {
+        /** Adds a row with the next id, counted from 1. With a key it can be found below its parent. */
+        insert(parent: number, make: (id: number) => R, key?: string): R {
+            const row = make(rows.size + 1);
+            const siblings = children.get(parent) ?? [];
+            siblings.push(row.id);
+            children.set(parent, siblings);
+            parents.set(row.id, parent);
+            rows.set(row.id, row);
+            if (key !== undefined) {
+                idsByKey.set(`${parent} ${key}`, row.id);
+            }
+
+            return row;
+        },
+
+        replace(row: R): R {
+            rows.set(row.id, row);
+            return row;
+        },
+
+        size: () => rows.size,
+        get: (id: number) => rows.get(id),
+        find: (parent: number, key: string) => rows.get(idsByKey.get(`${parent} ${key}`) ?? 0),
+        /** Id of the parent; undefined when there is no such row. */
+        parentOf: (id: number) => parents.get(id),
+        /** Ids below a parent, ascending. */
+        idsBelow: (parent: number): readonly number[] => children.get(parent) ?? [],
     };
 }
 
-/** Says whether the service is new. */
-function serviceStoring(
-    { hosts, services }: InventoryTables,
-    byPort: Index,
-    clock: Clock,
-): (hostId: number, input: ServiceInput) => boolean {
-    return (hostId, input) => {
-        const key = serviceKey(hostId, input);
-        const known = indexed(services, byPort, key);
-        if (known !== undefined) {
-            services.replace({ ...known, ...input, updated_at: clock() });
-            return false;
-        }
+/**
+ * The table as a store shows it.
+ *
+ * @param ancestors Tables of the parents, from the outside in.
+ */
+function collection<R extends Row>(rows: Table<R>, ancestors: readonly Pick<Table<Row>, 'parentOf'>[], batchSize: number): Collection<R> {
+    const exists = (path: readonly number[]): boolean =>
+        path.length === ancestors.length && path.every((id, depth) => ancestors[depth]?.parentOf(id) === (path[depth - 1] ?? ROOT));
 
-        const { id } = services.insert(hostId, (id) => ({ ...input, id, host_id: hostId, ...times(clock()) }));
-        byPort.set(key, id);
-        count(hosts, hostId, 'service_count');
-        return true;
+    return {
+        async *list(path, { signal } = {}) {
+            // As many as there were when the reading began; rows that come meanwhile are appended behind them.
+            const ids = exists(path) ? rows.idsBelow(path.at(-1) ?? ROOT) : [];
+            const end = ids.length;
+            for (let start = 0; start < end; start += batchSize) {
+                signal?.throwIfAborted();
+                yield ids.slice(start, Math.min(start + batchSize, end)).flatMap((id) => rows.get(id) ?? []);
+            }
+        },
+
+        async get(path, id) {
+            return exists(path) && rows.parentOf(id) === (path.at(-1) ?? ROOT) ? (rows.get(id) ?? null) : null;
+        },
     };
-}
-
-function hostKey(workspaceId: number, address: string): string {
-    return `${workspaceId} ${address}`;
-}
-
-function serviceKey(hostId: number, { port, proto }: Pick<ServiceInput, 'port' | 'proto'>): string {
-    return `${hostId} ${port}/${proto}`;
-}
-
-function indexed<Row extends { readonly id: number }>(rows: Table<Row>, index: Index, key: string): Row | undefined {
-    const id = index.get(key);
-    return id === undefined ? undefined : rows.get(id);
-}
-
-function tally(counts: { created: number; updated: number }, created: boolean): void {
-    counts[created ? 'created' : 'updated'] += 1;
-}
-
-interface InventoryTables {
-    readonly workspaces: Table<Workspace>;
-    readonly hosts: Table<Host>;
-    readonly services: Table<Service>;
-    readonly notes: Table<Note>;
-    readonly sessions: Table<Session>;
-    readonly vulns: Table<Vuln>;
-}
-
-function inventoryTables(): InventoryTables {
-    return { workspaces: table(), hosts: table(), services: table(), notes: table(), sessions: table(), vulns: table() };
 }
 
 /** Counts one more child of a host. */

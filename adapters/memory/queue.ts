@@ -1,7 +1,5 @@
 import { closedQueue, type DeliveryJob, type DeliveryQueue, type QueueWorker, type WorkOptions } from '../../lib/webhooks/queue.ts';
 
-type Handler = (job: DeliveryJob) => Promise<void>;
-
 /** The jobs of one collector. */
 interface Lane {
     readonly waiting: DeliveryJob[];
@@ -36,7 +34,12 @@ export function memoryQueue(): DeliveryQueue {
         async add(jobs) {
             assertOpen();
             for (const job of jobs) {
-                enqueue(laneOf(job.collector), job);
+                const lane = laneOf(job.collector);
+                if (!lane.keys.has(keyOf(job))) {
+                    lane.keys.add(keyOf(job));
+                    lane.waiting.push({ ...job });
+                    wake(lane);
+                }
             }
         },
 
@@ -56,23 +59,13 @@ function keyOf({ deliveryId, attempt }: DeliveryJob): string {
     return `${deliveryId}/${attempt}`;
 }
 
-function enqueue(lane: Lane, job: DeliveryJob): void {
-    if (lane.keys.has(keyOf(job))) {
-        return;
-    }
-
-    lane.keys.add(keyOf(job));
-    lane.waiting.push({ ...job });
-    wake(lane);
-}
-
 function wake(lane: Lane): void {
     for (const takeJobs of lane.workers) {
         takeJobs();
     }
 }
 
-function startWorker(lane: Lane, handler: Handler, { concurrency, onError }: WorkOptions): QueueWorker {
+function startWorker(lane: Lane, handler: Parameters<DeliveryQueue['work']>[1], { concurrency, onError }: WorkOptions): QueueWorker {
     const running = new Set<Promise<void>>();
 
     async function run(job: DeliveryJob): Promise<void> {

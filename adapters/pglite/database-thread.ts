@@ -83,12 +83,6 @@ function reason(cause: unknown): string {
     return cause instanceof Error ? cause.message : 'its thread has ended';
 }
 
-interface ThreadConnections extends Pick<DatabaseThread, 'connect' | 'busy' | 'idle'> {
-    deliver(reply: Exclude<ThreadReply, string>): void;
-    /** Breaks every connection, those still to be made included. Only the first failure counts. */
-    fail(failure: Error): void;
-}
-
 interface Connection {
     readonly stream: Duplex;
     /** Bytes that were sent and not answered. */
@@ -97,7 +91,7 @@ interface Connection {
 }
 
 /** The connections to the thread; `request` passes on what they send. */
-function threadConnections(request: (message: ThreadRequest, transfer?: readonly ArrayBuffer[]) => void): ThreadConnections {
+function threadConnections(request: (message: ThreadRequest, transfer?: readonly ArrayBuffer[]) => void) {
     const connections = new Map<number, Connection>();
     const byStream = new WeakMap<object, Connection>();
     const idleWaiters: (() => void)[] = [];
@@ -113,40 +107,38 @@ function threadConnections(request: (message: ThreadRequest, transfer?: readonly
     }
 
     return {
-        connect() {
+        connect(): Duplex {
             const id = ++lastId;
-            const stream = connectionStream({
-                refusal: () => failure,
-                send(bytes) {
-                    connections.set(id, connection);
-                    connection.pending += bytes.length;
-                    const own = new Uint8Array(bytes);
-                    request({ connection: id, bytes: own }, [own.buffer]);
-                },
-                leave() {
-                    if (connections.delete(id)) {
-                        request({ connection: id, bytes: null });
-                        noteIdle();
-                    }
-                },
-            });
+            const send = (bytes: Buffer): void => {
+                connections.set(id, connection);
+                connection.pending += bytes.length;
+                const own = new Uint8Array(bytes);
+                request({ connection: id, bytes: own }, [own.buffer]);
+            };
+            const leave = (): void => {
+                if (connections.delete(id)) {
+                    request({ connection: id, bytes: null });
+                    noteIdle();
+                }
+            };
+            const stream = connectionStream(send, leave, () => failure);
             const connection: Connection = { stream, pending: 0, state: 'I' };
             byStream.set(stream, connection);
             return stream;
         },
 
-        busy(stream) {
+        busy(stream: object): boolean {
             const connection = byStream.get(stream);
             return connection !== undefined && isBusy(connection);
         },
 
         idle: () =>
-            new Promise((resolve) => {
+            new Promise<void>((resolve) => {
                 idleWaiters.push(resolve);
                 noteIdle();
             }),
 
-        deliver({ connection: id, bytes, answered }) {
+        deliver({ connection: id, bytes, answered }: Exclude<ThreadReply, string>): void {
             const connection = connections.get(id);
             if (connection === undefined) {
                 return;
@@ -161,7 +153,8 @@ function threadConnections(request: (message: ThreadRequest, transfer?: readonly
             noteIdle();
         },
 
-        fail(error) {
+        /** Breaks every connection, those still to be made included. Only the first failure counts. */
+        fail(error: Error): void {
             failure ??= error;
             for (const { stream } of connections.values()) {
                 stream.destroy(failure);
@@ -177,25 +170,13 @@ function isBusy({ pending, state }: Connection): boolean {
     return pending > 0 || state !== 'I';
 }
 
-interface ConnectionStreamOptions {
-    send(bytes: Buffer): void;
-    /** Called when the connection has ended or broken. */
-    leave(): void;
-    /** Why no connection can be made; null while one can. */
-    refusal(): Error | null;
-}
-
-/** What node-postgres calls on a socket beyond what every stream has. */
-interface SocketLike {
-    connect(): void;
-    setNoDelay(): void;
-    setKeepAlive(): void;
-    ref(): void;
-    unref(): void;
-}
-
-/** Looks to a node-postgres client like its socket to a server; the server is wherever `send` leads. */
-function connectionStream({ send, leave, refusal }: ConnectionStreamOptions): Duplex & SocketLike {
+/**
+ * Looks to a node-postgres client like its socket to a server; the server is wherever `send` leads.
+ *
+ * @param leave Called when the connection has ended or broken.
+ * @param refusal Why no connection can be made; null while one can.
+ */
+function connectionStream(send: (bytes: Buffer) => void, leave: () => void, refusal: () => Error | null): Duplex {
     const stream = new Duplex({
         read() {
             // What arrives is pushed; it is in memory already.
@@ -219,6 +200,7 @@ function connectionStream({ send, leave, refusal }: ConnectionStreamOptions): Du
         },
     });
 
+    // What node-postgres calls on a socket beyond what every stream has.
     return Object.assign(stream, {
         connect() {
             const refused = refusal();

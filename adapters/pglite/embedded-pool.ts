@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Pool, PoolClient } from 'pg';
+import type { Client, Pool, PoolClient } from 'pg';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/executor.ts';
 import type { DatabaseThread } from './database-thread.ts';
@@ -83,8 +83,8 @@ function withOwnEnd(pool: Pool, thread: DatabaseThread): Pool {
     async function close(): Promise<void> {
         await Promise.race([thread.idle(), sleep(PATIENCE, undefined, { ref: false })]);
         void endPool().catch(() => {});
-        // Those that are still checked out: ended by us, they do not take it for the loss of their connection.
-        await Promise.all([...clients].map((client) => endClient(client)));
+        // Those that are still checked out: ended by us, they do not take it for the loss of their connection. Their type hides it.
+        await Promise.all([...clients].map((client) => (client as unknown as Client).end()));
         await thread.close();
     }
 
@@ -102,11 +102,6 @@ function withOwnEnd(pool: Pool, thread: DatabaseThread): Pool {
             return callback === undefined ? ended : void ended.then(callback);
         },
     });
-}
-
-/** Its types do not say that a checked-out client can be ended like any other. */
-async function endClient(client: unknown): Promise<void> {
-    await (client as { end(): Promise<void> }).end();
 }
 
 type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined, done: () => void) => void;

@@ -120,18 +120,7 @@ export async function sharedSession({ execute, send }: SharedSessionOptions): Pr
 }
 
 /** The one real session. */
-interface Session {
-    /** What it says to whoever connects. */
-    readonly greeting: Buffer;
-    readonly defaultPath: string;
-    searchPath(): string;
-    run(bytes: Buffer): Promise<Reply>;
-    /** Sets the `search_path`, unless that is what it is. */
-    lookInto(searchPath: string): Promise<void>;
-    listen(channels: readonly string[]): Promise<void>;
-}
-
-async function openSession(execute: SharedSessionOptions['execute']): Promise<Session> {
+async function openSession(execute: SharedSessionOptions['execute']) {
     // Opening the session as a server would makes it report every later change of its search_path.
     const greeting = await execute(startup({ user: 'postgres', database: 'postgres' }));
     const defaultPath = readReply(greeting).searchPath ?? 'public';
@@ -144,18 +133,20 @@ async function openSession(execute: SharedSessionOptions['execute']): Promise<Se
     }
 
     return {
+        /** What it says to whoever connects. */
         greeting,
         defaultPath,
         searchPath: () => searchPath,
         run,
 
-        async lookInto(path) {
+        /** Sets the `search_path`, unless that is what it is. */
+        async lookInto(path: string): Promise<void> {
             if (path !== searchPath) {
                 await run(query(`select set_config('search_path', '${path.replaceAll("'", "''")}', false)`));
             }
         },
 
-        async listen(channels) {
+        async listen(channels: readonly string[]): Promise<void> {
             for (const channel of new Set(channels)) {
                 await run(query(`listen "${channel.replaceAll('"', '""')}"`));
             }
@@ -163,16 +154,8 @@ async function openSession(execute: SharedSessionOptions['execute']): Promise<Se
     };
 }
 
-/** Who has the session when. */
-interface Turns {
-    add(request: Request): void;
-    /** Drops the requests of a connection and ends its transaction. */
-    leave(connection: Connection): Promise<void>;
-    drain(): Promise<void>;
-}
-
 /** One request after another; but a connection in a transaction keeps the session until that has ended. */
-function turnsOf(serve: (request: Request) => Promise<TransactionState>, rollback: () => Promise<unknown>): Turns {
+function turnsOf(serve: (request: Request) => Promise<TransactionState>, rollback: () => Promise<unknown>) {
     const waiting: Request[] = [];
     let owner: Connection | null = null;
     let serving: Promise<void> | null = null;
@@ -195,6 +178,7 @@ function turnsOf(serve: (request: Request) => Promise<TransactionState>, rollbac
         return serving;
     }
 
+    /** Drops the requests of a connection and ends its transaction. */
     async function leave(connection: Connection): Promise<void> {
         waiting.splice(0, waiting.length, ...waiting.filter((request) => request.connection !== connection));
         await serving;
@@ -207,14 +191,14 @@ function turnsOf(serve: (request: Request) => Promise<TransactionState>, rollbac
     }
 
     return {
-        add(request) {
+        add(request: Request): void {
             waiting.push(request);
             void proceed();
         },
 
         leave,
 
-        async drain() {
+        async drain(): Promise<void> {
             await proceed();
             if (owner !== null) {
                 await leave(owner);

@@ -61,15 +61,7 @@ async function open({ dataDir, template }: ThreadData): Promise<PGlite> {
 async function execute(database: PGlite, bytes: Buffer): Promise<Buffer> {
     const chunks: Uint8Array[] = [];
     await database.execProtocolRawStream(bytes, { syncToFs: false, onRawData: (chunk) => chunks.push(chunk.slice()) });
-
-    const answer = new Uint8Array(chunks.reduce((length, chunk) => length + chunk.length, 0));
-    let offset = 0;
-    for (const chunk of chunks) {
-        answer.set(chunk, offset);
-        offset += chunk.length;
-    }
-
-    return Buffer.from(answer.buffer);
+    return Buffer.concat(chunks);
 }
 
 /** Bytes that are a whole buffer change hands without a copy; a part of one is copied, so that no other part goes with it. */

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import type { Host, HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
 import type { Note, Service, Session, Vuln, Workspace } from '../../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore, InventoryWriter } from '../../../lib/inventory/store.ts';
-import type { Ability, ContractFixture } from '../announce.ts';
+import type { Ability, ContractFixture, LawGroup } from '../announce.ts';
+import { present } from '../assertions.ts';
 
 interface ReadingFixture extends ContractFixture {
     /** How many readings hold something now (connections, cursors); `() => 0` where none holds anything between two batches. */
@@ -51,6 +52,9 @@ export const MANY = 2500;
 
 /** Name of something that not every inventory can do, or that cannot be seen without help from the fixture. */
 export type InventoryAbility = 'imports' | 'rows' | 'many-hosts' | 'reads-open' | 'services' | 'notes' | 'sessions' | 'vulns';
+
+/** Laws of an inventory. */
+export type InventoryLaws = readonly LawGroup<InventoryFixture, InventoryAbility>[];
 
 /** What the laws of inventories may need. */
 export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyInventoryFixture>>> = {
@@ -159,8 +163,7 @@ export async function rows<Row extends { readonly id: number }>(collection: Coll
 export async function oneHost(store: InventoryFixture['store'], input: HostInput): Promise<{ workspace: Workspace; host: Host }> {
     const { workspace } = await store.importHosts('default', each([input]));
     const host = (await rows(store.hosts, [workspace.id])).find(({ address }) => address === input.address);
-    assert.ok(host !== undefined, 'the imported host is listed');
-    return { workspace, host };
+    return { workspace, host: present(host, 'the imported host') };
 }
 
 /** So many hosts to import, each with an address of its own. */
@@ -171,12 +174,6 @@ export function manyHosts(count: number = MANY): HostInput[] {
 /** The items one after the other, as an import takes them. */
 export async function* each<T>(items: readonly T[]): AsyncIterable<T> {
     yield* items;
-}
-
-/** The value, which must be there. */
-export function present<T>(value: T | undefined, what = 'the collection'): T {
-    assert.ok(value !== undefined, `${what} is there`);
-    return value;
 }
 
 /** The names of workspaces. */

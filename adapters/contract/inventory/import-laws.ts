@@ -1,21 +1,10 @@
 import assert from 'node:assert/strict';
-import { newHost } from '../../../lib/inventory/host.ts';
+import { type HostInput, newHost } from '../../../lib/inventory/host.ts';
 import type { InventoryWriter } from '../../../lib/inventory/store.ts';
-import type { LawGroup, Laws } from '../announce.ts';
-import {
-    dns,
-    each,
-    fullHost,
-    https,
-    type InventoryAbility,
-    type InventoryFixture,
-    manyHosts,
-    names,
-    oneHost,
-    present,
-    rows,
-} from './fixture.ts';
-import { knownLists } from './known-rows.ts';
+import type { Laws } from '../announce.ts';
+import { assertFields, only, present } from '../assertions.ts';
+import { dns, each, fullHost, https, type InventoryFixture, type InventoryLaws, manyHosts, names, oneHost, rows } from './fixture.ts';
+import { knownList } from './known-rows.ts';
 
 /** What an import leaves behind. */
 const importLaws: Laws<InventoryFixture> = {
@@ -68,26 +57,21 @@ const importLaws: Laws<InventoryFixture> = {
     async 'updates the host that has the address, with the fields that are given'({ store }) {
         const { host, workspace } = await oneHost(store, fullHost);
         await store.importHosts('default', each([{ address: fullHost.address, os_name: '', comments: null, state: 'alive' }]));
-        const [updated, ...others] = await rows(store.hosts, [workspace.id]);
-        assert.ok(updated !== undefined);
+        const updated = only(await rows(store.hosts, [workspace.id]));
 
-        assert.deepEqual(others, []);
         assert.ok(updated.updated_at >= host.updated_at);
         assert.deepEqual(updated, { ...host, os_name: '', comments: null, state: 'alive', updated_at: updated.updated_at });
     },
 
     async 'takes the same address twice in one import for one host'({ store }) {
-        const { workspace, hosts } = await store.importHosts(
-            'default',
-            each([
-                { address: '192.0.2.7', name: 'first', os_name: 'Linux', services: [https] },
-                { address: '192.0.2.7', name: 'second', services: [dns, { ...https, state: 'closed' }] },
-            ]),
-        );
-        const [host, ...others] = await rows(store.hosts, [workspace.id]);
+        const input: HostInput[] = [
+            { address: '192.0.2.7', name: 'first', os_name: 'Linux', services: [https] },
+            { address: '192.0.2.7', name: 'second', services: [dns, { ...https, state: 'closed' }] },
+        ];
+        const { workspace, hosts } = await store.importHosts('default', each(input));
 
-        assert.deepEqual(others, []);
-        assert.deepEqual([host?.name, host?.os_name, host?.service_count, hosts.created], ['second', 'Linux', 2, 1]);
+        assertFields(only(await rows(store.hosts, [workspace.id])), { name: 'second', os_name: 'Linux', service_count: 2 });
+        assert.equal(hosts.created, 1);
     },
 
     async 'takes the same address in two workspaces for two hosts'({ store }) {
@@ -108,47 +92,26 @@ const importLaws: Laws<InventoryFixture> = {
     async 'counts the services of a host'({ store }) {
         const { host, workspace } = await oneHost(store, { ...fullHost, services: [dns, https] });
         await store.importHosts('default', each([{ ...fullHost, services: [https, { ...https, port: 8443 }] }, { address: '192.0.2.7' }]));
-        const hosts = await rows(store.hosts, [workspace.id]);
+        const counts = (await rows(store.hosts, [workspace.id])).map(({ service_count }) => service_count);
 
         assert.equal(host.service_count, 2);
-        assert.deepEqual(
-            hosts.map(({ service_count }) => service_count),
-            [3, 0],
-        );
+        assert.deepEqual(counts, [3, 0]);
     },
 
     async 'says how much an import made and updated'({ store }) {
         const first = await store.importHosts('lab', each([{ ...fullHost, services: [dns] }]));
         const second = await store.importHosts('lab', each([{ ...fullHost, services: [dns, https] }, { address: '192.0.2.7' }]));
 
-        assert.deepEqual(
-            [first.hosts, first.services],
-            [
-                { created: 1, updated: 0 },
-                { created: 1, updated: 0 },
-            ],
-        );
-        assert.deepEqual(
-            [second.hosts, second.services],
-            [
-                { created: 1, updated: 1 },
-                { created: 1, updated: 1 },
-            ],
-        );
+        assertFields(first, { hosts: { created: 1, updated: 0 }, services: { created: 1, updated: 0 } });
+        assertFields(second, { hosts: { created: 1, updated: 1 }, services: { created: 1, updated: 1 } });
         assert.deepEqual(second.workspace, await store.ensureWorkspace('lab'));
     },
 
     async 'makes the workspace of an empty import'({ store }) {
-        const { workspace, hosts, services } = await store.importHosts('empty', each([]));
+        const summary = await store.importHosts('empty', each([]));
 
-        assert.deepEqual(await store.workspaces.get([], workspace.id), workspace);
-        assert.deepEqual(
-            [hosts, services],
-            [
-                { created: 0, updated: 0 },
-                { created: 0, updated: 0 },
-            ],
-        );
+        assert.deepEqual(await store.workspaces.get([], summary.workspace.id), summary.workspace);
+        assertFields(summary, { hosts: { created: 0, updated: 0 }, services: { created: 0, updated: 0 } });
     },
 };
 
@@ -156,25 +119,15 @@ const importLaws: Laws<InventoryFixture> = {
 const serviceLaws: Laws<InventoryFixture> = {
     async 'finds a service by its port and protocol'({ store }) {
         const { host, workspace } = await oneHost(store, { ...fullHost, services: [dns, https] });
-        await store.importHosts(
-            'default',
-            each([
-                {
-                    ...fullHost,
-                    services: [
-                        { ...dns, proto: 'udp' },
-                        { ...https, state: 'closed', info: 'x' },
-                    ],
-                },
-            ]),
-        );
+        const [other, changed] = [{ ...dns, proto: 'udp' } as const, { ...https, state: 'closed', info: 'x' } as const];
+        await store.importHosts('default', each([{ ...fullHost, services: [other, changed] }]));
         const found = await rows(present(store.services), [workspace.id, host.id]);
 
-        assert.deepEqual(
-            found.map(({ port, proto, state, name, info }) => ({ port, proto, state, name, info })),
-            [dns, { ...https, state: 'closed', info: 'x' }, { ...dns, proto: 'udp' }],
-        );
-        assert.ok(found.every(({ host_id, created_at, updated_at }) => host_id === host.id && updated_at >= created_at));
+        assert.equal(found.length, 3);
+        for (const [index, expected] of [dns, changed, other].entries()) {
+            assertFields(found[index], { ...expected, host_id: host.id });
+        }
+        assert.ok(found.every(({ created_at, updated_at }) => updated_at >= created_at));
     },
 
     async 'imports no service when the source fails half-way'({ store }) {
@@ -182,30 +135,22 @@ const serviceLaws: Laws<InventoryFixture> = {
         const failed = store.importHosts('default', failing([{ ...fullHost, services: [dns] }, ...manyHosts()]));
         await assert.rejects(failed, { message: 'the source broke' });
 
-        const found = await rows(present(store.services), [workspace.id, host.id]);
-        assert.deepEqual(
-            found.map(({ port }) => port),
-            [https.port],
-        );
+        assertFields(only(await rows(present(store.services), [workspace.id, host.id])), { port: https.port });
     },
 };
 
 /** Laws of `InventoryWriter`. */
-export const importGroups: readonly LawGroup<InventoryFixture, InventoryAbility>[] = [
+export const importGroups: InventoryLaws = [
     { needs: ['imports'], laws: importLaws },
     { needs: ['imports', 'services'], laws: serviceLaws },
     {
         needs: ['imports', 'services', 'notes', 'vulns'],
         laws: {
             async 'counts the notes and vulnerabilities of a host'(fixture) {
-                const lists = await knownLists(fixture);
-                const notes = present(lists.find(({ name }) => name === 'notes'));
-                const vulns = present(lists.find(({ name }) => name === 'vulns'));
-                const [workspaceId = 0, hostId = 0] = notes.path;
-                const host = await fixture.store.hosts.get([workspaceId], hostId);
+                const { path } = await knownList(fixture, 'notes');
+                const [workspaceId = 0, hostId = 0] = path;
 
-                assert.deepEqual([host?.note_count, host?.vuln_count], [notes.known.length, vulns.known.length]);
-                assert.deepEqual([notes.known.length, vulns.known.length], [2, 1]);
+                assertFields(await fixture.store.hosts.get([workspaceId], hostId), { note_count: 2, vuln_count: 1 });
             },
         },
     },

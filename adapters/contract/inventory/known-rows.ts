@@ -1,8 +1,8 @@
-import assert from 'node:assert/strict';
 import type Joi from 'joi';
 import { type HostInput, hostSchema } from '../../../lib/inventory/host.ts';
 import { noteSchema, serviceSchema, sessionSchema, vulnSchema, type Workspace, workspaceSchema } from '../../../lib/inventory/resources.ts';
 import type { Collection } from '../../../lib/inventory/store.ts';
+import { present } from '../assertions.ts';
 import { type AnyInventoryFixture, each, fullHost, https, type InventoryFixture, type InventoryRows, manyHosts, rows } from './fixture.ts';
 
 type ParentKey = 'workspace_id' | 'host_id' | 'service_id';
@@ -51,6 +51,15 @@ export async function knownLists(fixture: AnyInventoryFixture, count = 3): Promi
     });
 }
 
+/** The longest of these lists of one collection. */
+export async function knownList(fixture: AnyInventoryFixture, name: keyof InventoryRows, count?: number): Promise<KnownList> {
+    const lists = await knownLists(fixture, count);
+    return present(
+        lists.find((list) => list.name === name),
+        `a known list of ${name}`,
+    );
+}
+
 /** Rows of the same path together, the longest lists first. */
 function grouped(held: readonly Row[], pathOf: (row: Row) => readonly number[]): readonly Pick<KnownList, 'path' | 'known'>[] {
     const lists = new Map<string, { readonly path: readonly number[]; readonly known: Row[] }>();
@@ -89,7 +98,7 @@ async function seed({ store, add }: InventoryFixture, count: number): Promise<In
 async function imported({ hosts }: InventoryFixture['store'], { id: workspace_id }: Workspace, inputs: readonly HostInput[]) {
     const ids = new Map((await rows(hosts, [workspace_id])).map(({ address, id }) => [address, id]));
     return inputs.map(({ services: _services, ...fields }) => {
-        return { ...fields, workspace_id, id: ids.get(fields.address) ?? assert.fail(`the host ${fields.address} is listed`) };
+        return { ...fields, workspace_id, id: present(ids.get(fields.address), `the host ${fields.address}`) };
     });
 }
 

@@ -1,16 +1,8 @@
 import assert from 'node:assert/strict';
-import type { LawGroup, Laws } from '../announce.ts';
-import {
-    type AnyInventoryFixture,
-    batches,
-    type InventoryAbility,
-    type InventoryFixture,
-    type InventoryRows,
-    MANY,
-    present,
-    rows,
-} from './fixture.ts';
-import { type KnownList, knownLists } from './known-rows.ts';
+import type { Laws } from '../announce.ts';
+import { assertFields, ids, present } from '../assertions.ts';
+import { type AnyInventoryFixture, batches, type InventoryFixture, type InventoryLaws, type InventoryRows, MANY, rows } from './fixture.ts';
+import { type KnownList, knownList, knownLists } from './known-rows.ts';
 
 const BEYOND_INT32 = [2 ** 31, 2 ** 40, Number.MAX_SAFE_INTEGER, -1];
 /** More than a pool of the usual size has connections. */
@@ -38,7 +30,7 @@ const rowLaws: Laws<AnyInventoryFixture> = {
         for (const list of await knownLists(fixture)) {
             const listed = await listedRows(list);
             for (const [index, row] of list.known.entries()) {
-                assert.deepEqual(fieldsOf(listed[index], row), row);
+                assertFields(listed[index], row);
             }
         }
     },
@@ -66,7 +58,7 @@ const rowLaws: Laws<AnyInventoryFixture> = {
     async 'shows null for a row that does not exist'(fixture) {
         const lists = await knownLists(fixture);
         for (const { name, collection, path } of lists) {
-            assert.equal(await collection.get(path, unknownId(idsOf(lists, name))), null);
+            assert.equal(await collection.get(path, unknownId(knownIds(lists, name))), null);
         }
     },
 
@@ -89,55 +81,44 @@ const rowLaws: Laws<AnyInventoryFixture> = {
 
 const longListLaws: Laws<AnyInventoryFixture> = {
     async 'lists rows in ascending id, each once'(fixture) {
-        const { collection, path, known } = await longList(fixture);
-        const ids = (await rows(collection, path)).map(({ id }) => id);
+        const { collection, path, known } = await knownList(fixture, 'hosts', MANY);
+        const listed = ids(await rows(collection, path));
 
         // As texts: Node lays out the difference of long lists at a price that grows with its square.
-        assert.ok(ids.join() === known.map(({ id }) => id).join(), 'ids ascend, none is missing and none is there twice');
+        assert.ok(listed.join() === ids(known).join(), 'ids ascend, none is missing and none is there twice');
     },
 
     async 'gives a long list in batches'(fixture) {
-        const { collection, path, known } = await longList(fixture);
-        const sizes = (await batches(collection, path)).map(({ length }) => length);
+        const { collection, path, known } = await knownList(fixture, 'hosts', MANY);
+        const read = await batches(collection, path);
 
-        assert.ok(sizes.length > 1, `${known.length} hosts came in ${sizes.length} batch`);
-        assert.equal(
-            sizes.reduce((sum, size) => sum + size, 0),
-            known.length,
-        );
+        assert.ok(read.length > 1, `${known.length} hosts came in ${read.length} batch`);
+        assert.equal(read.flat().length, known.length);
     },
 
     async 'ends the reading when its signal aborts'(fixture) {
-        const list = await longList(fixture);
-        let seen = 0;
-        await readUntilAborted(list, new AbortController(), () => {
-            seen += 1;
-        });
+        const read = await readUntilAborted(await knownList(fixture, 'hosts', MANY), new AbortController());
 
-        assert.equal(seen, 1);
+        assert.equal(read.length, 1);
     },
 
     async 'reads nothing when the signal was aborted before'(fixture) {
-        const list = await longList(fixture);
         const controller = new AbortController();
         controller.abort();
-        let seen = 0;
-        await readUntilAborted(list, controller, (batch) => {
-            seen += batch.length;
-        });
+        const read = await readUntilAborted(await knownList(fixture, 'hosts', MANY), controller);
 
-        assert.equal(seen, 0);
+        assert.equal(read.flat().length, 0);
     },
 };
 
 const freeingLaws: Laws<AnyInventoryFixture> = {
     async 'frees what a reading held when it ends early'(fixture) {
-        const list = await longList(fixture);
+        const list = await knownList(fixture, 'hosts', MANY);
         for (let reading = 0; reading < ENDED_EARLY; reading += 1) {
             for await (const _batch of list.collection.list(list.path)) {
                 break;
             }
-            await readUntilAborted(list, new AbortController(), () => {});
+            await readUntilAborted(list, new AbortController());
         }
 
         assert.equal(await fixture.openReads(), 0);
@@ -146,7 +127,7 @@ const freeingLaws: Laws<AnyInventoryFixture> = {
 };
 
 /** Laws of any `InventoryStore`. */
-export const readingGroups: readonly LawGroup<InventoryFixture, InventoryAbility>[] = [
+export const readingGroups: InventoryLaws = [
     { needs: ['rows'], laws: rowLaws },
     { needs: ['rows', 'many-hosts'], laws: longListLaws },
     { needs: ['rows', 'many-hosts', 'reads-open'], laws: freeingLaws },
@@ -154,7 +135,7 @@ export const readingGroups: readonly LawGroup<InventoryFixture, InventoryAbility
 ];
 
 /** What a store does that has such a collection, and what one does that has none. */
-function childGroups(child: Child, one: string): readonly LawGroup<InventoryFixture, InventoryAbility>[] {
+function childGroups(child: Child, one: string): InventoryLaws {
     const shown: Laws<InventoryFixture> = {
         [`shows ${one} only below its own parents`]: (fixture) => assertOnlyBelow(fixture, child),
     };
@@ -167,12 +148,6 @@ function childGroups(child: Child, one: string): readonly LawGroup<InventoryFixt
     ];
 }
 
-/** The fields of `row` that `known` has as well. */
-function fieldsOf(row: object | undefined, known: object): object {
-    const fields = Object.entries(row ?? {});
-    return Object.fromEntries(fields.filter(([name]) => name in known));
-}
-
 /** The rows as the store lists them, as many as there are. */
 async function listedRows({ name, collection, path, known }: KnownList): Promise<Awaited<ReturnType<typeof rows>>> {
     const listed = await rows(collection, path);
@@ -180,8 +155,8 @@ async function listedRows({ name, collection, path, known }: KnownList): Promise
     return listed;
 }
 
-function idsOf(lists: readonly KnownList[], name: keyof InventoryRows): readonly number[] {
-    return lists.filter((list) => list.name === name).flatMap(({ known }) => known.map(({ id }) => id));
+function knownIds(lists: readonly KnownList[], name: keyof InventoryRows): readonly number[] {
+    return lists.filter((list) => list.name === name).flatMap(({ known }) => ids(known));
 }
 
 function unknownId(ids: readonly number[]): number {
@@ -191,15 +166,12 @@ function unknownId(ids: readonly number[]): number {
 /** Takes a row and looks for it below its parents, and below others in the place of each of them. */
 async function assertOnlyBelow(fixture: AnyInventoryFixture, name: keyof InventoryRows): Promise<void> {
     const lists = await knownLists(fixture);
-    const { collection, path, known } = present(
-        lists.find((list) => list.name === name),
-        `a known list of ${name}`,
-    );
+    const { collection, path, known } = await knownList(fixture, name);
     const id = present(known[0], 'a row').id;
     assert.equal((await collection.get(path, id))?.id, id);
 
     for (const [level, parent] of path.entries()) {
-        const parents = idsOf(lists, present(LEVELS[level]));
+        const parents = knownIds(lists, present(LEVELS[level]));
         for (const other of [unknownId(parents), ...parents.filter((one) => one !== parent).slice(0, 1)]) {
             const elsewhere = path.with(level, other);
             assert.equal(await collection.get(elsewhere, id), null);
@@ -208,22 +180,17 @@ async function assertOnlyBelow(fixture: AnyInventoryFixture, name: keyof Invento
     }
 }
 
-async function longList(fixture: AnyInventoryFixture): Promise<KnownList> {
-    return present((await knownLists(fixture, MANY)).find(({ name }) => name === 'hosts'));
-}
-
-/** Aborts the reading at its first batch. An aborted reading may end or reject; it must do either. */
-async function readUntilAborted(
-    { collection, path }: KnownList,
-    controller: AbortController,
-    onBatch: (batch: readonly object[]) => void,
-): Promise<void> {
+/** The batches until the reading, aborted at its first one, has ended. An aborted reading may end or reject; it must do either. */
+async function readUntilAborted({ collection, path }: KnownList, controller: AbortController): Promise<readonly (readonly object[])[]> {
+    const read: (readonly object[])[] = [];
     try {
         for await (const batch of collection.list(path, { signal: controller.signal })) {
-            onBatch(batch);
+            read.push(batch);
             controller.abort();
         }
     } catch (error) {
         assert.equal((error as Error).name, 'AbortError');
     }
+
+    return read;
 }

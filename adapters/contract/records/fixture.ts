@@ -1,11 +1,11 @@
-import assert from 'node:assert/strict';
 import type { Host } from '../../../lib/inventory/host.ts';
 import type { Service } from '../../../lib/inventory/resources.ts';
 import type { InventoryStore, InventoryWriter } from '../../../lib/inventory/store.ts';
 import type { HttpsRecord } from '../../../lib/records/record.ts';
 import type { RecordQuery, RecordStore, StoredRecord } from '../../../lib/records/store.ts';
 import type { Ability, ContractFixture } from '../announce.ts';
-import { present, rows } from '../inventory/fixture.ts';
+import { ids, present } from '../assertions.ts';
+import { rows } from '../inventory/fixture.ts';
 
 /** For a store of records. */
 export interface RecordStoreFixture extends ContractFixture {
@@ -48,7 +48,7 @@ export function manyRecords(count: number): HttpsRecord[] {
 
 /** The ids of all records that the query finds, read in one answer. */
 export async function idsOf(store: RecordStore, query: Partial<RecordQuery> = {}): Promise<number[]> {
-    return (await all(store, query)).map(({ id }) => id);
+    return ids(await all(store, query));
 }
 
 /** All records that the query finds, read in one answer. */
@@ -56,21 +56,18 @@ export async function all(store: RecordStore, query: Partial<RecordQuery> = {}):
     return await store.list({ limit: 10_000, ...query });
 }
 
-/** What a workspace holds. */
-export interface Seen {
-    readonly hosts: readonly Host[];
-    /** By the address of their host. */
-    readonly services: Readonly<Record<string, readonly Service[]>>;
-}
-
-/** All hosts and services of the workspace, which must exist. */
-export async function seenIn(inventory: InventoryStore, workspaceName: string): Promise<Seen> {
-    const workspace = (await rows(inventory.workspaces, [])).find(({ name }) => name === workspaceName);
-    assert.ok(workspace !== undefined, `the workspace ${workspaceName} exists`);
-    const hosts = await rows(inventory.hosts, [workspace.id]);
+/** All hosts of the workspace, which must exist, and their services, by the address of the host. */
+export async function seenIn(
+    inventory: InventoryStore,
+    workspaceName: string,
+): Promise<{ readonly hosts: readonly Host[]; readonly services: Readonly<Record<string, readonly Service[]>> }> {
+    const workspaces = await rows(inventory.workspaces, []);
+    const found = workspaces.find(({ name }) => name === workspaceName);
+    const { id: workspaceId } = present(found, `the workspace ${workspaceName}`);
+    const hosts = await rows(inventory.hosts, [workspaceId]);
     const services: Record<string, readonly Service[]> = {};
     for (const { id, address } of hosts) {
-        services[address] = await rows(present(inventory.services), [workspace.id, id]);
+        services[address] = await rows(present(inventory.services), [workspaceId, id]);
     }
 
     return { hosts, services };

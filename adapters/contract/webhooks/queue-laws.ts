@@ -16,14 +16,9 @@ interface Bench extends Queues {
     /** Waits for the condition, until the deadline of the contract. */
     until(condition: () => boolean | Promise<boolean>): Promise<void>;
     /** A gate for handlers to wait at; opened after the law at the latest. */
-    gate(): Gate;
+    gate(): { readonly opened: Promise<void>; open(): void };
     /** Starts a worker that is closed after the law, and resolves to it and to the jobs it has seen. */
     work(collector: string, options?: Work): Promise<{ readonly seen: DeliveryJob[]; readonly worker: QueueWorker }>;
-}
-
-interface Gate {
-    readonly opened: Promise<void>;
-    open(): void;
 }
 
 interface Work {
@@ -200,14 +195,17 @@ export const queueLaws: Laws<Bench> = {
  */
 export function queueBench(queues: Queues, deadline: number): Bench {
     const workers: QueueWorker[] = [];
-    const gates: Gate[] = [];
+    const gates: (() => void)[] = [];
     return {
         ...queues,
         until: (condition) => until(condition, deadline),
         gate() {
-            const gate = newGate();
-            gates.push(gate);
-            return gate;
+            let open = (): void => {};
+            const opened = new Promise<void>((resolve) => {
+                open = resolve;
+            });
+            gates.push(open);
+            return { opened, open };
         },
         async work(collector, { on = queues.queue, handler, ...options } = {}) {
             const seen: DeliveryJob[] = [];
@@ -220,8 +218,8 @@ export function queueBench(queues: Queues, deadline: number): Bench {
             return { seen, worker };
         },
         async stop() {
-            for (const gate of gates) {
-                gate.open();
+            for (const open of gates) {
+                open();
             }
             await Promise.all(workers.map((worker) => worker.close()));
             await queues.queue.close();
@@ -245,12 +243,4 @@ function jobFor(collector: string, attempt = 1): DeliveryJob {
 
 function sorted(jobs: readonly DeliveryJob[]): readonly DeliveryJob[] {
     return [...jobs].sort((a, b) => a.deliveryId.localeCompare(b.deliveryId) || a.attempt - b.attempt);
-}
-
-function newGate(): Gate {
-    let open = (): void => {};
-    const opened = new Promise<void>((resolve) => {
-        open = resolve;
-    });
-    return { opened, open: () => open() };
 }

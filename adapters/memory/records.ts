@@ -14,15 +14,11 @@ export interface MemoryRecordsOptions {
     readonly inventory?: Pick<MemoryInventoryWriter, 'addEndpoints'>;
 }
 
-interface NewRecord {
-    readonly record: HttpsRecord;
-    readonly digest: string;
+interface Row extends StoredRecord {
     /** What lookups compare. */
     readonly ip: string;
     readonly host: string;
 }
-
-type Row = StoredRecord & Omit<NewRecord, 'digest'>;
 
 /** HTTPS scan records in memory, for tests and trials: they are gone with the process. */
 export function memoryRecords({ clock = systemClock, inventory }: MemoryRecordsOptions = {}): RecordStore {
@@ -30,7 +26,7 @@ export function memoryRecords({ clock = systemClock, inventory }: MemoryRecordsO
     const rows: Row[] = [];
     const ids = new Map<string, number>();
 
-    function addRecord({ digest, ...row }: NewRecord, importedAt: Date): AddedRecord {
+    function addRecord({ digest, ...row }: ReturnType<typeof newRecord>, importedAt: Date): AddedRecord {
         const known = ids.get(digest);
         if (known !== undefined) {
             return { id: known, isNew: false };
@@ -86,7 +82,7 @@ function notBefore(last: Date | undefined, now: Date): Date {
     return last !== undefined && last > now ? last : now;
 }
 
-function newRecord(record: HttpsRecord): NewRecord {
+function newRecord(record: HttpsRecord) {
     const line = stringifyRecord(record);
     const digest = createHash('sha256').update(line).digest('base64');
     return { record: JSON.parse(line) as HttpsRecord, digest, ip: addressKey(record.ip), host: hostKey(record.host) };

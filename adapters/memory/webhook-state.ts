@@ -1,6 +1,6 @@
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
-import { interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
-import type { Delivery, DeliveryState, StoredEvent } from '../../lib/webhooks/store.ts';
+import { interrupted } from '../../lib/webhooks/outcome.ts';
+import type { Attempt, Delivery, DeliveryState, StoredEvent } from '../../lib/webhooks/store.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -19,37 +19,22 @@ export type ExporterRow = Mutable<StoredExporter> & { probeAt: Date | null };
 /** 0: a single attempt that is never retried, 1: first try of a round, 2: retry. */
 export type Priority = 0 | 1 | 2;
 
-/** A delivery with its attempts. */
-export interface DeliveryRow {
-    readonly id: string;
+/** A delivery with its attempts; `collector` is the exporter's when it was accepted or cancelled, for the time after a removal. */
+export interface DeliveryRow extends Mutable<Omit<Delivery, 'eventId' | 'kind' | 'createdAt'>> {
     readonly seq: number;
     readonly event: StoredEvent;
-    readonly exporterId: string;
-    /** The exporter's when it was accepted or cancelled, for the time after the exporter was removed. */
-    collector: string;
-    state: DeliveryState;
     priority: Priority;
-    attempts: number;
     round: number;
-    dueAt: Date;
     queuedAt: Date | null;
-    finishedAt: Date | null;
     claim: { readonly token: string; readonly expiresAt: Date } | null;
-    lastCode: Outcome['code'] | null;
     readonly history: AttemptRow[];
 }
 
 /** An attempt with the claim it was made under. */
-export interface AttemptRow {
-    readonly number: number;
+export interface AttemptRow extends Mutable<Attempt> {
     readonly token: string;
-    readonly startedAt: Date;
-    finishedAt: Date | null;
-    outcome: Outcome | null;
     /** The claim was taken away before its holder had settled it. */
     lost: boolean;
-    /** And yet the holder settled it afterwards. */
-    late: boolean;
 }
 
 const FINAL: readonly DeliveryState[] = ['delivered', 'exhausted', 'cancelled'];
@@ -82,19 +67,10 @@ export function interrupt(row: DeliveryRow, at: Date, detail: string): void {
 
 /** The delivery as the store returns it, a copy. */
 export function asDelivery(state: WebhookState, row: DeliveryRow): Delivery {
-    return structuredClone({
-        id: row.id,
-        eventId: row.event.id,
-        kind: row.event.kind,
-        exporterId: row.exporterId,
-        collector: state.exporters.get(row.exporterId)?.collector ?? row.collector,
-        state: row.state,
-        attempts: row.attempts,
-        dueAt: row.dueAt,
-        createdAt: row.event.createdAt,
-        finishedAt: row.finishedAt,
-        lastCode: row.lastCode,
-    });
+    const { id, event, exporterId, state: now, attempts, dueAt, finishedAt, lastCode } = row;
+    const collector = state.exporters.get(exporterId)?.collector ?? row.collector;
+    const { id: eventId, kind, createdAt } = event;
+    return structuredClone({ id, eventId, kind, exporterId, collector, state: now, attempts, dueAt, createdAt, finishedAt, lastCode });
 }
 
 /** The exporter as the store returns it, a copy. */

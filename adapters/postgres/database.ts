@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/executor.ts';
 
@@ -12,6 +13,13 @@ export interface ClientLike extends Executor {
 /** What the stores need of a pool. A `pg.Pool` fits, and so does the embedded database. Whoever made the pool ends it. */
 export interface PoolLike extends Executor {
     connect(): Promise<ClientLike>;
+}
+
+/** What every store is made of. */
+export interface PostgresStoresOptions {
+    /** A `pg.Pool` or the embedded database, its schema brought up to date by `migrate(pool)`. It stays the caller's to end. */
+    readonly pool: PoolLike;
+    readonly clock?: Clock;
 }
 
 /**

@@ -1,27 +1,26 @@
-import type { Clock } from '../../lib/clock.ts';
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { ApiKeyStore } from '../../lib/keys/store.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import type { DeliveryStore, ExporterStore } from '../../lib/webhooks/store.ts';
 import { postgresApiKeys } from './api-keys.ts';
-import { guarded, type PoolLike } from './database.ts';
+import { guarded, type PoolLike, type PostgresStoresOptions } from './database.ts';
 import { deliveries } from './deliveries.ts';
 import { exporters } from './exporters.ts';
 import { postgresInventory } from './inventory.ts';
 import { postgresRecords } from './records.ts';
 
 export { type PostgresApiKeysOptions, postgresApiKeys } from './api-keys.ts';
-export { type ClientLike, type PoolLike, transaction } from './database.ts';
-export { type PostgresInventoryOptions, postgresInventory } from './inventory.ts';
+export {
+    type ClientLike,
+    type PoolLike,
+    type PostgresStoresOptions,
+    type PostgresStoresOptions as PostgresInventoryOptions,
+    type PostgresStoresOptions as PostgresRecordsOptions,
+    transaction,
+} from './database.ts';
+export { postgresInventory } from './inventory.ts';
 export { type MigrateOptions, type Migration, migrate } from './migrate.ts';
-export { type PostgresRecordsOptions, postgresRecords } from './records.ts';
-
-/** What every store is made of. */
-export interface PostgresStoresOptions {
-    /** A `pg.Pool` or the embedded database, its schema brought up to date by `migrate(pool)`. It stays the caller's to end. */
-    readonly pool: PoolLike;
-    readonly clock?: Clock;
-}
+export { postgresRecords } from './records.ts';
 
 /** The stores over one pool. */
 export interface PostgresStores {

@@ -1,17 +1,10 @@
-import { type Clock, systemClock } from '../../lib/clock.ts';
+import { systemClock } from '../../lib/clock.ts';
 import type { Executor } from '../../lib/executor.ts';
 import { HOST_FIELDS, type Host } from '../../lib/inventory/host.ts';
 import type { Note, Service, Session, Vuln, Workspace } from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
-import { guarded, type PoolLike } from './database.ts';
+import { guarded, type PostgresStoresOptions } from './database.ts';
 import { ensureWorkspace, importHosts, WORKSPACE_COLUMNS } from './import-hosts.ts';
-
-/** Where the inventory is. */
-export interface PostgresInventoryOptions {
-    /** Its schema brought up to date by `migrate(pool)`. */
-    readonly pool: PoolLike;
-    readonly clock?: Clock;
-}
 
 const TIMES = 'rows.created_at, rows.updated_at';
 /** Those of a host whose value is not the column as it is. */
@@ -25,7 +18,7 @@ const HOST_COLUMNS = Object.keys(HOST_FIELDS)
 const BELOW_HOST = 'join scanwire.hosts on hosts.id = rows.host_id';
 
 /** Workspaces, hosts and what belongs to hosts, in the tables of the schema `scanwire`. */
-export function postgresInventory({ pool, clock = systemClock }: PostgresInventoryOptions): Required<InventoryStore> & InventoryWriter {
+export function postgresInventory({ pool, clock = systemClock }: PostgresStoresOptions): Required<InventoryStore> & InventoryWriter {
     const database = guarded(pool);
 
     return {

@@ -1,19 +1,12 @@
 import { createHash } from 'node:crypto';
 import { addressKey, hostKey } from '../../lib/addresses.ts';
-import { type Clock, systemClock } from '../../lib/clock.ts';
+import { systemClock } from '../../lib/clock.ts';
 import type { Executor } from '../../lib/executor.ts';
 import { endpointsOf } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, Enrichment, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
-import { guarded, type PoolLike, transaction } from './database.ts';
+import { guarded, type PostgresStoresOptions, transaction } from './database.ts';
 import { enrichInventory } from './import-hosts.ts';
-
-/** Where the records are. */
-export interface PostgresRecordsOptions {
-    /** Its schema brought up to date by `migrate(pool)`. */
-    readonly pool: PoolLike;
-    readonly clock?: Clock;
-}
 
 const COLUMNS = 'id, imported_at, record';
 
@@ -31,7 +24,7 @@ interface RecordRow {
 }
 
 /** HTTPS scan records in the table of migration `0003-records`; they enrich the inventory of the same database. */
-export function postgresRecords({ pool, clock = systemClock }: PostgresRecordsOptions): RecordStore {
+export function postgresRecords({ pool, clock = systemClock }: PostgresStoresOptions): RecordStore {
     const database = guarded(pool);
     let last: Promise<unknown> = Promise.resolve();
 

@@ -120,11 +120,8 @@ export async function importHosts(
 async function readAside(pool: Executor, importId: string, hosts: AsyncIterable<HostInput>): Promise<number> {
     let seq = 0;
     for await (const batch of inBatches(hosts)) {
-        await pool.query('insert into scanwire.import_batches (import_id, seq, hosts) values ($1, $2, $3)', [
-            importId,
-            seq,
-            JSON.stringify(batch),
-        ]);
+        const sql = 'insert into scanwire.import_batches (import_id, seq, hosts) values ($1, $2, $3)';
+        await pool.query(sql, [importId, seq, JSON.stringify(batch)]);
         seq += 1;
     }
 

@@ -24,11 +24,7 @@ export function postgresInventory({ pool, clock = systemClock }: PostgresStoresO
     return {
         workspaces: collection<Workspace>(database, { select: WORKSPACE_COLUMNS, from: 'scanwire.workspaces rows', parents: [] }),
 
-        hosts: collection<Host>(database, {
-            select: HOST_COLUMNS,
-            from: 'scanwire.hosts rows',
-            parents: ['rows.workspace_id'],
-        }),
+        hosts: collection<Host>(database, { select: HOST_COLUMNS, from: 'scanwire.hosts rows', parents: ['rows.workspace_id'] }),
 
         services: collection<Service>(database, {
             select: `rows.id, rows.host_id, ${TIMES}, rows.port, rows.proto, rows.state, rows.name, rows.info`,

@@ -57,9 +57,8 @@ export function postgresRecords({ pool, clock = systemClock }: PostgresStoresOpt
         },
 
         async get(id) {
-            const { rows } = Number.isSafeInteger(id)
-                ? await database.query<RecordRow>(`select ${COLUMNS} from scanwire.records where id = $1`, [id])
-                : { rows: [] };
+            const known = Number.isSafeInteger(id) ? id : null;
+            const { rows } = await database.query<RecordRow>(`select ${COLUMNS} from scanwire.records where id = $1`, [known]);
             return rows[0] === undefined ? null : recordFromRow(rows[0]);
         },
 

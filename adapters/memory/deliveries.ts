@@ -66,7 +66,7 @@ function replay(state: WebhookState, id: string, at: Date): Delivery {
 
     move(state, row, 'pending', at);
     row.dueAt = at;
-    row.round = 0;
+    row.attemptsSinceReplay = 0;
     row.priority = row.priority === 0 ? 0 : 1;
     return asDelivery(state, row);
 }
@@ -114,7 +114,7 @@ function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, 
         state: 'pending',
         priority: single ? 0 : 1,
         attempts: 0,
-        round: 0,
+        attemptsSinceReplay: 0,
         dueAt: event.createdAt,
         queuedAt: null,
         finishedAt: null,
@@ -198,12 +198,20 @@ function claim(state: WebhookState, { deliveryId, token, now, expiresAt }: Claim
     }
 
     row.attempts += 1;
-    row.round += 1;
+    row.attemptsSinceReplay += 1;
     row.claim = { token, expiresAt };
     row.history.push({ number: row.attempts, token, startedAt: now, finishedAt: null, outcome: null, lost: false, late: false });
     move(state, row, 'sending', now);
-    const { attempts, round, event } = row;
-    return { deliveryId, token, attempt: attempts, round, single, event: structuredClone(event), exporter: asExporter(exporter) };
+    const { attempts, attemptsSinceReplay, event } = row;
+    return {
+        deliveryId,
+        token,
+        attempt: attempts,
+        attemptSinceReplay: attemptsSinceReplay,
+        single,
+        event: structuredClone(event),
+        exporter: asExporter(exporter),
+    };
 }
 
 /** As `DeliveryStore.settle` says, for one outcome. */

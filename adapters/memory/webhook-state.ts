@@ -16,7 +16,7 @@ export interface WebhookState {
 /** An exporter and, while it is broken, when it is probed next. */
 export type ExporterRow = Mutable<StoredExporter> & { probeAt: Date | null };
 
-/** 0: a single attempt that is never retried, 1: first try of a round, 2: retry. */
+/** 0: a single attempt that is never retried, 1: first try since it was accepted or replayed, 2: retry. */
 export type Priority = 0 | 1 | 2;
 
 /** A delivery with its attempts. */
@@ -30,7 +30,7 @@ export interface DeliveryRow {
     state: DeliveryState;
     priority: Priority;
     attempts: number;
-    round: number;
+    attemptsSinceReplay: number;
     dueAt: Date;
     queuedAt: Date | null;
     finishedAt: Date | null;

@@ -159,7 +159,7 @@ select
     m.id as "deliveryId",
     m.token,
     m.attempts as attempt,
-    m.round,
+    m.round as "attemptSinceReplay",
     m.single,
     v.id as "eventId",
     v.kind,

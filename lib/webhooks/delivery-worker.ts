@@ -107,7 +107,7 @@ function messageOf({ event, exporter, single }: Claim, { keyRing, vendor, clock 
 }
 
 function settlementOf(claim: Claim, outcome: Outcome, { clock, random, breakerAfter }: DeliveryWorkerParts): Settlement {
-    const { deliveryId, token, exporter, round, single } = claim;
+    const { deliveryId, token, exporter, attemptSinceReplay, single } = claim;
     const now = clock();
     const schedule = exporter.schedule ?? DEFAULT_SCHEDULE;
     const failures = exporter.consecutiveFailures + 1;
@@ -118,7 +118,7 @@ function settlementOf(claim: Claim, outcome: Outcome, { clock, random, breakerAf
         token,
         finishedAt: now,
         outcome,
-        next: nextStep({ outcome, url: exporter.url, schedule, round, single, now, random }),
+        next: nextStep({ outcome, url: exporter.url, schedule, attemptSinceReplay, single, now, random }),
         health: healthOf(outcome.code, single),
         probeAt: failed && failures >= breakerAfter ? probeTime(failures - breakerAfter, now) : null,
         stopReason: outcome.code === 'gone' ? 'The receiver answered 410 Gone' : null,

@@ -11,7 +11,7 @@ export interface DispatcherParts {
     readonly window: number;
     /** Consecutive failures from which on an exporter gets one probe at a time. */
     readonly breakerAfter: number;
-    /** Receives every failure of store or queue; the dispatcher tries again at its next round. */
+    /** Receives every failure of store or queue; the dispatcher tries again at its next poll. */
     readonly onError: (error: Error) => void;
 }
 
@@ -21,9 +21,9 @@ export interface DispatcherParts {
  */
 export interface Dispatcher {
     start(): void;
-    /** Something became due or room became free: starts a round now. */
+    /** Something became due or room became free: looks for it now. */
     wake(): void;
-    /** Resolves once the round that runs has ended. */
+    /** Resolves once what is being handed out is in the queue. */
     stop(): Promise<void>;
 }
 
@@ -73,7 +73,7 @@ export function dispatcher({ deliveries, queue, clock, window, breakerAfter, onE
         }
     }
 
-    async function runRounds(): Promise<void> {
+    async function handOut(): Promise<void> {
         do {
             woken = false;
             try {
@@ -92,7 +92,7 @@ export function dispatcher({ deliveries, queue, clock, window, breakerAfter, onE
             return;
         }
 
-        running = runRounds().finally(() => {
+        running = handOut().finally(() => {
             running = null;
             if (woken) {
                 wake();

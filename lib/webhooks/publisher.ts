@@ -32,7 +32,7 @@ export interface PublisherParts {
     readonly deliveries: DeliveryStore;
     readonly clock: Clock;
     readonly newId: () => string;
-    /** Called after each acceptance, so that the dispatcher does not wait for its next round. */
+    /** Called after each acceptance, so that the dispatcher does not wait for its next poll. */
     readonly onAccepted: () => void;
 }
 

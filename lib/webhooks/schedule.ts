@@ -32,8 +32,8 @@ export interface EndedAttempt {
     readonly url: string;
     /** The exporter's, or the default one. */
     readonly schedule: readonly number[];
-    /** Number of the attempt in its round, from 1. */
-    readonly round: number;
+    /** Number of the attempt since its delivery was accepted or last replayed, from 1. */
+    readonly attemptSinceReplay: number;
     /** True for a delivery that is tried once. */
     readonly single: boolean;
     readonly now: Date;
@@ -42,12 +42,12 @@ export interface EndedAttempt {
 }
 
 /** What becomes of a delivery after an attempt. The receiver's `Retry-After` is a floor for the next try. */
-export function nextStep({ outcome, url, schedule, round, single, now, random }: EndedAttempt): NextStep {
+export function nextStep({ outcome, url, schedule, attemptSinceReplay, single, now, random }: EndedAttempt): NextStep {
     if (outcome.code === 'delivered') {
         return { state: 'delivered' };
     }
 
-    const delay = single ? undefined : delaysFor(retryability(outcome, url), schedule)[round - 1];
+    const delay = single ? undefined : delaysFor(retryability(outcome, url), schedule)[attemptSinceReplay - 1];
     if (delay === undefined) {
         return { state: 'exhausted' };
     }

@@ -52,7 +52,7 @@ export interface Delivery {
     readonly exporterId: string;
     readonly collector: string;
     readonly state: DeliveryState;
-    /** Attempts claimed so far. A replay starts a new round but goes on counting. */
+    /** Attempts claimed so far. A replay starts the retry schedule anew but goes on counting. */
     readonly attempts: number;
     readonly dueAt: Date;
     readonly createdAt: Date;
@@ -131,10 +131,10 @@ export interface ClaimRequest {
 export interface Claim {
     readonly deliveryId: string;
     readonly token: string;
-    /** Number of this attempt over all rounds, from 1. */
+    /** Number of this attempt since the delivery was accepted, from 1. */
     readonly attempt: number;
     /** Number of this attempt since the delivery was accepted or last replayed, from 1: how far it is in the schedule. */
-    readonly round: number;
+    readonly attemptSinceReplay: number;
     /** True for a delivery that gets a single attempt and is never retried: a `test`. */
     readonly single: boolean;
     readonly event: StoredEvent;
@@ -221,7 +221,7 @@ export interface DeliveryStore {
     list(query: DeliveryQuery): Promise<readonly Delivery[]>;
 
     /**
-     * Starts a new round for a delivery that is `delivered` or `exhausted`: `pending`, due now, the same body and message id.
+     * Starts the retry schedule anew for a delivery that is `delivered` or `exhausted`: `pending`, due now, the same body and message id.
      *
      * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is not final yet or its exporter was removed.
      */

@@ -28,7 +28,7 @@ export const claimLaws: Laws<WebhookStores> = {
         await stores.deliveries.accept([{ event, addressees: { types: ['investigation'] } }]);
         const request = requestFor(only(await dispatchedIds(stores)), at(10));
         assert.deepEqual(await stores.deliveries.claim([request]), [
-            { deliveryId: request.deliveryId, token: request.token, attempt: 1, round: 1, single: false, event, exporter },
+            { deliveryId: request.deliveryId, token: request.token, attempt: 1, attemptSinceReplay: 1, single: false, event, exporter },
         ]);
     },
 
@@ -127,12 +127,12 @@ export const claimLaws: Laws<WebhookStores> = {
         assert.deepEqual(await stores.deliveries.claim(ids.map((id) => requestFor(id))), [null]);
     },
 
-    async 'counts the attempts of a round'(stores) {
+    async 'counts the attempts since the last replay'(stores) {
         const first = await claimOne(stores);
         await stores.deliveries.settle([failure(first, at(10))]);
         assert.deepEqual(await dispatch(stores, { now: at(10) }), [{ deliveryId: first.deliveryId, collector: 'default', attempt: 2 }]);
         const second = only(await claim(stores, [first.deliveryId], at(11)));
-        assert.deepEqual([second.attempt, second.round], [2, 2]);
+        assert.deepEqual([second.attempt, second.attemptSinceReplay], [2, 2]);
     },
 };
 

@@ -94,7 +94,7 @@ export const deliveryLaws: Laws<WebhookStores> = {
         );
     },
 
-    async 'starts a new round for a replayed delivery'(stores) {
+    async 'starts the retry schedule anew for a replayed delivery'(stores) {
         for (const state of ['delivered', 'exhausted'] as const) {
             const first = await claimOne(stores);
             await stores.deliveries.settle([failure(first, at(10))]);
@@ -109,7 +109,7 @@ export const deliveryLaws: Laws<WebhookStores> = {
             assert.deepEqual(await dispatchedIds(stores, { now: at(98) }), []);
             assert.deepEqual(await dispatch(stores, { now: at(99) }), [{ deliveryId: first.deliveryId, collector: 'default', attempt: 3 }]);
             const third = only(await claim(stores, [first.deliveryId], at(99)));
-            assert.deepEqual([third.attempt, third.round, third.event], [3, 1, first.event]);
+            assert.deepEqual([third.attempt, third.attemptSinceReplay, third.event], [3, 1, first.event]);
             await stores.exporters.remove(first.exporter.id, at(99));
         }
     },

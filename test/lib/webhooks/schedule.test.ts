@@ -11,10 +11,10 @@ interface Circumstances extends Partial<Pick<EndedAttempt, 'single' | 'url'>> {
 }
 
 /** Milliseconds until the next try, or the state in which the delivery ends. */
-function after(code: OutcomeCode, round: number, circumstances: Circumstances = {}): string | number {
+function after(code: OutcomeCode, attemptSinceReplay: number, circumstances: Circumstances = {}): string | number {
     const { status = null, retryAfter = null, random = 0.5, single = false, url = 'https://example.com/' } = circumstances;
     const outcome = { code, status, retryAfter };
-    const step = nextStep({ outcome, url, schedule: DEFAULT_SCHEDULE, round, single, now, random: () => random });
+    const step = nextStep({ outcome, url, schedule: DEFAULT_SCHEDULE, attemptSinceReplay, single, now, random: () => random });
     return step.state === 'pending' ? step.dueAt.getTime() - now.getTime() : step.state;
 }
 

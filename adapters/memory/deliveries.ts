@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Executor } from '../../lib/executor.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import {
-    type Acceptance,
-    type Accepted,
-    type Addressees,
+    type AcceptedEvent,
     type Claim,
     type ClaimRequest,
     type Delivery,
@@ -12,6 +10,8 @@ import {
     type DeliveryStore,
     type Dispatched,
     type DispatchOptions,
+    type NewEvent,
+    type Recipients,
     type Settlement,
     type StoredEvent,
     type SweepOptions,
@@ -23,7 +23,7 @@ import { asDelivery, asExporter, type DeliveryRow, type ExporterRow, interrupt, 
 export function deliveryStore(state: WebhookState): DeliveryStore {
     return {
         transactions: false,
-        accept: async (acceptances, options) => accept(state, acceptances, options?.tx),
+        accept: async (newEvents, options) => accept(state, newEvents, options?.tx),
         dispatch: async (options) => dispatch(state, options),
         sweep: async (options) => sweep(state, options),
         claim: async (requests) => requests.map((request) => claim(state, request)),
@@ -72,32 +72,32 @@ function replay(state: WebhookState, id: string, at: Date): Delivery {
 }
 
 /** As `DeliveryStore.accept` says. */
-function accept(state: WebhookState, acceptances: readonly Acceptance[], tx: Executor | undefined): readonly Accepted[] {
+function accept(state: WebhookState, newEvents: readonly NewEvent[], tx: Executor | undefined): readonly AcceptedEvent[] {
     if (tx !== undefined) {
         throw storeRefusals.noTransactions();
     }
 
-    const addressed = acceptances.map(({ addressees }) => findAddressees(state, addressees));
-    const ids = new Set(acceptances.map(({ event }) => event.id));
-    if (ids.size < acceptances.length || [...ids].some((id) => state.events.has(id))) {
+    const addressed = newEvents.map(({ recipients }) => findRecipients(state, recipients));
+    const ids = new Set(newEvents.map(({ event }) => event.id));
+    if (ids.size < newEvents.length || [...ids].some((id) => state.events.has(id))) {
         throw storeRefusals.eventExists();
     }
 
-    return acceptances.map((acceptance, index) => {
-        const event = structuredClone(acceptance.event);
-        const single = 'exporterId' in acceptance.addressees;
+    return newEvents.map((newEvent, index) => {
+        const event = structuredClone(newEvent.event);
+        const single = 'exporterId' in newEvent.recipients;
         const rows = (addressed[index] ?? []).map((exporter) => newRow(state, event, exporter, single));
         state.events.set(event.id, event);
         return { eventId: event.id, deliveries: rows.map(({ id }) => id) };
     });
 }
 
-function findAddressees(state: WebhookState, addressees: Addressees): readonly ExporterRow[] {
-    if ('types' in addressees) {
-        return [...state.exporters.values()].filter(({ state, type }) => state === 'running' && addressees.types.includes(type));
+function findRecipients(state: WebhookState, recipients: Recipients): readonly ExporterRow[] {
+    if ('types' in recipients) {
+        return [...state.exporters.values()].filter(({ state, type }) => state === 'running' && recipients.types.includes(type));
     }
 
-    const exporter = state.exporters.get(addressees.exporterId);
+    const exporter = state.exporters.get(recipients.exporterId);
     if (exporter === undefined) {
         throw storeRefusals.unknownExporter();
     }

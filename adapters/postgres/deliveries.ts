@@ -1,8 +1,7 @@
 import type { Executor } from '../../lib/executor.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import {
-    type Acceptance,
-    type Accepted,
+    type AcceptedEvent,
     type Attempt,
     type Claim,
     type ClaimRequest,
@@ -11,6 +10,7 @@ import {
     type DeliveryStore,
     type Dispatched,
     type DispatchOptions,
+    type NewEvent,
     type Settlement,
     type SweepOptions,
     storeRefusals,
@@ -23,7 +23,7 @@ import { attemptFromRow, type ClaimRow, claimFromRow, DELIVERY_COLUMNS, delivery
 export function deliveries(db: Executor): DeliveryStore {
     return {
         transactions: true,
-        accept: (acceptances, options) => accept(options?.tx === undefined ? db : guarded(options.tx), acceptances),
+        accept: (newEvents, options) => accept(options?.tx === undefined ? db : guarded(options.tx), newEvents),
         dispatch: (options) => dispatch(db, options),
         sweep: (options) => sweep(db, options),
         claim: (requests) => claim(db, requests),
@@ -35,15 +35,15 @@ export function deliveries(db: Executor): DeliveryStore {
     };
 }
 
-async function accept(db: Executor, acceptances: readonly Acceptance[]): Promise<readonly Accepted[]> {
-    if (acceptances.length === 0) {
+async function accept(db: Executor, newEvents: readonly NewEvent[]): Promise<readonly AcceptedEvent[]> {
+    if (newEvents.length === 0) {
         return [];
     }
-    if (acceptances.some(({ addressees }) => 'exporterId' in addressees && !isUuid(addressees.exporterId))) {
+    if (newEvents.some(({ recipients }) => 'exporterId' in recipients && !isUuid(recipients.exporterId))) {
         throw storeRefusals.unknownExporter();
     }
 
-    const rows = await queryAccept(db, JSON.stringify(acceptances.map(acceptanceParameter)));
+    const rows = await queryAccept(db, JSON.stringify(newEvents.map(eventParameter)));
     if (rows[0]?.missing === true) {
         throw storeRefusals.unknownExporter();
     }
@@ -53,17 +53,17 @@ async function accept(db: Executor, acceptances: readonly Acceptance[]): Promise
     return rows.map(({ eventId, deliveries }) => ({ eventId, deliveries }));
 }
 
-function acceptanceParameter({ event, addressees }: Acceptance, index: number): object {
+function eventParameter({ event, recipients }: NewEvent, index: number): object {
     const { id, kind, body, createdAt } = event;
-    const types = 'types' in addressees ? addressees.types : null;
-    const exporterId = 'exporterId' in addressees ? addressees.exporterId : null;
+    const types = 'types' in recipients ? recipients.types : null;
+    const exporterId = 'exporterId' in recipients ? recipients.exporterId : null;
     return { index, id, kind, body, created_at: createdAt, types, exporter_id: exporterId };
 }
 
 /** The statement looks for known ids itself; only one that is accepted in the same moment runs into the unique index. */
-async function queryAccept(db: Executor, acceptances: string): Promise<readonly AcceptedRow[]> {
+async function queryAccept(db: Executor, newEvents: string): Promise<readonly AcceptedRow[]> {
     try {
-        const { rows } = await db.query<AcceptedRow>(ACCEPT, [acceptances]);
+        const { rows } = await db.query<AcceptedRow>(ACCEPT, [newEvents]);
         return rows;
     } catch (error) {
         throw isUniqueViolation(error) ? storeRefusals.eventExists(error) : error;

@@ -205,7 +205,7 @@ async function requestTest(exporter: StoredExporter, { deliveries, clock, newId,
     const now = clock();
     const body = eventBody(testEvent, { timestamp: now, webhook_id: exporter.id, webhook_name: exporter.name });
     const event = { id: newId(), kind: testEvent.name, body, createdAt: now };
-    const [accepted] = await deliveries.accept([{ event, addressees: { exporterId: exporter.id } }]);
+    const [accepted] = await deliveries.accept([{ event, recipients: { exporterId: exporter.id } }]);
     onAccepted();
     return accepted?.deliveries[0] as string;
 }

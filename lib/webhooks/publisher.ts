@@ -4,7 +4,7 @@ import type { Executor } from '../executor.ts';
 import { batched } from './batched.ts';
 import { RULE_SETS, type RuleSet } from './choices.ts';
 import { type EventKinds, eventBody, testEvent, typesFor } from './events.ts';
-import type { Acceptance, Accepted, DeliveryStore } from './store.ts';
+import type { AcceptedEvent, DeliveryStore, NewEvent } from './store.ts';
 
 /** What may be said about an event besides its body. */
 export interface PublishOptions {
@@ -24,7 +24,7 @@ export interface PublishOptions {
  * @throws ScanwireError `INVALID_INPUT` for an unknown kind or a body that breaks its schema, with the field; `MISCONFIGURED` for
  *     `tx` with a store that cannot join a transaction; `UNAVAILABLE` when the store cannot be reached. Nothing is stored then.
  */
-export type Publish = (kind: string, body: unknown, options?: PublishOptions) => Promise<Accepted>;
+export type Publish = (kind: string, body: unknown, options?: PublishOptions) => Promise<AcceptedEvent>;
 
 /** What {@link publisher} works with. */
 export interface PublisherParts {
@@ -41,11 +41,11 @@ const BATCH = 200;
 
 /** Makes the `publish` of an event table and a store. */
 export function publisher({ kinds, deliveries, clock, newId, onAccepted }: PublisherParts): Publish {
-    const acceptBatched = batched<Acceptance, Accepted>((acceptances) => deliveries.accept(acceptances), BATCH);
+    const acceptBatched = batched<NewEvent, AcceptedEvent>((newEvents) => deliveries.accept(newEvents), BATCH);
 
-    async function acceptWithin(tx: Executor, acceptance: Acceptance): Promise<Accepted> {
-        const [accepted] = await deliveries.accept([acceptance], { tx });
-        return accepted as Accepted;
+    async function acceptWithin(tx: Executor, newEvent: NewEvent): Promise<AcceptedEvent> {
+        const [accepted] = await deliveries.accept([newEvent], { tx });
+        return accepted as AcceptedEvent;
     }
 
     return async (kindName, body, { rules, tx } = {}) => {
@@ -58,11 +58,11 @@ export function publisher({ kinds, deliveries, clock, newId, onAccepted }: Publi
             throw new ScanwireError('INVALID_INPUT', `Rules must be ${RULE_SETS.join(' or ')}`, { field: 'rules' });
         }
 
-        const acceptance: Acceptance = {
+        const newEvent: NewEvent = {
             event: { id: newId(), kind: kind.name, body: eventBody(kind, body), createdAt: clock() },
-            addressees: { types: typesFor(kind, rules ?? null) },
+            recipients: { types: typesFor(kind, rules ?? null) },
         };
-        const accepted = await (tx === undefined ? acceptBatched(acceptance) : acceptWithin(tx, acceptance));
+        const accepted = await (tx === undefined ? acceptBatched(newEvent) : acceptWithin(tx, newEvent));
         onAccepted();
         return accepted;
     };

@@ -73,20 +73,20 @@ export interface Attempt {
 }
 
 /** To whom an event goes. */
-export type Addressees =
+export type Recipients =
     /** Every running exporter that holds one of these types. */
     | { readonly types: readonly ExportType[] }
     /** This exporter, running or not, with a single attempt that is never retried: a `test`. */
     | { readonly exporterId: string };
 
 /** An event to accept. */
-export interface Acceptance {
+export interface NewEvent {
     readonly event: StoredEvent;
-    readonly addressees: Addressees;
+    readonly recipients: Recipients;
 }
 
 /** An event that was accepted, with the ids of its deliveries. */
-export interface Accepted {
+export interface AcceptedEvent {
     readonly eventId: string;
     readonly deliveries: readonly string[];
 }
@@ -178,13 +178,13 @@ export interface DeliveryQuery {
  */
 export interface DeliveryStore {
     /**
-     * Stores each event with one `pending` delivery per addressee, in one transaction: all of them or none.
+     * Stores each event with one `pending` delivery per recipient, in one transaction: all of them or none.
      *
      * @param options.tx An open transaction of the host's own to store in; only where {@link DeliveryStore.transactions} is true.
      * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist, `CONFLICT` when an event id was accepted before,
      *     `MISCONFIGURED` for `tx` where {@link DeliveryStore.transactions} is false.
      */
-    accept(acceptances: readonly Acceptance[], options?: { readonly tx?: Executor }): Promise<readonly Accepted[]>;
+    accept(newEvents: readonly NewEvent[], options?: { readonly tx?: Executor }): Promise<readonly AcceptedEvent[]>;
 
     /** Whether `accept` can join a transaction of the host's. */
     readonly transactions: boolean;

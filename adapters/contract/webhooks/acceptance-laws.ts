@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Acceptance } from '../../../lib/webhooks/store.ts';
+import type { NewEvent } from '../../../lib/webhooks/store.ts';
 import type { Laws } from '../announce.ts';
 import { addExporter, at, claim, dispatchedIds, only, publishTest, sampleEvent, type WebhookStores } from './fixture.ts';
 
-const INVESTIGATIONS: Acceptance['addressees'] = { types: ['investigation'] };
+const INVESTIGATIONS: NewEvent['recipients'] = { types: ['investigation'] };
 
 /** Events as they are accepted. */
 export const acceptanceLaws: Laws<WebhookStores> = {
@@ -15,8 +15,8 @@ export const acceptanceLaws: Laws<WebhookStores> = {
         await addExporter(stores, { state: 'stopped' });
 
         const event = sampleEvent({ createdAt: at(5) });
-        const addressees = { types: ['investigation_legacy', 'investigation'] } as const;
-        const accepted = only(await stores.deliveries.accept([{ event, addressees }]));
+        const recipients = { types: ['investigation_legacy', 'investigation'] } as const;
+        const accepted = only(await stores.deliveries.accept([{ event, recipients }]));
         assert.equal(accepted.eventId, event.id);
         assert.equal(new Set(accepted.deliveries).size, 2);
 
@@ -39,9 +39,9 @@ export const acceptanceLaws: Laws<WebhookStores> = {
 
     async 'accepts an event that nobody receives'(stores) {
         const event = sampleEvent();
-        const acceptances = [{ event, addressees: INVESTIGATIONS }];
-        assert.deepEqual(await stores.deliveries.accept(acceptances), [{ eventId: event.id, deliveries: [] }]);
-        await assert.rejects(stores.deliveries.accept(acceptances), { code: 'CONFLICT' });
+        const newEvents = [{ event, recipients: INVESTIGATIONS }];
+        assert.deepEqual(await stores.deliveries.accept(newEvents), [{ eventId: event.id, deliveries: [] }]);
+        await assert.rejects(stores.deliveries.accept(newEvents), { code: 'CONFLICT' });
     },
 
     async 'stores a test for a stopped exporter'(stores) {
@@ -51,18 +51,18 @@ export const acceptanceLaws: Laws<WebhookStores> = {
         assert.deepEqual([delivery?.exporterId, delivery?.kind, delivery?.state], [id, 'test', 'pending']);
     },
 
-    async 'answers in the order of the acceptances'(stores) {
+    async 'answers in the order of the events'(stores) {
         const { id } = await addExporter(stores);
-        const acceptances: Acceptance[] = [
-            { event: sampleEvent({ createdAt: at(9) }), addressees: INVESTIGATIONS },
-            { event: sampleEvent(), addressees: { types: ['investigation_legacy'] } },
-            { event: sampleEvent({ createdAt: at(1) }), addressees: { exporterId: id } },
-            { event: sampleEvent(), addressees: INVESTIGATIONS },
+        const newEvents: NewEvent[] = [
+            { event: sampleEvent({ createdAt: at(9) }), recipients: INVESTIGATIONS },
+            { event: sampleEvent(), recipients: { types: ['investigation_legacy'] } },
+            { event: sampleEvent({ createdAt: at(1) }), recipients: { exporterId: id } },
+            { event: sampleEvent(), recipients: INVESTIGATIONS },
         ];
-        const accepted = await stores.deliveries.accept(acceptances);
+        const accepted = await stores.deliveries.accept(newEvents);
         assert.deepEqual(
             accepted.map(({ eventId, deliveries }) => [eventId, deliveries.length]),
-            acceptances.map(({ event }, index) => [event.id, index === 1 ? 0 : 1]),
+            newEvents.map(({ event }, index) => [event.id, index === 1 ? 0 : 1]),
         );
         const newestFirst = (await stores.deliveries.list({ limit: 9 })).map(({ id }) => id);
         assert.deepEqual(
@@ -78,31 +78,31 @@ export const acceptanceLaws: Laws<WebhookStores> = {
         const event = sampleEvent();
 
         for (const exporterId of [removed.id, randomUUID(), 'no-uuid']) {
-            const acceptances = [
-                { event, addressees: INVESTIGATIONS },
-                { event: sampleEvent(), addressees: { exporterId } },
+            const newEvents = [
+                { event, recipients: INVESTIGATIONS },
+                { event: sampleEvent(), recipients: { exporterId } },
             ];
-            await assert.rejects(stores.deliveries.accept(acceptances), { code: 'NOT_FOUND' });
+            await assert.rejects(stores.deliveries.accept(newEvents), { code: 'NOT_FOUND' });
         }
         assert.deepEqual(await stores.deliveries.list({ limit: 9 }), []);
-        assert.equal((await stores.deliveries.accept([{ event, addressees: INVESTIGATIONS }])).length, 1, 'the event id is still free');
+        assert.equal((await stores.deliveries.accept([{ event, recipients: INVESTIGATIONS }])).length, 1, 'the event id is still free');
     },
 
     async 'stores nothing when one of the event ids is taken'(stores) {
         await addExporter(stores);
         const [taken, fresh] = [sampleEvent(), sampleEvent()];
-        await stores.deliveries.accept([{ event: taken, addressees: INVESTIGATIONS }]);
+        await stores.deliveries.accept([{ event: taken, recipients: INVESTIGATIONS }]);
 
         for (const events of [
             [fresh, taken],
             [fresh, fresh],
         ]) {
-            const acceptances = events.map((event) => ({ event, addressees: INVESTIGATIONS }));
-            await assert.rejects(stores.deliveries.accept(acceptances), { code: 'CONFLICT' });
+            const newEvents = events.map((event) => ({ event, recipients: INVESTIGATIONS }));
+            await assert.rejects(stores.deliveries.accept(newEvents), { code: 'CONFLICT' });
         }
         assert.equal((await stores.deliveries.list({ limit: 9 })).length, 1);
         assert.equal(
-            (await stores.deliveries.accept([{ event: fresh, addressees: INVESTIGATIONS }])).length,
+            (await stores.deliveries.accept([{ event: fresh, recipients: INVESTIGATIONS }])).length,
             1,
             'the other id is still free',
         );
@@ -112,7 +112,7 @@ export const acceptanceLaws: Laws<WebhookStores> = {
         await addExporter(stores);
         const event = sampleEvent();
         const results = await Promise.allSettled(
-            Array.from({ length: 10 }, () => stores.deliveries.accept([{ event, addressees: INVESTIGATIONS }])),
+            Array.from({ length: 10 }, () => stores.deliveries.accept([{ event, recipients: INVESTIGATIONS }])),
         );
         const refused = results.filter((result) => result.status === 'rejected');
         assert.deepEqual(
@@ -133,7 +133,7 @@ export const acceptanceLaws: Laws<WebhookStores> = {
             `{"large":"${'é\\n'.repeat(350_000)}"}`,
         ];
         const accepted = await stores.deliveries.accept(
-            bodies.map((body): Acceptance => ({ event: sampleEvent({ body }), addressees: INVESTIGATIONS })),
+            bodies.map((body): NewEvent => ({ event: sampleEvent({ body }), recipients: INVESTIGATIONS })),
         );
         const ids = await dispatchedIds(stores);
         const claims = await claim(
@@ -162,7 +162,7 @@ export const transactionLaws: Laws<Required<WebhookStores>> = {
         ] as const) {
             const host = await stores.begin();
             try {
-                only(await stores.deliveries.accept([{ event, addressees: INVESTIGATIONS }], { tx: host.tx }));
+                only(await stores.deliveries.accept([{ event, recipients: INVESTIGATIONS }], { tx: host.tx }));
             } finally {
                 await host[end]();
             }
@@ -179,7 +179,7 @@ export const transactionLaws: Laws<Required<WebhookStores>> = {
         await addExporter(stores);
         const event = sampleEvent();
         const host = await stores.begin();
-        const accept = (addressees: Acceptance['addressees']) => stores.deliveries.accept([{ event, addressees }], { tx: host.tx });
+        const accept = (recipients: NewEvent['recipients']) => stores.deliveries.accept([{ event, recipients }], { tx: host.tx });
         try {
             await assert.rejects(accept({ exporterId: randomUUID() }), { code: 'NOT_FOUND' });
             await accept(INVESTIGATIONS);
@@ -196,7 +196,7 @@ export const noTransactionLaws: Laws<WebhookStores> = {
     async 'refuses a transaction of the host'(stores) {
         await addExporter(stores);
         const tx = { query: async () => ({ rows: [], rowCount: 0 }) };
-        const accepting = stores.deliveries.accept([{ event: sampleEvent(), addressees: INVESTIGATIONS }], { tx });
+        const accepting = stores.deliveries.accept([{ event: sampleEvent(), recipients: INVESTIGATIONS }], { tx });
         await assert.rejects(accepting, { name: 'ScanwireError', code: 'MISCONFIGURED' });
         assert.deepEqual([stores.deliveries.transactions, await stores.deliveries.list({ limit: 9 })], [false, []]);
     },

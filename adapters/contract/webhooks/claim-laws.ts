@@ -25,7 +25,7 @@ export const claimLaws: Laws<WebhookStores> = {
     async 'claims a queued delivery with its event and its exporter'(stores) {
         const exporter = await addExporter(stores, { schedule: [1, 2], previousSecretUntil: at(9), sealedHeaders: 'sealed too' });
         const event = sampleEvent({ body: '{"a":1}' });
-        await stores.deliveries.accept([{ event, addressees: { types: ['investigation'] } }]);
+        await stores.deliveries.accept([{ event, recipients: { types: ['investigation'] } }]);
         const request = requestFor(only(await dispatchedIds(stores)), at(10));
         assert.deepEqual(await stores.deliveries.claim([request]), [
             { deliveryId: request.deliveryId, token: request.token, attempt: 1, attemptSinceReplay: 1, single: false, event, exporter },

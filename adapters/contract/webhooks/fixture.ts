@@ -5,12 +5,12 @@ import type { Executor } from '../../../lib/executor.ts';
 import { newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporter.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
 import type {
-    Acceptance,
     Claim,
     DeliveryStore,
     Dispatched,
     DispatchOptions,
     ExporterStore,
+    NewEvent,
     Settlement,
     StoredEvent,
 } from '../../../lib/webhooks/store.ts';
@@ -86,7 +86,7 @@ export async function addExporter({ exporters }: WebhookStores, overrides: Parti
 export async function publish({ deliveries }: WebhookStores, ...overrides: readonly Partial<StoredEvent>[]): Promise<readonly string[]> {
     const events = overrides.length === 0 ? [{}] : overrides;
     const accepted = await deliveries.accept(
-        events.map((event): Acceptance => ({ event: sampleEvent(event), addressees: { types: ['investigation'] } })),
+        events.map((event): NewEvent => ({ event: sampleEvent(event), recipients: { types: ['investigation'] } })),
     );
     return accepted.flatMap((one) => one.deliveries);
 }
@@ -97,7 +97,7 @@ export async function publishTest(
     exporterId: string,
     overrides: Partial<StoredEvent> = {},
 ): Promise<string> {
-    const [accepted] = await deliveries.accept([{ event: sampleEvent({ kind: 'test', ...overrides }), addressees: { exporterId } }]);
+    const [accepted] = await deliveries.accept([{ event: sampleEvent({ kind: 'test', ...overrides }), recipients: { exporterId } }]);
     return only(accepted?.deliveries ?? []);
 }
 

@@ -96,9 +96,9 @@ t.test('sees what was accepted while another dispatcher was at work', async (t) 
 t.test('cancels what a transaction of the host accepts during a removal', async (t) => {
     const own = await stores();
     const { id } = await addExporter(own);
-    const acceptance = { event: sampleEvent(), addressees: { types: ['investigation'] } } as const;
+    const newEvent = { event: sampleEvent(), recipients: { types: ['investigation'] } } as const;
     const removed = await interleave(
-        (tx) => own.deliveries.accept([acceptance], { tx }),
+        (tx) => own.deliveries.accept([newEvent], { tx }),
         () => own.exporters.remove(id, at(5)),
     );
     t.equal(removed, true);

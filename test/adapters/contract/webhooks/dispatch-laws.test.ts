@@ -53,7 +53,7 @@ const MUTANTS: Mutants = {
     'hands out first tries before retries': newestFirst,
     'hands out older before newer': (_, deliveries) => ({
         deliveries: {
-            accept: (acceptances) => deliveries.accept(acceptances.map((one) => ({ ...one, event: { ...one.event, createdAt: at(0) } }))),
+            accept: (newEvents) => deliveries.accept(newEvents.map((one) => ({ ...one, event: { ...one.event, createdAt: at(0) } }))),
         },
     }),
     'hands out no more than the limit, exporters in turn': withOptions(({ limit }) => ({ limit: limit + 1 })),

@@ -12,7 +12,7 @@ import {
     type DispatchOptions,
     type NewEvent,
     type Recipients,
-    type Settlement,
+    type RecordedOutcome,
     type StoredEvent,
     type SweepOptions,
     storeRefusals,
@@ -27,7 +27,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         dispatch: async (options) => dispatch(state, options),
         sweep: async (options) => sweep(state, options),
         claim: async (requests) => requests.map((request) => claim(state, request)),
-        settle: async (settlements) => settlements.map((settlement) => settle(state, settlement)),
+        recordOutcomes: async (outcomes) => outcomes.map((recorded) => recordOutcome(state, recorded)),
 
         async get(id) {
             const row = state.deliveries.get(id);
@@ -214,28 +214,28 @@ function claim(state: WebhookState, { deliveryId, token, now, expiresAt }: Claim
     };
 }
 
-/** As `DeliveryStore.settle` says, for one outcome. */
-function settle(state: WebhookState, settlement: Settlement): boolean {
-    const row = state.deliveries.get(settlement.deliveryId);
-    const attempt = row?.history.find(({ token }) => token === settlement.token);
+/** As `DeliveryStore.recordOutcomes` says, for one outcome. */
+function recordOutcome(state: WebhookState, recorded: RecordedOutcome): boolean {
+    const row = state.deliveries.get(recorded.deliveryId);
+    const attempt = row?.history.find(({ token }) => token === recorded.token);
     if (row === undefined || attempt === undefined) {
         return false;
     }
 
-    const held = row.claim?.token === settlement.token;
+    const held = row.claim?.token === recorded.token;
     if (held || (attempt.lost && !attempt.late)) {
-        attempt.finishedAt = settlement.finishedAt;
-        attempt.outcome = structuredClone(settlement.outcome);
+        attempt.finishedAt = recorded.finishedAt;
+        attempt.outcome = structuredClone(recorded.outcome);
         attempt.late = !held;
     }
     if (held) {
-        applyNextStep(state, row, settlement);
-        applyHealth(state, settlement);
+        applyNextStep(state, row, recorded);
+        applyHealth(state, recorded);
     }
     return held;
 }
 
-function applyNextStep(state: WebhookState, row: DeliveryRow, { next, outcome, finishedAt }: Settlement): void {
+function applyNextStep(state: WebhookState, row: DeliveryRow, { next, outcome, finishedAt }: RecordedOutcome): void {
     move(state, row, next.state, finishedAt);
     row.lastCode = outcome.code;
     if (next.state === 'pending') {
@@ -244,7 +244,7 @@ function applyNextStep(state: WebhookState, row: DeliveryRow, { next, outcome, f
     }
 }
 
-function applyHealth(state: WebhookState, { exporterId, health, probeAt, stopReason, finishedAt }: Settlement): void {
+function applyHealth(state: WebhookState, { exporterId, health, probeAt, stopReason, finishedAt }: RecordedOutcome): void {
     const exporter = state.exporters.get(exporterId);
     if (exporter === undefined) {
         return;

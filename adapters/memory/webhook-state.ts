@@ -46,9 +46,9 @@ export interface AttemptRow {
     readonly startedAt: Date;
     finishedAt: Date | null;
     outcome: Outcome | null;
-    /** The claim was taken away before its holder had settled it. */
+    /** The claim was taken away before its holder had recorded its outcome. */
     lost: boolean;
-    /** And yet the holder settled it afterwards. */
+    /** And yet the holder recorded its outcome afterwards. */
     late: boolean;
 }
 
@@ -69,7 +69,7 @@ export function move(state: WebhookState, row: DeliveryRow, next: DeliveryState,
     }
 }
 
-/** Settles the open attempt of a delivery that is `sending` for its holder, who was not heard of again. */
+/** Ends the open attempt of a delivery that is `sending` for its holder, who was not heard of again. */
 export function interrupt(row: DeliveryRow, at: Date, detail: string): void {
     const attempt = row.history.at(-1);
     if (attempt !== undefined) {

@@ -11,12 +11,24 @@ import {
     type Dispatched,
     type DispatchOptions,
     type NewEvent,
-    type Settlement,
+    type RecordedOutcome,
     type SweepOptions,
     storeRefusals,
 } from '../../lib/webhooks/store.ts';
 import { guarded, isUniqueViolation, isUuid } from './database.ts';
-import { ACCEPT, type AcceptedRow, ATTEMPTS, CLAIM, DISPATCH, GET, REPLAY, SETTLE, SETTLE_LATE, STAGES, SWEEP } from './delivery-sql.ts';
+import {
+    ACCEPT,
+    type AcceptedRow,
+    ATTEMPTS,
+    CLAIM,
+    DISPATCH,
+    GET,
+    RECORD_LATE_OUTCOMES,
+    RECORD_OUTCOMES,
+    REPLAY,
+    STAGES,
+    SWEEP,
+} from './delivery-sql.ts';
 import { attemptFromRow, type ClaimRow, claimFromRow, DELIVERY_COLUMNS, deliveryFromRow, type Row } from './webhook-rows.ts';
 
 /** Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` rejects with `UNAVAILABLE` by itself. */
@@ -27,7 +39,7 @@ export function deliveries(db: Executor): DeliveryStore {
         dispatch: (options) => dispatch(db, options),
         sweep: (options) => sweep(db, options),
         claim: (requests) => claim(db, requests),
-        settle: (settlements) => settle(db, settlements),
+        recordOutcomes: (outcomes) => recordOutcomes(db, outcomes),
         get: (id) => get(db, id),
         attempts: (deliveryId) => attempts(db, deliveryId),
         list: (query) => listDeliveries(db, query),
@@ -97,23 +109,23 @@ async function claim(db: Executor, requests: readonly ClaimRequest[]): Promise<r
     return claims;
 }
 
-async function settle(db: Executor, settlements: readonly Settlement[]): Promise<readonly boolean[]> {
-    const parameters = settlements.map(settlementParameter).filter(({ id, exporter_id }) => isUuid(id) && isUuid(exporter_id));
+async function recordOutcomes(db: Executor, outcomes: readonly RecordedOutcome[]): Promise<readonly boolean[]> {
+    const parameters = outcomes.map(outcomeParameter).filter(({ id, exporter_id }) => isUuid(id) && isUuid(exporter_id));
     if (parameters.length === 0) {
-        return settlements.map(() => false);
+        return outcomes.map(() => false);
     }
 
-    const { rows } = await db.query<{ index: number }>(SETTLE, [JSON.stringify(parameters)]);
+    const { rows } = await db.query<{ index: number }>(RECORD_OUTCOMES, [JSON.stringify(parameters)]);
     const held = new Set(rows.map(({ index }) => index));
     const late = parameters.filter(({ index }) => !held.has(index));
     if (late.length > 0) {
-        await db.query(SETTLE_LATE, [JSON.stringify(late)]);
+        await db.query(RECORD_LATE_OUTCOMES, [JSON.stringify(late)]);
     }
-    return settlements.map((_, index) => held.has(index));
+    return outcomes.map((_, index) => held.has(index));
 }
 
-function settlementParameter(settlement: Settlement, index: number) {
-    const { deliveryId, exporterId, token, finishedAt, outcome, next, health, probeAt, stopReason } = settlement;
+function outcomeParameter(recorded: RecordedOutcome, index: number) {
+    const { deliveryId, exporterId, token, finishedAt, outcome, next, health, probeAt, stopReason } = recorded;
     return {
         index,
         id: deliveryId,

@@ -80,7 +80,7 @@ join scanwire.events v on v.id = d.event_id
 left join scanwire.exporters e on e.id = d.exporter_id
 where d.id = $1`;
 
-/** An open attempt is part of its delivery; the settled ones have rows. */
+/** An open attempt is part of its delivery; those that have ended have rows. */
 export const ATTEMPTS = `
 select a.number, a.started_at as "startedAt", a.finished_at as "finishedAt", a.outcome, a.late
 from scanwire.attempts a
@@ -171,8 +171,8 @@ join scanwire.events v on v.id = m.event_id
 join scanwire.exporters e on e.id = m.exporter_id
 where m.claimed`;
 
-/** The settlements of `$1`; `outcome` is the text of its JSON, which may hold what `jsonb` refuses. */
-const SETTLEMENTS = `
+/** The outcomes of `$1`; `outcome` is the text of its JSON, which may hold what `jsonb` refuses. */
+const OUTCOMES = `
     select s.* from json_to_recordset($1::json) as s (
         index integer, id uuid, exporter_id uuid, token text, finished_at timestamptz, code text, outcome text,
         state text, due_at timestamptz, health text, probe_at timestamptz, stop_reason text
@@ -184,8 +184,8 @@ const SETTLEMENTS = `
  * An exporter is written only when its health changes; it is locked before the deliveries, in the order in which a removal
  * locks them. `held` is what a claim's holder may change: the lock makes sure that it still is the holder.
  */
-export const SETTLE: string = `
-with settlements as materialized (${SETTLEMENTS}
+export const RECORD_OUTCOMES: string = `
+with outcomes as materialized (${OUTCOMES}
 ),
 exporters_first as materialized (
     select e.id
@@ -195,7 +195,7 @@ exporters_first as materialized (
             s.exporter_id,
             bool_or(s.health = 'failure' or s.stop_reason is not null) as failed,
             bool_or(s.health = 'success') as succeeded
-        from settlements s
+        from outcomes s
         group by s.exporter_id
     ) s on s.exporter_id = e.id
     where s.failed or (s.succeeded and e.consecutive_failures > 0)
@@ -204,7 +204,7 @@ exporters_first as materialized (
 ),
 held as materialized (
     select s.*, d.attempts, d.claimed_at
-    from (select distinct on (s.id, s.token) s.* from settlements s order by s.id, s.token, s.index) s
+    from (select distinct on (s.id, s.token) s.* from outcomes s order by s.id, s.token, s.index) s
     join scanwire.deliveries d on d.id = s.id
     where d.state = 'sending' and d.token = s.token and (select count(*) from exporters_first) >= 0
     order by d.id
@@ -267,10 +267,10 @@ select h.index from held h`;
  * Completes attempts whose claims were taken away before. A statement of its own, so that it sees what the one that took the
  * claim away has committed in the meantime.
  */
-export const SETTLE_LATE: string = `
+export const RECORD_LATE_OUTCOMES: string = `
 update scanwire.attempts a
 set finished_at = s.finished_at, outcome = s.outcome::json, late = true
-from (${SETTLEMENTS}
+from (${OUTCOMES}
 ) s
 where a.delivery_id = s.id and a.token = s.token and a.lost and not a.late`;
 

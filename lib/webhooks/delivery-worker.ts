@@ -8,7 +8,7 @@ import { resultOfError } from './outcome-code.ts';
 import type { DeliveryJob, DeliveryQueue, QueueWorker } from './queue.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
 import { openSecrets, type Vendor } from './signature.ts';
-import type { Claim, ClaimRequest, DeliveryStore, Settlement } from './store.ts';
+import type { Claim, ClaimRequest, DeliveryStore, RecordedOutcome } from './store.ts';
 
 /** What a worker works with. */
 export interface DeliveryWorkerParts {
@@ -27,7 +27,7 @@ export interface DeliveryWorkerParts {
     /** Waits this many milliseconds; used between tries to record an outcome. */
     readonly sleep: (milliseconds: number) => Promise<void>;
     /** Called after each delivery, so that the dispatcher fills the room that became free. */
-    readonly onSettled: () => void;
+    readonly onRecorded: () => void;
     readonly onError: (error: Error) => void;
 }
 
@@ -35,7 +35,7 @@ export interface DeliveryWorkerParts {
 const BATCH = 200;
 
 /** Milliseconds between the tries to record an outcome: what is not recorded is sent again. */
-const SETTLE_RETRIES: readonly number[] = [100, 300, 1000, 3000];
+const RECORD_RETRIES: readonly number[] = [100, 300, 1000, 3000];
 
 /** Milliseconds to the first probe of a broken exporter; doubled for each further one, up to the maximum. */
 const FIRST_PROBE = 5_000;
@@ -46,9 +46,9 @@ const MAX_PROBE = 5 * 60_000;
  * whose delivery cannot be claimed is somebody else's or done.
  */
 export function deliveryWorker(parts: DeliveryWorkerParts): (collector: string, concurrency: number) => Promise<QueueWorker> {
-    const { deliveries, queue, clock, newId, claimDuration, onSettled, onError } = parts;
+    const { deliveries, queue, clock, newId, claimDuration, onRecorded, onError } = parts;
     const claim = batched<ClaimRequest, Claim | null>((requests) => deliveries.claim(requests), BATCH);
-    const settle = batched<Settlement, boolean>((settlements) => deliveries.settle(settlements), BATCH);
+    const recordOutcome = batched<RecordedOutcome, boolean>((outcomes) => deliveries.recordOutcomes(outcomes), BATCH);
 
     async function deliver({ deliveryId }: DeliveryJob): Promise<void> {
         const now = clock();
@@ -58,14 +58,14 @@ export function deliveryWorker(parts: DeliveryWorkerParts): (collector: string, 
         }
 
         const outcome = await attempt(claimed, parts);
-        await record(settlementOf(claimed, outcome, parts));
-        onSettled();
+        await record(recordedOutcome(claimed, outcome, parts));
+        onRecorded();
     }
 
-    async function record(settlement: Settlement): Promise<void> {
-        for (const delay of SETTLE_RETRIES) {
+    async function record(recorded: RecordedOutcome): Promise<void> {
+        for (const delay of RECORD_RETRIES) {
             try {
-                await settle(settlement);
+                await recordOutcome(recorded);
                 return;
             } catch (error) {
                 onError(error as Error);
@@ -73,7 +73,7 @@ export function deliveryWorker(parts: DeliveryWorkerParts): (collector: string, 
             }
         }
 
-        await settle(settlement);
+        await recordOutcome(recorded);
     }
 
     return (collector, concurrency) => queue.work(collector, deliver, { concurrency, onError });
@@ -106,7 +106,7 @@ function messageOf({ event, exporter, single }: Claim, { keyRing, vendor, clock 
     return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body, fresh: single };
 }
 
-function settlementOf(claim: Claim, outcome: Outcome, { clock, random, breakerAfter }: DeliveryWorkerParts): Settlement {
+function recordedOutcome(claim: Claim, outcome: Outcome, { clock, random, breakerAfter }: DeliveryWorkerParts): RecordedOutcome {
     const { deliveryId, token, exporter, attemptSinceReplay, single } = claim;
     const now = clock();
     const schedule = exporter.schedule ?? DEFAULT_SCHEDULE;
@@ -126,7 +126,7 @@ function settlementOf(claim: Claim, outcome: Outcome, { clock, random, breakerAf
 }
 
 /** A test says nothing about the exporter's deliveries, and a fault of our own nothing about the receiver. */
-function healthOf(code: OutcomeCode, single: boolean): Settlement['health'] {
+function healthOf(code: OutcomeCode, single: boolean): RecordedOutcome['health'] {
     if (single || code === 'interrupted') {
         return 'none';
     }

@@ -35,7 +35,7 @@ export interface StoredEvent {
 /**
  * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
  * - `queued`: a job for it was handed to the queue.
- * - `sending`: an attempt was claimed and has not been settled.
+ * - `sending`: an attempt was claimed and its outcome has not been recorded.
  * - `delivered`, `exhausted` (no tries left; kept for replay), `cancelled` (its exporter was removed): final.
  */
 export const DELIVERY_STATES = ['pending', 'queued', 'sending', 'delivered', 'exhausted', 'cancelled'] as const;
@@ -58,11 +58,11 @@ export interface Delivery {
     readonly createdAt: Date;
     /** When it became final, else null. */
     readonly finishedAt: Date | null;
-    /** Code of the last settled attempt, null before the first. */
+    /** Code of the last outcome, null before the first. */
     readonly lastCode: OutcomeCode | null;
 }
 
-/** One POST. `outcome` and `finishedAt` are null until it is settled; a claim that ran out is settled as `interrupted`. */
+/** One POST. `outcome` and `finishedAt` are null until its outcome is recorded; a claim that ran out ends as `interrupted`. */
 export interface Attempt {
     readonly number: number;
     readonly startedAt: Date;
@@ -123,7 +123,7 @@ export interface ClaimRequest {
     readonly deliveryId: string;
     readonly token: string;
     readonly now: Date;
-    /** When the claim runs out, if it is not settled until then. */
+    /** When the claim runs out, if no outcome was recorded until then. */
     readonly expiresAt: Date;
 }
 
@@ -148,7 +148,7 @@ export type NextStep =
     | { readonly state: 'pending'; readonly dueAt: Date };
 
 /** The outcome of a claimed attempt, and what follows from it. */
-export interface Settlement {
+export interface RecordedOutcome {
     readonly deliveryId: string;
     readonly exporterId: string;
     readonly token: string;
@@ -197,7 +197,7 @@ export interface DeliveryStore {
     dispatch(options: DispatchOptions): Promise<readonly Dispatched[]>;
 
     /**
-     * Finds what queue or workers have lost. Claims that ran out: their attempts are settled as `interrupted`, the deliveries are
+     * Finds what queue or workers have lost. Claims that ran out: their attempts end as `interrupted`, the deliveries are
      * `pending` and due now, or `exhausted` when they have a single attempt. Jobs queued too long ago: resolves with them, still
      * `queued`, their time of queueing set to `now`.
      */
@@ -213,7 +213,7 @@ export interface DeliveryStore {
      * Records outcomes. Resolves, for each, with whether its token still held the claim; where not, only the attempt is completed
      * (`late`), the delivery and the exporter stay untouched.
      */
-    settle(settlements: readonly Settlement[]): Promise<readonly boolean[]>;
+    recordOutcomes(outcomes: readonly RecordedOutcome[]): Promise<readonly boolean[]>;
 
     get(id: string): Promise<Delivery | null>;
     /** Attempts of a delivery, first to last. */

@@ -75,7 +75,17 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
 /** The rules of {@link WebhookStores}. */
 export const webhookStores: Readonly<Record<keyof WebhookStores, Joi.Schema>> = {
     exporters: objectWith<ExporterStore>('insert', 'get', 'list', 'update', 'remove').required(),
-    deliveries: objectWith<DeliveryStore>('accept', 'dispatch', 'sweep', 'claim', 'settle', 'get', 'attempts', 'list', 'replay').required(),
+    deliveries: objectWith<DeliveryStore>(
+        'accept',
+        'dispatch',
+        'sweep',
+        'claim',
+        'recordOutcomes',
+        'get',
+        'attempts',
+        'list',
+        'replay',
+    ).required(),
 };
 
 /** The rules of {@link WebhooksSettings}, with their defaults. */
@@ -135,7 +145,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
 
     const { start, wake, stop } = dispatcher({ deliveries, queue, clock, window, breakerAfter, onError });
     const shared = { deliveries, keyRing, vendor: vendorNamed(settings.vendor), clock, newId, sleep };
-    const startWorker = deliveryWorker({ ...shared, queue, sender, random, claimDuration, breakerAfter, onSettled: wake, onError });
+    const startWorker = deliveryWorker({ ...shared, queue, sender, random, claimDuration, breakerAfter, onRecorded: wake, onError });
 
     return {
         publish: publisher({ kinds: eventKinds(settings.kinds), deliveries, clock, newId, onAccepted: wake }),

@@ -147,7 +147,7 @@ export const acceptanceLaws: Laws<WebhookStores> = {
     },
 
     async 'does nothing when given nothing'({ deliveries }) {
-        assert.deepEqual([await deliveries.accept([]), await deliveries.claim([]), await deliveries.settle([])], [[], [], []]);
+        assert.deepEqual([await deliveries.accept([]), await deliveries.claim([]), await deliveries.recordOutcomes([])], [[], [], []]);
     },
 };
 

@@ -16,7 +16,7 @@ import {
     publish,
     publishTest,
     sampleEvent,
-    settlement,
+    success,
     type WebhookStores,
 } from './fixture.ts';
 
@@ -47,7 +47,7 @@ export const claimLaws: Laws<WebhookStores> = {
         await dispatch(stores);
         const [first, second] = await claim(stores, [done, retry, sending].map(String));
         assert.ok(first !== undefined && second !== undefined);
-        await stores.deliveries.settle([settlement(first), failure(second, at(5))]);
+        await stores.deliveries.recordOutcomes([success(first), failure(second, at(5))]);
 
         const ids = [pending, done, retry, sending, randomUUID(), 'no-uuid', '', queued].map(String);
         const claims = await stores.deliveries.claim(ids.map((id) => requestFor(id)));
@@ -85,7 +85,11 @@ export const claimLaws: Laws<WebhookStores> = {
         const won = claims.filter((one) => one !== null);
         assert.deepEqual(won.map(({ deliveryId }) => deliveryId).sort(), [id, other].sort());
         assert.equal((await stores.deliveries.get(String(id)))?.attempts, 1);
-        assert.deepEqual(await stores.deliveries.settle(won.map((one) => settlement(one))), [true, true], 'the winners hold the claims');
+        assert.deepEqual(
+            await stores.deliveries.recordOutcomes(won.map((one) => success(one))),
+            [true, true],
+            'the winners hold the claims',
+        );
     },
 
     async 'lets the first of two claims in one call win'(stores) {
@@ -129,7 +133,7 @@ export const claimLaws: Laws<WebhookStores> = {
 
     async 'counts the attempts since the last replay'(stores) {
         const first = await claimOne(stores);
-        await stores.deliveries.settle([failure(first, at(10))]);
+        await stores.deliveries.recordOutcomes([failure(first, at(10))]);
         assert.deepEqual(await dispatch(stores, { now: at(10) }), [{ deliveryId: first.deliveryId, collector: 'default', attempt: 2 }]);
         const second = only(await claim(stores, [first.deliveryId], at(11)));
         assert.deepEqual([second.attempt, second.attemptSinceReplay], [2, 2]);

@@ -13,7 +13,7 @@ import {
     only,
     publish,
     publishTest,
-    settlement,
+    success,
     type WebhookStores,
 } from './fixture.ts';
 
@@ -44,7 +44,7 @@ export const deliveryLaws: Laws<WebhookStores> = {
         const ids = await publish(stores, {}, {}, {}, {}, { createdAt: at(9) });
         const [delivered, exhausted] = await claim(stores, (await dispatchedIds(stores)).slice(0, 3));
         assert.ok(delivered !== undefined && exhausted !== undefined);
-        await stores.deliveries.settle([settlement(delivered), failure(exhausted, at(0), { next: { state: 'exhausted' } })]);
+        await stores.deliveries.recordOutcomes([success(delivered), failure(exhausted, at(0), { next: { state: 'exhausted' } })]);
 
         const states = ['delivered', 'exhausted', 'sending', 'queued', 'pending'] as const;
         const listed = await Promise.all(states.map((state) => stores.deliveries.list({ state, limit: 9 })));
@@ -79,7 +79,7 @@ export const deliveryLaws: Laws<WebhookStores> = {
         const first = await claimOne(stores);
         for (const number of [2, 3]) {
             const held = number === 2 ? first : only(await claim(stores, [first.deliveryId], at(10)));
-            await stores.deliveries.settle([failure(held, at(10))]);
+            await stores.deliveries.recordOutcomes([failure(held, at(10))]);
             await dispatch(stores, { now: at(10) });
         }
         await claim(stores, [first.deliveryId], at(30));
@@ -97,10 +97,10 @@ export const deliveryLaws: Laws<WebhookStores> = {
     async 'starts the retry schedule anew for a replayed delivery'(stores) {
         for (const state of ['delivered', 'exhausted'] as const) {
             const first = await claimOne(stores);
-            await stores.deliveries.settle([failure(first, at(10))]);
+            await stores.deliveries.recordOutcomes([failure(first, at(10))]);
             await dispatch(stores, { now: at(10) });
             const second = only(await claim(stores, [first.deliveryId], at(10)));
-            await stores.deliveries.settle([settlement(second, { next: { state } })]);
+            await stores.deliveries.recordOutcomes([success(second, { next: { state } })]);
             const before = await stores.deliveries.get(first.deliveryId);
 
             const replayed = await stores.deliveries.replay(first.deliveryId, at(99));
@@ -116,9 +116,9 @@ export const deliveryLaws: Laws<WebhookStores> = {
 
     async 'tries a replayed delivery like a fresh one'(stores) {
         const held = await claimOne(stores);
-        await stores.deliveries.settle([failure(held, at(0), { next: { state: 'exhausted' } })]);
+        await stores.deliveries.recordOutcomes([failure(held, at(0), { next: { state: 'exhausted' } })]);
         const retry = only(await publish(stores));
-        await stores.deliveries.settle((await claim(stores, await dispatchedIds(stores))).map((one) => failure(one, at(10))));
+        await stores.deliveries.recordOutcomes((await claim(stores, await dispatchedIds(stores))).map((one) => failure(one, at(10))));
         await stores.deliveries.replay(held.deliveryId, at(20));
         assert.deepEqual(await dispatchedIds(stores, { now: at(20) }), [held.deliveryId, retry]);
     },
@@ -127,7 +127,7 @@ export const deliveryLaws: Laws<WebhookStores> = {
         const { id } = await addExporter(stores, { state: 'stopped' });
         const test = await publishTest(stores, id);
         const held = only(await claim(stores, await dispatchedIds(stores)));
-        await stores.deliveries.settle([failure(held, at(0), { next: { state: 'exhausted' }, health: 'none' })]);
+        await stores.deliveries.recordOutcomes([failure(held, at(0), { next: { state: 'exhausted' }, health: 'none' })]);
         await stores.deliveries.replay(test, at(9));
         const again = only(await claim(stores, await dispatchedIds(stores, { now: at(9) })));
         assert.deepEqual([again.single, again.attempt], [true, 2]);
@@ -148,7 +148,7 @@ export const deliveryLaws: Laws<WebhookStores> = {
     async 'refuses to replay for an exporter that was removed'(stores) {
         const held = await claimOne(stores);
         const cancelled = only(await publish(stores));
-        await stores.deliveries.settle([settlement(held)]);
+        await stores.deliveries.recordOutcomes([success(held)]);
         await stores.exporters.remove(held.exporter.id, at(60));
         for (const id of [held.deliveryId, cancelled]) {
             await assert.rejects(stores.deliveries.replay(id, at(99)), { code: 'CONFLICT' });

@@ -12,7 +12,7 @@ import {
     only,
     publish,
     publishTest,
-    settlement,
+    success,
     type WebhookStores,
 } from './fixture.ts';
 
@@ -51,7 +51,7 @@ export const dispatchLaws: Laws<WebhookStores> = {
         const claims = await claim(stores, [nth(ids, 0), nth(ids, 2)]);
         assert.deepEqual(await dispatchedIds(stores, { window: 2 }), [], 'queued and sending both count');
 
-        await stores.deliveries.settle([settlement(nth(claims, 0))]);
+        await stores.deliveries.recordOutcomes([success(nth(claims, 0))]);
         assert.deepEqual(await dispatchedIds(stores, { window: 2 }), [ids[4]]);
     },
 
@@ -72,7 +72,7 @@ export const dispatchLaws: Laws<WebhookStores> = {
         assert.deepEqual(perExporter, [7, 7]);
     },
 
-    async 'empties a backlog when several dispatch and settle at once'(stores) {
+    async 'empties a backlog when several dispatch and record at once'(stores) {
         await addExporter(stores);
         await addExporter(stores);
         const ids = await publish(stores, ...Array(30).fill({}));
@@ -80,8 +80,8 @@ export const dispatchLaws: Laws<WebhookStores> = {
             let sent = 0;
             for (let turn = 0; turn < 500; turn++) {
                 const claims = await claim(stores, await dispatchedIds(stores, { window: 3, limit: 4 }));
-                const settled = await stores.deliveries.settle(claims.map((one) => settlement(one)));
-                sent += settled.filter(Boolean).length;
+                const recorded = await stores.deliveries.recordOutcomes(claims.map((one) => success(one)));
+                sent += recorded.filter(Boolean).length;
                 if (claims.length === 0 && (await stores.deliveries.list({ state: 'pending', limit: 1 })).length === 0) {
                     return sent;
                 }
@@ -161,10 +161,10 @@ export const dispatchLaws: Laws<WebhookStores> = {
         const probe = only(await dispatchedIds(stores, { now: at(500), breakerAfter: 4 }));
         assert.deepEqual(await dispatchedIds(stores, { now: at(999), breakerAfter: 4 }), [], 'one probe at a time');
 
-        await stores.deliveries.settle((await claim(stores, [probe])).map((one) => failure(one, at(510), { probeAt: at(900) })));
+        await stores.deliveries.recordOutcomes((await claim(stores, [probe])).map((one) => failure(one, at(510), { probeAt: at(900) })));
         assert.deepEqual(await dispatchedIds(stores, { now: at(899), breakerAfter: 4 }), []);
         const second = await claim(stores, await dispatchedIds(stores, { now: at(900), breakerAfter: 4 }));
-        await stores.deliveries.settle([settlement(only(second))]);
+        await stores.deliveries.recordOutcomes([success(only(second))]);
         assert.equal((await dispatchedIds(stores, { now: at(900), breakerAfter: 4 })).length, 3, 'delivered: the breaker is closed');
     },
 
@@ -187,5 +187,5 @@ export const dispatchLaws: Laws<WebhookStores> = {
 /** Sends all that is due; everything fails and is due again after 10 ms. */
 async function failAll(stores: WebhookStores, overrides: { readonly probeAt?: Date } = {}): Promise<void> {
     const claims = await claim(stores, await dispatchedIds(stores));
-    await stores.deliveries.settle(claims.map((one) => failure(one, at(10), overrides)));
+    await stores.deliveries.recordOutcomes(claims.map((one) => failure(one, at(10), overrides)));
 }

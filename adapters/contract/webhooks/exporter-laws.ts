@@ -12,7 +12,7 @@ import {
     publish,
     type sampleExporter,
     sampleOutcome,
-    settlement,
+    success,
     type WebhookStores,
 } from './fixture.ts';
 
@@ -127,7 +127,7 @@ export const exporterLaws: Laws<WebhookStores> = {
         const ids = await publish(stores, {}, {}, {}, {});
         const [done, sending] = await claim(stores, (await dispatchedIds(stores, { window: 3 })).slice(0, 2));
         assert.ok(done !== undefined && sending !== undefined);
-        await stores.deliveries.settle([settlement(done)]);
+        await stores.deliveries.recordOutcomes([success(done)]);
         await addExporter(stores, { name: 'other' });
         const foreign = (await publish(stores)).slice(1);
 
@@ -160,7 +160,7 @@ export const exporterLaws: Laws<WebhookStores> = {
         );
         assert.equal((await stores.deliveries.get(held.deliveryId))?.lastCode, 'interrupted');
 
-        assert.deepEqual(await stores.deliveries.settle([settlement(held)]), [false]);
+        assert.deepEqual(await stores.deliveries.recordOutcomes([success(held)]), [false]);
         const late = only(await stores.deliveries.attempts(held.deliveryId));
         assert.deepEqual([late.outcome, late.late], [sampleOutcome('delivered'), true]);
         assert.equal((await stores.deliveries.get(held.deliveryId))?.state, 'cancelled');
@@ -187,7 +187,7 @@ async function brokenExporter(stores: WebhookStores): Promise<ReturnType<typeof 
     const exporter = await addExporter(stores);
     await publish(stores, {}, {}, {});
     const claims = await claim(stores, await dispatchedIds(stores));
-    await stores.deliveries.settle(claims.map((one) => failure(one, at(100), { probeAt: at(1000) })));
+    await stores.deliveries.recordOutcomes(claims.map((one) => failure(one, at(100), { probeAt: at(1000) })));
     return exporter;
 }
 
@@ -195,5 +195,5 @@ async function brokenExporter(stores: WebhookStores): Promise<ReturnType<typeof 
 async function failDue(stores: WebhookStores, count: number): Promise<void> {
     const claims = await claim(stores, await dispatchedIds(stores, { now: at(150), limit: count }), at(150));
     assert.equal(claims.length, count);
-    await stores.deliveries.settle(claims.map((one) => failure(one, at(160))));
+    await stores.deliveries.recordOutcomes(claims.map((one) => failure(one, at(160))));
 }

@@ -11,7 +11,7 @@ import type {
     DispatchOptions,
     ExporterStore,
     NewEvent,
-    Settlement,
+    RecordedOutcome,
     StoredEvent,
 } from '../../../lib/webhooks/store.ts';
 import type { Ability, ContractFixture } from '../announce.ts';
@@ -125,8 +125,8 @@ export async function claimOne(stores: WebhookStores, overrides: Partial<StoredE
     return only(await claim(stores, await dispatchedIds(stores)));
 }
 
-/** A settlement of the claim: delivered, unless `overrides` says otherwise. */
-export function settlement(claim: Claim, overrides: Partial<Settlement> = {}): Settlement {
+/** The outcome of the claim: delivered, unless `overrides` says otherwise. */
+export function success(claim: Claim, overrides: Partial<RecordedOutcome> = {}): RecordedOutcome {
     return {
         deliveryId: claim.deliveryId,
         exporterId: claim.exporter.id,
@@ -141,10 +141,10 @@ export function settlement(claim: Claim, overrides: Partial<Settlement> = {}): S
     };
 }
 
-/** A settlement of the claim that failed and is tried again at `dueAt`. */
-export function failure(claim: Claim, dueAt: Date, overrides: Partial<Settlement> = {}): Settlement {
+/** The outcome of a claim that failed and is tried again at `dueAt`. */
+export function failure(claim: Claim, dueAt: Date, overrides: Partial<RecordedOutcome> = {}): RecordedOutcome {
     const outcome = sampleOutcome('connect_refused');
-    return settlement(claim, { outcome, next: { state: 'pending', dueAt }, health: 'failure', ...overrides });
+    return success(claim, { outcome, next: { state: 'pending', dueAt }, health: 'failure', ...overrides });
 }
 
 /** The one element of a list. */

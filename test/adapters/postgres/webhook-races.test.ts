@@ -12,7 +12,7 @@ import {
     publish,
     publishTest,
     sampleEvent,
-    settlement,
+    success,
     type WebhookStores,
 } from '../../../adapters/contract/webhooks/fixture.ts';
 import { deliveries } from '../../../adapters/postgres/deliveries.ts';
@@ -120,7 +120,7 @@ t.test('records a late outcome that is told while the claim is being taken away'
     const lost = await claimOne(own);
     const held = await interleave(
         (client) => deliveries(client).sweep({ now: at(60_000), queuedBefore: at(0), limit: 9 }),
-        () => own.deliveries.settle([settlement(lost)]),
+        () => own.deliveries.recordOutcomes([success(lost)]),
     );
     t.same(held, [false]);
     t.match(only(await own.deliveries.attempts(lost.deliveryId)), { late: true, outcome: { code: 'delivered' } });
@@ -130,7 +130,7 @@ t.test('records a late outcome that is told while the claim is being taken away'
 t.test('waits with a replay for the removal of the exporter', async (t) => {
     const own = await stores();
     const held = await claimOne(own);
-    await own.deliveries.settle([settlement(held)]);
+    await own.deliveries.recordOutcomes([success(held)]);
     const refused = interleave(
         (client) => client.query('select scanwire.remove_exporter($1, now(), $2)', [held.exporter.id, '{"timings":{}}']),
         () => own.deliveries.replay(held.deliveryId, at(99)),
@@ -138,12 +138,12 @@ t.test('waits with a replay for the removal of the exporter', async (t) => {
     await t.rejects(refused, { code: 'CONFLICT' });
 });
 
-t.test('lets accept go on while an exporter is being settled', async (t) => {
+t.test('lets accept go on while the outcome of an exporter is being recorded', async (t) => {
     const own = await stores();
     const held = await claimOne(own);
     let waited = true;
     await interleave(
-        (client) => deliveries(client).settle([failure(held, at(9))]),
+        (client) => deliveries(client).recordOutcomes([failure(held, at(9))]),
         async () => {
             await publish(own);
             waited = false;
@@ -180,7 +180,7 @@ t.test('leaves the exporter row alone while all goes well', async (t) => {
     const held = await claimOne(own);
     const version = async () => (await pool.query('select xmin, xmax, ctid from scanwire.exporters')).rows;
     const before = await version();
-    await own.deliveries.settle([settlement(held)]);
+    await own.deliveries.recordOutcomes([success(held)]);
     t.same(await version(), before);
 });
 

@@ -35,7 +35,7 @@ const MUTANTS: Mutants = {
             },
         };
     },
-    'empties a backlog when several dispatch and settle at once': (_, deliveries) => ({
+    'empties a backlog when several dispatch and record at once': (_, deliveries) => ({
         deliveries: { dispatch: async (options) => (await deliveries.dispatch(options)).slice(0, 3) },
     }),
     'hands out single attempts first, whatever state the exporter is in': newestFirst,

@@ -85,8 +85,8 @@ function accept(state: WebhookState, newEvents: readonly NewEvent[], tx: Executo
 
     return newEvents.map((newEvent, index) => {
         const event = structuredClone(newEvent.event);
-        const single = 'exporterId' in newEvent.recipients;
-        const rows = (addressed[index] ?? []).map((exporter) => newRow(state, event, exporter, single));
+        const singleAttempt = 'exporterId' in newEvent.recipients;
+        const rows = (addressed[index] ?? []).map((exporter) => newRow(state, event, exporter, singleAttempt));
         state.events.set(event.id, event);
         return { eventId: event.id, deliveries: rows.map(({ id }) => id) };
     });
@@ -104,7 +104,7 @@ function findRecipients(state: WebhookState, recipients: Recipients): readonly E
     return [exporter];
 }
 
-function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, single: boolean): DeliveryRow {
+function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, singleAttempt: boolean): DeliveryRow {
     const row: DeliveryRow = {
         id: randomUUID(),
         seq: state.deliveries.size,
@@ -112,7 +112,7 @@ function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, 
         exporterId: exporter.id,
         collector: exporter.collector,
         state: 'pending',
-        priority: single ? 0 : 1,
+        priority: singleAttempt ? 0 : 1,
         attempts: 0,
         attemptsSinceReplay: 0,
         dueAt: event.createdAt,
@@ -191,8 +191,8 @@ function claim(state: WebhookState, { deliveryId, token, now, expiresAt }: Claim
         return null;
     }
 
-    const single = row.priority === 0;
-    if (!single && exporter.state !== 'running') {
+    const singleAttempt = row.priority === 0;
+    if (!singleAttempt && exporter.state !== 'running') {
         move(state, row, 'pending', now);
         return null;
     }
@@ -208,7 +208,7 @@ function claim(state: WebhookState, { deliveryId, token, now, expiresAt }: Claim
         token,
         attempt: attempts,
         attemptSinceReplay: attemptsSinceReplay,
-        single,
+        singleAttempt,
         event: structuredClone(event),
         exporter: asExporter(exporter),
     };

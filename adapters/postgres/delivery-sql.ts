@@ -160,7 +160,7 @@ select
     m.token,
     m.attempts as attempt,
     m.round as "attemptSinceReplay",
-    m.single,
+    m.single as "singleAttempt",
     v.id as "eventId",
     v.kind,
     v.body,

@@ -52,7 +52,9 @@ export function attemptFromRow(row: Row<Attempt>): Attempt {
 }
 
 /** A claim beside its event and the columns of its exporter. */
-export interface ClaimRow extends Row<StoredExporter>, Pick<Claim, 'deliveryId' | 'token' | 'attempt' | 'attemptSinceReplay' | 'single'> {
+export interface ClaimRow
+    extends Row<StoredExporter>,
+        Pick<Claim, 'deliveryId' | 'token' | 'attempt' | 'attemptSinceReplay' | 'singleAttempt'> {
     /** Of its request, from 0. */
     readonly index: number;
     readonly eventId: string;
@@ -63,13 +65,13 @@ export interface ClaimRow extends Row<StoredExporter>, Pick<Claim, 'deliveryId' 
 
 /** The claim of a row that joins its delivery, event and exporter. */
 export function claimFromRow({ index: _, eventId, kind, body, eventCreatedAt, ...row }: ClaimRow): Claim {
-    const { deliveryId, token, attempt, attemptSinceReplay, single, ...exporter } = row;
+    const { deliveryId, token, attempt, attemptSinceReplay, singleAttempt, ...exporter } = row;
     return {
         deliveryId,
         token,
         attempt,
         attemptSinceReplay,
-        single,
+        singleAttempt,
         event: { id: eventId, kind, body, createdAt: new Date(eventCreatedAt) },
         exporter: exporterFromRow(exporter),
     };

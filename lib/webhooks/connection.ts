@@ -124,7 +124,7 @@ export function exchange(connection: Connection, request: ExchangeRequest): Prom
             signal.removeEventListener('abort', onAbort);
             const { status, headers, written } = state;
             const unsent = connection.socket.writableLength > 0;
-            resolve({ status, location: single(headers.location), retryAfter: headers['retry-after'], error, written, unsent });
+            resolve({ status, location: onlyValue(headers.location), retryAfter: headers['retry-after'], error, written, unsent });
             if (error !== null) {
                 connection.destroy();
             }
@@ -195,7 +195,7 @@ function watchFirstByte({ socket, responses }: Connection, trace: AttemptTrace):
     });
 }
 
-function single(value: string | string[] | undefined): string | undefined {
+function onlyValue(value: string | string[] | undefined): string | undefined {
     return typeof value === 'string' ? value : undefined;
 }
 

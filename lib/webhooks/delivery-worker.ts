@@ -90,7 +90,7 @@ async function attempt(claim: Claim, parts: DeliveryWorkerParts): Promise<Outcom
     return await parts.sender.send(message);
 }
 
-function messageOf({ event, exporter, single }: Claim, { keyRing, vendor, clock }: DeliveryWorkerParts): Message {
+function messageOf({ event, exporter, singleAttempt }: Claim, { keyRing, vendor, clock }: DeliveryWorkerParts): Message {
     const now = clock();
     const body = Buffer.from(event.body);
     const headers = messageHeaders({
@@ -103,11 +103,11 @@ function messageOf({ event, exporter, single }: Claim, { keyRing, vendor, clock 
         timestamp: now,
         additional: openHeaders(exporter, keyRing),
     });
-    return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body, fresh: single };
+    return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body, newConnection: singleAttempt };
 }
 
 function recordedOutcome(claim: Claim, outcome: Outcome, { clock, random, breakerAfter }: DeliveryWorkerParts): RecordedOutcome {
-    const { deliveryId, token, exporter, attemptSinceReplay, single } = claim;
+    const { deliveryId, token, exporter, attemptSinceReplay, singleAttempt } = claim;
     const now = clock();
     const schedule = exporter.schedule ?? DEFAULT_SCHEDULE;
     const failures = exporter.consecutiveFailures + 1;
@@ -118,16 +118,16 @@ function recordedOutcome(claim: Claim, outcome: Outcome, { clock, random, breake
         token,
         finishedAt: now,
         outcome,
-        next: nextStep({ outcome, url: exporter.url, schedule, attemptSinceReplay, single, now, random }),
-        health: healthOf(outcome.code, single),
+        next: nextStep({ outcome, url: exporter.url, schedule, attemptSinceReplay, singleAttempt, now, random }),
+        health: healthOf(outcome.code, singleAttempt),
         probeAt: failed && failures >= breakerAfter ? probeTime(failures - breakerAfter, now) : null,
         stopReason: outcome.code === 'gone' ? 'The receiver answered 410 Gone' : null,
     };
 }
 
 /** A test says nothing about the exporter's deliveries, and a fault of our own nothing about the receiver. */
-function healthOf(code: OutcomeCode, single: boolean): RecordedOutcome['health'] {
-    if (single || code === 'interrupted') {
+function healthOf(code: OutcomeCode, singleAttempt: boolean): RecordedOutcome['health'] {
+    if (singleAttempt || code === 'interrupted') {
         return 'none';
     }
 

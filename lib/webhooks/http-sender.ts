@@ -24,7 +24,7 @@ export interface Message {
     readonly headers: HeaderPairs;
     readonly body: Uint8Array;
     /** Goes over a connection of its own, made for it: a `test` shows whether the receiver can be reached now, and each time that it takes. */
-    readonly fresh?: boolean;
+    readonly newConnection?: boolean;
 }
 
 /** Sends messages through the egress guard. */
@@ -165,11 +165,16 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
 
     return {
         /** @throws AttemptFailure, ConnectionFailure or the signal's reason when there is no connection. */
-        async post(url: URL, { exporterId, trust, headers, body, fresh = false }: Message, signal: AbortSignal, trace: AttemptTrace) {
+        async post(
+            url: URL,
+            { exporterId, trust, headers, body, newConnection = false }: Message,
+            signal: AbortSignal,
+            trace: AttemptTrace,
+        ) {
             const key = JSON.stringify([exporterId, url.origin, trust]);
             const openNew = (): Promise<Connection> => open(url, trust, signal, trace);
             for (;;) {
-                const lease = fresh ? await unpooled(openNew) : await pool.lease(key, openNew, signal);
+                const lease = newConnection ? await unpooled(openNew) : await pool.lease(key, openNew, signal);
                 try {
                     const { connection: used } = lease;
                     trace.address = used.address;

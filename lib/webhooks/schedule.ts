@@ -35,19 +35,19 @@ export interface EndedAttempt {
     /** Number of the attempt since its delivery was accepted or last replayed, from 1. */
     readonly attemptSinceReplay: number;
     /** True for a delivery that is tried once. */
-    readonly single: boolean;
+    readonly singleAttempt: boolean;
     readonly now: Date;
     /** 0 to 1, as `Math.random`. */
     readonly random: () => number;
 }
 
 /** What becomes of a delivery after an attempt. The receiver's `Retry-After` is a floor for the next try. */
-export function nextStep({ outcome, url, schedule, attemptSinceReplay, single, now, random }: EndedAttempt): NextStep {
+export function nextStep({ outcome, url, schedule, attemptSinceReplay, singleAttempt, now, random }: EndedAttempt): NextStep {
     if (outcome.code === 'delivered') {
         return { state: 'delivered' };
     }
 
-    const delay = single ? undefined : delaysFor(retryability(outcome, url), schedule)[attemptSinceReplay - 1];
+    const delay = singleAttempt ? undefined : delaysFor(retryability(outcome, url), schedule)[attemptSinceReplay - 1];
     if (delay === undefined) {
         return { state: 'exhausted' };
     }

@@ -136,7 +136,7 @@ export interface Claim {
     /** Number of this attempt since the delivery was accepted or last replayed, from 1: how far it is in the schedule. */
     readonly attemptSinceReplay: number;
     /** True for a delivery that gets a single attempt and is never retried: a `test`. */
-    readonly single: boolean;
+    readonly singleAttempt: boolean;
     readonly event: StoredEvent;
     readonly exporter: StoredExporter;
 }
@@ -205,7 +205,7 @@ export interface DeliveryStore {
 
     /**
      * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. Null for a delivery that is in any other
-     * state, or whose exporter is gone or (unless single) stopped; a `queued` delivery of a stopped exporter goes back to `pending`.
+     * state, or whose exporter is gone or (unless `singleAttempt`) stopped; a `queued` delivery of a stopped exporter goes back to `pending`.
      */
     claim(requests: readonly ClaimRequest[]): Promise<readonly (Claim | null)[]>;
 

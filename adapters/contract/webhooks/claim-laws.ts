@@ -28,7 +28,15 @@ export const claimLaws: Laws<WebhookStores> = {
         await stores.deliveries.accept([{ event, recipients: { types: ['investigation'] } }]);
         const request = requestFor(only(await dispatchedIds(stores)), at(10));
         assert.deepEqual(await stores.deliveries.claim([request]), [
-            { deliveryId: request.deliveryId, token: request.token, attempt: 1, attemptSinceReplay: 1, single: false, event, exporter },
+            {
+                deliveryId: request.deliveryId,
+                token: request.token,
+                attempt: 1,
+                attemptSinceReplay: 1,
+                singleAttempt: false,
+                event,
+                exporter,
+            },
         ]);
     },
 
@@ -120,7 +128,7 @@ export const claimLaws: Laws<WebhookStores> = {
         const { id } = await addExporter(stores, { state: 'stopped' });
         await publishTest(stores, id);
         const test = only(await claim(stores, await dispatchedIds(stores)));
-        assert.deepEqual([test.single, test.exporter.state], [true, 'stopped']);
+        assert.deepEqual([test.singleAttempt, test.exporter.state], [true, 'stopped']);
     },
 
     async 'claims nothing of a removed exporter'(stores) {

@@ -130,7 +130,7 @@ export const deliveryLaws: Laws<WebhookStores> = {
         await stores.deliveries.recordOutcomes([failure(held, at(0), { next: { state: 'exhausted' }, health: 'none' })]);
         await stores.deliveries.replay(test, at(9));
         const again = only(await claim(stores, await dispatchedIds(stores, { now: at(9) })));
-        assert.deepEqual([again.single, again.attempt], [true, 2]);
+        assert.deepEqual([again.singleAttempt, again.attempt], [true, 2]);
     },
 
     async 'refuses to replay what is under way'(stores) {

@@ -29,7 +29,7 @@ const MUTANTS: Mutants = {
     'replays a test as a single attempt': (_, deliveries) => ({
         deliveries: {
             claim: async (requests) =>
-                (await deliveries.claim(requests)).map((claim) => claim && { ...claim, single: claim.attempt === 1 }),
+                (await deliveries.claim(requests)).map((claim) => claim && { ...claim, singleAttempt: claim.attempt === 1 }),
         },
     }),
     'refuses to replay what is under way': (_, deliveries) => ({ deliveries: { replay: replayAnything(deliveries) } }),

@@ -22,7 +22,7 @@ export interface ConnectorOptions {
 }
 
 /** What is learned on the way, kept apart from the result so that a failed attempt still tells how far it came. Times in milliseconds. */
-export interface ConnectionTrace {
+export interface ConnectionProgress {
     /** The last one tried. */
     address: string | null;
     dns: number | null;
@@ -35,7 +35,7 @@ export interface ConnectTarget {
     readonly host: string;
     readonly port: number;
     readonly signal: AbortSignal;
-    readonly trace?: ConnectionTrace;
+    readonly progress?: ConnectionProgress;
 }
 
 /** A connected socket with an error listener, so that it can break at any time. @throws ConnectionFailure, or the signal's reason. */
@@ -54,19 +54,19 @@ export function connectVetted({
 }: ConnectorOptions): ConnectVetted {
     const resolve = resolver({ timeout: dnsTimeout, maxPending: maxLookups, ...(lookup && { lookup }) });
 
-    return async ({ host, port, signal, trace = { address: null, dns: null, connect: null } }) => {
+    return async ({ host, port, signal, progress = { address: null, dns: null, connect: null } }) => {
         signal.throwIfAborted();
         assertOpen(`${host} is`, guard.vetHost(host, port));
-        const addresses = isIP(host) === 0 ? await timed(resolve(host, signal), trace) : [host];
+        const addresses = isIP(host) === 0 ? await timed(resolve(host, signal), progress) : [host];
         for (const address of addresses) {
             assertOpen(`${host} resolves to`, guard.vet(address, host, port));
         }
 
         const startedAt = performance.now();
         try {
-            return await connectToFirst(inTurn(addresses), { port, signal, trace, deadline: startedAt + connectTimeout });
+            return await connectToFirst(inTurn(addresses), { port, signal, progress, deadline: startedAt + connectTimeout });
         } finally {
-            trace.connect = performance.now() - startedAt;
+            progress.connect = performance.now() - startedAt;
         }
     };
 }
@@ -77,12 +77,12 @@ function assertOpen(what: string, refusal: string | null): void {
     }
 }
 
-async function timed(lookup: Promise<readonly string[]>, trace: ConnectionTrace): Promise<readonly string[]> {
+async function timed(lookup: Promise<readonly string[]>, progress: ConnectionProgress): Promise<readonly string[]> {
     const startedAt = performance.now();
     try {
         return await lookup;
     } finally {
-        trace.dns = performance.now() - startedAt;
+        progress.dns = performance.now() - startedAt;
     }
 }
 
@@ -101,15 +101,15 @@ function inTurn(addresses: readonly string[]): readonly string[] {
 interface ConnectAttempt {
     readonly port: number;
     readonly signal: AbortSignal;
-    readonly trace: ConnectionTrace;
+    readonly progress: ConnectionProgress;
     readonly deadline: number;
 }
 
-async function connectToFirst(addresses: readonly string[], { port, signal, trace, deadline }: ConnectAttempt): Promise<net.Socket> {
+async function connectToFirst(addresses: readonly string[], { port, signal, progress, deadline }: ConnectAttempt): Promise<net.Socket> {
     let failure: unknown = null;
     for (const [index, address] of addresses.entries()) {
         const share = Math.max(1, (deadline - performance.now()) / (addresses.length - index));
-        trace.address = address;
+        progress.address = address;
         try {
             return await connectTo(address, port, share, signal);
         } catch (error) {

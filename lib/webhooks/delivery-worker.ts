@@ -3,7 +3,7 @@ import type { KeyRing } from '../keys/key-ring.ts';
 import { batched } from './batched.ts';
 import { messageHeaders, openHeaders } from './headers.ts';
 import type { Message, Sender } from './http-sender.ts';
-import { attemptTrace, type Outcome, type OutcomeCode, outcomeOf } from './outcome.ts';
+import { newProgress, type Outcome, type OutcomeCode, outcomeOf } from './outcome.ts';
 import { resultOfError } from './outcome-code.ts';
 import type { DeliveryJob, DeliveryQueue, QueueWorker } from './queue.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
@@ -84,7 +84,7 @@ async function attempt(claim: Claim, parts: DeliveryWorkerParts): Promise<Outcom
     try {
         message = messageOf(claim, parts);
     } catch (error) {
-        return outcomeOf(resultOfError(error), attemptTrace(), 0);
+        return outcomeOf(resultOfError(error), newProgress(), 0);
     }
 
     return await parts.sender.send(message);

@@ -9,7 +9,7 @@ import { type Connection, connection, type Exchange, exchange } from './connecti
 import { connectionPool, type Lease } from './connection-pool.ts';
 import type { HeaderPairs } from './exporter.ts';
 import { isSenderHeader } from './headers.ts';
-import { AttemptFailure, type AttemptResult, type AttemptTrace, attemptTrace, type Outcome, outcomeOf } from './outcome.ts';
+import { AttemptFailure, type AttemptProgress, type AttemptResult, newProgress, type Outcome, outcomeOf } from './outcome.ts';
 import { codeOfError, resultOfError, resultOfExchange } from './outcome-code.ts';
 import { parseReceiverUrl } from './receiver-url.ts';
 import { secure } from './tls-trust.ts';
@@ -97,20 +97,20 @@ export function httpSender({ guard, clock = systemClock, lookup, ...options }: H
 
     async function attempt(message: Message): Promise<Outcome> {
         const startedAt = performance.now();
-        const trace = attemptTrace();
+        const progress = newProgress();
         const deadline = new AbortController();
         const timer = setTimeout(() => {
             deadline.abort(new AttemptFailure('timeout', `The attempt took longer than ${attemptTimeout} ms`));
         }, attemptTimeout);
-        const result = await resultOf(message, deadline.signal, trace);
+        const result = await resultOf(message, deadline.signal, progress);
         clearTimeout(timer);
-        return outcomeOf(result, trace, performance.now() - startedAt);
+        return outcomeOf(result, progress, performance.now() - startedAt);
     }
 
-    async function resultOf(message: Message, signal: AbortSignal, trace: AttemptTrace): Promise<AttemptResult> {
+    async function resultOf(message: Message, signal: AbortSignal, progress: AttemptProgress): Promise<AttemptResult> {
         try {
             const url = targetOf(message);
-            return resultOfExchange(await post(url, message, signal, trace), url, clock());
+            return resultOfExchange(await post(url, message, signal, progress), url, clock());
         } catch (error) {
             return resultOfError(error);
         }
@@ -121,7 +121,7 @@ export function httpSender({ guard, clock = systemClock, lookup, ...options }: H
 
         async send(message) {
             if (closed) {
-                return outcomeOf(resultOfError(new AttemptFailure('interrupted', 'The sender is closed')), attemptTrace(), 0);
+                return outcomeOf(resultOfError(new AttemptFailure('interrupted', 'The sender is closed')), newProgress(), 0);
             }
 
             const outcome = attempt(message);
@@ -155,12 +155,12 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
     const { connectTimeout, maxResponseBytes, connectionsPerExporter, maxIdleConnections, socketMaxAge } = limits;
     const pool = connectionPool({ maxPerKey: connectionsPerExporter, maxIdle: maxIdleConnections, maxAge: socketMaxAge });
 
-    async function open(url: URL, trust: Trust, signal: AbortSignal, trace: AttemptTrace): Promise<Connection> {
+    async function open(url: URL, trust: Trust, signal: AbortSignal, progress: AttemptProgress): Promise<Connection> {
         const host = hostOf(url);
-        const plain = await connect({ host, port: portOf(url), signal, trace });
-        const handshake = { socket: plain, host, trust, timeout: connectTimeout, signal, now: clock(), trace };
+        const plain = await connect({ host, port: portOf(url), signal, progress });
+        const handshake = { socket: plain, host, trust, timeout: connectTimeout, signal, now: clock(), progress };
         const socket = url.protocol === 'https:' ? await secure(handshake) : plain;
-        return connection({ socket, origin: url.origin, address: trace.address, fingerprint: trace.fingerprint });
+        return connection({ socket, origin: url.origin, address: progress.address, fingerprint: progress.fingerprint });
     }
 
     return {
@@ -169,18 +169,18 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
             url: URL,
             { exporterId, trust, headers, body, newConnection = false }: Message,
             signal: AbortSignal,
-            trace: AttemptTrace,
+            progress: AttemptProgress,
         ) {
             const key = JSON.stringify([exporterId, url.origin, trust]);
-            const openNew = (): Promise<Connection> => open(url, trust, signal, trace);
+            const openNew = (): Promise<Connection> => open(url, trust, signal, progress);
             for (;;) {
                 const lease = newConnection ? await unpooled(openNew) : await pool.lease(key, openNew, signal);
                 try {
                     const { connection: used } = lease;
-                    trace.address = used.address;
-                    trace.fingerprint = used.fingerprint;
+                    progress.address = used.address;
+                    progress.fingerprint = used.fingerprint;
                     const path = `${url.pathname}${url.search}`;
-                    const result = await exchange(used, { path, headers, body, maxResponseBytes, signal, trace });
+                    const result = await exchange(used, { path, headers, body, maxResponseBytes, signal, progress });
                     if (!wasStale(result, used, signal)) {
                         return result;
                     }

@@ -4,7 +4,7 @@ import tls from 'node:tls';
 import { handshake } from '../egress/handshake.ts';
 import { errorCode } from '../errors.ts';
 import type { Trust } from './choices.ts';
-import { AttemptFailure, type AttemptTrace, type OutcomeCode } from './outcome.ts';
+import { AttemptFailure, type AttemptProgress, type OutcomeCode } from './outcome.ts';
 import { codeOfError } from './outcome-code.ts';
 
 /** A connection to secure, and how far its certificate is trusted. */
@@ -19,7 +19,7 @@ export interface TrustedHandshake {
     readonly signal: AbortSignal;
     readonly now: Date;
     /** Receives the time of `tls` and the certificate's fingerprint. */
-    readonly trace: AttemptTrace;
+    readonly progress: AttemptProgress;
 }
 
 /**
@@ -34,11 +34,11 @@ export interface TrustedHandshake {
  *
  * @throws AttemptFailure for a certificate, ConnectionFailure for anything else, or the signal's reason.
  */
-export async function secure({ socket, host, trust, timeout, signal, now, trace }: TrustedHandshake): Promise<tls.TLSSocket> {
+export async function secure({ socket, host, trust, timeout, signal, now, progress }: TrustedHandshake): Promise<tls.TLSSocket> {
     const startedAt = performance.now();
     const onSecured = (secured: tls.TLSSocket): void => {
         const certificate = secured.getPeerX509Certificate();
-        trace.fingerprint = certificate?.fingerprint256 ?? null;
+        progress.fingerprint = certificate?.fingerprint256 ?? null;
         const refusal = trust === 'all' ? null : judge(secured, certificate, { host, trust, now });
         if (refusal !== null) {
             throw refusal;
@@ -47,7 +47,7 @@ export async function secure({ socket, host, trust, timeout, signal, now, trace 
     try {
         return await handshake({ socket, host, context: { minVersion: 'TLSv1.2' }, timeout, signal, onSecured });
     } finally {
-        trace.tls = performance.now() - startedAt;
+        progress.tls = performance.now() - startedAt;
     }
 }
 

@@ -123,10 +123,10 @@ const CONNECTION_TIMEOUT = 5_000;
 const QUERY_TIMEOUT = 30_000;
 
 /**
- * A pool of our own like the host's. It keeps the host's sessions as they are, needs no change of `search_path` around each
- * statement, and takes none of the host's connections for listening, which would never come back.
+ * A pool of our own like the application's. It keeps the application's sessions as they are, needs no change of `search_path` around each
+ * statement, and takes none of the application's connections for listening, which would never come back.
  *
- * The host's pool makes it, through its constructor: what fits is the `pg` that the host has installed, in its version, or a class of
+ * The application's pool makes it, through its constructor: what fits is the `pg` that the application has installed, in its version, or a class of
  * the same shape, and not whatever this package would find under that name.
  */
 function queuePool(host: HostPool, schema: string, connections: number): QueuePool {

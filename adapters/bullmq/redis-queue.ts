@@ -12,7 +12,7 @@ import type { BullmqServer, BullmqWorkerConnection } from './worker.ts';
 export interface RedisQueueOptions {
     /** `redis://` or `rediss://`, with user, password and database as needed. */
     readonly url?: string;
-    /** An ioredis client of the host's. The queue connects to where it connects to, with connections of its own; it stays open. */
+    /** An ioredis client of the application. The queue connects to where it connects to, with connections of its own; it stays open. */
     readonly connection?: Redis;
     /** What the names of all keys begin with, `scanwire` by default. Letters, digits, `-`, `_`; in braces for a Redis Cluster. */
     readonly prefix?: string;
@@ -87,7 +87,7 @@ const CONNECT_TIMEOUT = 5_000;
 
 const retryStrategy = (times: number): number => Math.min(1_000, 50 * times);
 
-/** Replaces what a host's client may be set to. BullMQ has prefixes of its own and reads replies in the old form. */
+/** Replaces what an application's client may be set to. BullMQ has prefixes of its own and reads replies in the old format. */
 const COMMON = {
     connectTimeout: CONNECT_TIMEOUT,
     retryStrategy,

@@ -31,7 +31,7 @@ export async function transaction<T>(pool: PoolLike, run: (client: Executor) => 
     // A client that is checked out emits the loss of its connection, and an unheard error would end the process.
     client.on('error', noteBroken);
     try {
-        // A statement that waited for a lock must see what the one before committed, whatever the host's database starts with.
+        // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
         await statements.query('begin isolation level read committed');
         const result = await run(statements);
         await statements.query('commit');

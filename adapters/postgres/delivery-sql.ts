@@ -3,7 +3,7 @@ import { DELIVERY_COLUMNS, EXPORTER_COLUMNS } from './webhook-rows.ts';
 
 /**
  * Stores events with their deliveries, or nothing when an exporter is missing or an event id was accepted before: a refusal,
- * unlike an error, leaves the host's transaction usable. The exporters stay locked against removal until the deliveries are
+ * unlike an error, leaves the application's transaction usable. The exporters stay locked against removal until the deliveries are
  * committed.
  *
  * `$1` is a JSON array of `{ index, id, kind, body, created_at, types, exporter_id }`, one of the last two being null.

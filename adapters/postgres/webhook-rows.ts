@@ -1,7 +1,7 @@
 import { EXPORTER_FIELDS, type StoredExporter } from '../../lib/webhooks/exporter.ts';
 import type { Attempt, Claim, Delivery } from '../../lib/webhooks/store.ts';
 
-/** A `timestamptz` as the driver gives it: a Date, unless the host has told its driver otherwise. */
+/** A `timestamptz` as the driver gives it: a Date, unless the application has told its driver otherwise. */
 type Time = Date | string;
 
 /** What is selected for a `T`: its fields under their own names, times as the driver gives them. */

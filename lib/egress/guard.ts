@@ -17,7 +17,7 @@ export interface EgressPolicy {
 /** Decides which addresses may be called. Public ones only, unless the operator opened others; trust settings do not matter here. */
 export interface EgressGuard {
     /**
-     * Judges an address, in the plain form that a resolver or `URL` gives.
+     * Judges an address, in the notation that a resolver or `URL` gives.
      *
      * @param hostname The name it was resolved from.
      * @param port Where it would be called; without it, what is open on single ports only counts as closed.

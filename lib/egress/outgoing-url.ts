@@ -12,7 +12,7 @@ export type UrlFault =
     | 'credentials'
     /** A backslash before the query. */
     | 'backslash'
-    /** Nothing that a URL parser takes; also an `xn--` label that is the form of no text. */
+    /** Nothing that a URL parser takes; also an `xn--` label that encodes no text. */
     | 'malformed'
     | 'host_too_long'
     /** The host is neither a name nor an IP address. */

@@ -11,7 +11,7 @@ import { openSecrets, type Vendor } from './signature.ts';
 import type { Claim, ClaimRequest, DeliveryStore, RecordedOutcome } from './store.ts';
 
 /** What a worker works with. */
-export interface DeliveryWorkerParts {
+export interface DeliveryWorkerOptions {
     readonly deliveries: DeliveryStore;
     readonly queue: DeliveryQueue;
     readonly sender: Sender;
@@ -45,8 +45,8 @@ const MAX_PROBE = 5 * 60_000;
  * Sends the deliveries of a collector: claims, signs, posts, records. Every step may be repeated or lost without harm: a job
  * whose delivery cannot be claimed is somebody else's or done.
  */
-export function deliveryWorker(parts: DeliveryWorkerParts): (collector: string, concurrency: number) => Promise<QueueWorker> {
-    const { deliveries, queue, clock, newId, claimDuration, onRecorded, onError } = parts;
+export function deliveryWorker(options: DeliveryWorkerOptions): (collector: string, concurrency: number) => Promise<QueueWorker> {
+    const { deliveries, queue, clock, newId, claimDuration, onRecorded, onError } = options;
     const claim = batched<ClaimRequest, Claim | null>((requests) => deliveries.claim(requests), BATCH);
     const recordOutcome = batched<RecordedOutcome, boolean>((outcomes) => deliveries.recordOutcomes(outcomes), BATCH);
 
@@ -57,8 +57,8 @@ export function deliveryWorker(parts: DeliveryWorkerParts): (collector: string, 
             return;
         }
 
-        const outcome = await attempt(claimed, parts);
-        await record(recordedOutcome(claimed, outcome, parts));
+        const outcome = await attempt(claimed, options);
+        await record(recordedOutcome(claimed, outcome, options));
         onRecorded();
     }
 
@@ -69,7 +69,7 @@ export function deliveryWorker(parts: DeliveryWorkerParts): (collector: string, 
                 return;
             } catch (error) {
                 onError(error as Error);
-                await parts.sleep(delay);
+                await options.sleep(delay);
             }
         }
 
@@ -79,18 +79,18 @@ export function deliveryWorker(parts: DeliveryWorkerParts): (collector: string, 
     return (collector, concurrency) => queue.work(collector, deliver, { concurrency, onError });
 }
 
-async function attempt(claim: Claim, parts: DeliveryWorkerParts): Promise<Outcome> {
+async function attempt(claim: Claim, options: DeliveryWorkerOptions): Promise<Outcome> {
     let message: Message;
     try {
-        message = messageOf(claim, parts);
+        message = messageOf(claim, options);
     } catch (error) {
         return outcomeOf(resultOfError(error), newProgress(), 0);
     }
 
-    return await parts.sender.send(message);
+    return await options.sender.send(message);
 }
 
-function messageOf({ event, exporter, singleAttempt }: Claim, { keyRing, vendor, clock }: DeliveryWorkerParts): Message {
+function messageOf({ event, exporter, singleAttempt }: Claim, { keyRing, vendor, clock }: DeliveryWorkerOptions): Message {
     const now = clock();
     const body = Buffer.from(event.body);
     const headers = messageHeaders({
@@ -106,7 +106,7 @@ function messageOf({ event, exporter, singleAttempt }: Claim, { keyRing, vendor,
     return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body, newConnection: singleAttempt };
 }
 
-function recordedOutcome(claim: Claim, outcome: Outcome, { clock, random, breakerAfter }: DeliveryWorkerParts): RecordedOutcome {
+function recordedOutcome(claim: Claim, outcome: Outcome, { clock, random, breakerAfter }: DeliveryWorkerOptions): RecordedOutcome {
     const { deliveryId, token, exporter, attemptSinceReplay, singleAttempt } = claim;
     const now = clock();
     const schedule = exporter.schedule ?? DEFAULT_SCHEDULE;

@@ -3,7 +3,7 @@ import type { DeliveryQueue } from './queue.ts';
 import type { DeliveryStore, Dispatched } from './store.ts';
 
 /** What a dispatcher works with. */
-export interface DispatcherParts {
+export interface DispatcherOptions {
     readonly deliveries: DeliveryStore;
     readonly queue: DeliveryQueue;
     readonly clock: Clock;
@@ -40,7 +40,7 @@ const REQUEUE_AFTER = 10_000;
 const BATCH = 500;
 
 /** A dispatcher that is stopped. */
-export function dispatcher({ deliveries, queue, clock, window, breakerAfter, onError }: DispatcherParts): Dispatcher {
+export function dispatcher({ deliveries, queue, clock, window, breakerAfter, onError }: DispatcherOptions): Dispatcher {
     let running: Promise<void> | null = null;
     let woken = false;
     let stopped = true;

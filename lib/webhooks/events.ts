@@ -62,7 +62,7 @@ export const investigationCreated: EventKind = {
 };
 
 /**
- * The event table: the two kinds of the specification and the host's own.
+ * The event table: the two kinds of the specification and the application's own.
  *
  * @throws ScanwireError `MISCONFIGURED` for a malformed name or one that exists already.
  */
@@ -100,7 +100,7 @@ export function typesFor(kind: EventKind, rules: RuleSet | null): readonly Expor
  * @throws ScanwireError `INVALID_INPUT` that names the field and the rule it breaks.
  */
 export function eventBody(kind: EventKind, body: unknown): string {
-    const { schema, order } = formOf(kind);
+    const { schema, order } = formatOf(kind);
     return JSON.stringify(inOrder(checked(schema, body, { subject: `Body of ${kind.name}` }), order));
 }
 
@@ -110,23 +110,23 @@ interface KeyOrder {
     readonly items?: KeyOrder;
 }
 
-interface BodyForm {
+interface BodyFormat {
     readonly schema: Joi.ObjectSchema;
     readonly order: KeyOrder;
 }
 
-const forms = new WeakMap<EventKind, BodyForm>();
+const formats = new WeakMap<EventKind, BodyFormat>();
 
 /** Describing a schema costs more than checking a body: it is done once for each kind. */
-function formOf(kind: EventKind): BodyForm {
-    const known = forms.get(kind);
+function formatOf(kind: EventKind): BodyFormat {
+    const known = formats.get(kind);
     if (known !== undefined) {
         return known;
     }
 
-    const form = { schema: kind.schema.required(), order: keyOrder(kind.schema.describe()) };
-    forms.set(kind, form);
-    return form;
+    const format = { schema: kind.schema.required(), order: keyOrder(kind.schema.describe()) };
+    formats.set(kind, format);
+    return format;
 }
 
 function keyOrder(description: Joi.Description): KeyOrder {

@@ -103,7 +103,7 @@ export const collectorSchema: Joi.StringSchema = Joi.string()
 const WEEK = 7 * 86_400_000;
 
 /** The rules of {@link StoredSettings}. */
-export const storedSettings: { readonly [Setting in keyof StoredSettings]: Joi.Schema } = {
+export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.Schema } = {
     url: Joi.string().max(2048).description('Where to POST, http or https'),
     name: nameSchema.allow('').description('Goes out as webhook_name'),
     collector: collectorSchema.description('Pool of workers that sends for it'),
@@ -124,7 +124,7 @@ export const storedSettings: { readonly [Setting in keyof StoredSettings]: Joi.S
 };
 
 const settings = {
-    ...storedSettings,
+    ...settingSchemas,
     secret: Joi.string().description('Signing secret'),
     headers: Joi.array()
         .items(Joi.array().ordered(Joi.string().required(), Joi.string().allow('').required()))

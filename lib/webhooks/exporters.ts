@@ -59,7 +59,7 @@ export interface Exporters {
 }
 
 /** What {@link exporters} works with. */
-export interface ExportersParts {
+export interface ExportersOptions {
     readonly exporters: ExporterStore;
     readonly deliveries: DeliveryStore;
     readonly keyRing: KeyRing;
@@ -82,8 +82,8 @@ const STOP_TEST_TIMEOUT = 200;
 const SECRET_OVERLAP = 86_400_000;
 
 /** The exporters of a store. */
-export function exporters(parts: ExportersParts): Exporters {
-    const { exporters: store, keyRing, clock } = parts;
+export function exporters(options: ExportersOptions): Exporters {
+    const { exporters: store, keyRing, clock } = options;
 
     async function stored(id: string): Promise<StoredExporter> {
         const exporter = await store.get(id);
@@ -94,25 +94,25 @@ export function exporters(parts: ExportersParts): Exporters {
         return exporter;
     }
 
-    async function change(id: string, patch: ExporterPatch, testTimeout: number = parts.testTimeout): Promise<ChangedExporter> {
+    async function change(id: string, patch: ExporterPatch, testTimeout: number = options.testTimeout): Promise<ChangedExporter> {
         const exporter = await store.update(id, patch, clock());
         return { exporter: visible(exporter), test: await test(exporter, testTimeout) };
     }
 
     async function test(exporter: StoredExporter, timeout: number): Promise<TestResult> {
-        return testResult(await requestTest(exporter, parts), timeout, parts);
+        return testResult(await requestTest(exporter, options), timeout, options);
     }
 
     return {
         async create(settings) {
             const valid = checked(newExporterSchema, settings, { subject: 'Exporter' });
             const secret = checkSecret(valid.secret ?? generateSecret());
-            const id = parts.newId();
+            const id = options.newId();
             const exporter: StoredExporter = {
                 ...newExporter(id, valid, clock()),
-                url: checkReceiverUrl(valid.url, parts.guard),
+                url: checkReceiverUrl(valid.url, options.guard),
                 sealedSecret: sealSecret(keyRing, id, secret),
-                ...headersPatch(id, valid.headers, parts),
+                ...headersPatch(id, valid.headers, options),
             };
             await store.insert(exporter);
             return { exporter: visible(exporter), secret };
@@ -133,7 +133,7 @@ export function exporters(parts: ExportersParts): Exporters {
 
         async update(id, changes) {
             const valid = checked(exporterChangesSchema, changes, { subject: 'Exporter' });
-            return change(id, patchOf(await stored(id), valid, parts));
+            return change(id, patchOf(await stored(id), valid, options));
         },
 
         async start(id) {
@@ -145,7 +145,7 @@ export function exporters(parts: ExportersParts): Exporters {
         },
 
         async test(id) {
-            return test(await stored(id), parts.testTimeout);
+            return test(await stored(id), options.testTimeout);
         },
 
         async remove(id) {
@@ -164,22 +164,22 @@ export async function sealedForExporters(store: ExporterStore, now: Date): Promi
     });
 }
 
-function patchOf(before: StoredExporter, changes: ExporterChanges, parts: ExportersParts): ExporterPatch {
+function patchOf(before: StoredExporter, changes: ExporterChanges, options: ExportersOptions): ExporterPatch {
     const { url, secret, headers, type, ...stored } = changes;
     return {
         ...stored,
-        ...(url !== undefined && { url: checkReceiverUrl(url, parts.guard) }),
-        ...(headers !== undefined && headersPatch(before.id, headers, parts)),
-        ...(secret !== undefined && secretPatch(before, checkSecret(secret), parts)),
+        ...(url !== undefined && { url: checkReceiverUrl(url, options.guard) }),
+        ...(headers !== undefined && headersPatch(before.id, headers, options)),
+        ...(secret !== undefined && secretPatch(before, checkSecret(secret), options)),
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
     };
 }
 
-function headersPatch(id: string, headers: HeaderPairs, { keyRing, vendor }: ExportersParts): ReturnType<typeof sealHeaders> {
+function headersPatch(id: string, headers: HeaderPairs, { keyRing, vendor }: ExportersOptions): ReturnType<typeof sealHeaders> {
     return sealHeaders(keyRing, id, checkAdditionalHeaders(headers, vendor));
 }
 
-function secretPatch(before: StoredExporter, secret: string, { keyRing, clock }: ExportersParts): ExporterPatch {
+function secretPatch(before: StoredExporter, secret: string, { keyRing, clock }: ExportersOptions): ExporterPatch {
     return {
         sealedSecret: sealSecret(keyRing, before.id, secret),
         sealedPreviousSecret: before.sealedSecret,
@@ -201,7 +201,7 @@ function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
 }
 
 /** Accepts a `test` event for the exporter alone; resolves with the id of its delivery. */
-async function requestTest(exporter: StoredExporter, { deliveries, clock, newId, onAccepted }: ExportersParts): Promise<string> {
+async function requestTest(exporter: StoredExporter, { deliveries, clock, newId, onAccepted }: ExportersOptions): Promise<string> {
     const now = clock();
     const body = eventBody(testEvent, { timestamp: now, webhook_id: exporter.id, webhook_name: exporter.name });
     const event = { id: newId(), kind: testEvent.name, body, createdAt: now };
@@ -214,7 +214,7 @@ async function requestTest(exporter: StoredExporter, { deliveries, clock, newId,
 const TEST_POLL = 25;
 
 /** Polls the rows: the attempt may be made by another process on another machine. */
-async function testResult(deliveryId: string, timeout: number, { deliveries, sleep }: ExportersParts): Promise<TestResult> {
+async function testResult(deliveryId: string, timeout: number, { deliveries, sleep }: ExportersOptions): Promise<TestResult> {
     for (let waited = 0; waited < timeout; waited += TEST_POLL) {
         const [attempt] = await deliveries.attempts(deliveryId);
         if (attempt?.finishedAt != null) {

@@ -68,7 +68,7 @@ const REFUSED: readonly { readonly names: RegExp; readonly why: string }[] = [
 ];
 
 /**
- * The additional headers in the form in which they are sent: blanks around values are dropped, all else stays. Run at save and
+ * The additional headers as they are sent: blanks around values are dropped, all else stays. Run at save and
  * again at send.
  *
  * A name is a token of at most 64 characters, not refused by the list above and listed once, whatever its case; a value is 1 to
@@ -110,8 +110,8 @@ export function checkAdditionalHeaders(pairs: HeaderPairs, vendor: Vendor): Head
 
 /** Whether no message may bring this header along: the sender writes it, or it belongs to the connection. */
 export function isSenderHeader(name: string): boolean {
-    const plain = comparable(name);
-    return SENDER_NAMES.test(plain) || CONNECTION_NAMES.test(plain);
+    const compared = comparable(name);
+    return SENDER_NAMES.test(compared) || CONNECTION_NAMES.test(compared);
 }
 
 /** In lower case, with `_` as `-`: CGI-like receivers cannot tell the two apart. */
@@ -133,12 +133,12 @@ function checkName(name: string, index: number, own: string): void {
         throw refused(`Header ${index + 1} has a name that is not 1 to ${MAX_NAME} letters, digits and the signs of an HTTP token`);
     }
 
-    const plain = comparable(name);
-    if (plain.startsWith(own) || plain === own.slice(0, -1)) {
+    const compared = comparable(name);
+    if (compared.startsWith(own) || compared === own.slice(0, -1)) {
         throw refused(`Header ${name} is set by the sender`);
     }
 
-    const rule = REFUSED.find(({ names }) => names.test(plain));
+    const rule = REFUSED.find(({ names }) => names.test(compared));
     if (rule !== undefined) {
         throw refused(`Header ${name} ${rule.why}`);
     }

@@ -67,7 +67,7 @@ export interface HttpSenderOptions extends Partial<SenderLimits> {
 const count = (byDefault: number): Joi.NumberSchema => Joi.number().integer().min(1).default(byDefault);
 
 /** The rules of {@link SenderLimits}, with their defaults. No attempt takes longer than Standard Webhooks advises to wait for a receiver. */
-export const senderLimits: { readonly [Limit in keyof SenderLimits]: Joi.NumberSchema } = {
+export const senderLimitSchemas: { readonly [Limit in keyof SenderLimits]: Joi.NumberSchema } = {
     dnsTimeout: milliseconds(5000),
     connectTimeout: milliseconds(5000),
     attemptTimeout: milliseconds(15_000).max(30_000),
@@ -77,7 +77,7 @@ export const senderLimits: { readonly [Limit in keyof SenderLimits]: Joi.NumberS
     socketMaxAge: milliseconds(60_000),
 };
 
-const limitsSchema = Joi.object<SenderLimits, true>(senderLimits);
+const limitsSchema = Joi.object<SenderLimits, true>(senderLimitSchemas);
 
 /**
  * Sends messages over HTTP/1.1. Redirects are not followed, responses not decoded, proxies not used, cookies and other state of a
@@ -157,9 +157,9 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
 
     async function open(url: URL, trust: Trust, signal: AbortSignal, progress: AttemptProgress): Promise<Connection> {
         const host = hostOf(url);
-        const plain = await connect({ host, port: portOf(url), signal, progress });
-        const handshake = { socket: plain, host, trust, timeout: connectTimeout, signal, now: clock(), progress };
-        const socket = url.protocol === 'https:' ? await secure(handshake) : plain;
+        const tcpSocket = await connect({ host, port: portOf(url), signal, progress });
+        const handshake = { socket: tcpSocket, host, trust, timeout: connectTimeout, signal, now: clock(), progress };
+        const socket = url.protocol === 'https:' ? await secure(handshake) : tcpSocket;
         return connection({ socket, origin: url.origin, address: progress.address, fingerprint: progress.fingerprint });
     }
 

@@ -154,7 +154,7 @@ export function codeOfError(error: unknown, phase: AttemptPhase): OutcomeCode {
 const MAX_RETRY_AFTER = 24 * 60 * 60 * 1000;
 
 const MONTH = 'Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec';
-/** The three forms of RFC 9110, 5.6.7: the usual one, RFC 850's and that of C's `asctime`. */
+/** The three date formats of RFC 9110, 5.6.7: the usual one, RFC 850's and that of C's `asctime`. */
 const DATES: readonly RegExp[] = [
     new RegExp(`^[A-Z][a-z]{2}, \\d{2} (${MONTH}) \\d{4} \\d{2}:\\d{2}:\\d{2} GMT$`),
     new RegExp(`^[A-Z][a-z]{5,8}, \\d{2}-(${MONTH})-\\d{2} \\d{2}:\\d{2}:\\d{2} GMT$`),
@@ -176,6 +176,6 @@ export function retryAfter(value: string | readonly string[] | undefined, now: D
 }
 
 function dateOf(text: string): number {
-    const form = DATES.findIndex((pattern) => pattern.test(text));
-    return form === -1 ? Number.NaN : Date.parse(form === 2 ? `${text} GMT` : text);
+    const format = DATES.findIndex((pattern) => pattern.test(text));
+    return format === -1 ? Number.NaN : Date.parse(format === 2 ? `${text} GMT` : text);
 }

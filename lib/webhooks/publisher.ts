@@ -11,7 +11,7 @@ export interface PublishOptions {
     /** The rule set that raised the investigation; an exporter of type `investigation_legacy` does not get `library`. */
     readonly rules?: RuleSet;
     /**
-     * An open transaction of the host's own: event and deliveries exist if and only if it commits. Needs a store that keeps them
+     * An open transaction of the application: event and deliveries exist if and only if it commits. Needs a store that keeps them
      * in the same database (`transactions`).
      */
     readonly tx?: Executor;
@@ -27,7 +27,7 @@ export interface PublishOptions {
 export type Publish = (kind: string, body: unknown, options?: PublishOptions) => Promise<AcceptedEvent>;
 
 /** What {@link publisher} works with. */
-export interface PublisherParts {
+export interface PublisherOptions {
     readonly kinds: EventKinds;
     readonly deliveries: DeliveryStore;
     readonly clock: Clock;
@@ -40,7 +40,7 @@ export interface PublisherParts {
 const BATCH = 200;
 
 /** Makes the `publish` of an event table and a store. */
-export function publisher({ kinds, deliveries, clock, newId, onAccepted }: PublisherParts): Publish {
+export function publisher({ kinds, deliveries, clock, newId, onAccepted }: PublisherOptions): Publish {
     const acceptBatched = batched<NewEvent, AcceptedEvent>((newEvents) => deliveries.accept(newEvents), BATCH);
 
     async function acceptWithin(tx: Executor, newEvent: NewEvent): Promise<AcceptedEvent> {

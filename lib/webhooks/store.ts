@@ -180,13 +180,13 @@ export interface DeliveryStore {
     /**
      * Stores each event with one `pending` delivery per recipient, in one transaction: all of them or none.
      *
-     * @param options.tx An open transaction of the host's own to store in; only where {@link DeliveryStore.transactions} is true.
+     * @param options.tx An open transaction of the application to store in; only where {@link DeliveryStore.transactions} is true.
      * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist, `CONFLICT` when an event id was accepted before,
      *     `MISCONFIGURED` for `tx` where {@link DeliveryStore.transactions} is false.
      */
     accept(newEvents: readonly NewEvent[], options?: { readonly tx?: Executor }): Promise<readonly AcceptedEvent[]>;
 
-    /** Whether `accept` can join a transaction of the host's. */
+    /** Whether `accept` can join a transaction of the application. */
     readonly transactions: boolean;
 
     /**

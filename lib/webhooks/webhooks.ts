@@ -73,7 +73,7 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
 }
 
 /** The rules of {@link WebhookStores}. */
-export const webhookStores: Readonly<Record<keyof WebhookStores, Joi.Schema>> = {
+export const webhookStoreSchemas: Readonly<Record<keyof WebhookStores, Joi.Schema>> = {
     exporters: objectWith<ExporterStore>('insert', 'get', 'list', 'update', 'remove').required(),
     deliveries: objectWith<DeliveryStore>(
         'accept',
@@ -89,7 +89,7 @@ export const webhookStores: Readonly<Record<keyof WebhookStores, Joi.Schema>> = 
 };
 
 /** The rules of {@link WebhooksSettings}, with their defaults. */
-export const webhooksSettings: Readonly<Record<keyof WebhooksSettings, Joi.Schema>> = {
+export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi.Schema>> = {
     queue: objectWith<DeliveryQueue>('ready', 'add', 'work', 'close').required(),
     keyRing: objectWith<KeyRing>('seal', 'open').required(),
     vendor: Joi.string().default('Vendor'),
@@ -101,7 +101,7 @@ export const webhooksSettings: Readonly<Record<keyof WebhooksSettings, Joi.Schem
 };
 
 /** The rules of what {@link Webhooks.work} takes, with their defaults. */
-export const workerSettings: Readonly<Record<'collectors' | 'concurrency', Joi.Schema>> = {
+export const workerSettingSchemas: Readonly<Record<'collectors' | 'concurrency', Joi.Schema>> = {
     collectors: Joi.array().items(collectorSchema).default([DEFAULT_COLLECTOR]),
     concurrency: Joi.number().integer().min(1).max(5000).default(200),
 };
@@ -109,8 +109,8 @@ export const workerSettings: Readonly<Record<'collectors' | 'concurrency', Joi.S
 type CheckedOptions = WebhooksOptions & Required<WebhooksSettings>;
 
 const optionsSchema: Joi.ObjectSchema<CheckedOptions> = Joi.object({
-    ...webhookStores,
-    ...webhooksSettings,
+    ...webhookStoreSchemas,
+    ...webhooksSettingSchemas,
     sender: objectWith<Sender>('send', 'close').required().custom(withTimeout),
     guard: objectWith<EgressGuard>('vet', 'vetHost').required(),
     clock: Joi.function(),
@@ -173,4 +173,4 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     };
 }
 
-const workSchema = Joi.object<{ collectors: readonly string[]; concurrency: number }>(workerSettings);
+const workSchema = Joi.object<{ collectors: readonly string[]; concurrency: number }>(workerSettingSchemas);

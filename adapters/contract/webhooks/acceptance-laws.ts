@@ -151,9 +151,9 @@ export const acceptanceLaws: Laws<WebhookStores> = {
     },
 };
 
-/** What a store does that joins transactions of the host. */
+/** What a store does that joins transactions of the application. */
 export const transactionLaws: Laws<Required<WebhookStores>> = {
-    async 'joins a transaction of the host'(stores) {
+    async 'joins a transaction of the application'(stores) {
         const exporter = await addExporter(stores);
         const event = sampleEvent();
         for (const [end, receivers] of [
@@ -175,7 +175,7 @@ export const transactionLaws: Laws<Required<WebhookStores>> = {
         }
     },
 
-    async 'leaves the transaction of the host usable after a refusal'(stores) {
+    async 'leaves the transaction of the application usable after a refusal'(stores) {
         await addExporter(stores);
         const event = sampleEvent();
         const host = await stores.begin();
@@ -193,7 +193,7 @@ export const transactionLaws: Laws<Required<WebhookStores>> = {
 
 /** What a store does that joins none. */
 export const noTransactionLaws: Laws<WebhookStores> = {
-    async 'refuses a transaction of the host'(stores) {
+    async 'refuses a transaction of the application'(stores) {
         await addExporter(stores);
         const tx = { query: async () => ({ rows: [], rowCount: 0 }) };
         const accepting = stores.deliveries.accept([{ event: sampleEvent(), recipients: INVESTIGATIONS }], { tx });

@@ -16,7 +16,7 @@ import type {
 } from '../../../lib/webhooks/store.ts';
 import type { Ability, ContractFixture } from '../announce.ts';
 
-/** A transaction of the host's, on a connection of its own. */
+/** A transaction of the application, on a connection of its own. */
 export interface HostTransaction {
     readonly tx: Executor;
     commit(): Promise<void>;
@@ -27,7 +27,7 @@ export interface HostTransaction {
 export interface WebhookStores extends ContractFixture {
     readonly exporters: ExporterStore;
     readonly deliveries: DeliveryStore;
-    /** Opens a transaction of the host's; needed where `deliveries.transactions` is true. */
+    /** Opens a transaction of the application; needed where `deliveries.transactions` is true. */
     readonly begin?: () => Promise<HostTransaction>;
 }
 
@@ -39,7 +39,7 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     transactions: {
         has: ({ deliveries }) => deliveries.transactions,
         shows: ({ begin }) => begin !== undefined,
-        supply: 'begin(), which opens a transaction of the host',
+        supply: 'begin(), which opens a transaction of the application',
     },
 };
 

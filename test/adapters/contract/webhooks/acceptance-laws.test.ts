@@ -50,16 +50,16 @@ const MUTANTS: Mutants = {
 };
 
 const REFUSING: Mutants = {
-    'refuses a transaction of the host': (_, deliveries) => ({
+    'refuses a transaction of the application': (_, deliveries) => ({
         deliveries: { accept: (newEvents) => deliveries.accept(newEvents) },
     }),
 };
 
 const JOINING: Mutants = {
-    'joins a transaction of the host': (_, deliveries) => ({
+    'joins a transaction of the application': (_, deliveries) => ({
         deliveries: { accept: (newEvents) => deliveries.accept(newEvents) },
     }),
-    'leaves the transaction of the host usable after a refusal': (_, deliveries) => ({
+    'leaves the transaction of the application usable after a refusal': (_, deliveries) => ({
         deliveries: {
             accept: async (newEvents, options) => {
                 try {

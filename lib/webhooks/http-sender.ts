@@ -91,7 +91,7 @@ const limitsSchema = Joi.object<SenderLimits, true>(senderLimitSchemas);
 export function httpSender({ guard, clock = systemClock, lookup, ...options }: HttpSenderOptions): Sender {
     const limits = checked(limitsSchema, options, { subject: 'httpSender options', code: 'MISCONFIGURED' });
     const { attemptTimeout } = limits;
-    const { post, close } = poster(limits, connectVetted({ guard, ...limits, ...(lookup && { lookup }) }), clock);
+    const { post, close } = poster(limits, connectVetted({ guard, lookup, ...limits }), clock);
     const inFlight = new Set<Promise<Outcome>>();
     let closed = false;
 

@@ -138,7 +138,7 @@ const MAX_LOOKUPS = 1024;
  */
 export function capturer(options: CaptureOptions): Capturer {
     const { guard, lookup, ...limits } = checked(optionsSchema, options, { subject: 'capture options', code: 'MISCONFIGURED' });
-    const connect = connectVetted({ guard, maxLookups: MAX_LOOKUPS, ...limits, ...(lookup && { lookup }) });
+    const connect = connectVetted({ guard, maxLookups: MAX_LOOKUPS, lookup, ...limits });
 
     const open = async (target: CaptureTarget, signal: AbortSignal, progress: ConnectionProgress): Promise<tls.TLSSocket> => {
         const { host, port, address = host } = target;

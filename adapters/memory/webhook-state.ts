@@ -13,7 +13,7 @@ export interface WebhookState {
     readonly unfinished: Set<DeliveryRow>;
 }
 
-/** An exporter and, while it is broken, when it is probed next. */
+/** An exporter and, while its breaker is open, when it is probed next. */
 export type ExporterRow = Mutable<StoredExporter> & { probeAt: Date | null };
 
 /** 0: a single attempt that is never retried, 1: first try since it was accepted or replayed, 2: retry. */

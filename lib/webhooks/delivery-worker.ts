@@ -1,35 +1,13 @@
-import type { Clock } from '../clock.ts';
-import type { KeyRing } from '../keys/key-ring.ts';
 import { batched } from './batched.ts';
 import { messageHeaders, openHeaders } from './headers.ts';
-import type { Message, Sender } from './http-sender.ts';
+import type { Message } from './http-sender.ts';
+import type { WebhooksContext } from './options.ts';
 import { newProgress, type Outcome, type OutcomeCode, outcomeOf } from './outcome.ts';
 import { resultOfError } from './outcome-code.ts';
-import type { DeliveryJob, DeliveryQueue, QueueWorker } from './queue.ts';
+import type { DeliveryJob, QueueWorker } from './queue.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
-import { openSecrets, type Vendor } from './signature.ts';
-import type { Claim, ClaimRequest, DeliveryStore, RecordedOutcome } from './store.ts';
-
-/** What a worker works with. */
-export interface DeliveryWorkerOptions {
-    readonly deliveries: DeliveryStore;
-    readonly queue: DeliveryQueue;
-    readonly sender: Sender;
-    readonly keyRing: KeyRing;
-    readonly vendor: Vendor;
-    readonly clock: Clock;
-    readonly random: () => number;
-    readonly newId: () => string;
-    /** How long a claim holds, in milliseconds; longer than an attempt can take. */
-    readonly claimDuration: number;
-    /** Consecutive failures from which on an exporter gets one probe at a time. */
-    readonly breakerAfter: number;
-    /** Waits this many milliseconds; used between tries to record an outcome. */
-    readonly sleep: (milliseconds: number) => Promise<void>;
-    /** Called after each delivery, so that the dispatcher fills the room that became free. */
-    readonly onRecorded: () => void;
-    readonly onError: (error: Error) => void;
-}
+import { openSecrets } from './signature.ts';
+import type { Claim, ClaimRequest, RecordedOutcome } from './store.ts';
 
 /** Maximum number of claims or outcomes that share one statement. */
 const BATCH = 200;
@@ -37,7 +15,7 @@ const BATCH = 200;
 /** Milliseconds between the tries to record an outcome: what is not recorded is sent again. */
 const RECORD_RETRIES: readonly number[] = [100, 300, 1000, 3000];
 
-/** Milliseconds to the first probe of a broken exporter; doubled for each further one, up to the maximum. */
+/** Milliseconds to the first probe of a failing exporter; doubled for each further one, up to the maximum. */
 const FIRST_PROBE = 5_000;
 const MAX_PROBE = 5 * 60_000;
 
@@ -45,8 +23,8 @@ const MAX_PROBE = 5 * 60_000;
  * Sends the deliveries of a collector: claims, signs, posts, records. Every step may be repeated or lost without harm: a job
  * whose delivery cannot be claimed is somebody else's or done.
  */
-export function deliveryWorker(options: DeliveryWorkerOptions): (collector: string, concurrency: number) => Promise<QueueWorker> {
-    const { deliveries, queue, clock, newId, claimDuration, onRecorded, onError } = options;
+export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
+    const { deliveries, queue, clock, newId, claimDuration, wake, onError } = context;
     const claim = batched<ClaimRequest, Claim | null>((requests) => deliveries.claim(requests), BATCH);
     const recordOutcome = batched<RecordedOutcome, boolean>((outcomes) => deliveries.recordOutcomes(outcomes), BATCH);
 
@@ -57,9 +35,9 @@ export function deliveryWorker(options: DeliveryWorkerOptions): (collector: stri
             return;
         }
 
-        const outcome = await attempt(claimed, options);
-        await record(recordedOutcome(claimed, outcome, options));
-        onRecorded();
+        const outcome = await attempt(claimed, context);
+        await record(recordedOutcome(claimed, outcome, context));
+        wake();
     }
 
     async function record(recorded: RecordedOutcome): Promise<void> {
@@ -69,7 +47,7 @@ export function deliveryWorker(options: DeliveryWorkerOptions): (collector: stri
                 return;
             } catch (error) {
                 onError(error as Error);
-                await options.sleep(delay);
+                await context.sleep(delay);
             }
         }
 
@@ -79,18 +57,18 @@ export function deliveryWorker(options: DeliveryWorkerOptions): (collector: stri
     return (collector, concurrency) => queue.work(collector, deliver, { concurrency, onError });
 }
 
-async function attempt(claim: Claim, options: DeliveryWorkerOptions): Promise<Outcome> {
+async function attempt(claim: Claim, context: WebhooksContext): Promise<Outcome> {
     let message: Message;
     try {
-        message = messageOf(claim, options);
+        message = messageOf(claim, context);
     } catch (error) {
         return outcomeOf(resultOfError(error), newProgress(), 0);
     }
 
-    return await options.sender.send(message);
+    return await context.sender.send(message);
 }
 
-function messageOf({ event, exporter, singleAttempt }: Claim, { keyRing, vendor, clock }: DeliveryWorkerOptions): Message {
+function messageOf({ event, exporter, singleAttempt }: Claim, { keyRing, vendor, clock }: WebhooksContext): Message {
     const now = clock();
     const body = Buffer.from(event.body);
     const headers = messageHeaders({
@@ -106,7 +84,7 @@ function messageOf({ event, exporter, singleAttempt }: Claim, { keyRing, vendor,
     return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body, newConnection: singleAttempt };
 }
 
-function recordedOutcome(claim: Claim, outcome: Outcome, { clock, random, breakerAfter }: DeliveryWorkerOptions): RecordedOutcome {
+function recordedOutcome(claim: Claim, outcome: Outcome, { clock, random, breakerAfter }: WebhooksContext): RecordedOutcome {
     const { deliveryId, token, exporter, attemptSinceReplay, singleAttempt } = claim;
     const now = clock();
     const schedule = exporter.schedule ?? DEFAULT_SCHEDULE;

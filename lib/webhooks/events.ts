@@ -70,16 +70,14 @@ export function eventKinds(own: readonly EventKind[] = []): EventKinds {
     const table = new Map([testEvent, investigationCreated].map((kind) => [kind.name, kind]));
 
     for (const [index, kind] of own.entries()) {
+        const field = `kinds[${index}].name`;
         if (!/^[\w.-]{1,64}$/.test(kind.name)) {
-            throw new ScanwireError('MISCONFIGURED', 'The name of an event kind must be 1 to 64 letters, digits, "_", "-" and "."', {
-                field: `kinds[${index}].name`,
-            });
+            const rule = 'must be 1 to 64 letters, digits, "_", "-" and "."';
+            throw new ScanwireError('MISCONFIGURED', `The name of an event kind ${rule}`, { field });
         }
 
         if (table.has(kind.name)) {
-            throw new ScanwireError('MISCONFIGURED', `Cannot add event kind ${kind.name}: it exists already`, {
-                field: `kinds[${index}].name`,
-            });
+            throw new ScanwireError('MISCONFIGURED', `Cannot add event kind ${kind.name}: it exists already`, { field });
         }
 
         table.set(kind.name, kind);
@@ -110,21 +108,11 @@ interface KeyOrder {
     readonly items?: KeyOrder;
 }
 
-interface BodyFormat {
-    readonly schema: Joi.ObjectSchema;
-    readonly order: KeyOrder;
-}
-
-const formats = new WeakMap<EventKind, BodyFormat>();
+const formats = new WeakMap<EventKind, { readonly schema: Joi.ObjectSchema; readonly order: KeyOrder }>();
 
 /** Describing a schema costs more than checking a body: it is done once for each kind. */
-function formatOf(kind: EventKind): BodyFormat {
-    const known = formats.get(kind);
-    if (known !== undefined) {
-        return known;
-    }
-
-    const format = { schema: kind.schema.required(), order: keyOrder(kind.schema.describe()) };
+function formatOf(kind: EventKind) {
+    const format = formats.get(kind) ?? { schema: kind.schema.required(), order: keyOrder(kind.schema.describe()) };
     formats.set(kind, format);
     return format;
 }

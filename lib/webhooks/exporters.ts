@@ -1,8 +1,6 @@
 import { checked } from '../checked.ts';
-import type { Clock } from '../clock.ts';
-import type { EgressGuard } from '../egress/guard.ts';
 import { ScanwireError } from '../errors.ts';
-import type { KeyRing, SealedText } from '../keys/key-ring.ts';
+import type { SealedText } from '../keys/key-ring.ts';
 import type { ExportType } from './choices.ts';
 import { eventBody, testEvent } from './events.ts';
 import {
@@ -16,9 +14,10 @@ import {
     type StoredExporter,
 } from './exporter.ts';
 import { checkAdditionalHeaders, sealedHeaders, sealHeaders } from './headers.ts';
+import type { WebhooksContext } from './options.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
-import { checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret, type Vendor } from './signature.ts';
-import { type Attempt, type DeliveryStore, type ExporterPatch, type ExporterStore, storeRefusals } from './store.ts';
+import { checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret } from './signature.ts';
+import { type Attempt, type ExporterPatch, type ExporterStore, storeRefusals } from './store.ts';
 
 /** What a `test` event came to. */
 export interface TestResult {
@@ -58,23 +57,6 @@ export interface Exporters {
     remove(id: string): Promise<void>;
 }
 
-/** What {@link exporters} works with. */
-export interface ExportersOptions {
-    readonly exporters: ExporterStore;
-    readonly deliveries: DeliveryStore;
-    readonly keyRing: KeyRing;
-    readonly guard: EgressGuard;
-    readonly vendor: Vendor;
-    readonly clock: Clock;
-    readonly newId: () => string;
-    /** Waits this many milliseconds; used while the outcome of a `test` is polled. */
-    readonly sleep: (milliseconds: number) => Promise<void>;
-    /** How long the outcome of a `test` is waited for, in milliseconds. */
-    readonly testTimeout: number;
-    /** Called when a `test` was accepted. */
-    readonly onAccepted: () => void;
-}
-
 /** How long the outcome of a `test` is waited for on stop, which nothing may delay. Milliseconds. */
 const STOP_TEST_TIMEOUT = 200;
 
@@ -82,8 +64,8 @@ const STOP_TEST_TIMEOUT = 200;
 const SECRET_OVERLAP = 86_400_000;
 
 /** The exporters of a store. */
-export function exporters(options: ExportersOptions): Exporters {
-    const { exporters: store, keyRing, clock } = options;
+export function exporters(context: WebhooksContext): Exporters {
+    const { exporters: store, keyRing, clock } = context;
 
     async function stored(id: string): Promise<StoredExporter> {
         const exporter = await store.get(id);
@@ -94,25 +76,25 @@ export function exporters(options: ExportersOptions): Exporters {
         return exporter;
     }
 
-    async function change(id: string, patch: ExporterPatch, testTimeout: number = options.testTimeout): Promise<ChangedExporter> {
+    async function change(id: string, patch: ExporterPatch, testTimeout: number = context.claimDuration): Promise<ChangedExporter> {
         const exporter = await store.update(id, patch, clock());
         return { exporter: visible(exporter), test: await test(exporter, testTimeout) };
     }
 
     async function test(exporter: StoredExporter, timeout: number): Promise<TestResult> {
-        return testResult(await requestTest(exporter, options), timeout, options);
+        return testResult(await requestTest(exporter, context), timeout, context);
     }
 
     return {
         async create(settings) {
             const valid = checked(newExporterSchema, settings, { subject: 'Exporter' });
             const secret = checkSecret(valid.secret ?? generateSecret());
-            const id = options.newId();
+            const id = context.newId();
             const exporter: StoredExporter = {
                 ...newExporter(id, valid, clock()),
-                url: checkReceiverUrl(valid.url, options.guard),
+                url: checkReceiverUrl(valid.url, context.guard),
                 sealedSecret: sealSecret(keyRing, id, secret),
-                ...headersPatch(id, valid.headers, options),
+                ...headersPatch(id, valid.headers, context),
             };
             await store.insert(exporter);
             return { exporter: visible(exporter), secret };
@@ -133,7 +115,7 @@ export function exporters(options: ExportersOptions): Exporters {
 
         async update(id, changes) {
             const valid = checked(exporterChangesSchema, changes, { subject: 'Exporter' });
-            return change(id, patchOf(await stored(id), valid, options));
+            return change(id, patchOf(await stored(id), valid, context));
         },
 
         async start(id) {
@@ -145,7 +127,7 @@ export function exporters(options: ExportersOptions): Exporters {
         },
 
         async test(id) {
-            return test(await stored(id), options.testTimeout);
+            return test(await stored(id), context.claimDuration);
         },
 
         async remove(id) {
@@ -164,22 +146,22 @@ export async function sealedForExporters(store: ExporterStore, now: Date): Promi
     });
 }
 
-function patchOf(before: StoredExporter, changes: ExporterChanges, options: ExportersOptions): ExporterPatch {
+function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): ExporterPatch {
     const { url, secret, headers, type, ...stored } = changes;
     return {
         ...stored,
-        ...(url !== undefined && { url: checkReceiverUrl(url, options.guard) }),
-        ...(headers !== undefined && headersPatch(before.id, headers, options)),
-        ...(secret !== undefined && secretPatch(before, checkSecret(secret), options)),
+        ...(url !== undefined && { url: checkReceiverUrl(url, context.guard) }),
+        ...(headers !== undefined && headersPatch(before.id, headers, context)),
+        ...(secret !== undefined && secretPatch(before, checkSecret(secret), context)),
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
     };
 }
 
-function headersPatch(id: string, headers: HeaderPairs, { keyRing, vendor }: ExportersOptions): ReturnType<typeof sealHeaders> {
+function headersPatch(id: string, headers: HeaderPairs, { keyRing, vendor }: WebhooksContext): ReturnType<typeof sealHeaders> {
     return sealHeaders(keyRing, id, checkAdditionalHeaders(headers, vendor));
 }
 
-function secretPatch(before: StoredExporter, secret: string, { keyRing, clock }: ExportersOptions): ExporterPatch {
+function secretPatch(before: StoredExporter, secret: string, { keyRing, clock }: WebhooksContext): ExporterPatch {
     return {
         sealedSecret: sealSecret(keyRing, before.id, secret),
         sealedPreviousSecret: before.sealedSecret,
@@ -201,12 +183,12 @@ function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
 }
 
 /** Accepts a `test` event for the exporter alone; resolves with the id of its delivery. */
-async function requestTest(exporter: StoredExporter, { deliveries, clock, newId, onAccepted }: ExportersOptions): Promise<string> {
+async function requestTest(exporter: StoredExporter, { deliveries, clock, newId, wake }: WebhooksContext): Promise<string> {
     const now = clock();
     const body = eventBody(testEvent, { timestamp: now, webhook_id: exporter.id, webhook_name: exporter.name });
     const event = { id: newId(), kind: testEvent.name, body, createdAt: now };
     const [accepted] = await deliveries.accept([{ event, recipients: { exporterId: exporter.id } }]);
-    onAccepted();
+    wake();
     return accepted?.deliveries[0] as string;
 }
 
@@ -214,7 +196,7 @@ async function requestTest(exporter: StoredExporter, { deliveries, clock, newId,
 const TEST_POLL = 25;
 
 /** Polls the rows: the attempt may be made by another process on another machine. */
-async function testResult(deliveryId: string, timeout: number, { deliveries, sleep }: ExportersOptions): Promise<TestResult> {
+async function testResult(deliveryId: string, timeout: number, { deliveries, sleep }: WebhooksContext): Promise<TestResult> {
     for (let waited = 0; waited < timeout; waited += TEST_POLL) {
         const [attempt] = await deliveries.attempts(deliveryId);
         if (attempt?.finishedAt != null) {

@@ -207,6 +207,6 @@ function wasStale({ error, status, written }: Exchange, { requests }: Connection
         !written &&
         requests > 1 &&
         !signal.aborted &&
-        codeOfError(error, 'exchange') === 'connection_reset'
+        codeOfError(error, 'connection_reset') === 'connection_reset'
     );
 }

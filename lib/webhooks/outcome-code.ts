@@ -43,7 +43,7 @@ function failureOf({ error, unsent }: Exchange, { host }: URL): AttemptFailure {
             : new AttemptFailure('headers_timeout', `${host} did not answer in time`);
     }
 
-    const code = codeOfError(error, 'exchange');
+    const code = codeOfError(error, 'connection_reset');
     return new AttemptFailure(code, `${host} ${NO_RESPONSE[code] ?? 'broke off'}${codeNote(error)}`);
 }
 
@@ -96,9 +96,6 @@ export function codeOfStatus(status: number): OutcomeCode {
     return status >= 400 && status <= 499 ? 'client_error' : status >= 500 && status <= 599 ? 'server_error' : 'unexpected_status';
 }
 
-/** How far an attempt had come after it was connected, when an error stopped it. */
-export type AttemptPhase = 'tls' | 'exchange';
-
 /** Codes of Node, OpenSSL and undici that mean the same wherever they come up, besides those of making and securing a connection. */
 const BY_CODE: ReadonlyMap<string, OutcomeCode> = new Map(
     Object.entries({
@@ -134,21 +131,16 @@ const BY_CODE: ReadonlyMap<string, OutcomeCode> = new Map(
     ),
 );
 
-const BY_PHASE: Readonly<Record<AttemptPhase, OutcomeCode>> = {
-    tls: 'tls_failed',
-    exchange: 'connection_reset',
-};
-
 /** How undici names what is not HTTP, an upgrade nobody asked for and a response to no request: none of them has a code of its own. */
 const NOT_HTTP = /^(HTTPParserError: |SocketError: bad (upgrade|response)$)/;
 
-/** The outcome that an error stands for; what is in no table goes by the phase it came up in. */
-export function codeOfError(error: unknown, phase: AttemptPhase): OutcomeCode {
+/** The outcome that an error stands for; `otherwise` for one that is in no table. */
+export function codeOfError(error: unknown, otherwise: OutcomeCode): OutcomeCode {
     if (NOT_HTTP.test(String(error))) {
         return 'protocol_error';
     }
 
-    return BY_CODE.get(errorCode(error)) ?? connectionCode(error, BY_PHASE[phase]);
+    return BY_CODE.get(errorCode(error)) ?? connectionCode(error, otherwise);
 }
 
 const MAX_RETRY_AFTER = 24 * 60 * 60 * 1000;

@@ -67,10 +67,8 @@ export interface Outcome {
 /** What an attempt came to, without what was measured on the way. */
 export type AttemptResult = Pick<Outcome, 'code' | 'status' | 'detail' | 'retryAfter'>;
 
-type Phase = Exclude<keyof Timings, 'total'>;
-
 /** What is measured on the way, kept apart from the result so that a failed attempt still tells how far it came. Times in milliseconds. */
-export interface AttemptProgress extends Record<Phase, number | null> {
+export interface AttemptProgress extends Record<Exclude<keyof Timings, 'total'>, number | null> {
     address: string | null;
     fingerprint: string | null;
 }

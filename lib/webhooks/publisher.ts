@@ -1,10 +1,10 @@
-import type { Clock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
 import type { Executor } from '../executor.ts';
 import { batched } from './batched.ts';
 import { RULE_SETS, type RuleSet } from './choices.ts';
-import { type EventKinds, eventBody, testEvent, typesFor } from './events.ts';
-import type { AcceptedEvent, DeliveryStore, NewEvent } from './store.ts';
+import { eventBody, testEvent, typesFor } from './events.ts';
+import type { WebhooksContext } from './options.ts';
+import type { AcceptedEvent, NewEvent } from './store.ts';
 
 /** What may be said about an event besides its body. */
 export interface PublishOptions {
@@ -26,48 +26,28 @@ export interface PublishOptions {
  */
 export type Publish = (kind: string, body: unknown, options?: PublishOptions) => Promise<AcceptedEvent>;
 
-/** What {@link publisher} works with. */
-export interface PublisherOptions {
-    readonly kinds: EventKinds;
-    readonly deliveries: DeliveryStore;
-    readonly clock: Clock;
-    readonly newId: () => string;
-    /** Called after each acceptance, so that the dispatcher does not wait for its next poll. */
-    readonly onAccepted: () => void;
-}
-
 /** Maximum number of events that share one statement. */
 const BATCH = 200;
 
 /** Makes the `publish` of an event table and a store. */
-export function publisher({ kinds, deliveries, clock, newId, onAccepted }: PublisherOptions): Publish {
+export function publisher({ kinds, deliveries, clock, newId, wake }: WebhooksContext): Publish {
     const acceptBatched = batched<NewEvent, AcceptedEvent>((newEvents) => deliveries.accept(newEvents), BATCH);
-
-    async function acceptWithin(tx: Executor, newEvent: NewEvent): Promise<AcceptedEvent> {
-        const [accepted] = await deliveries.accept([newEvent], { tx });
-        return accepted as AcceptedEvent;
-    }
 
     return async (kindName, body, { rules, tx } = {}) => {
         const kind = kinds.get(kindName);
         if (kind === undefined || kind === testEvent) {
-            throw new ScanwireError('INVALID_INPUT', `Unknown event kind; known: ${publishable(kinds).join(', ')}`, { field: 'kind' });
+            const known = [...kinds.keys()].filter((name) => name !== testEvent.name);
+            throw new ScanwireError('INVALID_INPUT', `Unknown event kind; known: ${known.join(', ')}`, { field: 'kind' });
         }
 
         if (rules !== undefined && !RULE_SETS.includes(rules)) {
             throw new ScanwireError('INVALID_INPUT', `Rules must be ${RULE_SETS.join(' or ')}`, { field: 'rules' });
         }
 
-        const newEvent: NewEvent = {
-            event: { id: newId(), kind: kind.name, body: eventBody(kind, body), createdAt: clock() },
-            recipients: { types: typesFor(kind, rules ?? null) },
-        };
-        const accepted = await (tx === undefined ? acceptBatched(newEvent) : acceptWithin(tx, newEvent));
-        onAccepted();
-        return accepted;
+        const event = { id: newId(), kind: kind.name, body: eventBody(kind, body), createdAt: clock() };
+        const newEvent: NewEvent = { event, recipients: { types: typesFor(kind, rules ?? null) } };
+        const accepted = tx === undefined ? await acceptBatched(newEvent) : (await deliveries.accept([newEvent], { tx }))[0];
+        wake();
+        return accepted as AcceptedEvent;
     };
-}
-
-function publishable(kinds: EventKinds): string[] {
-    return [...kinds.keys()].filter((name) => name !== testEvent.name);
 }

@@ -157,7 +157,7 @@ export interface RecordedOutcome {
     readonly next: NextStep;
     /** Counts for the exporter's breaker: `success` closes it, `failure` counts up, `none` (a `test`) changes nothing. */
     readonly health: 'success' | 'failure' | 'none';
-    /** When an exporter that is (or becomes) broken is probed next. */
+    /** When the exporter is probed next; null while its breaker stays closed. */
     readonly probeAt: Date | null;
     /** Stops the exporter with this reason (a response 410). */
     readonly stopReason: string | null;
@@ -205,7 +205,8 @@ export interface DeliveryStore {
 
     /**
      * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. Null for a delivery that is in any other
-     * state, or whose exporter is gone or (unless `singleAttempt`) stopped; a `queued` delivery of a stopped exporter goes back to `pending`.
+     * state, or whose exporter is gone or (unless it has a single attempt) stopped; a `queued` delivery of a stopped exporter goes
+     * back to `pending`.
      */
     claim(requests: readonly ClaimRequest[]): Promise<readonly (Claim | null)[]>;
 
@@ -221,7 +222,8 @@ export interface DeliveryStore {
     list(query: DeliveryQuery): Promise<readonly Delivery[]>;
 
     /**
-     * Starts the retry schedule anew for a delivery that is `delivered` or `exhausted`: `pending`, due now, the same body and message id.
+     * Starts the retry schedule anew for a delivery that is `delivered` or `exhausted`: `pending`, due now, the same body and
+     * message id.
      *
      * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is not final yet or its exporter was removed.
      */

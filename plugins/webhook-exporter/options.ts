@@ -6,7 +6,7 @@ import {
     webhookStoreSchemas,
     webhooksSettingSchemas,
     workerSettingSchemas,
-} from '../../lib/webhooks/webhooks.ts';
+} from '../../lib/webhooks/options.ts';
 
 /** Options of the plugin. */
 export interface WebhookExporterOptions extends WebhooksSettings {

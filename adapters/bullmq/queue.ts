@@ -2,7 +2,7 @@ import { type IQueueBackend, type JobsOptions, Queue } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
 import { closedQueue, type DeliveryJob, type DeliveryQueue } from '../../lib/webhooks/queue.ts';
 import { within } from '../../lib/within.ts';
-import { type BullmqServer, bullmqWorker } from './worker.ts';
+import { type BullmqServer, bullmqWorker, queueName } from './worker.ts';
 
 type ProducerQueue = Queue<unknown, unknown, string, unknown, unknown, string, IQueueBackend>;
 
@@ -53,7 +53,7 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
         },
 
         async work(collector, handler, options) {
-            return bullmqWorker({ server, name: queueName(collector), collector, handler, options });
+            return bullmqWorker(server, collector, handler, options);
         },
 
         close() {
@@ -101,14 +101,4 @@ function byQueue(jobs: readonly DeliveryJob[]): Map<string, DeliveryJob[]> {
 /** The same attempt has the same job id, so that adding it again while it waits changes nothing. */
 function bullmqJob({ deliveryId, attempt }: DeliveryJob): { name: string; data: object; opts: JobsOptions } {
     return { name: 'attempt', data: { deliveryId, attempt }, opts: { jobId: `${deliveryId}-${attempt}` } };
-}
-
-const COLLECTOR = /^[A-Za-z0-9_-]{1,64}$/;
-
-function queueName(collector: string): string {
-    if (!COLLECTOR.test(collector)) {
-        throw new ScanwireError('INVALID_INPUT', 'collector must be 1 to 64 letters, digits, - or _', { field: 'collector' });
-    }
-
-    return `scanwire-${collector}`;
 }

@@ -25,25 +25,25 @@ const MAX_PROBE = 5 * 60_000;
  */
 export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
     const { deliveries, queue, clock, newId, claimDuration, wake, onError } = context;
-    const claim = batched<ClaimRequest, Claim | null>((requests) => deliveries.claim(requests), BATCH);
-    const recordOutcome = batched<RecordedOutcome, boolean>((outcomes) => deliveries.recordOutcomes(outcomes), BATCH);
+    const claimBatched = batched<ClaimRequest, Claim | null>((requests) => deliveries.claim(requests), BATCH);
+    const recordBatched = batched<RecordedOutcome, boolean>((outcomes) => deliveries.recordOutcomes(outcomes), BATCH);
 
     async function deliver({ deliveryId }: DeliveryJob): Promise<void> {
         const now = clock();
-        const claimed = await claim({ deliveryId, token: newId(), now, expiresAt: new Date(now.getTime() + claimDuration) });
+        const claimed = await claimBatched({ deliveryId, token: newId(), now, expiresAt: new Date(now.getTime() + claimDuration) });
         if (claimed === null) {
             return;
         }
 
         const outcome = await attempt(claimed, context);
-        await record(recordedOutcome(claimed, outcome, context));
+        await record(outcomeToRecord(claimed, outcome, context));
         wake();
     }
 
     async function record(recorded: RecordedOutcome): Promise<void> {
         for (const delay of RECORD_RETRIES) {
             try {
-                await recordOutcome(recorded);
+                await recordBatched(recorded);
                 return;
             } catch (error) {
                 onError(error as Error);
@@ -51,7 +51,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             }
         }
 
-        await recordOutcome(recorded);
+        await recordBatched(recorded);
     }
 
     return (collector, concurrency) => queue.work(collector, deliver, { concurrency, onError });
@@ -71,20 +71,19 @@ async function attempt(claim: Claim, context: WebhooksContext): Promise<Outcome>
 function messageOf({ event, exporter, singleAttempt }: Claim, { keyRing, vendor, clock }: WebhooksContext): Message {
     const now = clock();
     const body = Buffer.from(event.body);
-    const headers = messageHeaders({
+    const signing = {
         vendor,
-        kind: event.kind,
         forms: exporter.signatures,
         secrets: openSecrets(exporter, keyRing, now),
         body,
         id: event.id,
         timestamp: now,
-        additional: openHeaders(exporter, keyRing),
-    });
+    };
+    const headers = messageHeaders(event.kind, signing, openHeaders(exporter, keyRing));
     return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body, newConnection: singleAttempt };
 }
 
-function recordedOutcome(claim: Claim, outcome: Outcome, { clock, random, breakerAfter }: WebhooksContext): RecordedOutcome {
+function outcomeToRecord(claim: Claim, outcome: Outcome, { clock, random, breakerAfter }: WebhooksContext): RecordedOutcome {
     const { deliveryId, token, exporter, attemptSinceReplay, singleAttempt } = claim;
     const now = clock();
     const schedule = exporter.schedule ?? DEFAULT_SCHEDULE;

@@ -18,7 +18,6 @@ export interface EventKind {
 export type EventKinds = ReadonlyMap<string, EventKind>;
 
 const requiredText = (): Joi.StringSchema => Joi.string().required();
-const optionalText = (): Joi.StringSchema => Joi.string();
 
 /** Sent by scanwire itself when an exporter starts, stops or changes. */
 export const testEvent: EventKind = {
@@ -36,7 +35,7 @@ export const investigationCreated: EventKind = {
     schema: Joi.object({
         timestamp: timestamp().required(),
         title: requiredText(),
-        description: optionalText().allow(''),
+        description: Joi.string().allow(''),
         link: requiredText(),
         investigationId: Joi.string().guid().required(),
         investigationRrn: Joi.string()
@@ -47,14 +46,14 @@ export const investigationCreated: EventKind = {
                 .items(
                     Joi.object({
                         name: requiredText(),
-                        distinguishedName: optionalText(),
+                        distinguishedName: Joi.string(),
                         link: requiredText(),
                         emails: Joi.string().allow('').required(),
                     }),
                 )
                 .required(),
             assets: Joi.array()
-                .items(Joi.object({ hostname: requiredText(), fqdn: optionalText(), shortname: requiredText(), link: requiredText() }))
+                .items(Joi.object({ hostname: requiredText(), fqdn: Joi.string(), shortname: requiredText(), link: requiredText() }))
                 .required(),
         }).required(),
     }),

@@ -96,8 +96,10 @@ export interface ExporterChanges extends Partial<ExporterSettings> {
 export const DEFAULT_COLLECTOR = 'default';
 
 /** Collector names become queue names. */
+export const COLLECTOR_PATTERN: RegExp = /^[A-Za-z0-9_-]{1,64}$/;
+
 export const collectorSchema: Joi.StringSchema = Joi.string()
-    .pattern(/^[A-Za-z0-9_-]{1,64}$/)
+    .pattern(COLLECTOR_PATTERN)
     .messages({ 'string.pattern.base': '{{#label}} must be 1 to 64 letters, digits, "-" and "_"' });
 
 const WEEK = 7 * 86_400_000;

@@ -78,11 +78,7 @@ export function exporters(context: WebhooksContext): Exporters {
 
     async function change(id: string, patch: ExporterPatch, testTimeout: number = context.claimDuration): Promise<ChangedExporter> {
         const exporter = await store.update(id, patch, clock());
-        return { exporter: visible(exporter), test: await test(exporter, testTimeout) };
-    }
-
-    async function test(exporter: StoredExporter, timeout: number): Promise<TestResult> {
-        return testResult(await requestTest(exporter, context), timeout, context);
+        return { exporter: visible(exporter), test: await sendTest(exporter, testTimeout, context) };
     }
 
     return {
@@ -127,7 +123,7 @@ export function exporters(context: WebhooksContext): Exporters {
         },
 
         async test(id) {
-            return test(await stored(id), context.claimDuration);
+            return sendTest(await stored(id), context.claimDuration, context);
         },
 
         async remove(id) {
@@ -140,10 +136,7 @@ export function exporters(context: WebhooksContext): Exporters {
 
 /** All that is sealed for the exporters of a store and may still be needed, for the check of a key ring. */
 export async function sealedForExporters(store: ExporterStore, now: Date): Promise<readonly SealedText[]> {
-    return (await store.list()).flatMap((exporter) => {
-        const headers = sealedHeaders(exporter);
-        return [...sealedSecrets(exporter, now), ...(headers === null ? [] : [headers])];
-    });
+    return (await store.list()).flatMap((exporter) => [...sealedSecrets(exporter, now), ...sealedHeaders(exporter)]);
 }
 
 function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): ExporterPatch {
@@ -182,21 +175,22 @@ function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
     return { type, ifType: before.type };
 }
 
-/** Accepts a `test` event for the exporter alone; resolves with the id of its delivery. */
-async function requestTest(exporter: StoredExporter, { deliveries, clock, newId, wake }: WebhooksContext): Promise<string> {
+/** Milliseconds between two reads of the attempt of a `test`. */
+const TEST_POLL = 25;
+
+/** Accepts a `test` event for the exporter alone and polls the rows: the attempt may be made by another process on another machine. */
+async function sendTest(
+    exporter: StoredExporter,
+    timeout: number,
+    { deliveries, clock, newId, sleep, wake }: WebhooksContext,
+): Promise<TestResult> {
     const now = clock();
     const body = eventBody(testEvent, { timestamp: now, webhook_id: exporter.id, webhook_name: exporter.name });
     const event = { id: newId(), kind: testEvent.name, body, createdAt: now };
     const [accepted] = await deliveries.accept([{ event, recipients: { exporterId: exporter.id } }]);
+    const deliveryId = accepted?.deliveries[0] as string;
     wake();
-    return accepted?.deliveries[0] as string;
-}
 
-/** Milliseconds between two reads of the attempt of a `test`. */
-const TEST_POLL = 25;
-
-/** Polls the rows: the attempt may be made by another process on another machine. */
-async function testResult(deliveryId: string, timeout: number, { deliveries, sleep }: WebhooksContext): Promise<TestResult> {
     for (let waited = 0; waited < timeout; waited += TEST_POLL) {
         const [attempt] = await deliveries.attempts(deliveryId);
         if (attempt?.finishedAt != null) {

@@ -3,20 +3,14 @@ import type { KeyRing, SealedText } from '../keys/key-ring.ts';
 import type { HeaderPairs, StoredExporter } from './exporter.ts';
 import { type Signing, signatureHeaders, type Vendor } from './signature.ts';
 
-/** A message to sign, with what else its headers say. */
-export interface MessageHeadersOptions extends Signing {
-    /** The event kind, for example `test`. */
-    readonly kind: string;
-    readonly additional: HeaderPairs;
-}
-
 /**
  * All headers of a message in order, but those that the sender adds for the connection (`Host`, `Connection`,
  * `Accept-Encoding: identity`, `Content-Length`). The exporter's additional ones come last and cannot stand in for ours.
  *
+ * @param kind The event kind, for example `test`.
  * @throws ScanwireError `INVALID_INPUT` when a stored additional header breaks the rules: the exporter is invalid then.
  */
-export function messageHeaders({ kind, additional, ...signing }: MessageHeadersOptions): HeaderPairs {
+export function messageHeaders(kind: string, signing: Signing, additional: HeaderPairs): HeaderPairs {
     const { headerPrefix, userAgent } = signing.vendor;
     return [
         [`${headerPrefix}-Event`, kind],
@@ -175,15 +169,15 @@ export function sealHeaders(
     return { headerNames: pairs.map(([name]) => name), sealedHeaders: pairs.length === 0 ? null : sealed };
 }
 
-/** The sealed headers of an exporter, null without any. */
-export function sealedHeaders({ id, sealedHeaders: sealed }: StoredExporter): SealedText | null {
-    return sealed === null ? null : { sealed, context: headersContext(id) };
+/** The sealed headers of an exporter: one text, or none. */
+export function sealedHeaders({ id, sealedHeaders: sealed }: StoredExporter): readonly SealedText[] {
+    return sealed === null ? [] : [{ sealed, context: headersContext(id) }];
 }
 
 /** The additional headers of an exporter with their values. @throws ScanwireError `UNSEALABLE`. */
 export function openHeaders(exporter: StoredExporter, keyRing: KeyRing): HeaderPairs {
-    const text = sealedHeaders(exporter);
-    return text === null ? [] : JSON.parse(keyRing.open(text.sealed, text.context));
+    const [text] = sealedHeaders(exporter);
+    return text === undefined ? [] : JSON.parse(keyRing.open(text.sealed, text.context));
 }
 
 function headersContext(exporterId: string): string {

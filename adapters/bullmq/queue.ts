@@ -24,10 +24,11 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
         return opened;
     }
 
+    /** Adds those of the jobs that belong to the queue. */
     async function addTo(name: string, jobs: readonly DeliveryJob[]): Promise<void> {
         try {
             const queue = await producer(name);
-            await queue.addBulk(jobs.map(bullmqJob));
+            await queue.addBulk(jobs.filter(({ collector }) => queueName(collector) === name).map(bullmqJob));
         } catch (cause) {
             throw cause instanceof ScanwireError
                 ? cause
@@ -49,7 +50,8 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
                 throw closedQueue();
             }
 
-            await Promise.all(Array.from(byQueue(jobs), ([name, ofQueue]) => addTo(name, ofQueue)));
+            const names = new Set(jobs.map(({ collector }) => queueName(collector)));
+            await Promise.all(Array.from(names, (name) => addTo(name, jobs)));
         },
 
         async work(collector, handler, options) {
@@ -81,21 +83,6 @@ async function openProducer(server: BullmqServer, name: string): Promise<Produce
         void queue.close().catch(() => {});
         throw error;
     }
-}
-
-function byQueue(jobs: readonly DeliveryJob[]): Map<string, DeliveryJob[]> {
-    const queues = new Map<string, DeliveryJob[]>();
-    for (const job of jobs) {
-        const name = queueName(job.collector);
-        const queue = queues.get(name);
-        if (queue === undefined) {
-            queues.set(name, [job]);
-        } else {
-            queue.push(job);
-        }
-    }
-
-    return queues;
 }
 
 /** The same attempt has the same job id, so that adding it again while it waits changes nothing. */

@@ -31,18 +31,12 @@ const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:':
  * @param maxLength Longest text, in characters.
  */
 export function parseOutgoingUrl(text: string, maxLength: number): URL | UrlFault {
-    const textFault = faultOfText(text, maxLength);
-    if (textFault !== null) {
-        return textFault;
+    const fault = faultOfText(text, maxLength) ?? (URL.canParse(text) ? null : 'malformed');
+    if (fault !== null) {
+        return fault;
     }
 
-    let url: URL;
-    try {
-        url = new URL(text);
-    } catch {
-        return 'malformed';
-    }
-
+    const url = new URL(text);
     const hostFault = faultOfHost(url);
     if (hostFault !== null) {
         return hostFault;

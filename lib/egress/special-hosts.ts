@@ -9,7 +9,8 @@ interface Block {
     readonly label: string;
 }
 
-const block = (cidr: string, label: string): Block => ({ range: ipaddr.parseCIDR(cidr) as [Address, number], label });
+const parseBlock = (cidr: string): [Address, number] => ipaddr.parseCIDR(cidr);
+const block = (cidr: string, label: string): Block => ({ range: parseBlock(cidr), label });
 
 /**
  * Blocks that are not public, from the IANA special-purpose address registries (IPv4, IPv6) taken whole, the anycast and
@@ -66,7 +67,7 @@ const SPECIAL_BLOCKS: readonly Block[] = [
 ];
 
 /** All that is public in IPv6 lies here; the rest is special or not assigned to anyone. */
-const GLOBAL_UNICAST: [Address, number] = ipaddr.parseCIDR('2000::/3');
+const GLOBAL_UNICAST = parseBlock('2000::/3');
 
 /**
  * Where clouds keep credentials and settings of the machine, by the vendors' documentation: instance metadata (AWS, Azure,
@@ -85,7 +86,7 @@ const METADATA_BLOCKS: readonly [Address, number][] = [
     'fd00:42::42/128',
     'fd00:c1::a9fe:a9fe/128',
     'fd00:a9fe:a9fe::/48',
-].map((cidr) => ipaddr.parseCIDR(cidr) as [Address, number]);
+].map(parseBlock);
 
 /** Whether a cloud serves metadata at the address, or at an IPv4 address that may be read out of it. */
 export function isMetadataAddress(address: Address): boolean {
@@ -134,30 +135,28 @@ function isIsatap(address: ipaddr.IPv6): boolean {
     return (high === 0 || high === 0x200) && low === 0x5efe;
 }
 
-const TEREDO = ipaddr.IPv6.parseCIDR('2001::/32');
+const TEREDO = parseBlock('2001::/32');
 /** `::` and `::1` mean this machine; no mechanism reads an address out of them, though `::/96` holds them. */
-const OWN = ipaddr.IPv6.parseCIDR('::/127');
-const SIX_TO_FOUR = ipaddr.IPv6.parseCIDR('2002::/16');
-const LAST_32_BITS = ['::/96', '::ffff:0:0/96', '::ffff:0:0:0/96', '64:ff9b::/96', '64:ff9b:1::/48'].map((cidr) =>
-    ipaddr.IPv6.parseCIDR(cidr),
-);
+const OWN = parseBlock('::/127');
+const SIX_TO_FOUR = parseBlock('2002::/16');
+const LAST_32_BITS = ['::/96', '::ffff:0:0/96', '::ffff:0:0:0/96', '64:ff9b::/96', '64:ff9b:1::/48'].map(parseBlock);
 
 /** Where packets to a transition address really go; empty for any other address. */
 export function destinations(address: Address): readonly ipaddr.IPv4[] {
-    if (!(address instanceof ipaddr.IPv6) || address.match(OWN)) {
+    if (!(address instanceof ipaddr.IPv6) || isIn(address, OWN)) {
         return [];
     }
 
     const bytes = address.toByteArray();
-    if (address.match(TEREDO)) {
+    if (isIn(address, TEREDO)) {
         return [ipv4(bytes.slice(4, 8)), teredoClient(bytes)];
     }
 
-    if (address.match(SIX_TO_FOUR)) {
+    if (isIn(address, SIX_TO_FOUR)) {
         return [ipv4(bytes.slice(2, 6))];
     }
 
-    return isIsatap(address) || LAST_32_BITS.some((range) => address.match(range)) ? [ipv4(bytes.slice(12))] : [];
+    return isIsatap(address) || LAST_32_BITS.some((range) => isIn(address, range)) ? [ipv4(bytes.slice(12))] : [];
 }
 
 function teredoClient(bytes: readonly number[]): ipaddr.IPv4 {

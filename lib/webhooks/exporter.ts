@@ -125,7 +125,7 @@ export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.S
         .description('Retry delays in milliseconds; null for the default ones'),
 };
 
-const settings = {
+const configurableSchemas = {
     ...settingSchemas,
     secret: Joi.string().description('Signing secret'),
     headers: Joi.array()
@@ -138,14 +138,14 @@ export type CheckedExporterSettings = Required<Omit<NewExporterSettings, 'secret
 
 /** The rules of {@link NewExporterSettings}, with their defaults. */
 export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.object({
-    ...settings,
-    url: settings.url.required(),
-    name: settings.name.default(''),
-    headers: settings.headers.default([]),
-    collector: settings.collector.default(DEFAULT_COLLECTOR),
-    trust: settings.trust.default('strict'),
-    signatures: settings.signatures.default(['base64']),
-    schedule: settings.schedule.default(null),
+    ...configurableSchemas,
+    url: configurableSchemas.url.required(),
+    name: configurableSchemas.name.default(''),
+    headers: configurableSchemas.headers.default([]),
+    collector: configurableSchemas.collector.default(DEFAULT_COLLECTOR),
+    trust: configurableSchemas.trust.default('strict'),
+    signatures: configurableSchemas.signatures.default(['base64']),
+    schedule: configurableSchemas.schedule.default(null),
     legacy: Joi.boolean().default(false),
 })
     .label('settings')
@@ -153,7 +153,7 @@ export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.
 
 /** The rules of {@link ExporterChanges}. */
 export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.object({
-    ...settings,
+    ...configurableSchemas,
     type: Joi.string().valid(...EXPORT_TYPES),
 })
     .label('changes')

@@ -1,4 +1,4 @@
-import { ConnectionFailure, connectionCode } from '../egress/connection-code.ts';
+import { byErrorCode, ConnectionFailure, connectionCode } from '../egress/connection-code.ts';
 import { codeNote, errorCode, ScanwireError } from '../errors.ts';
 import { type Exchange, ResponseTooLong } from './connection.ts';
 import { AttemptFailure, type AttemptResult, type OutcomeCode } from './outcome.ts';
@@ -97,39 +97,35 @@ export function codeOfStatus(status: number): OutcomeCode {
 }
 
 /** Codes of Node, OpenSSL and undici that mean the same wherever they come up, besides those of making and securing a connection. */
-const BY_CODE: ReadonlyMap<string, OutcomeCode> = new Map(
-    Object.entries({
-        interrupted: ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'],
-        invalid_exporter: [
-            'UND_ERR_INVALID_ARG',
-            'UND_ERR_NOT_SUPPORTED',
-            'ERR_INVALID_CHAR',
-            'ERR_INVALID_URL',
-            'ERR_INVALID_ARG_TYPE',
-            'ERR_INVALID_ARG_VALUE',
-            'ERR_SOCKET_BAD_PORT',
-        ],
-        connection_reset: ['UND_ERR_SOCKET'],
-        connect_timeout: ['UND_ERR_CONNECT_TIMEOUT'],
-        headers_timeout: ['UND_ERR_HEADERS_TIMEOUT'],
-        timeout: ['UND_ERR_BODY_TIMEOUT', 'UND_ERR_ABORTED', 'ABORT_ERR'],
-        protocol_error: ['UND_ERR_HEADERS_OVERFLOW', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'],
-        tls_self_signed: ['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN'],
-        tls_unknown_ca: [
-            'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-            'UNABLE_TO_GET_ISSUER_CERT',
-            'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-            'CERT_UNTRUSTED',
-            'CERT_CHAIN_TOO_LONG',
-            'PATH_LENGTH_EXCEEDED',
-        ],
-        tls_expired: ['CERT_HAS_EXPIRED'],
-        tls_not_yet_valid: ['CERT_NOT_YET_VALID'],
-        tls_name_mismatch: ['ERR_TLS_CERT_ALTNAME_INVALID', 'HOSTNAME_MISMATCH'],
-    } satisfies Partial<Record<OutcomeCode, readonly string[]>>).flatMap(([outcome, codes]) =>
-        codes.map((code) => [code, outcome as OutcomeCode]),
-    ),
-);
+const CODES = byErrorCode<OutcomeCode>({
+    interrupted: ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'],
+    invalid_exporter: [
+        'UND_ERR_INVALID_ARG',
+        'UND_ERR_NOT_SUPPORTED',
+        'ERR_INVALID_CHAR',
+        'ERR_INVALID_URL',
+        'ERR_INVALID_ARG_TYPE',
+        'ERR_INVALID_ARG_VALUE',
+        'ERR_SOCKET_BAD_PORT',
+    ],
+    connection_reset: ['UND_ERR_SOCKET'],
+    connect_timeout: ['UND_ERR_CONNECT_TIMEOUT'],
+    headers_timeout: ['UND_ERR_HEADERS_TIMEOUT'],
+    timeout: ['UND_ERR_BODY_TIMEOUT', 'UND_ERR_ABORTED', 'ABORT_ERR'],
+    protocol_error: ['UND_ERR_HEADERS_OVERFLOW', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'],
+    tls_self_signed: ['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN'],
+    tls_unknown_ca: [
+        'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+        'UNABLE_TO_GET_ISSUER_CERT',
+        'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+        'CERT_UNTRUSTED',
+        'CERT_CHAIN_TOO_LONG',
+        'PATH_LENGTH_EXCEEDED',
+    ],
+    tls_expired: ['CERT_HAS_EXPIRED'],
+    tls_not_yet_valid: ['CERT_NOT_YET_VALID'],
+    tls_name_mismatch: ['ERR_TLS_CERT_ALTNAME_INVALID', 'HOSTNAME_MISMATCH'],
+});
 
 /** How undici names what is not HTTP, an upgrade nobody asked for and a response to no request: none of them has a code of its own. */
 const NOT_HTTP = /^(HTTPParserError: |SocketError: bad (upgrade|response)$)/;
@@ -140,7 +136,7 @@ export function codeOfError(error: unknown, otherwise: OutcomeCode): OutcomeCode
         return 'protocol_error';
     }
 
-    return BY_CODE.get(errorCode(error)) ?? connectionCode(error, otherwise);
+    return CODES.get(errorCode(error)) ?? connectionCode(error, otherwise);
 }
 
 const MAX_RETRY_AFTER = 24 * 60 * 60 * 1000;

@@ -24,11 +24,8 @@ export interface WebhookExporterOptions extends WebhooksSettings {
     readonly egress?: { readonly allow: readonly string[] };
 }
 
-/** The options with their defaults. */
-export type CheckedWebhookExporterOptions = Required<WebhookExporterOptions>;
-
 /** Checks the options and fills in their defaults. */
-export const optionsSchema: Joi.ObjectSchema<CheckedWebhookExporterOptions> = Joi.object({
+export const optionsSchema: Joi.ObjectSchema<Required<WebhookExporterOptions>> = Joi.object({
     stores: Joi.object(webhookStoreSchemas).required(),
     ...webhooksSettingSchemas,
     ...workerSettingSchemas,

@@ -134,7 +134,7 @@ export function verifyMessage(headers: IncomingHttpHeaders, body: Uint8Array, se
     const signatures = Object.entries(headers).filter(([name]) => /^x-[a-z0-9-]+-signature(-base64|-hex|-sha256)?$/.test(name));
     const forms: string[] = [];
     for (const [name, value] of signatures) {
-        const form = plainForm(String(value), body, secret);
+        const form = bodyForm(String(value), body, secret);
         if (form === null) {
             return wrong(`${name} does not fit the body and the secret`);
         }
@@ -159,7 +159,7 @@ function wrong(reason: string): Verification {
 }
 
 /** The form in which the HMAC of the body is written, null when it is not its HMAC. */
-function plainForm(text: string, body: Uint8Array, secret: string): string | null {
+function bodyForm(text: string, body: Uint8Array, secret: string): string | null {
     const digest = createHmac('sha256', Buffer.from(secret, 'utf8')).update(body).digest();
     const expected = {
         base64: digest.toString('base64'),

@@ -6,7 +6,7 @@ import { ScanwireError } from './errors.ts';
 export type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
 /**
- * The address that a text names, or null for anything but its plain form: no zone, no brackets, no octal or hexadecimal parts of
+ * The address that a text names, or null for anything but its usual notation: no zone, no brackets, no octal or hexadecimal parts of
  * IPv4 (`010.0.0.1` means different addresses to different programs). So it takes what {@link IP_PATTERN} matches, and what Node
  * connects to without asking a resolver. An IPv4-mapped address comes out as IPv6; see {@link unmapped}.
  */
@@ -47,8 +47,8 @@ const ZONE = /^[\x21-\x24\x26-\x7e]{1,64}$/;
  * @throws ScanwireError `INVALID_INPUT` for field `address`.
  */
 export function canonicalAddress(text: string): CanonicalAddress {
-    const [, plain = '', zone] = /^([^%]*)(?:%(.*))?$/s.exec(text.trim()) ?? [];
-    const address = parseAddress(plain);
+    const [, withoutZone = '', zone] = /^([^%]*)(?:%(.*))?$/s.exec(text.trim()) ?? [];
+    const address = parseAddress(withoutZone);
     if (address === null || (zone !== undefined && (address.kind() === 'ipv4' || !ZONE.test(zone)))) {
         throw new ScanwireError('INVALID_INPUT', 'address must be an IPv4 or IPv6 address', { field: 'address' });
     }

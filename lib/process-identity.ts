@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 /** A process, as a file names it so that another process can tell whether it still runs. */
 export interface ProcessIdentity {
     readonly pid: number;
-    /** When it started, in whatever form the system tells it: this tells it from a later process with the same pid. `''` where unknown. */
+    /** When it started, in whatever notation the system tells it: this tells it from a later process with the same pid. `''` where unknown. */
     readonly started: string;
 }
 

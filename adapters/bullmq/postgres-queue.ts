@@ -46,7 +46,7 @@ export function postgresQueue(options: PostgresQueueOptions): DeliveryQueue {
         code: 'MISCONFIGURED',
     }) as Required<PostgresQueueOptions>;
     // The pool as it was passed in: the checked options hold a copy.
-    return bullmqQueue(postgresServer(queuePool(options.pool, SCHEMA, connections)));
+    return bullmqQueue(postgresServer(queuePool(options.pool, connections)));
 }
 
 function postgresServer(pool: QueuePool): BullmqServer {
@@ -85,7 +85,7 @@ async function migrate(pool: QueuePool): Promise<void> {
     const client = await pool.connect();
     try {
         await runMigrations(client, SCHEMA);
-        await assertLooksInto(client, SCHEMA);
+        await assertLooksIntoSchema(client);
         client.release();
     } catch (error) {
         client.release(true);
@@ -123,14 +123,14 @@ const CONNECTION_TIMEOUT = 5_000;
 const QUERY_TIMEOUT = 30_000;
 
 /**
- * A pool of our own like the host's. It keeps the host's sessions as they are, needs no change of `search_path` around each
- * statement, and takes none of the host's connections for listening, which would never come back.
+ * A pool of our own like the application's. It keeps the application's sessions as they are, needs no change of `search_path` around each
+ * statement, and takes none of the application's connections for listening, which would never come back.
  *
- * The host's pool makes it, through its constructor: what fits is the `pg` that the host has installed, in its version, or a class of
+ * The application's pool makes it, through its constructor: what fits is the `pg` that the application has installed, in its version, or a class of
  * the same shape, and not whatever this package would find under that name.
  */
-function queuePool(host: HostPool, schema: string, connections: number): QueuePool {
-    const pool = new (host.constructor as new (options: PoolConfig) => Pool)(ownOptions(host, schema, connections));
+function queuePool(application: HostPool, connections: number): QueuePool {
+    const pool = new (application.constructor as new (options: PoolConfig) => Pool)(ownOptions(application, connections));
     // An idle connection was lost. The pool makes another when it needs one, and an unheard error would end the process.
     pool.on('error', () => {});
 
@@ -150,17 +150,17 @@ function queuePool(host: HostPool, schema: string, connections: number): QueuePo
     return facade;
 }
 
-/** @throws ScanwireError `MISCONFIGURED` when the sessions of the pool do not look into the schema. */
-async function assertLooksInto(client: PoolClient, schema: string): Promise<void> {
+/** @throws ScanwireError `MISCONFIGURED` when the sessions of the pool do not look into the queue's schema. */
+async function assertLooksIntoSchema(client: PoolClient): Promise<void> {
     const { rows } = await client.query('SELECT current_schema() AS schema');
-    if (rows[0]?.schema !== schema) {
+    if (rows[0]?.schema !== SCHEMA) {
         throw new ScanwireError('MISCONFIGURED', 'The pg package is too old for the queue: its pools do not know onConnect');
     }
 }
 
-function ownOptions(host: HostPool, schema: string, connections: number): PoolConfig {
+function ownOptions(application: HostPool, connections: number): PoolConfig {
     // Not a spread: pg hides password and TLS key as properties that are not enumerable.
-    const options: PoolConfig = Object.defineProperties({}, Object.getOwnPropertyDescriptors(host.options));
+    const options: PoolConfig = Object.defineProperties({}, Object.getOwnPropertyDescriptors(application.options));
     const { onConnect } = options;
     return Object.assign(options, {
         max: connections,
@@ -171,7 +171,7 @@ function ownOptions(host: HostPool, schema: string, connections: number): PoolCo
 
         async onConnect(client: PoolClient) {
             await onConnect?.(client);
-            await client.query(`SET search_path TO ${schema}`);
+            await client.query(`SET search_path TO ${SCHEMA}`);
         },
     });
 }

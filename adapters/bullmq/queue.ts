@@ -2,7 +2,7 @@ import { type IQueueBackend, type JobsOptions, Queue } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
 import { closedQueue, type DeliveryJob, type DeliveryQueue } from '../../lib/webhooks/queue.ts';
 import { within } from '../../lib/within.ts';
-import { type BullmqServer, bullmqWorker } from './worker.ts';
+import { type BullmqServer, bullmqWorker, queueName } from './worker.ts';
 
 type ProducerQueue = Queue<unknown, unknown, string, unknown, unknown, string, IQueueBackend>;
 
@@ -24,10 +24,11 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
         return opened;
     }
 
+    /** Adds those of the jobs that belong to the queue. */
     async function addTo(name: string, jobs: readonly DeliveryJob[]): Promise<void> {
         try {
             const queue = await producer(name);
-            await queue.addBulk(jobs.map(bullmqJob));
+            await queue.addBulk(jobs.filter(({ collector }) => queueName(collector) === name).map(bullmqJob));
         } catch (cause) {
             throw cause instanceof ScanwireError
                 ? cause
@@ -49,11 +50,12 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
                 throw closedQueue();
             }
 
-            await Promise.all(Array.from(byQueue(jobs), ([name, ofQueue]) => addTo(name, ofQueue)));
+            const names = new Set(jobs.map(({ collector }) => queueName(collector)));
+            await Promise.all(Array.from(names, (name) => addTo(name, jobs)));
         },
 
         async work(collector, handler, options) {
-            return bullmqWorker({ server, name: queueName(collector), collector, handler, options });
+            return bullmqWorker(server, collector, handler, options);
         },
 
         close() {
@@ -83,32 +85,7 @@ async function openProducer(server: BullmqServer, name: string): Promise<Produce
     }
 }
 
-function byQueue(jobs: readonly DeliveryJob[]): Map<string, DeliveryJob[]> {
-    const queues = new Map<string, DeliveryJob[]>();
-    for (const job of jobs) {
-        const name = queueName(job.collector);
-        const queue = queues.get(name);
-        if (queue === undefined) {
-            queues.set(name, [job]);
-        } else {
-            queue.push(job);
-        }
-    }
-
-    return queues;
-}
-
 /** The same attempt has the same job id, so that adding it again while it waits changes nothing. */
 function bullmqJob({ deliveryId, attempt }: DeliveryJob): { name: string; data: object; opts: JobsOptions } {
     return { name: 'attempt', data: { deliveryId, attempt }, opts: { jobId: `${deliveryId}-${attempt}` } };
-}
-
-const COLLECTOR = /^[A-Za-z0-9_-]{1,64}$/;
-
-function queueName(collector: string): string {
-    if (!COLLECTOR.test(collector)) {
-        throw new ScanwireError('INVALID_INPUT', 'collector must be 1 to 64 letters, digits, - or _', { field: 'collector' });
-    }
-
-    return `scanwire-${collector}`;
 }

@@ -12,7 +12,7 @@ import type { BullmqServer, BullmqWorkerConnection } from './worker.ts';
 export interface RedisQueueOptions {
     /** `redis://` or `rediss://`, with user, password and database as needed. */
     readonly url?: string;
-    /** An ioredis client of the host's. The queue connects to where it connects to, with connections of its own; it stays open. */
+    /** An ioredis client of the application. The queue connects to where it connects to, with connections of its own; it stays open. */
     readonly connection?: Redis;
     /** What the names of all keys begin with, `scanwire` by default. Letters, digits, `-`, `_`; in braces for a Redis Cluster. */
     readonly prefix?: string;
@@ -87,7 +87,7 @@ const CONNECT_TIMEOUT = 5_000;
 
 const retryStrategy = (times: number): number => Math.min(1_000, 50 * times);
 
-/** Replaces what a host's client may be set to. BullMQ has prefixes of its own and reads replies in the old form. */
+/** Replaces what an application's client may be set to. BullMQ has prefixes of its own and reads replies in the old format. */
 const COMMON = {
     connectTimeout: CONNECT_TIMEOUT,
     retryStrategy,
@@ -190,45 +190,32 @@ function connectError(cause: Error): ScanwireError {
  * @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`.
  */
 async function assertKeepsJobs(redis: Redis, warn: (message: string) => void): Promise<void> {
-    const policy = (await configuredPolicy(redis)) ?? field(await info(redis, 'memory'), 'maxmemory_policy');
+    const [, configured] = ((await answerTo(redis.config('GET', 'maxmemory-policy'))) ?? []) as string[];
+    const policy = configured ?? field(await answerTo(redis.info('memory')), 'maxmemory_policy');
     if (policy === null) {
         warn('Redis does not tell its maxmemory-policy: make sure that it is noeviction, or jobs may be lost');
     } else if (policy !== 'noeviction') {
         throw new ScanwireError('MISCONFIGURED', `Redis has maxmemory-policy ${policy}: it must be noeviction, or jobs are lost`);
     }
 
-    if (field(await info(redis, 'persistence'), 'aof_enabled') === '0') {
+    if (field(await answerTo(redis.info('persistence')), 'aof_enabled') === '0') {
         warn('Redis writes no append-only file (appendonly no): waiting jobs are added again after a restart of Redis, but later');
     }
 }
 
-/** Null where the provider forbids CONFIG. */
-async function configuredPolicy(redis: Redis): Promise<string | null> {
+/** What the server answers; null where the provider forbids the question. */
+async function answerTo<T>(question: Promise<T>): Promise<T | null> {
     try {
-        const [, policy] = (await redis.config('GET', 'maxmemory-policy')) as string[];
-        return policy ?? null;
+        return await question;
     } catch (error) {
-        return refused(error);
+        if (error instanceof Error && error.name === 'ReplyError') {
+            return null;
+        }
+
+        throw new ScanwireError('UNAVAILABLE', 'Redis cannot be reached', { cause: error });
     }
 }
 
-async function info(redis: Redis, section: 'memory' | 'persistence'): Promise<string> {
-    try {
-        return await redis.info(section);
-    } catch (error) {
-        return refused(error) ?? '';
-    }
-}
-
-function field(text: string, name: string): string | null {
-    return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(text)?.[1] ?? null;
-}
-
-/** Only an answer of the server counts as a refusal. */
-function refused(error: unknown): null {
-    if (error instanceof Error && error.name === 'ReplyError') {
-        return null;
-    }
-
-    throw new ScanwireError('UNAVAILABLE', 'Redis cannot be reached', { cause: error });
+function field(text: string | null, name: string): string | null {
+    return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(text ?? '')?.[1] ?? null;
 }

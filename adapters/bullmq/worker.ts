@@ -1,16 +1,8 @@
 import { type BackendFactory, type ConnectionOptions, type IQueueBackend, type Job, Worker } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
+import { COLLECTOR_PATTERN } from '../../lib/webhooks/exporter.ts';
 import type { DeliveryJob, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
 import { within } from '../../lib/within.ts';
-
-/** What a worker serves. */
-export interface BullmqWorkerOptions {
-    readonly server: BullmqServer;
-    readonly name: string;
-    readonly collector: string;
-    readonly handler: (job: DeliveryJob) => Promise<void>;
-    readonly options: WorkOptions;
-}
 
 type JobWorker = Worker<unknown, void, string, IQueueBackend>;
 
@@ -28,9 +20,14 @@ const ERRORS_BEFORE_PAUSE = 10;
 const CLOSE_TIMEOUT = 5_000;
 
 /** Serves one queue until it is closed, whatever happens to the server meanwhile. */
-export async function bullmqWorker({ server, name, collector, handler, options }: BullmqWorkerOptions): Promise<QueueWorker> {
+export async function bullmqWorker(
+    server: BullmqServer,
+    collector: string,
+    handler: (job: DeliveryJob) => Promise<void>,
+    { concurrency, onError: report = () => {} }: WorkOptions,
+): Promise<QueueWorker> {
+    const name = queueName(collector);
     const running = new Set<Promise<void>>();
-    const report = (error: Error): void => options.onError?.(error);
     let closing: Promise<void> | undefined;
     let retry: NodeJS.Timeout | undefined;
     const connection = await server.worker();
@@ -39,11 +36,11 @@ export async function bullmqWorker({ server, name, collector, handler, options }
     function start(): JobWorker {
         const started = new Worker(
             name,
-            (job) => track(run(job)),
+            run,
             {
                 connection: connection.connection,
                 ...(connection.prefix === undefined ? {} : { prefix: connection.prefix }),
-                concurrency: options.concurrency,
+                concurrency,
                 lockDuration: LOCK_DURATION,
                 stalledInterval: STALLED_INTERVAL,
                 maxStalledCount: MAX_STALLED,
@@ -66,21 +63,18 @@ export async function bullmqWorker({ server, name, collector, handler, options }
         }
     }
 
-    async function track(job: Promise<void>): Promise<void> {
-        running.add(job);
-        try {
-            await job;
-        } finally {
-            running.delete(job);
-        }
-    }
-
-    async function run(job: Job): Promise<void> {
+    async function serve(job: Job): Promise<void> {
         try {
             await handler(deliveryJob(collector, job));
         } catch (error) {
             report(error instanceof Error ? error : new Error(String(error)));
         }
+    }
+
+    function run(job: Job): Promise<void> {
+        const served = serve(job).finally(() => running.delete(served));
+        running.add(served);
+        return served;
     }
 
     async function close(): Promise<void> {
@@ -123,6 +117,15 @@ function pausingOnFlood(worker: JobWorker, report: (error: Error) => void): (err
             setTimeout(() => void worker.resume().catch(report), RETRY_DELAY).unref();
         }
     };
+}
+
+/** The name of a collector's queue. @throws ScanwireError `INVALID_INPUT`. */
+export function queueName(collector: string): string {
+    if (!COLLECTOR_PATTERN.test(collector)) {
+        throw new ScanwireError('INVALID_INPUT', 'collector must be 1 to 64 letters, digits, - or _', { field: 'collector' });
+    }
+
+    return `scanwire-${collector}`;
 }
 
 function deliveryJob(collector: string, { data }: Job): DeliveryJob {

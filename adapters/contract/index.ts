@@ -12,8 +12,8 @@ import { deliveryLaws } from './webhooks/delivery-laws.ts';
 import { dispatchLaws } from './webhooks/dispatch-laws.ts';
 import { exporterLaws } from './webhooks/exporter-laws.ts';
 import { onBench, type WebhookStores, webhookAbilities } from './webhooks/fixture.ts';
+import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
-import { settlementLaws } from './webhooks/settlement-laws.ts';
 
 export type { ContractFixture, ContractTest } from './announce.ts';
 export type { ApiKeyStoreFixture } from './api-keys-laws.ts';
@@ -78,7 +78,7 @@ export function recordStoreContract(test: ContractTest, create: () => RecordStor
  * webhookStoresContract(test, () => memoryWebhooks());
  */
 export function webhookStoresContract(test: ContractTest, create: () => WebhookStores): void {
-    const laws = { ...exporterLaws, ...acceptanceLaws, ...dispatchLaws, ...claimLaws, ...settlementLaws, ...sweepLaws, ...deliveryLaws };
+    const laws = { ...exporterLaws, ...acceptanceLaws, ...dispatchLaws, ...claimLaws, ...outcomeLaws, ...sweepLaws, ...deliveryLaws };
     const groups = [
         { laws: onBench(laws) },
         { needs: ['transactions'], laws: onBench(transactionLaws) },

@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Executor } from '../../lib/executor.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import {
-    type Acceptance,
-    type Accepted,
-    type Addressees,
+    type AcceptedEvent,
     type Claim,
     type ClaimRequest,
     type Delivery,
@@ -12,7 +10,9 @@ import {
     type DeliveryStore,
     type Dispatched,
     type DispatchOptions,
-    type Settlement,
+    type NewEvent,
+    type Recipients,
+    type RecordedOutcome,
     type StoredEvent,
     type SweepOptions,
     storeRefusals,
@@ -23,11 +23,11 @@ import { asDelivery, asExporter, type DeliveryRow, type ExporterRow, interrupt, 
 export function deliveryStore(state: WebhookState): DeliveryStore {
     return {
         transactions: false,
-        accept: async (acceptances, options) => accept(state, acceptances, options?.tx),
+        accept: async (newEvents, options) => accept(state, newEvents, options?.tx),
         dispatch: async (options) => dispatch(state, options),
         sweep: async (options) => sweep(state, options),
         claim: async (requests) => requests.map((request) => claim(state, request)),
-        settle: async (settlements) => settlements.map((settlement) => settle(state, settlement)),
+        recordOutcomes: async (outcomes) => outcomes.map((recorded) => recordOutcome(state, recorded)),
 
         async get(id) {
             const row = state.deliveries.get(id);
@@ -66,45 +66,45 @@ function replay(state: WebhookState, id: string, at: Date): Delivery {
 
     move(state, row, 'pending', at);
     row.dueAt = at;
-    row.round = 0;
+    row.attemptsSinceReplay = 0;
     row.priority = row.priority === 0 ? 0 : 1;
     return asDelivery(state, row);
 }
 
 /** As `DeliveryStore.accept` says. */
-function accept(state: WebhookState, acceptances: readonly Acceptance[], tx: Executor | undefined): readonly Accepted[] {
+function accept(state: WebhookState, newEvents: readonly NewEvent[], tx: Executor | undefined): readonly AcceptedEvent[] {
     if (tx !== undefined) {
         throw storeRefusals.noTransactions();
     }
 
-    const addressed = acceptances.map(({ addressees }) => findAddressees(state, addressees));
-    const ids = new Set(acceptances.map(({ event }) => event.id));
-    if (ids.size < acceptances.length || [...ids].some((id) => state.events.has(id))) {
+    const addressed = newEvents.map(({ recipients }) => findRecipients(state, recipients));
+    const ids = new Set(newEvents.map(({ event }) => event.id));
+    if (ids.size < newEvents.length || [...ids].some((id) => state.events.has(id))) {
         throw storeRefusals.eventExists();
     }
 
-    return acceptances.map((acceptance, index) => {
-        const event = structuredClone(acceptance.event);
-        const single = 'exporterId' in acceptance.addressees;
-        const rows = (addressed[index] ?? []).map((exporter) => newRow(state, event, exporter, single));
+    return newEvents.map((newEvent, index) => {
+        const event = structuredClone(newEvent.event);
+        const singleAttempt = 'exporterId' in newEvent.recipients;
+        const rows = (addressed[index] ?? []).map((exporter) => newRow(state, event, exporter, singleAttempt));
         state.events.set(event.id, event);
         return { eventId: event.id, deliveries: rows.map(({ id }) => id) };
     });
 }
 
-function findAddressees(state: WebhookState, addressees: Addressees): readonly ExporterRow[] {
-    if ('types' in addressees) {
-        return [...state.exporters.values()].filter(({ state, type }) => state === 'running' && addressees.types.includes(type));
+function findRecipients(state: WebhookState, recipients: Recipients): readonly ExporterRow[] {
+    if ('types' in recipients) {
+        return [...state.exporters.values()].filter(({ state, type }) => state === 'running' && recipients.types.includes(type));
     }
 
-    const exporter = state.exporters.get(addressees.exporterId);
+    const exporter = state.exporters.get(recipients.exporterId);
     if (exporter === undefined) {
         throw storeRefusals.unknownExporter();
     }
     return [exporter];
 }
 
-function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, single: boolean): DeliveryRow {
+function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, singleAttempt: boolean): DeliveryRow {
     const row: DeliveryRow = {
         id: randomUUID(),
         seq: state.deliveries.size,
@@ -112,9 +112,9 @@ function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, 
         exporterId: exporter.id,
         collector: exporter.collector,
         state: 'pending',
-        priority: single ? 0 : 1,
+        priority: singleAttempt ? 0 : 1,
         attempts: 0,
-        round: 0,
+        attemptsSinceReplay: 0,
         dueAt: event.createdAt,
         queuedAt: null,
         finishedAt: null,
@@ -191,43 +191,51 @@ function claim(state: WebhookState, { deliveryId, token, now, expiresAt }: Claim
         return null;
     }
 
-    const single = row.priority === 0;
-    if (!single && exporter.state !== 'running') {
+    const singleAttempt = row.priority === 0;
+    if (!singleAttempt && exporter.state !== 'running') {
         move(state, row, 'pending', now);
         return null;
     }
 
     row.attempts += 1;
-    row.round += 1;
+    row.attemptsSinceReplay += 1;
     row.claim = { token, expiresAt };
     row.history.push({ number: row.attempts, token, startedAt: now, finishedAt: null, outcome: null, lost: false, late: false });
     move(state, row, 'sending', now);
-    const { attempts, round, event } = row;
-    return { deliveryId, token, attempt: attempts, round, single, event: structuredClone(event), exporter: asExporter(exporter) };
+    const { attempts, attemptsSinceReplay, event } = row;
+    return {
+        deliveryId,
+        token,
+        attempt: attempts,
+        attemptSinceReplay: attemptsSinceReplay,
+        singleAttempt,
+        event: structuredClone(event),
+        exporter: asExporter(exporter),
+    };
 }
 
-/** As `DeliveryStore.settle` says, for one outcome. */
-function settle(state: WebhookState, settlement: Settlement): boolean {
-    const row = state.deliveries.get(settlement.deliveryId);
-    const attempt = row?.history.find(({ token }) => token === settlement.token);
+/** As `DeliveryStore.recordOutcomes` says, for one outcome. */
+function recordOutcome(state: WebhookState, recorded: RecordedOutcome): boolean {
+    const row = state.deliveries.get(recorded.deliveryId);
+    const attempt = row?.history.find(({ token }) => token === recorded.token);
     if (row === undefined || attempt === undefined) {
         return false;
     }
 
-    const held = row.claim?.token === settlement.token;
+    const held = row.claim?.token === recorded.token;
     if (held || (attempt.lost && !attempt.late)) {
-        attempt.finishedAt = settlement.finishedAt;
-        attempt.outcome = structuredClone(settlement.outcome);
+        attempt.finishedAt = recorded.finishedAt;
+        attempt.outcome = structuredClone(recorded.outcome);
         attempt.late = !held;
     }
     if (held) {
-        applyNextStep(state, row, settlement);
-        applyHealth(state, settlement);
+        applyNextStep(state, row, recorded);
+        applyHealth(state, recorded);
     }
     return held;
 }
 
-function applyNextStep(state: WebhookState, row: DeliveryRow, { next, outcome, finishedAt }: Settlement): void {
+function applyNextStep(state: WebhookState, row: DeliveryRow, { next, outcome, finishedAt }: RecordedOutcome): void {
     move(state, row, next.state, finishedAt);
     row.lastCode = outcome.code;
     if (next.state === 'pending') {
@@ -236,7 +244,7 @@ function applyNextStep(state: WebhookState, row: DeliveryRow, { next, outcome, f
     }
 }
 
-function applyHealth(state: WebhookState, { exporterId, health, probeAt, stopReason, finishedAt }: Settlement): void {
+function applyHealth(state: WebhookState, { exporterId, health, probeAt, stopReason, finishedAt }: RecordedOutcome): void {
     const exporter = state.exporters.get(exporterId);
     if (exporter === undefined) {
         return;

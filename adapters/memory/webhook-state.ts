@@ -13,10 +13,10 @@ export interface WebhookState {
     readonly unfinished: Set<DeliveryRow>;
 }
 
-/** An exporter and, while it is broken, when it is probed next. */
+/** An exporter and, while its breaker is open, when it is probed next. */
 export type ExporterRow = Mutable<StoredExporter> & { probeAt: Date | null };
 
-/** 0: a single attempt that is never retried, 1: first try of a round, 2: retry. */
+/** 0: a single attempt that is never retried, 1: first try since it was accepted or replayed, 2: retry. */
 export type Priority = 0 | 1 | 2;
 
 /** A delivery with its attempts; `collector` is the exporter's when it was accepted or cancelled, for the time after a removal. */
@@ -24,7 +24,7 @@ export interface DeliveryRow extends Mutable<Omit<Delivery, 'eventId' | 'kind' |
     readonly seq: number;
     readonly event: StoredEvent;
     priority: Priority;
-    round: number;
+    attemptsSinceReplay: number;
     queuedAt: Date | null;
     claim: { readonly token: string; readonly expiresAt: Date } | null;
     readonly history: AttemptRow[];
@@ -33,7 +33,7 @@ export interface DeliveryRow extends Mutable<Omit<Delivery, 'eventId' | 'kind' |
 /** An attempt with the claim it was made under. */
 export interface AttemptRow extends Mutable<Attempt> {
     readonly token: string;
-    /** The claim was taken away before its holder had settled it. */
+    /** The claim was taken away before its holder had recorded its outcome. */
     lost: boolean;
 }
 
@@ -54,7 +54,7 @@ export function move(state: WebhookState, row: DeliveryRow, next: DeliveryState,
     }
 }
 
-/** Settles the open attempt of a delivery that is `sending` for its holder, who was not heard of again. */
+/** Ends the open attempt of a delivery that is `sending` for its holder, who was not heard of again. */
 export function interrupt(row: DeliveryRow, at: Date, detail: string): void {
     const attempt = row.history.at(-1);
     if (attempt !== undefined) {

@@ -39,7 +39,7 @@ export async function transaction<T>(pool: PoolLike, run: (client: Executor) => 
     // A client that is checked out emits the loss of its connection, and an unheard error would end the process.
     client.on('error', noteBroken);
     try {
-        // A statement that waited for a lock must see what the one before committed, whatever the host's database starts with.
+        // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
         await statements.query('begin isolation level read committed');
         const result = await run(statements);
         await statements.query('commit');
@@ -136,7 +136,7 @@ export function uuidOrNull(text: string): string | null {
     return isUuid(text) ? text : null;
 }
 
-/** A `timestamptz` as the driver gives it: a Date, unless the host has told its driver otherwise. */
+/** A `timestamptz` as the driver gives it: a Date, unless the application has told its driver otherwise. */
 export type Time = Date | string;
 
 /** What is selected for a `T`: its fields under their own names, times as the driver gives them. */

@@ -1,8 +1,7 @@
 import type { Executor } from '../../lib/executor.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import {
-    type Acceptance,
-    type Accepted,
+    type AcceptedEvent,
     type Attempt,
     type Claim,
     type ClaimRequest,
@@ -10,7 +9,8 @@ import {
     type DeliveryQuery,
     type DeliveryStore,
     type Dispatched,
-    type Settlement,
+    type NewEvent,
+    type RecordedOutcome,
     storeRefusals,
 } from '../../lib/webhooks/store.ts';
 import { guarded, isUniqueViolation, isUuid, type Row, uuidOrNull, withDates } from './database.ts';
@@ -23,9 +23,9 @@ import {
     DELIVERY_COLUMNS,
     DISPATCH,
     GET,
+    RECORD_LATE_OUTCOMES,
+    RECORD_OUTCOMES,
     REPLAY,
-    SETTLE,
-    SETTLE_LATE,
     STAGES,
     SWEEP,
 } from './delivery-sql.ts';
@@ -35,7 +35,7 @@ import { exporterFromRow } from './exporters.ts';
 export function deliveries(db: Executor): DeliveryStore {
     return {
         transactions: true,
-        accept: (acceptances, options) => accept(options?.tx === undefined ? db : guarded(options.tx), acceptances),
+        accept: (newEvents, options) => accept(options?.tx === undefined ? db : guarded(options.tx), newEvents),
 
         async dispatch({ now, window, breakerAfter, limit }) {
             const { rows } = await db.query<Dispatched>(DISPATCH, [now, window, breakerAfter, limit]);
@@ -49,7 +49,7 @@ export function deliveries(db: Executor): DeliveryStore {
         },
 
         claim: (requests) => claim(db, requests),
-        settle: (settlements) => settle(db, settlements),
+        recordOutcomes: (outcomes) => recordOutcomes(db, outcomes),
         get: (id) => get(db, id),
 
         async attempts(deliveryId) {
@@ -62,15 +62,15 @@ export function deliveries(db: Executor): DeliveryStore {
     };
 }
 
-async function accept(db: Executor, acceptances: readonly Acceptance[]): Promise<readonly Accepted[]> {
-    if (acceptances.length === 0) {
+async function accept(db: Executor, newEvents: readonly NewEvent[]): Promise<readonly AcceptedEvent[]> {
+    if (newEvents.length === 0) {
         return [];
     }
-    if (acceptances.some(({ addressees }) => 'exporterId' in addressees && !isUuid(addressees.exporterId))) {
+    if (newEvents.some(({ recipients }) => 'exporterId' in recipients && !isUuid(recipients.exporterId))) {
         throw storeRefusals.unknownExporter();
     }
 
-    const rows = await queryAccept(db, JSON.stringify(acceptances.map(acceptanceParameter)));
+    const rows = await queryAccept(db, JSON.stringify(newEvents.map(eventParameter)));
     if (rows[0]?.missing === true) {
         throw storeRefusals.unknownExporter();
     }
@@ -80,17 +80,17 @@ async function accept(db: Executor, acceptances: readonly Acceptance[]): Promise
     return rows.map(({ eventId, deliveries }) => ({ eventId, deliveries }));
 }
 
-function acceptanceParameter({ event, addressees }: Acceptance, index: number): object {
+function eventParameter({ event, recipients }: NewEvent, index: number): object {
     const { id, kind, body, createdAt } = event;
-    const types = 'types' in addressees ? addressees.types : null;
-    const exporterId = 'exporterId' in addressees ? addressees.exporterId : null;
+    const types = 'types' in recipients ? recipients.types : null;
+    const exporterId = 'exporterId' in recipients ? recipients.exporterId : null;
     return { index, id, kind, body, created_at: createdAt, types, exporter_id: exporterId };
 }
 
 /** The statement looks for known ids itself; only one that is accepted in the same moment runs into the unique index. */
-async function queryAccept(db: Executor, acceptances: string): Promise<readonly AcceptedRow[]> {
+async function queryAccept(db: Executor, newEvents: string): Promise<readonly AcceptedRow[]> {
     try {
-        const { rows } = await db.query<AcceptedRow>(ACCEPT, [acceptances]);
+        const { rows } = await db.query<AcceptedRow>(ACCEPT, [newEvents]);
         return rows;
     } catch (error) {
         throw isUniqueViolation(error) ? storeRefusals.eventExists(error) : error;
@@ -107,28 +107,28 @@ async function claim(db: Executor, requests: readonly ClaimRequest[]): Promise<r
 }
 
 function claimFromRow({ index: _, eventId, kind, body, eventCreatedAt, ...row }: ClaimRow): Claim {
-    const { deliveryId, token, attempt, round, single, ...exporter } = row;
+    const { deliveryId, token, attempt, attemptSinceReplay, singleAttempt, ...exporter } = row;
     const event = { id: eventId, kind, body, createdAt: new Date(eventCreatedAt) };
-    return { deliveryId, token, attempt, round, single, event, exporter: exporterFromRow(exporter) };
+    return { deliveryId, token, attempt, attemptSinceReplay, singleAttempt, event, exporter: exporterFromRow(exporter) };
 }
 
-async function settle(db: Executor, settlements: readonly Settlement[]): Promise<readonly boolean[]> {
-    const parameters = settlements.map(settlementParameter).filter(({ id, exporter_id }) => isUuid(id) && isUuid(exporter_id));
+async function recordOutcomes(db: Executor, outcomes: readonly RecordedOutcome[]): Promise<readonly boolean[]> {
+    const parameters = outcomes.map(outcomeParameter).filter(({ id, exporter_id }) => isUuid(id) && isUuid(exporter_id));
     if (parameters.length === 0) {
-        return settlements.map(() => false);
+        return outcomes.map(() => false);
     }
 
-    const { rows } = await db.query<{ index: number }>(SETTLE, [JSON.stringify(parameters)]);
+    const { rows } = await db.query<{ index: number }>(RECORD_OUTCOMES, [JSON.stringify(parameters)]);
     const held = new Set(rows.map(({ index }) => index));
     const late = parameters.filter(({ index }) => !held.has(index));
     if (late.length > 0) {
-        await db.query(SETTLE_LATE, [JSON.stringify(late)]);
+        await db.query(RECORD_LATE_OUTCOMES, [JSON.stringify(late)]);
     }
-    return settlements.map((_, index) => held.has(index));
+    return outcomes.map((_, index) => held.has(index));
 }
 
-function settlementParameter(settlement: Settlement, index: number) {
-    const { deliveryId, exporterId, token, finishedAt, outcome, next, health, probeAt, stopReason } = settlement;
+function outcomeParameter(recorded: RecordedOutcome, index: number) {
+    const { deliveryId, exporterId, token, finishedAt, outcome, next, health, probeAt, stopReason } = recorded;
     return {
         index,
         id: deliveryId,

@@ -10,7 +10,7 @@ export const DELIVERY_COLUMNS = `d.id, d.event_id as "eventId", v.kind, d.export
 
 /**
  * Stores events with their deliveries, or nothing when an exporter is missing or an event id was accepted before: a refusal,
- * unlike an error, leaves the host's transaction usable. The exporters stay locked against removal until the deliveries are
+ * unlike an error, leaves the application's transaction usable. The exporters stay locked against removal until the deliveries are
  * committed.
  *
  * `$1` is a JSON array of `{ index, id, kind, body, created_at, types, exporter_id }`, one of the last two being null.
@@ -87,7 +87,7 @@ join scanwire.events v on v.id = d.event_id
 left join scanwire.exporters e on e.id = d.exporter_id
 where d.id = $1`;
 
-/** An open attempt is part of its delivery; the settled ones have rows. */
+/** An open attempt is part of its delivery; those that have ended have rows. */
 export const ATTEMPTS = `
 select a.number, a.started_at as "startedAt", a.finished_at as "finishedAt", a.outcome, a.late
 from scanwire.attempts a
@@ -166,8 +166,8 @@ select
     m.id as "deliveryId",
     m.token,
     m.attempts as attempt,
-    m.round,
-    m.single,
+    m.round as "attemptSinceReplay",
+    m.single as "singleAttempt",
     v.id as "eventId",
     v.kind,
     v.body,
@@ -179,7 +179,9 @@ join scanwire.exporters e on e.id = m.exporter_id
 where m.claimed`;
 
 /** A claim of {@link CLAIM} beside its event and the columns of its exporter. */
-export interface ClaimRow extends Row<StoredExporter>, Pick<Claim, 'deliveryId' | 'token' | 'attempt' | 'round' | 'single'> {
+export interface ClaimRow
+    extends Row<StoredExporter>,
+        Pick<Claim, 'deliveryId' | 'token' | 'attempt' | 'attemptSinceReplay' | 'singleAttempt'> {
     /** Of its request, from 0. */
     readonly index: number;
     readonly eventId: string;
@@ -188,8 +190,8 @@ export interface ClaimRow extends Row<StoredExporter>, Pick<Claim, 'deliveryId' 
     readonly eventCreatedAt: Time;
 }
 
-/** The settlements of `$1`; `outcome` is the text of its JSON, which may hold what `jsonb` refuses. */
-const SETTLEMENTS = `
+/** The outcomes of `$1`; `outcome` is the text of its JSON, which may hold what `jsonb` refuses. */
+const OUTCOMES = `
     select s.* from json_to_recordset($1::json) as s (
         index integer, id uuid, exporter_id uuid, token text, finished_at timestamptz, code text, outcome text,
         state text, due_at timestamptz, health text, probe_at timestamptz, stop_reason text
@@ -201,8 +203,8 @@ const SETTLEMENTS = `
  * An exporter is written only when its health changes; it is locked before the deliveries, in the order in which a removal
  * locks them. `held` is what a claim's holder may change: the lock makes sure that it still is the holder.
  */
-export const SETTLE: string = `
-with settlements as materialized (${SETTLEMENTS}
+export const RECORD_OUTCOMES: string = `
+with outcomes as materialized (${OUTCOMES}
 ),
 exporters_first as materialized (
     select e.id
@@ -212,7 +214,7 @@ exporters_first as materialized (
             s.exporter_id,
             bool_or(s.health = 'failure' or s.stop_reason is not null) as failed,
             bool_or(s.health = 'success') as succeeded
-        from settlements s
+        from outcomes s
         group by s.exporter_id
     ) s on s.exporter_id = e.id
     where s.failed or (s.succeeded and e.consecutive_failures > 0)
@@ -221,7 +223,7 @@ exporters_first as materialized (
 ),
 held as materialized (
     select s.*, d.attempts, d.claimed_at
-    from (select distinct on (s.id, s.token) s.* from settlements s order by s.id, s.token, s.index) s
+    from (select distinct on (s.id, s.token) s.* from outcomes s order by s.id, s.token, s.index) s
     join scanwire.deliveries d on d.id = s.id
     where d.state = 'sending' and d.token = s.token and (select count(*) from exporters_first) >= 0
     order by d.id
@@ -284,10 +286,10 @@ select h.index from held h`;
  * Completes attempts whose claims were taken away before. A statement of its own, so that it sees what the one that took the
  * claim away has committed in the meantime.
  */
-export const SETTLE_LATE: string = `
+export const RECORD_LATE_OUTCOMES: string = `
 update scanwire.attempts a
 set finished_at = s.finished_at, outcome = s.outcome::json, late = true
-from (${SETTLEMENTS}
+from (${OUTCOMES}
 ) s
 where a.delivery_id = s.id and a.token = s.token and a.lost and not a.late`;
 

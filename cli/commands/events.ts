@@ -15,6 +15,6 @@ export function define(events: Command): void {
 }
 
 function acceptedText(eventId: string, deliveries: number): string {
-    const addressees = deliveries === 0 ? 'no running exporter wants it' : `${deliveries} ${deliveries === 1 ? 'delivery' : 'deliveries'}`;
-    return `Accepted ${eventId}: ${addressees}`;
+    const recipients = deliveries === 0 ? 'no running exporter wants it' : `${deliveries} ${deliveries === 1 ? 'delivery' : 'deliveries'}`;
+    return `Accepted ${eventId}: ${recipients}`;
 }

@@ -12,17 +12,17 @@ const MAX_TRIED = 4;
 export interface ConnectorOptions {
     readonly guard: EgressGuard;
     /** Stands in for `dns.lookup`. */
-    readonly lookup?: Lookup;
-    /** Milliseconds, 5,000 by default. */
-    readonly dnsTimeout?: number;
-    /** Milliseconds for all addresses together, 5,000 by default. */
-    readonly connectTimeout?: number;
+    readonly lookup?: Lookup | undefined;
+    /** Milliseconds in which a name must be resolved. */
+    readonly dnsTimeout: number;
+    /** Milliseconds for all addresses together. */
+    readonly connectTimeout: number;
     /** Names looked up at the same time, 64 by default; beyond it a connection fails as `interrupted`. */
     readonly maxLookups?: number;
 }
 
 /** What is learned on the way, kept apart from the result so that a failed attempt still tells how far it came. Times in milliseconds. */
-export interface ConnectionTrace {
+export interface ConnectionProgress {
     /** The last one tried. */
     address: string | null;
     dns: number | null;
@@ -35,7 +35,7 @@ export interface ConnectTarget {
     readonly host: string;
     readonly port: number;
     readonly signal: AbortSignal;
-    readonly trace?: ConnectionTrace;
+    readonly progress: ConnectionProgress;
 }
 
 /** A connected socket with an error listener, so that it can break at any time. @throws ConnectionFailure, or the signal's reason. */
@@ -45,29 +45,19 @@ export type ConnectVetted = (target: ConnectTarget) => Promise<net.Socket>;
  * The one way out for every outgoing connection: resolves the name once, vets every address that it has (one forbidden
  * address refuses them all), connects to a vetted address and makes sure that this is where the socket went. No proxy is used.
  */
-export function connectVetted({
-    guard,
-    lookup,
-    dnsTimeout = 5000,
-    connectTimeout = 5000,
-    maxLookups = 64,
-}: ConnectorOptions): ConnectVetted {
-    const resolve = resolver({ timeout: dnsTimeout, maxPending: maxLookups, ...(lookup && { lookup }) });
+export function connectVetted({ guard, connectTimeout, ...options }: ConnectorOptions): ConnectVetted {
+    const resolve = resolver(options);
 
-    return async ({ host, port, signal, trace = { address: null, dns: null, connect: null } }) => {
+    return async (target) => {
+        const { host, port, signal, progress } = target;
         signal.throwIfAborted();
         assertOpen(`${host} is`, guard.vetHost(host, port));
-        const addresses = isIP(host) === 0 ? await timed(resolve(host, signal), trace) : [host];
+        const addresses = isIP(host) === 0 ? await timed(progress, 'dns', resolve(host, signal)) : [host];
         for (const address of addresses) {
             assertOpen(`${host} resolves to`, guard.vet(address, host, port));
         }
 
-        const startedAt = performance.now();
-        try {
-            return await connectToFirst(inTurn(addresses), { port, signal, trace, deadline: startedAt + connectTimeout });
-        } finally {
-            trace.connect = performance.now() - startedAt;
-        }
+        return await timed(progress, 'connect', connectToFirst(inTurn(addresses), target, connectTimeout));
     };
 }
 
@@ -77,12 +67,13 @@ function assertOpen(what: string, refusal: string | null): void {
     }
 }
 
-async function timed(lookup: Promise<readonly string[]>, trace: ConnectionTrace): Promise<readonly string[]> {
+/** Notes how long a phase takes, also one that fails. */
+async function timed<T>(progress: ConnectionProgress, phase: 'dns' | 'connect', result: Promise<T>): Promise<T> {
     const startedAt = performance.now();
     try {
-        return await lookup;
+        return await result;
     } finally {
-        trace.dns = performance.now() - startedAt;
+        progress[phase] = performance.now() - startedAt;
     }
 }
 
@@ -98,18 +89,16 @@ function inTurn(addresses: readonly string[]): readonly string[] {
         .slice(0, MAX_TRIED);
 }
 
-interface ConnectAttempt {
-    readonly port: number;
-    readonly signal: AbortSignal;
-    readonly trace: ConnectionTrace;
-    readonly deadline: number;
-}
-
-async function connectToFirst(addresses: readonly string[], { port, signal, trace, deadline }: ConnectAttempt): Promise<net.Socket> {
+async function connectToFirst(
+    addresses: readonly string[],
+    { port, signal, progress }: ConnectTarget,
+    timeout: number,
+): Promise<net.Socket> {
+    const deadline = performance.now() + timeout;
     let failure: unknown = null;
     for (const [index, address] of addresses.entries()) {
         const share = Math.max(1, (deadline - performance.now()) / (addresses.length - index));
-        trace.address = address;
+        progress.address = address;
         try {
             return await connectTo(address, port, share, signal);
         } catch (error) {
@@ -167,26 +156,16 @@ export type Lookup = (
     callback: (error: NodeJS.ErrnoException | null, addresses: readonly { readonly address: string }[]) => void,
 ) => void;
 
-interface ResolverOptions {
-    readonly lookup?: Lookup;
-    /** Milliseconds in which a name must be resolved. */
-    readonly timeout: number;
-    /** Names looked up at the same time. */
-    readonly maxPending: number;
-}
-
-/** Addresses of a name, in the resolver's order, at least one. @throws ConnectionFailure */
-type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
-
 /**
- * Resolves names within a time limit of its own. The system's resolver cannot be called off, so a lookup that hangs goes on in
- * the background: whoever asks for the same name meanwhile shares it, and there is an end to how many names hang at once.
+ * Resolves names to at least one address, in the resolver's order and within a time limit of its own. The system's resolver cannot be
+ * called off, so a lookup that hangs goes on in the background: whoever asks for the same name meanwhile shares it, and there is an
+ * end to how many names hang at once.
  */
-function resolver({ lookup = dns.lookup, timeout, maxPending }: ResolverOptions): Resolve {
+function resolver({ lookup = dns.lookup, dnsTimeout: timeout, maxLookups = 64 }: Omit<ConnectorOptions, 'guard' | 'connectTimeout'>) {
     const pending = new Map<string, Promise<readonly string[]>>();
 
     const start = (hostname: string): Promise<readonly string[]> => {
-        if (pending.size >= maxPending) {
+        if (pending.size >= maxLookups) {
             throw new ConnectionFailure('interrupted', 'Too many host names are being resolved');
         }
 
@@ -195,7 +174,7 @@ function resolver({ lookup = dns.lookup, timeout, maxPending }: ResolverOptions)
         return addresses;
     };
 
-    return async (hostname, signal) => {
+    return async (hostname: string, signal: AbortSignal): Promise<readonly string[]> => {
         const addresses = pending.get(hostname) ?? start(hostname);
         const late = (): ConnectionFailure => new ConnectionFailure('dns_timeout', `Resolving ${hostname} took longer than ${timeout} ms`);
         return within(addresses, { timeout, late, signal });

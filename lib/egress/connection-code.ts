@@ -20,46 +20,50 @@ export class ConnectionFailure extends CodedError<ConnectionCode> {
     override readonly name = 'ConnectionFailure';
 }
 
+/** A table of error codes by what they mean, turned round. */
+export function byErrorCode<Meaning extends string>(
+    table: Readonly<Partial<Record<Meaning, readonly string[]>>>,
+): ReadonlyMap<string, Meaning> {
+    const entries = Object.entries(table) as [Meaning, readonly string[]][];
+    return new Map(entries.flatMap(([meaning, codes]) => codes.map((code) => [code, meaning])));
+}
+
 /** Codes of Node, the system and OpenSSL that mean the same wherever they come up. */
-const CODES: ReadonlyMap<string, ConnectionCode> = new Map(
-    Object.entries({
-        // this process or its machine has run out of something, or forbids the call
-        interrupted: [
-            'EMFILE',
-            'ENFILE',
-            'ENOBUFS',
-            'ENOMEM',
-            'EADDRNOTAVAIL',
-            'EADDRINUSE',
-            'EPERM',
-            'EACCES',
-            'EAI_MEMORY',
-            'ERR_MEMORY_ALLOCATION_FAILED',
-        ],
-        dns_not_found: ['ENOTFOUND', 'ENODATA', 'EAI_NODATA', 'EAI_NONAME'],
-        dns_failed: ['EAI_AGAIN', 'EAI_FAIL', 'EAI_SYSTEM', 'ESERVFAIL', 'EREFUSED', 'EBADNAME', 'EBADRESP', 'EFORMERR', 'ENOTIMP'],
-        connect_refused: ['ECONNREFUSED'],
-        connect_failed: ['EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ENETDOWN', 'EAFNOSUPPORT', 'EINVAL', 'EPROTONOSUPPORT'],
-        connection_reset: ['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ENOTCONN', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_PREMATURE_CLOSE'],
-        connect_timeout: ['ETIMEDOUT'],
-        protocol_error: [
-            'ERR_SSL_WRONG_VERSION_NUMBER',
-            'ERR_SSL_PACKET_LENGTH_TOO_LONG',
-            'ERR_SSL_HTTP_REQUEST',
-            'ERR_SSL_HTTPS_PROXY_REQUEST',
-            'ERR_SSL_RECORD_TOO_SMALL',
-            'ERR_SSL_UNEXPECTED_MESSAGE',
-            'ERR_SSL_UNKNOWN_PROTOCOL',
-        ],
-        tls_client_cert_required: [
-            'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED',
-            'ERR_SSL_SSLV3_ALERT_NO_CERTIFICATE',
-            'ERR_SSL_SSL/TLS_ALERT_NO_CERTIFICATE',
-        ],
-    } satisfies Partial<Record<ConnectionCode, readonly string[]>>).flatMap(([meaning, codes]) =>
-        codes.map((code) => [code, meaning as ConnectionCode]),
-    ),
-);
+const CODES = byErrorCode<ConnectionCode>({
+    // this process or its machine has run out of something, or forbids the call
+    interrupted: [
+        'EMFILE',
+        'ENFILE',
+        'ENOBUFS',
+        'ENOMEM',
+        'EADDRNOTAVAIL',
+        'EADDRINUSE',
+        'EPERM',
+        'EACCES',
+        'EAI_MEMORY',
+        'ERR_MEMORY_ALLOCATION_FAILED',
+    ],
+    dns_not_found: ['ENOTFOUND', 'ENODATA', 'EAI_NODATA', 'EAI_NONAME'],
+    dns_failed: ['EAI_AGAIN', 'EAI_FAIL', 'EAI_SYSTEM', 'ESERVFAIL', 'EREFUSED', 'EBADNAME', 'EBADRESP', 'EFORMERR', 'ENOTIMP'],
+    connect_refused: ['ECONNREFUSED'],
+    connect_failed: ['EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ENETDOWN', 'EAFNOSUPPORT', 'EINVAL', 'EPROTONOSUPPORT'],
+    connection_reset: ['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ENOTCONN', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_PREMATURE_CLOSE'],
+    connect_timeout: ['ETIMEDOUT'],
+    protocol_error: [
+        'ERR_SSL_WRONG_VERSION_NUMBER',
+        'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+        'ERR_SSL_HTTP_REQUEST',
+        'ERR_SSL_HTTPS_PROXY_REQUEST',
+        'ERR_SSL_RECORD_TOO_SMALL',
+        'ERR_SSL_UNEXPECTED_MESSAGE',
+        'ERR_SSL_UNKNOWN_PROTOCOL',
+    ],
+    tls_client_cert_required: [
+        'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED',
+        'ERR_SSL_SSLV3_ALERT_NO_CERTIFICATE',
+        'ERR_SSL_SSL/TLS_ALERT_NO_CERTIFICATE',
+    ],
+});
 
 /**
  * What an error of a connection means, whenever it comes up: on the way to the connection, in its TLS handshake (an alert of the

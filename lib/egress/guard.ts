@@ -1,8 +1,7 @@
 import { isIP } from 'node:net';
-import ipaddr from 'ipaddr.js';
 import { type Address, isIn, NAME_PATTERN, normalName, parseAddress, unmapped } from '../addresses.ts';
 import { ScanwireError } from '../errors.ts';
-import { destinations, embeddedIPv4, GLOBAL_UNICAST, isIsatap, METADATA_BLOCKS, SPECIAL_BLOCKS } from './special-addresses.ts';
+import { destinations, isInternalName, isMetadataAddress, isMetadataName, specialUse } from './special-hosts.ts';
 
 /** What the operator allows. */
 export interface EgressPolicy {
@@ -17,7 +16,7 @@ export interface EgressPolicy {
 /** Decides which addresses may be called. Public ones only, unless the operator opened others; trust settings do not matter here. */
 export interface EgressGuard {
     /**
-     * Judges an address, in the plain form that a resolver or `URL` gives.
+     * Judges an address, in the notation that a resolver or `URL` gives.
      *
      * @param hostname The name it was resolved from.
      * @param port Where it would be called; without it, what is open on single ports only counts as closed.
@@ -35,7 +34,7 @@ export interface EgressGuard {
  * @throws ScanwireError `MISCONFIGURED` that names the position of the entry, from 1, and what is wrong with it.
  */
 export function egressGuard({ allow }: EgressPolicy): EgressGuard {
-    const opened = readEgressPolicy(allow);
+    const opened = parseAllowList(allow);
 
     const judge = (address: Address, port: number | undefined): string | null => {
         if (!opened.ranges.some((range) => isIn(address, range.block) && (range.port === null || range.port === port))) {
@@ -43,7 +42,7 @@ export function egressGuard({ allow }: EgressPolicy): EgressGuard {
         }
 
         // an opened NAT64 or tunnel range opens the way, not everything that it leads to
-        for (const inner of address instanceof ipaddr.IPv6 ? destinations(address) : []) {
+        for (const inner of destinations(address)) {
             const refusal = judge(inner, port);
             if (refusal !== null) {
                 return `${specialUse(address) ?? 'an address'} that leads to ${refusal}`;
@@ -60,7 +59,7 @@ export function egressGuard({ allow }: EgressPolicy): EgressGuard {
         }
 
         const address = unmapped(parsed);
-        if (isMetadata(address)) {
+        if (isMetadataAddress(address)) {
             return 'a cloud metadata address';
         }
 
@@ -83,43 +82,18 @@ export function egressGuard({ allow }: EgressPolicy): EgressGuard {
     return { vet, vetHost };
 }
 
-function isMetadata(address: Address): boolean {
-    const readings = address instanceof ipaddr.IPv6 ? [address, ...embeddedIPv4(address)] : [address];
-    return readings.some((reading) => METADATA_BLOCKS.some((range) => isIn(reading, range)));
-}
-
-function specialUse(address: Address): string | null {
-    const special = SPECIAL_BLOCKS.find(({ range }) => isIn(address, range));
-    if (special !== undefined) {
-        return special.label;
-    }
-
-    if (address instanceof ipaddr.IPv6) {
-        return isIsatap(address) ? 'an ISATAP address' : isIn(address, GLOBAL_UNICAST) ? null : 'a reserved address';
-    }
-
-    return null;
-}
-
 /** A block of addresses, open on one port or on all. */
 interface OpenBlock {
     readonly block: readonly [Address, number];
     readonly port: number | null;
 }
 
-/** What an operator has opened besides public addresses. */
-interface Opened {
-    readonly ranges: readonly OpenBlock[];
-    /** As {@link normalName} gives them. */
-    readonly names: ReadonlySet<string>;
-}
-
 /**
- * Reads an allow list of CIDR blocks, single addresses, also with a port (`10.1.2.3:8080`, `[fd12::1]:8080`), and host names.
+ * What an allow list opens; names are as {@link normalName} gives them.
  *
- * @throws ScanwireError `MISCONFIGURED` that names the position of the entry, from 1, and what is wrong with it.
+ * @throws ScanwireError `MISCONFIGURED`.
  */
-function readEgressPolicy(allow: readonly string[]): Opened {
+function parseAllowList(allow: readonly string[]): { readonly ranges: readonly OpenBlock[]; readonly names: ReadonlySet<string> } {
     if (!Array.isArray(allow)) {
         throw new ScanwireError('MISCONFIGURED', 'The egress allow list must be a list of CIDR blocks and host names', { field: 'allow' });
     }
@@ -178,30 +152,4 @@ function addName(text: string, names: Set<string>): string | null {
 
     names.add(name);
     return null;
-}
-
-const METADATA_NAMES: ReadonlySet<string> = new Set([
-    'metadata',
-    'metadata.google.internal',
-    'metadata.goog',
-    'metadata.azure.internal',
-    'metadata.oraclecloud.com',
-    'metadata.tencentyun.com',
-    'metadata.platformequinix.com',
-    'metadata.packet.net',
-    'instance-data',
-    'instance-data.ec2.internal',
-]);
-
-/** Names under which clouds serve the metadata of a machine; `name` as {@link normalName} gives it. */
-function isMetadataName(name: string): boolean {
-    return METADATA_NAMES.has(name);
-}
-
-/** Ends of names that never lead to a public receiver: RFC 6761, 6762, 7686, 8375, 9476 and ICANN's `internal`. */
-const INTERNAL_SUFFIXES: readonly string[] = ['localhost', 'local', 'internal', 'home.arpa', 'onion', 'alt', 'localdomain'];
-
-/** Names that always lead inside, whatever the resolver says; `name` as {@link normalName} gives it. */
-function isInternalName(name: string): boolean {
-    return INTERNAL_SUFFIXES.some((suffix) => name === suffix || name.endsWith(`.${suffix}`));
 }

@@ -12,7 +12,7 @@ export type UrlFault =
     | 'credentials'
     /** A backslash before the query. */
     | 'backslash'
-    /** Nothing that a URL parser takes; also an `xn--` label that is the form of no text. */
+    /** Nothing that a URL parser takes; also an `xn--` label that encodes no text. */
     | 'malformed'
     | 'host_too_long'
     /** The host is neither a name nor an IP address. */
@@ -31,18 +31,12 @@ const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:':
  * @param maxLength Longest text, in characters.
  */
 export function parseOutgoingUrl(text: string, maxLength: number): URL | UrlFault {
-    const textFault = faultOfText(text, maxLength);
-    if (textFault !== null) {
-        return textFault;
+    const fault = faultOfText(text, maxLength) ?? (URL.canParse(text) ? null : 'malformed');
+    if (fault !== null) {
+        return fault;
     }
 
-    let url: URL;
-    try {
-        url = new URL(text);
-    } catch {
-        return 'malformed';
-    }
-
+    const url = new URL(text);
     const hostFault = faultOfHost(url);
     if (hostFault !== null) {
         return hostFault;

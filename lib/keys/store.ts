@@ -9,7 +9,7 @@ export interface StoredApiKey {
     readonly digest: string;
     /** The first characters of the key, enough to recognise it in a table. */
     readonly start: string;
-    /** The key sealed with the key ring, bound to `id`; null where the host has switched revealing off. */
+    /** The key sealed with the key ring, bound to `id`; null where the application has switched revealing off. */
     readonly sealed: string | null;
     readonly createdAt: Date;
     readonly lastUsedAt: Date | null;

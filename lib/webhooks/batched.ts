@@ -36,22 +36,15 @@ export function batched<Item, Result>(
                 resolve(results[index] as Result);
             }
         } catch (error) {
-            await fail(batch, error);
-        }
-    }
-
-    /** One bad item must not take its neighbours down; a store that is away takes them all. */
-    async function fail(batch: readonly Call[], error: unknown): Promise<void> {
-        if (batch.length === 1 || (error instanceof ScanwireError && error.code === 'UNAVAILABLE')) {
-            for (const { reject } of batch) {
-                reject(error);
+            // one bad item must not take its neighbours down; a store that is away takes them all
+            const isForAll = error instanceof ScanwireError && error.code === 'UNAVAILABLE';
+            for (const call of batch) {
+                if (isForAll || batch.length === 1) {
+                    call.reject(error);
+                } else {
+                    await settle([call]);
+                }
             }
-
-            return;
-        }
-
-        for (const call of batch) {
-            await settle([call]);
         }
     }
 

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { Client, type Dispatcher } from 'undici';
 import type { HeaderPairs } from './exporter.ts';
-import type { AttemptTrace } from './outcome.ts';
+import type { AttemptProgress } from './outcome.ts';
 
 /** How long a connection may idle, unless the receiver's `Keep-Alive` says less. Milliseconds. */
 const KEEP_ALIVE = 30_000;
@@ -20,7 +20,7 @@ export interface Connection {
     /** Requests sent over it so far. */
     requests: number;
     /** The first error of the socket. An alert of a TLS peer is seen here only: the socket goes on and just ends after it. */
-    broken: Error | null;
+    socketError: Error | null;
     destroy(): void;
 }
 
@@ -64,14 +64,14 @@ export function connection({ socket, address, fingerprint, origin }: ConnectedSo
         fingerprint,
         openedAt: performance.now(),
         requests: 0,
-        broken: null,
+        socketError: null,
         destroy() {
             socket.destroy();
             client.destroy().catch(() => undefined);
         },
     };
     socket.on('error', (error) => {
-        made.broken ??= error;
+        made.socketError ??= error;
     });
     return made;
 }
@@ -86,7 +86,7 @@ export interface ExchangeRequest {
     /** Ends the exchange at once, whatever it waits for. */
     readonly signal: AbortSignal;
     /** Receives the time of `firstByte`. */
-    readonly trace: AttemptTrace;
+    readonly progress: AttemptProgress;
 }
 
 /** What came of it. */
@@ -116,7 +116,7 @@ export class ResponseTooLong extends Error {
 
 /** Sends one POST over a connection and reads the response, which is counted and thrown away. Never rejects. */
 export function exchange(connection: Connection, request: ExchangeRequest): Promise<Exchange> {
-    const { signal, trace, maxResponseBytes } = request;
+    const { signal, progress, maxResponseBytes } = request;
     const state = { status: null as number | null, headers: {} as Headers, bytes: 0, written: false };
 
     return new Promise((resolve) => {
@@ -124,7 +124,7 @@ export function exchange(connection: Connection, request: ExchangeRequest): Prom
             signal.removeEventListener('abort', onAbort);
             const { status, headers, written } = state;
             const unsent = connection.socket.writableLength > 0;
-            resolve({ status, location: single(headers.location), retryAfter: headers['retry-after'], error, written, unsent });
+            resolve({ status, location: onlyValue(headers.location), retryAfter: headers['retry-after'], error, written, unsent });
             if (error !== null) {
                 connection.destroy();
             }
@@ -133,7 +133,7 @@ export function exchange(connection: Connection, request: ExchangeRequest): Prom
         const handler: Dispatcher.DispatchHandler = {
             onRequestStart() {
                 state.written = true;
-                watchFirstByte(connection, trace);
+                watchFirstByte(connection, progress);
             },
             onResponseStart(_controller, status, headers) {
                 state.status = status;
@@ -149,7 +149,7 @@ export function exchange(connection: Connection, request: ExchangeRequest): Prom
                 finish(null);
             },
             onResponseError(_controller, error) {
-                finish(connection.broken ?? error);
+                finish(connection.socketError ?? error);
             },
         };
 
@@ -181,7 +181,7 @@ function requestOptions({ path, headers, body }: ExchangeRequest): Dispatcher.Di
 }
 
 /** Counts from the moment in which the request has left our buffers, which is now unless the receiver is slow to read. */
-function watchFirstByte({ socket, responses }: Connection, trace: AttemptTrace): void {
+function watchFirstByte({ socket, responses }: Connection, progress: AttemptProgress): void {
     let sentAt = performance.now();
     queueMicrotask(() => {
         if (socket.writableNeedDrain) {
@@ -191,11 +191,11 @@ function watchFirstByte({ socket, responses }: Connection, trace: AttemptTrace):
         }
     });
     responses.expect(() => {
-        trace.firstByte = Math.max(0, performance.now() - sentAt);
+        progress.firstByte = Math.max(0, performance.now() - sentAt);
     });
 }
 
-function single(value: string | string[] | undefined): string | undefined {
+function onlyValue(value: string | string[] | undefined): string | undefined {
     return typeof value === 'string' ? value : undefined;
 }
 

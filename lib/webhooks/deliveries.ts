@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import { checked } from '../checked.ts';
-import type { Clock } from '../clock.ts';
-import { type Attempt, DELIVERY_STATES, type Delivery, type DeliveryQuery, type DeliveryStore, storeRefusals } from './store.ts';
+import type { WebhooksContext } from './options.ts';
+import { type Attempt, DELIVERY_STATES, type Delivery, type DeliveryQuery, storeRefusals } from './store.ts';
 
 /** A delivery with all its attempts, first to last. */
 export interface DeliveryHistory extends Delivery {
@@ -31,8 +31,8 @@ export const deliveryQuerySchema: Joi.ObjectSchema<DeliveryQuery> = Joi.object<D
     .label('query')
     .default({ limit: DEFAULT_LIMIT });
 
-/** The deliveries of a store. `onReplay` is called when one has become due again. */
-export function deliveriesOf(store: DeliveryStore, clock: Clock, onReplay: () => void): Deliveries {
+/** The deliveries of a store. */
+export function deliveriesOf({ deliveries: store, clock, wake }: WebhooksContext): Deliveries {
     return {
         async list(query) {
             return store.list(checked(deliveryQuerySchema, query));
@@ -49,7 +49,7 @@ export function deliveriesOf(store: DeliveryStore, clock: Clock, onReplay: () =>
 
         async replay(id) {
             const delivery = await store.replay(id, clock());
-            onReplay();
+            wake();
             return delivery;
         },
     };

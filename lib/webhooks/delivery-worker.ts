@@ -1,43 +1,21 @@
-import type { Clock } from '../clock.ts';
-import type { KeyRing } from '../keys/key-ring.ts';
 import { batched } from './batched.ts';
 import { messageHeaders, openHeaders } from './headers.ts';
-import type { Message, Sender } from './http-sender.ts';
-import { attemptTrace, type Outcome, type OutcomeCode, outcomeOf } from './outcome.ts';
+import type { Message } from './http-sender.ts';
+import type { WebhooksContext } from './options.ts';
+import { newProgress, type Outcome, type OutcomeCode, outcomeOf } from './outcome.ts';
 import { resultOfError } from './outcome-code.ts';
-import type { DeliveryJob, DeliveryQueue, QueueWorker } from './queue.ts';
+import type { DeliveryJob, QueueWorker } from './queue.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
-import { openSecrets, type Vendor } from './signature.ts';
-import type { Claim, ClaimRequest, DeliveryStore, Settlement } from './store.ts';
-
-/** What a worker works with. */
-export interface DeliveryWorkerParts {
-    readonly deliveries: DeliveryStore;
-    readonly queue: DeliveryQueue;
-    readonly sender: Sender;
-    readonly keyRing: KeyRing;
-    readonly vendor: Vendor;
-    readonly clock: Clock;
-    readonly random: () => number;
-    readonly newId: () => string;
-    /** How long a claim holds, in milliseconds; longer than an attempt can take. */
-    readonly claimDuration: number;
-    /** Consecutive failures from which on an exporter gets one probe at a time. */
-    readonly breakerAfter: number;
-    /** Waits this many milliseconds; used between tries to record an outcome. */
-    readonly sleep: (milliseconds: number) => Promise<void>;
-    /** Called after each delivery, so that the dispatcher fills the room that became free. */
-    readonly onSettled: () => void;
-    readonly onError: (error: Error) => void;
-}
+import { openSecrets } from './signature.ts';
+import type { Claim, ClaimRequest, RecordedOutcome } from './store.ts';
 
 /** Maximum number of claims or outcomes that share one statement. */
 const BATCH = 200;
 
 /** Milliseconds between the tries to record an outcome: what is not recorded is sent again. */
-const SETTLE_RETRIES: readonly number[] = [100, 300, 1000, 3000];
+const RECORD_RETRIES: readonly number[] = [100, 300, 1000, 3000];
 
-/** Milliseconds to the first probe of a broken exporter; doubled for each further one, up to the maximum. */
+/** Milliseconds to the first probe of a failing exporter; doubled for each further one, up to the maximum. */
 const FIRST_PROBE = 5_000;
 const MAX_PROBE = 5 * 60_000;
 
@@ -45,69 +23,68 @@ const MAX_PROBE = 5 * 60_000;
  * Sends the deliveries of a collector: claims, signs, posts, records. Every step may be repeated or lost without harm: a job
  * whose delivery cannot be claimed is somebody else's or done.
  */
-export function deliveryWorker(parts: DeliveryWorkerParts): (collector: string, concurrency: number) => Promise<QueueWorker> {
-    const { deliveries, queue, clock, newId, claimDuration, onSettled, onError } = parts;
-    const claim = batched<ClaimRequest, Claim | null>((requests) => deliveries.claim(requests), BATCH);
-    const settle = batched<Settlement, boolean>((settlements) => deliveries.settle(settlements), BATCH);
+export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
+    const { deliveries, queue, clock, newId, claimDuration, wake, onError } = context;
+    const claimBatched = batched<ClaimRequest, Claim | null>((requests) => deliveries.claim(requests), BATCH);
+    const recordBatched = batched<RecordedOutcome, boolean>((outcomes) => deliveries.recordOutcomes(outcomes), BATCH);
 
     async function deliver({ deliveryId }: DeliveryJob): Promise<void> {
         const now = clock();
-        const claimed = await claim({ deliveryId, token: newId(), now, expiresAt: new Date(now.getTime() + claimDuration) });
+        const claimed = await claimBatched({ deliveryId, token: newId(), now, expiresAt: new Date(now.getTime() + claimDuration) });
         if (claimed === null) {
             return;
         }
 
-        const outcome = await attempt(claimed, parts);
-        await record(settlementOf(claimed, outcome, parts));
-        onSettled();
+        const outcome = await attempt(claimed, context);
+        await record(outcomeToRecord(claimed, outcome, context));
+        wake();
     }
 
-    async function record(settlement: Settlement): Promise<void> {
-        for (const delay of SETTLE_RETRIES) {
+    async function record(recorded: RecordedOutcome): Promise<void> {
+        for (const delay of RECORD_RETRIES) {
             try {
-                await settle(settlement);
+                await recordBatched(recorded);
                 return;
             } catch (error) {
                 onError(error as Error);
-                await parts.sleep(delay);
+                await context.sleep(delay);
             }
         }
 
-        await settle(settlement);
+        await recordBatched(recorded);
     }
 
     return (collector, concurrency) => queue.work(collector, deliver, { concurrency, onError });
 }
 
-async function attempt(claim: Claim, parts: DeliveryWorkerParts): Promise<Outcome> {
+async function attempt(claim: Claim, context: WebhooksContext): Promise<Outcome> {
     let message: Message;
     try {
-        message = messageOf(claim, parts);
+        message = messageOf(claim, context);
     } catch (error) {
-        return outcomeOf(resultOfError(error), attemptTrace(), 0);
+        return outcomeOf(resultOfError(error), newProgress(), 0);
     }
 
-    return await parts.sender.send(message);
+    return await context.sender.send(message);
 }
 
-function messageOf({ event, exporter, single }: Claim, { keyRing, vendor, clock }: DeliveryWorkerParts): Message {
+function messageOf({ event, exporter, singleAttempt }: Claim, { keyRing, vendor, clock }: WebhooksContext): Message {
     const now = clock();
     const body = Buffer.from(event.body);
-    const headers = messageHeaders({
+    const signing = {
         vendor,
-        kind: event.kind,
         forms: exporter.signatures,
         secrets: openSecrets(exporter, keyRing, now),
         body,
         id: event.id,
         timestamp: now,
-        additional: openHeaders(exporter, keyRing),
-    });
-    return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body, fresh: single };
+    };
+    const headers = messageHeaders(event.kind, signing, openHeaders(exporter, keyRing));
+    return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body, newConnection: singleAttempt };
 }
 
-function settlementOf(claim: Claim, outcome: Outcome, { clock, random, breakerAfter }: DeliveryWorkerParts): Settlement {
-    const { deliveryId, token, exporter, round, single } = claim;
+function outcomeToRecord(claim: Claim, outcome: Outcome, { clock, random, breakerAfter }: WebhooksContext): RecordedOutcome {
+    const { deliveryId, token, exporter, attemptSinceReplay, singleAttempt } = claim;
     const now = clock();
     const schedule = exporter.schedule ?? DEFAULT_SCHEDULE;
     const failures = exporter.consecutiveFailures + 1;
@@ -118,16 +95,16 @@ function settlementOf(claim: Claim, outcome: Outcome, { clock, random, breakerAf
         token,
         finishedAt: now,
         outcome,
-        next: nextStep({ outcome, url: exporter.url, schedule, round, single, now, random }),
-        health: healthOf(outcome.code, single),
+        next: nextStep({ outcome, url: exporter.url, schedule, attemptSinceReplay, singleAttempt, now, random }),
+        health: healthOf(outcome.code, singleAttempt),
         probeAt: failed && failures >= breakerAfter ? probeTime(failures - breakerAfter, now) : null,
         stopReason: outcome.code === 'gone' ? 'The receiver answered 410 Gone' : null,
     };
 }
 
 /** A test says nothing about the exporter's deliveries, and a fault of our own nothing about the receiver. */
-function healthOf(code: OutcomeCode, single: boolean): Settlement['health'] {
-    if (single || code === 'interrupted') {
+function healthOf(code: OutcomeCode, singleAttempt: boolean): RecordedOutcome['health'] {
+    if (singleAttempt || code === 'interrupted') {
         return 'none';
     }
 

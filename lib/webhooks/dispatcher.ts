@@ -1,19 +1,5 @@
-import type { Clock } from '../clock.ts';
-import type { DeliveryQueue } from './queue.ts';
-import type { DeliveryStore, Dispatched } from './store.ts';
-
-/** What a dispatcher works with. */
-export interface DispatcherParts {
-    readonly deliveries: DeliveryStore;
-    readonly queue: DeliveryQueue;
-    readonly clock: Clock;
-    /** Maximum number of deliveries of one exporter that are in the queue or being sent. */
-    readonly window: number;
-    /** Consecutive failures from which on an exporter gets one probe at a time. */
-    readonly breakerAfter: number;
-    /** Receives every failure of store or queue; the dispatcher tries again at its next round. */
-    readonly onError: (error: Error) => void;
-}
+import type { WebhooksContext } from './options.ts';
+import type { Dispatched } from './store.ts';
 
 /**
  * Moves due deliveries from their rows into the queue, a window of each exporter at a time. Any number of dispatchers may
@@ -21,9 +7,9 @@ export interface DispatcherParts {
  */
 export interface Dispatcher {
     start(): void;
-    /** Something became due or room became free: starts a round now. */
+    /** Something became due or room became free: looks for it now. */
     wake(): void;
-    /** Resolves once the round that runs has ended. */
+    /** Resolves once what is being handed out is in the queue. */
     stop(): Promise<void>;
 }
 
@@ -39,8 +25,15 @@ const REQUEUE_AFTER = 10_000;
 /** Deliveries moved per statement. */
 const BATCH = 500;
 
-/** A dispatcher that is stopped. */
-export function dispatcher({ deliveries, queue, clock, window, breakerAfter, onError }: DispatcherParts): Dispatcher {
+/** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
+export function dispatcher({
+    deliveries,
+    queue,
+    clock,
+    window,
+    breakerAfter,
+    onError,
+}: Pick<WebhooksContext, 'deliveries' | 'queue' | 'clock' | 'window' | 'breakerAfter' | 'onError'>): Dispatcher {
     let running: Promise<void> | null = null;
     let woken = false;
     let stopped = true;
@@ -73,7 +66,7 @@ export function dispatcher({ deliveries, queue, clock, window, breakerAfter, onE
         }
     }
 
-    async function runRounds(): Promise<void> {
+    async function handOut(): Promise<void> {
         do {
             woken = false;
             try {
@@ -92,7 +85,7 @@ export function dispatcher({ deliveries, queue, clock, window, breakerAfter, onE
             return;
         }
 
-        running = runRounds().finally(() => {
+        running = handOut().finally(() => {
             running = null;
             if (woken) {
                 wake();

@@ -18,7 +18,6 @@ export interface EventKind {
 export type EventKinds = ReadonlyMap<string, EventKind>;
 
 const requiredText = (): Joi.StringSchema => Joi.string().required();
-const optionalText = (): Joi.StringSchema => Joi.string();
 
 /** Sent by scanwire itself when an exporter starts, stops or changes. */
 export const testEvent: EventKind = {
@@ -36,7 +35,7 @@ export const investigationCreated: EventKind = {
     schema: Joi.object({
         timestamp: timestamp().required(),
         title: requiredText(),
-        description: optionalText().allow(''),
+        description: Joi.string().allow(''),
         link: requiredText(),
         investigationId: Joi.string().guid().required(),
         investigationRrn: Joi.string()
@@ -47,14 +46,14 @@ export const investigationCreated: EventKind = {
                 .items(
                     Joi.object({
                         name: requiredText(),
-                        distinguishedName: optionalText(),
+                        distinguishedName: Joi.string(),
                         link: requiredText(),
                         emails: Joi.string().allow('').required(),
                     }),
                 )
                 .required(),
             assets: Joi.array()
-                .items(Joi.object({ hostname: requiredText(), fqdn: optionalText(), shortname: requiredText(), link: requiredText() }))
+                .items(Joi.object({ hostname: requiredText(), fqdn: Joi.string(), shortname: requiredText(), link: requiredText() }))
                 .required(),
         }).required(),
     }),
@@ -62,7 +61,7 @@ export const investigationCreated: EventKind = {
 };
 
 /**
- * The event table: the two kinds of the specification and the host's own.
+ * The event table: the two kinds of the specification and the application's own.
  *
  * @throws ScanwireError `MISCONFIGURED` for a malformed name or one that exists already.
  */
@@ -70,16 +69,14 @@ export function eventKinds(own: readonly EventKind[] = []): EventKinds {
     const table = new Map([testEvent, investigationCreated].map((kind) => [kind.name, kind]));
 
     for (const [index, kind] of own.entries()) {
+        const field = `kinds[${index}].name`;
         if (!/^[\w.-]{1,64}$/.test(kind.name)) {
-            throw new ScanwireError('MISCONFIGURED', 'The name of an event kind must be 1 to 64 letters, digits, "_", "-" and "."', {
-                field: `kinds[${index}].name`,
-            });
+            const rule = 'must be 1 to 64 letters, digits, "_", "-" and "."';
+            throw new ScanwireError('MISCONFIGURED', `The name of an event kind ${rule}`, { field });
         }
 
         if (table.has(kind.name)) {
-            throw new ScanwireError('MISCONFIGURED', `Cannot add event kind ${kind.name}: it exists already`, {
-                field: `kinds[${index}].name`,
-            });
+            throw new ScanwireError('MISCONFIGURED', `Cannot add event kind ${kind.name}: it exists already`, { field });
         }
 
         table.set(kind.name, kind);
@@ -100,7 +97,7 @@ export function typesFor(kind: EventKind, rules: RuleSet | null): readonly Expor
  * @throws ScanwireError `INVALID_INPUT` that names the field and the rule it breaks.
  */
 export function eventBody(kind: EventKind, body: unknown): string {
-    const { schema, order } = formOf(kind);
+    const { schema, order } = formatOf(kind);
     return JSON.stringify(inOrder(checked(schema, body, { subject: `Body of ${kind.name}` }), order));
 }
 
@@ -110,23 +107,13 @@ interface KeyOrder {
     readonly items?: KeyOrder;
 }
 
-interface BodyForm {
-    readonly schema: Joi.ObjectSchema;
-    readonly order: KeyOrder;
-}
-
-const forms = new WeakMap<EventKind, BodyForm>();
+const formats = new WeakMap<EventKind, { readonly schema: Joi.ObjectSchema; readonly order: KeyOrder }>();
 
 /** Describing a schema costs more than checking a body: it is done once for each kind. */
-function formOf(kind: EventKind): BodyForm {
-    const known = forms.get(kind);
-    if (known !== undefined) {
-        return known;
-    }
-
-    const form = { schema: kind.schema.required(), order: keyOrder(kind.schema.describe()) };
-    forms.set(kind, form);
-    return form;
+function formatOf(kind: EventKind) {
+    const format = formats.get(kind) ?? { schema: kind.schema.required(), order: keyOrder(kind.schema.describe()) };
+    formats.set(kind, format);
+    return format;
 }
 
 function keyOrder(description: Joi.Description): KeyOrder {

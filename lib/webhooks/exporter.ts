@@ -96,14 +96,16 @@ export interface ExporterChanges extends Partial<ExporterSettings> {
 export const DEFAULT_COLLECTOR = 'default';
 
 /** Collector names become queue names. */
+export const COLLECTOR_PATTERN: RegExp = /^[A-Za-z0-9_-]{1,64}$/;
+
 export const collectorSchema: Joi.StringSchema = Joi.string()
-    .pattern(/^[A-Za-z0-9_-]{1,64}$/)
+    .pattern(COLLECTOR_PATTERN)
     .messages({ 'string.pattern.base': '{{#label}} must be 1 to 64 letters, digits, "-" and "_"' });
 
 const WEEK = 7 * 86_400_000;
 
 /** The rules of {@link StoredSettings}. */
-export const storedSettings: { readonly [Setting in keyof StoredSettings]: Joi.Schema } = {
+export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.Schema } = {
     url: Joi.string().max(2048).description('Where to POST, http or https'),
     name: nameSchema.allow('').description('Goes out as webhook_name'),
     collector: collectorSchema.description('Pool of workers that sends for it'),
@@ -123,8 +125,8 @@ export const storedSettings: { readonly [Setting in keyof StoredSettings]: Joi.S
         .description('Retry delays in milliseconds; null for the default ones'),
 };
 
-const settings = {
-    ...storedSettings,
+const configurableSchemas = {
+    ...settingSchemas,
     secret: Joi.string().description('Signing secret'),
     headers: Joi.array()
         .items(Joi.array().ordered(Joi.string().required(), Joi.string().allow('').required()))
@@ -136,14 +138,14 @@ export type CheckedExporterSettings = Required<Omit<NewExporterSettings, 'secret
 
 /** The rules of {@link NewExporterSettings}, with their defaults. */
 export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.object({
-    ...settings,
-    url: settings.url.required(),
-    name: settings.name.default(''),
-    headers: settings.headers.default([]),
-    collector: settings.collector.default(DEFAULT_COLLECTOR),
-    trust: settings.trust.default('strict'),
-    signatures: settings.signatures.default(['base64']),
-    schedule: settings.schedule.default(null),
+    ...configurableSchemas,
+    url: configurableSchemas.url.required(),
+    name: configurableSchemas.name.default(''),
+    headers: configurableSchemas.headers.default([]),
+    collector: configurableSchemas.collector.default(DEFAULT_COLLECTOR),
+    trust: configurableSchemas.trust.default('strict'),
+    signatures: configurableSchemas.signatures.default(['base64']),
+    schedule: configurableSchemas.schedule.default(null),
     legacy: Joi.boolean().default(false),
 })
     .label('settings')
@@ -151,7 +153,7 @@ export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.
 
 /** The rules of {@link ExporterChanges}. */
 export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.object({
-    ...settings,
+    ...configurableSchemas,
     type: Joi.string().valid(...EXPORT_TYPES),
 })
     .label('changes')

@@ -1,8 +1,6 @@
 import { checked } from '../checked.ts';
-import type { Clock } from '../clock.ts';
-import type { EgressGuard } from '../egress/guard.ts';
 import { ScanwireError } from '../errors.ts';
-import type { KeyRing, SealedText } from '../keys/key-ring.ts';
+import type { SealedText } from '../keys/key-ring.ts';
 import type { ExportType } from './choices.ts';
 import { eventBody, testEvent } from './events.ts';
 import {
@@ -16,9 +14,10 @@ import {
     type StoredExporter,
 } from './exporter.ts';
 import { checkAdditionalHeaders, sealedHeaders, sealHeaders } from './headers.ts';
+import type { WebhooksContext } from './options.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
-import { checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret, type Vendor } from './signature.ts';
-import { type Attempt, type DeliveryStore, type ExporterPatch, type ExporterStore, storeRefusals } from './store.ts';
+import { checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret } from './signature.ts';
+import { type Attempt, type ExporterPatch, type ExporterStore, storeRefusals } from './store.ts';
 
 /** What a `test` event came to. */
 export interface TestResult {
@@ -58,23 +57,6 @@ export interface Exporters {
     remove(id: string): Promise<void>;
 }
 
-/** What {@link exporters} works with. */
-export interface ExportersParts {
-    readonly exporters: ExporterStore;
-    readonly deliveries: DeliveryStore;
-    readonly keyRing: KeyRing;
-    readonly guard: EgressGuard;
-    readonly vendor: Vendor;
-    readonly clock: Clock;
-    readonly newId: () => string;
-    /** Waits this many milliseconds; used while the outcome of a `test` is polled. */
-    readonly sleep: (milliseconds: number) => Promise<void>;
-    /** How long the outcome of a `test` is waited for, in milliseconds. */
-    readonly testTimeout: number;
-    /** Called when a `test` was accepted. */
-    readonly onAccepted: () => void;
-}
-
 /** How long the outcome of a `test` is waited for on stop, which nothing may delay. Milliseconds. */
 const STOP_TEST_TIMEOUT = 200;
 
@@ -82,8 +64,8 @@ const STOP_TEST_TIMEOUT = 200;
 const SECRET_OVERLAP = 86_400_000;
 
 /** The exporters of a store. */
-export function exporters(parts: ExportersParts): Exporters {
-    const { exporters: store, keyRing, clock } = parts;
+export function exporters(context: WebhooksContext): Exporters {
+    const { exporters: store, keyRing, clock } = context;
 
     async function stored(id: string): Promise<StoredExporter> {
         const exporter = await store.get(id);
@@ -94,25 +76,21 @@ export function exporters(parts: ExportersParts): Exporters {
         return exporter;
     }
 
-    async function change(id: string, patch: ExporterPatch, testTimeout: number = parts.testTimeout): Promise<ChangedExporter> {
+    async function change(id: string, patch: ExporterPatch, testTimeout: number = context.claimDuration): Promise<ChangedExporter> {
         const exporter = await store.update(id, patch, clock());
-        return { exporter: visible(exporter), test: await test(exporter, testTimeout) };
-    }
-
-    async function test(exporter: StoredExporter, timeout: number): Promise<TestResult> {
-        return testResult(await requestTest(exporter, parts), timeout, parts);
+        return { exporter: visible(exporter), test: await sendTest(exporter, testTimeout, context) };
     }
 
     return {
         async create(settings) {
             const valid = checked(newExporterSchema, settings, { subject: 'Exporter' });
             const secret = checkSecret(valid.secret ?? generateSecret());
-            const id = parts.newId();
+            const id = context.newId();
             const exporter: StoredExporter = {
                 ...newExporter(id, valid, clock()),
-                url: checkReceiverUrl(valid.url, parts.guard),
+                url: checkReceiverUrl(valid.url, context.guard),
                 sealedSecret: sealSecret(keyRing, id, secret),
-                ...headersPatch(id, valid.headers, parts),
+                ...headersPatch(id, valid.headers, context),
             };
             await store.insert(exporter);
             return { exporter: visible(exporter), secret };
@@ -133,7 +111,7 @@ export function exporters(parts: ExportersParts): Exporters {
 
         async update(id, changes) {
             const valid = checked(exporterChangesSchema, changes, { subject: 'Exporter' });
-            return change(id, patchOf(await stored(id), valid, parts));
+            return change(id, patchOf(await stored(id), valid, context));
         },
 
         async start(id) {
@@ -145,7 +123,7 @@ export function exporters(parts: ExportersParts): Exporters {
         },
 
         async test(id) {
-            return test(await stored(id), parts.testTimeout);
+            return sendTest(await stored(id), context.claimDuration, context);
         },
 
         async remove(id) {
@@ -158,28 +136,25 @@ export function exporters(parts: ExportersParts): Exporters {
 
 /** All that is sealed for the exporters of a store and may still be needed, for the check of a key ring. */
 export async function sealedForExporters(store: ExporterStore, now: Date): Promise<readonly SealedText[]> {
-    return (await store.list()).flatMap((exporter) => {
-        const headers = sealedHeaders(exporter);
-        return [...sealedSecrets(exporter, now), ...(headers === null ? [] : [headers])];
-    });
+    return (await store.list()).flatMap((exporter) => [...sealedSecrets(exporter, now), ...sealedHeaders(exporter)]);
 }
 
-function patchOf(before: StoredExporter, changes: ExporterChanges, parts: ExportersParts): ExporterPatch {
+function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): ExporterPatch {
     const { url, secret, headers, type, ...stored } = changes;
     return {
         ...stored,
-        ...(url !== undefined && { url: checkReceiverUrl(url, parts.guard) }),
-        ...(headers !== undefined && headersPatch(before.id, headers, parts)),
-        ...(secret !== undefined && secretPatch(before, checkSecret(secret), parts)),
+        ...(url !== undefined && { url: checkReceiverUrl(url, context.guard) }),
+        ...(headers !== undefined && headersPatch(before.id, headers, context)),
+        ...(secret !== undefined && secretPatch(before, checkSecret(secret), context)),
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
     };
 }
 
-function headersPatch(id: string, headers: HeaderPairs, { keyRing, vendor }: ExportersParts): ReturnType<typeof sealHeaders> {
+function headersPatch(id: string, headers: HeaderPairs, { keyRing, vendor }: WebhooksContext): ReturnType<typeof sealHeaders> {
     return sealHeaders(keyRing, id, checkAdditionalHeaders(headers, vendor));
 }
 
-function secretPatch(before: StoredExporter, secret: string, { keyRing, clock }: ExportersParts): ExporterPatch {
+function secretPatch(before: StoredExporter, secret: string, { keyRing, clock }: WebhooksContext): ExporterPatch {
     return {
         sealedSecret: sealSecret(keyRing, before.id, secret),
         sealedPreviousSecret: before.sealedSecret,
@@ -200,21 +175,22 @@ function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
     return { type, ifType: before.type };
 }
 
-/** Accepts a `test` event for the exporter alone; resolves with the id of its delivery. */
-async function requestTest(exporter: StoredExporter, { deliveries, clock, newId, onAccepted }: ExportersParts): Promise<string> {
-    const now = clock();
-    const body = eventBody(testEvent, { timestamp: now, webhook_id: exporter.id, webhook_name: exporter.name });
-    const event = { id: newId(), kind: testEvent.name, body, createdAt: now };
-    const [accepted] = await deliveries.accept([{ event, addressees: { exporterId: exporter.id } }]);
-    onAccepted();
-    return accepted?.deliveries[0] as string;
-}
-
 /** Milliseconds between two reads of the attempt of a `test`. */
 const TEST_POLL = 25;
 
-/** Polls the rows: the attempt may be made by another process on another machine. */
-async function testResult(deliveryId: string, timeout: number, { deliveries, sleep }: ExportersParts): Promise<TestResult> {
+/** Accepts a `test` event for the exporter alone and polls the rows: the attempt may be made by another process on another machine. */
+async function sendTest(
+    exporter: StoredExporter,
+    timeout: number,
+    { deliveries, clock, newId, sleep, wake }: WebhooksContext,
+): Promise<TestResult> {
+    const now = clock();
+    const body = eventBody(testEvent, { timestamp: now, webhook_id: exporter.id, webhook_name: exporter.name });
+    const event = { id: newId(), kind: testEvent.name, body, createdAt: now };
+    const [accepted] = await deliveries.accept([{ event, recipients: { exporterId: exporter.id } }]);
+    const deliveryId = accepted?.deliveries[0] as string;
+    wake();
+
     for (let waited = 0; waited < timeout; waited += TEST_POLL) {
         const [attempt] = await deliveries.attempts(deliveryId);
         if (attempt?.finishedAt != null) {

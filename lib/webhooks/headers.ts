@@ -3,20 +3,14 @@ import type { KeyRing, SealedText } from '../keys/key-ring.ts';
 import type { HeaderPairs, StoredExporter } from './exporter.ts';
 import { type Signing, signatureHeaders, type Vendor } from './signature.ts';
 
-/** A message to sign, with what else its headers say. */
-export interface MessageHeadersOptions extends Signing {
-    /** The event kind, for example `test`. */
-    readonly kind: string;
-    readonly additional: HeaderPairs;
-}
-
 /**
  * All headers of a message in order, but those that the sender adds for the connection (`Host`, `Connection`,
  * `Accept-Encoding: identity`, `Content-Length`). The exporter's additional ones come last and cannot stand in for ours.
  *
+ * @param kind The event kind, for example `test`.
  * @throws ScanwireError `INVALID_INPUT` when a stored additional header breaks the rules: the exporter is invalid then.
  */
-export function messageHeaders({ kind, additional, ...signing }: MessageHeadersOptions): HeaderPairs {
+export function messageHeaders(kind: string, signing: Signing, additional: HeaderPairs): HeaderPairs {
     const { headerPrefix, userAgent } = signing.vendor;
     return [
         [`${headerPrefix}-Event`, kind],
@@ -68,7 +62,7 @@ const REFUSED: readonly { readonly names: RegExp; readonly why: string }[] = [
 ];
 
 /**
- * The additional headers in the form in which they are sent: blanks around values are dropped, all else stays. Run at save and
+ * The additional headers as they are sent: blanks around values are dropped, all else stays. Run at save and
  * again at send.
  *
  * A name is a token of at most 64 characters, not refused by the list above and listed once, whatever its case; a value is 1 to
@@ -110,8 +104,8 @@ export function checkAdditionalHeaders(pairs: HeaderPairs, vendor: Vendor): Head
 
 /** Whether no message may bring this header along: the sender writes it, or it belongs to the connection. */
 export function isSenderHeader(name: string): boolean {
-    const plain = comparable(name);
-    return SENDER_NAMES.test(plain) || CONNECTION_NAMES.test(plain);
+    const compared = comparable(name);
+    return SENDER_NAMES.test(compared) || CONNECTION_NAMES.test(compared);
 }
 
 /** In lower case, with `_` as `-`: CGI-like receivers cannot tell the two apart. */
@@ -133,12 +127,12 @@ function checkName(name: string, index: number, own: string): void {
         throw refused(`Header ${index + 1} has a name that is not 1 to ${MAX_NAME} letters, digits and the signs of an HTTP token`);
     }
 
-    const plain = comparable(name);
-    if (plain.startsWith(own) || plain === own.slice(0, -1)) {
+    const compared = comparable(name);
+    if (compared.startsWith(own) || compared === own.slice(0, -1)) {
         throw refused(`Header ${name} is set by the sender`);
     }
 
-    const rule = REFUSED.find(({ names }) => names.test(plain));
+    const rule = REFUSED.find(({ names }) => names.test(compared));
     if (rule !== undefined) {
         throw refused(`Header ${name} ${rule.why}`);
     }
@@ -175,15 +169,15 @@ export function sealHeaders(
     return { headerNames: pairs.map(([name]) => name), sealedHeaders: pairs.length === 0 ? null : sealed };
 }
 
-/** The sealed headers of an exporter, null without any. */
-export function sealedHeaders({ id, sealedHeaders: sealed }: StoredExporter): SealedText | null {
-    return sealed === null ? null : { sealed, context: headersContext(id) };
+/** The sealed headers of an exporter: one text, or none. */
+export function sealedHeaders({ id, sealedHeaders: sealed }: StoredExporter): readonly SealedText[] {
+    return sealed === null ? [] : [{ sealed, context: headersContext(id) }];
 }
 
 /** The additional headers of an exporter with their values. @throws ScanwireError `UNSEALABLE`. */
 export function openHeaders(exporter: StoredExporter, keyRing: KeyRing): HeaderPairs {
-    const text = sealedHeaders(exporter);
-    return text === null ? [] : JSON.parse(keyRing.open(text.sealed, text.context));
+    const [text] = sealedHeaders(exporter);
+    return text === undefined ? [] : JSON.parse(keyRing.open(text.sealed, text.context));
 }
 
 function headersContext(exporterId: string): string {

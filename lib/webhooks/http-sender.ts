@@ -9,7 +9,7 @@ import { type Connection, connection, type Exchange, exchange } from './connecti
 import { connectionPool, type Lease } from './connection-pool.ts';
 import type { HeaderPairs } from './exporter.ts';
 import { isSenderHeader } from './headers.ts';
-import { AttemptFailure, type AttemptResult, type AttemptTrace, attemptTrace, type Outcome, outcomeOf } from './outcome.ts';
+import { AttemptFailure, type AttemptProgress, type AttemptResult, newProgress, type Outcome, outcomeOf } from './outcome.ts';
 import { codeOfError, resultOfError, resultOfExchange } from './outcome-code.ts';
 import { parseReceiverUrl } from './receiver-url.ts';
 import { secure } from './tls-trust.ts';
@@ -24,7 +24,7 @@ export interface Message {
     readonly headers: HeaderPairs;
     readonly body: Uint8Array;
     /** Goes over a connection of its own, made for it: a `test` shows whether the receiver can be reached now, and each time that it takes. */
-    readonly fresh?: boolean;
+    readonly newConnection?: boolean;
 }
 
 /** Sends messages through the egress guard. */
@@ -67,7 +67,7 @@ export interface HttpSenderOptions extends Partial<SenderLimits> {
 const count = (byDefault: number): Joi.NumberSchema => Joi.number().integer().min(1).default(byDefault);
 
 /** The rules of {@link SenderLimits}, with their defaults. No attempt takes longer than Standard Webhooks advises to wait for a receiver. */
-export const senderLimits: { readonly [Limit in keyof SenderLimits]: Joi.NumberSchema } = {
+export const senderLimitSchemas: { readonly [Limit in keyof SenderLimits]: Joi.NumberSchema } = {
     dnsTimeout: milliseconds(5000),
     connectTimeout: milliseconds(5000),
     attemptTimeout: milliseconds(15_000).max(30_000),
@@ -77,7 +77,7 @@ export const senderLimits: { readonly [Limit in keyof SenderLimits]: Joi.NumberS
     socketMaxAge: milliseconds(60_000),
 };
 
-const limitsSchema = Joi.object<SenderLimits, true>(senderLimits);
+const limitsSchema = Joi.object<SenderLimits, true>(senderLimitSchemas);
 
 /**
  * Sends messages over HTTP/1.1. Redirects are not followed, responses not decoded, proxies not used, cookies and other state of a
@@ -91,26 +91,26 @@ const limitsSchema = Joi.object<SenderLimits, true>(senderLimits);
 export function httpSender({ guard, clock = systemClock, lookup, ...options }: HttpSenderOptions): Sender {
     const limits = checked(limitsSchema, options, { subject: 'httpSender options', code: 'MISCONFIGURED' });
     const { attemptTimeout } = limits;
-    const { post, close } = poster(limits, connectVetted({ guard, ...limits, ...(lookup && { lookup }) }), clock);
+    const { post, close } = poster(limits, connectVetted({ guard, lookup, ...limits }), clock);
     const inFlight = new Set<Promise<Outcome>>();
     let closed = false;
 
     async function attempt(message: Message): Promise<Outcome> {
         const startedAt = performance.now();
-        const trace = attemptTrace();
+        const progress = newProgress();
         const deadline = new AbortController();
         const timer = setTimeout(() => {
             deadline.abort(new AttemptFailure('timeout', `The attempt took longer than ${attemptTimeout} ms`));
         }, attemptTimeout);
-        const result = await resultOf(message, deadline.signal, trace);
+        const result = await resultOf(message, deadline.signal, progress);
         clearTimeout(timer);
-        return outcomeOf(result, trace, performance.now() - startedAt);
+        return outcomeOf(result, progress, performance.now() - startedAt);
     }
 
-    async function resultOf(message: Message, signal: AbortSignal, trace: AttemptTrace): Promise<AttemptResult> {
+    async function resultOf(message: Message, signal: AbortSignal, progress: AttemptProgress): Promise<AttemptResult> {
         try {
             const url = targetOf(message);
-            return resultOfExchange(await post(url, message, signal, trace), url, clock());
+            return resultOfExchange(await post(url, message, signal, progress), url, clock());
         } catch (error) {
             return resultOfError(error);
         }
@@ -121,7 +121,7 @@ export function httpSender({ guard, clock = systemClock, lookup, ...options }: H
 
         async send(message) {
             if (closed) {
-                return outcomeOf(resultOfError(new AttemptFailure('interrupted', 'The sender is closed')), attemptTrace(), 0);
+                return outcomeOf(resultOfError(new AttemptFailure('interrupted', 'The sender is closed')), newProgress(), 0);
             }
 
             const outcome = attempt(message);
@@ -155,27 +155,32 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
     const { connectTimeout, maxResponseBytes, connectionsPerExporter, maxIdleConnections, socketMaxAge } = limits;
     const pool = connectionPool({ maxPerKey: connectionsPerExporter, maxIdle: maxIdleConnections, maxAge: socketMaxAge });
 
-    async function open(url: URL, trust: Trust, signal: AbortSignal, trace: AttemptTrace): Promise<Connection> {
+    async function open(url: URL, trust: Trust, signal: AbortSignal, progress: AttemptProgress): Promise<Connection> {
         const host = hostOf(url);
-        const plain = await connect({ host, port: portOf(url), signal, trace });
-        const handshake = { socket: plain, host, trust, timeout: connectTimeout, signal, now: clock(), trace };
-        const socket = url.protocol === 'https:' ? await secure(handshake) : plain;
-        return connection({ socket, origin: url.origin, address: trace.address, fingerprint: trace.fingerprint });
+        const tcpSocket = await connect({ host, port: portOf(url), signal, progress });
+        const handshake = { socket: tcpSocket, host, trust, timeout: connectTimeout, signal, now: clock(), progress };
+        const socket = url.protocol === 'https:' ? await secure(handshake) : tcpSocket;
+        return connection({ socket, origin: url.origin, address: progress.address, fingerprint: progress.fingerprint });
     }
 
     return {
         /** @throws AttemptFailure, ConnectionFailure or the signal's reason when there is no connection. */
-        async post(url: URL, { exporterId, trust, headers, body, fresh = false }: Message, signal: AbortSignal, trace: AttemptTrace) {
+        async post(
+            url: URL,
+            { exporterId, trust, headers, body, newConnection = false }: Message,
+            signal: AbortSignal,
+            progress: AttemptProgress,
+        ) {
             const key = JSON.stringify([exporterId, url.origin, trust]);
-            const openNew = (): Promise<Connection> => open(url, trust, signal, trace);
+            const openNew = (): Promise<Connection> => open(url, trust, signal, progress);
             for (;;) {
-                const lease = fresh ? await unpooled(openNew) : await pool.lease(key, openNew, signal);
+                const lease = newConnection ? await unpooled(openNew) : await pool.lease(key, openNew, signal);
                 try {
                     const { connection: used } = lease;
-                    trace.address = used.address;
-                    trace.fingerprint = used.fingerprint;
+                    progress.address = used.address;
+                    progress.fingerprint = used.fingerprint;
                     const path = `${url.pathname}${url.search}`;
-                    const result = await exchange(used, { path, headers, body, maxResponseBytes, signal, trace });
+                    const result = await exchange(used, { path, headers, body, maxResponseBytes, signal, progress });
                     if (!wasStale(result, used, signal)) {
                         return result;
                     }
@@ -202,6 +207,6 @@ function wasStale({ error, status, written }: Exchange, { requests }: Connection
         !written &&
         requests > 1 &&
         !signal.aborted &&
-        codeOfError(error, 'exchange') === 'connection_reset'
+        codeOfError(error, 'connection_reset') === 'connection_reset'
     );
 }

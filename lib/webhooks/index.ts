@@ -8,16 +8,10 @@ export type * from './exporter.ts';
 export type { ChangedExporter, Exporters, TestResult } from './exporters.ts';
 export type * from './http-sender.ts';
 export { httpSender } from './http-sender.ts';
+export type { WebhookStores, WebhooksOptions, WebhooksSettings } from './options.ts';
 export { OUTCOME_CODES, type Outcome, type OutcomeCode, type Timings } from './outcome.ts';
 export type { Publish, PublishOptions } from './publisher.ts';
 export type * from './queue.ts';
 export { DEFAULT_SCHEDULE } from './schedule.ts';
 export type * from './store.ts';
-export {
-    type WebhookStores,
-    type Webhooks,
-    type WebhooksOptions,
-    type WebhooksSettings,
-    type WorkerOptions,
-    webhooks,
-} from './webhooks.ts';
+export { type Webhooks, type WorkerOptions, webhooks } from './webhooks.ts';

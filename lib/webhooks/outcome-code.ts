@@ -1,4 +1,4 @@
-import { ConnectionFailure, connectionCode } from '../egress/connection-code.ts';
+import { byErrorCode, ConnectionFailure, connectionCode } from '../egress/connection-code.ts';
 import { codeNote, errorCode, ScanwireError } from '../errors.ts';
 import { type Exchange, ResponseTooLong } from './connection.ts';
 import { AttemptFailure, type AttemptResult, type OutcomeCode } from './outcome.ts';
@@ -43,7 +43,7 @@ function failureOf({ error, unsent }: Exchange, { host }: URL): AttemptFailure {
             : new AttemptFailure('headers_timeout', `${host} did not answer in time`);
     }
 
-    const code = codeOfError(error, 'exchange');
+    const code = codeOfError(error, 'connection_reset');
     return new AttemptFailure(code, `${host} ${NO_RESPONSE[code] ?? 'broke off'}${codeNote(error)}`);
 }
 
@@ -96,65 +96,53 @@ export function codeOfStatus(status: number): OutcomeCode {
     return status >= 400 && status <= 499 ? 'client_error' : status >= 500 && status <= 599 ? 'server_error' : 'unexpected_status';
 }
 
-/** How far an attempt had come after it was connected, when an error stopped it. */
-export type AttemptPhase = 'tls' | 'exchange';
-
 /** Codes of Node, OpenSSL and undici that mean the same wherever they come up, besides those of making and securing a connection. */
-const BY_CODE: ReadonlyMap<string, OutcomeCode> = new Map(
-    Object.entries({
-        interrupted: ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'],
-        invalid_exporter: [
-            'UND_ERR_INVALID_ARG',
-            'UND_ERR_NOT_SUPPORTED',
-            'ERR_INVALID_CHAR',
-            'ERR_INVALID_URL',
-            'ERR_INVALID_ARG_TYPE',
-            'ERR_INVALID_ARG_VALUE',
-            'ERR_SOCKET_BAD_PORT',
-        ],
-        connection_reset: ['UND_ERR_SOCKET'],
-        connect_timeout: ['UND_ERR_CONNECT_TIMEOUT'],
-        headers_timeout: ['UND_ERR_HEADERS_TIMEOUT'],
-        timeout: ['UND_ERR_BODY_TIMEOUT', 'UND_ERR_ABORTED', 'ABORT_ERR'],
-        protocol_error: ['UND_ERR_HEADERS_OVERFLOW', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'],
-        tls_self_signed: ['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN'],
-        tls_unknown_ca: [
-            'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-            'UNABLE_TO_GET_ISSUER_CERT',
-            'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-            'CERT_UNTRUSTED',
-            'CERT_CHAIN_TOO_LONG',
-            'PATH_LENGTH_EXCEEDED',
-        ],
-        tls_expired: ['CERT_HAS_EXPIRED'],
-        tls_not_yet_valid: ['CERT_NOT_YET_VALID'],
-        tls_name_mismatch: ['ERR_TLS_CERT_ALTNAME_INVALID', 'HOSTNAME_MISMATCH'],
-    } satisfies Partial<Record<OutcomeCode, readonly string[]>>).flatMap(([outcome, codes]) =>
-        codes.map((code) => [code, outcome as OutcomeCode]),
-    ),
-);
-
-const BY_PHASE: Readonly<Record<AttemptPhase, OutcomeCode>> = {
-    tls: 'tls_failed',
-    exchange: 'connection_reset',
-};
+const CODES = byErrorCode<OutcomeCode>({
+    interrupted: ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'],
+    invalid_exporter: [
+        'UND_ERR_INVALID_ARG',
+        'UND_ERR_NOT_SUPPORTED',
+        'ERR_INVALID_CHAR',
+        'ERR_INVALID_URL',
+        'ERR_INVALID_ARG_TYPE',
+        'ERR_INVALID_ARG_VALUE',
+        'ERR_SOCKET_BAD_PORT',
+    ],
+    connection_reset: ['UND_ERR_SOCKET'],
+    connect_timeout: ['UND_ERR_CONNECT_TIMEOUT'],
+    headers_timeout: ['UND_ERR_HEADERS_TIMEOUT'],
+    timeout: ['UND_ERR_BODY_TIMEOUT', 'UND_ERR_ABORTED', 'ABORT_ERR'],
+    protocol_error: ['UND_ERR_HEADERS_OVERFLOW', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'],
+    tls_self_signed: ['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN'],
+    tls_unknown_ca: [
+        'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+        'UNABLE_TO_GET_ISSUER_CERT',
+        'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+        'CERT_UNTRUSTED',
+        'CERT_CHAIN_TOO_LONG',
+        'PATH_LENGTH_EXCEEDED',
+    ],
+    tls_expired: ['CERT_HAS_EXPIRED'],
+    tls_not_yet_valid: ['CERT_NOT_YET_VALID'],
+    tls_name_mismatch: ['ERR_TLS_CERT_ALTNAME_INVALID', 'HOSTNAME_MISMATCH'],
+});
 
 /** How undici names what is not HTTP, an upgrade nobody asked for and a response to no request: none of them has a code of its own. */
 const NOT_HTTP = /^(HTTPParserError: |SocketError: bad (upgrade|response)$)/;
 
-/** The outcome that an error stands for; what is in no table goes by the phase it came up in. */
-export function codeOfError(error: unknown, phase: AttemptPhase): OutcomeCode {
+/** The outcome that an error stands for; `otherwise` for one that is in no table. */
+export function codeOfError(error: unknown, otherwise: OutcomeCode): OutcomeCode {
     if (NOT_HTTP.test(String(error))) {
         return 'protocol_error';
     }
 
-    return BY_CODE.get(errorCode(error)) ?? connectionCode(error, BY_PHASE[phase]);
+    return CODES.get(errorCode(error)) ?? connectionCode(error, otherwise);
 }
 
 const MAX_RETRY_AFTER = 24 * 60 * 60 * 1000;
 
 const MONTH = 'Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec';
-/** The three forms of RFC 9110, 5.6.7: the usual one, RFC 850's and that of C's `asctime`. */
+/** The three date formats of RFC 9110, 5.6.7: the usual one, RFC 850's and that of C's `asctime`. */
 const DATES: readonly RegExp[] = [
     new RegExp(`^[A-Z][a-z]{2}, \\d{2} (${MONTH}) \\d{4} \\d{2}:\\d{2}:\\d{2} GMT$`),
     new RegExp(`^[A-Z][a-z]{5,8}, \\d{2}-(${MONTH})-\\d{2} \\d{2}:\\d{2}:\\d{2} GMT$`),
@@ -176,6 +164,6 @@ export function retryAfter(value: string | readonly string[] | undefined, now: D
 }
 
 function dateOf(text: string): number {
-    const form = DATES.findIndex((pattern) => pattern.test(text));
-    return form === -1 ? Number.NaN : Date.parse(form === 2 ? `${text} GMT` : text);
+    const format = DATES.findIndex((pattern) => pattern.test(text));
+    return format === -1 ? Number.NaN : Date.parse(format === 2 ? `${text} GMT` : text);
 }

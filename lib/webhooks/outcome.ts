@@ -67,16 +67,14 @@ export interface Outcome {
 /** What an attempt came to, without what was measured on the way. */
 export type AttemptResult = Pick<Outcome, 'code' | 'status' | 'detail' | 'retryAfter'>;
 
-type Phase = Exclude<keyof Timings, 'total'>;
-
 /** What is measured on the way, kept apart from the result so that a failed attempt still tells how far it came. Times in milliseconds. */
-export interface AttemptTrace extends Record<Phase, number | null> {
+export interface AttemptProgress extends Record<Exclude<keyof Timings, 'total'>, number | null> {
     address: string | null;
     fingerprint: string | null;
 }
 
-/** The trace of an attempt that has not come anywhere yet. */
-export function attemptTrace(): AttemptTrace {
+/** The progress of an attempt that has not begun. */
+export function newProgress(): AttemptProgress {
     return { dns: null, connect: null, tls: null, firstByte: null, address: null, fingerprint: null };
 }
 
@@ -87,7 +85,7 @@ export function attemptTrace(): AttemptTrace {
  */
 export function outcomeOf(
     result: AttemptResult,
-    { dns, connect, tls, firstByte, address, fingerprint }: AttemptTrace,
+    { dns, connect, tls, firstByte, address, fingerprint }: AttemptProgress,
     total: number,
 ): Outcome {
     const whole = (time: number | null): number | null => (time === null ? null : Math.round(time));
@@ -111,7 +109,7 @@ export const INTERRUPTIONS = {
  * @param elapsed Milliseconds from the claim until it was taken away.
  */
 export function interrupted(elapsed: number, detail: string): Outcome {
-    return outcomeOf({ code: 'interrupted', status: null, detail, retryAfter: null }, attemptTrace(), Math.max(0, elapsed));
+    return outcomeOf({ code: 'interrupted', status: null, detail, retryAfter: null }, newProgress(), Math.max(0, elapsed));
 }
 
 /** Why an attempt got no response. The message becomes `Outcome.detail`, so it holds nothing that the receiver or a user wrote. */

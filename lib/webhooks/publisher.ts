@@ -1,17 +1,17 @@
-import type { Clock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
 import type { Executor } from '../executor.ts';
 import { batched } from './batched.ts';
 import { RULE_SETS, type RuleSet } from './choices.ts';
-import { type EventKinds, eventBody, testEvent, typesFor } from './events.ts';
-import type { Acceptance, Accepted, DeliveryStore } from './store.ts';
+import { eventBody, testEvent, typesFor } from './events.ts';
+import type { WebhooksContext } from './options.ts';
+import type { AcceptedEvent, NewEvent } from './store.ts';
 
 /** What may be said about an event besides its body. */
 export interface PublishOptions {
     /** The rule set that raised the investigation; an exporter of type `investigation_legacy` does not get `library`. */
     readonly rules?: RuleSet;
     /**
-     * An open transaction of the host's own: event and deliveries exist if and only if it commits. Needs a store that keeps them
+     * An open transaction of the application: event and deliveries exist if and only if it commits. Needs a store that keeps them
      * in the same database (`transactions`).
      */
     readonly tx?: Executor;
@@ -24,50 +24,30 @@ export interface PublishOptions {
  * @throws ScanwireError `INVALID_INPUT` for an unknown kind or a body that breaks its schema, with the field; `MISCONFIGURED` for
  *     `tx` with a store that cannot join a transaction; `UNAVAILABLE` when the store cannot be reached. Nothing is stored then.
  */
-export type Publish = (kind: string, body: unknown, options?: PublishOptions) => Promise<Accepted>;
-
-/** What {@link publisher} works with. */
-export interface PublisherParts {
-    readonly kinds: EventKinds;
-    readonly deliveries: DeliveryStore;
-    readonly clock: Clock;
-    readonly newId: () => string;
-    /** Called after each acceptance, so that the dispatcher does not wait for its next round. */
-    readonly onAccepted: () => void;
-}
+export type Publish = (kind: string, body: unknown, options?: PublishOptions) => Promise<AcceptedEvent>;
 
 /** Maximum number of events that share one statement. */
 const BATCH = 200;
 
 /** Makes the `publish` of an event table and a store. */
-export function publisher({ kinds, deliveries, clock, newId, onAccepted }: PublisherParts): Publish {
-    const acceptBatched = batched<Acceptance, Accepted>((acceptances) => deliveries.accept(acceptances), BATCH);
-
-    async function acceptWithin(tx: Executor, acceptance: Acceptance): Promise<Accepted> {
-        const [accepted] = await deliveries.accept([acceptance], { tx });
-        return accepted as Accepted;
-    }
+export function publisher({ kinds, deliveries, clock, newId, wake }: WebhooksContext): Publish {
+    const acceptBatched = batched<NewEvent, AcceptedEvent>((newEvents) => deliveries.accept(newEvents), BATCH);
 
     return async (kindName, body, { rules, tx } = {}) => {
         const kind = kinds.get(kindName);
         if (kind === undefined || kind === testEvent) {
-            throw new ScanwireError('INVALID_INPUT', `Unknown event kind; known: ${publishable(kinds).join(', ')}`, { field: 'kind' });
+            const known = [...kinds.keys()].filter((name) => name !== testEvent.name);
+            throw new ScanwireError('INVALID_INPUT', `Unknown event kind; known: ${known.join(', ')}`, { field: 'kind' });
         }
 
         if (rules !== undefined && !RULE_SETS.includes(rules)) {
             throw new ScanwireError('INVALID_INPUT', `Rules must be ${RULE_SETS.join(' or ')}`, { field: 'rules' });
         }
 
-        const acceptance: Acceptance = {
-            event: { id: newId(), kind: kind.name, body: eventBody(kind, body), createdAt: clock() },
-            addressees: { types: typesFor(kind, rules ?? null) },
-        };
-        const accepted = await (tx === undefined ? acceptBatched(acceptance) : acceptWithin(tx, acceptance));
-        onAccepted();
-        return accepted;
+        const event = { id: newId(), kind: kind.name, body: eventBody(kind, body), createdAt: clock() };
+        const newEvent: NewEvent = { event, recipients: { types: typesFor(kind, rules ?? null) } };
+        const accepted = tx === undefined ? await acceptBatched(newEvent) : (await deliveries.accept([newEvent], { tx }))[0];
+        wake();
+        return accepted as AcceptedEvent;
     };
-}
-
-function publishable(kinds: EventKinds): string[] {
-    return [...kinds.keys()].filter((name) => name !== testEvent.name);
 }

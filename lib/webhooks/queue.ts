@@ -36,7 +36,7 @@ export interface DeliveryQueue {
     /** Runs `handler` for the jobs of a collector, wherever they were added. A rejected handler is reported and its job dropped. */
     work(collector: string, handler: (job: DeliveryJob) => Promise<void>, options: WorkOptions): Promise<QueueWorker>;
 
-    /** Ends the queue's own connections; what the host passed in stays open. Close the workers before. */
+    /** Ends the queue's own connections; what the application passed in stays open. Close the workers before. */
     close(): Promise<void>;
 }
 

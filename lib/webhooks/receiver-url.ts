@@ -17,7 +17,7 @@ const REFUSALS: Readonly<Record<UrlFault, string>> = {
 };
 
 /**
- * The receiver's URL as it is saved: in its one form, and only when its host may be called. A name is not resolved here; the
+ * The receiver's URL as it is saved: normalised, and only when its host may be called. A name is not resolved here; the
  * addresses it leads to are vetted at each connect.
  *
  * @throws ScanwireError `INVALID_INPUT`, field `url`, with the reason but never the URL: it may hold a secret.
@@ -33,7 +33,7 @@ export function checkReceiverUrl(text: string, guard: Pick<EgressGuard, 'vetHost
 }
 
 /**
- * The receiver's URL in the one form that is stored, shown, called and compared: as {@link parseOutgoingUrl} gives it. Read at save
+ * The receiver's URL normalised as {@link parseOutgoingUrl} gives it: so it is stored, shown, called and compared. Read at save
  * and again at send, so that nothing depends on who wrote the row.
  *
  * @throws ScanwireError `INVALID_INPUT`, field `url`, with the reason but never the URL.

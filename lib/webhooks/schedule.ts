@@ -1,13 +1,13 @@
 import { isIP } from 'node:net';
 import { hostOf } from '../egress/outgoing-url.ts';
-import type { Outcome, OutcomeCode } from './outcome.ts';
+import type { Outcome } from './outcome.ts';
 import type { NextStep } from './store.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** Delays before each try but the first, as the Standard Webhooks specification advises; then `exhausted`. Milliseconds. */
+/** Delays before each try but the first, as the Standard Webhooks specification advises; a delivery that has used them all is `exhausted`. Milliseconds. */
 export const DEFAULT_SCHEDULE: readonly number[] = [
     5 * SECOND,
     5 * MINUTE,
@@ -32,22 +32,23 @@ export interface EndedAttempt {
     readonly url: string;
     /** The exporter's, or the default one. */
     readonly schedule: readonly number[];
-    /** Number of the attempt in its round, from 1. */
-    readonly round: number;
+    /** Number of the attempt since its delivery was accepted or last replayed, from 1. */
+    readonly attemptSinceReplay: number;
     /** True for a delivery that is tried once. */
-    readonly single: boolean;
+    readonly singleAttempt: boolean;
     readonly now: Date;
     /** 0 to 1, as `Math.random`. */
     readonly random: () => number;
 }
 
 /** What becomes of a delivery after an attempt. The receiver's `Retry-After` is a floor for the next try. */
-export function nextStep({ outcome, url, schedule, round, single, now, random }: EndedAttempt): NextStep {
+export function nextStep({ outcome, url, schedule, attemptSinceReplay, singleAttempt, now, random }: EndedAttempt): NextStep {
     if (outcome.code === 'delivered') {
         return { state: 'delivered' };
     }
 
-    const delay = single ? undefined : delaysFor(retryability(outcome, url), schedule)[round - 1];
+    const retries = singleAttempt ? 0 : maxRetries(outcome, url);
+    const delay = attemptSinceReplay <= retries ? schedule[attemptSinceReplay - 1] : undefined;
     if (delay === undefined) {
         return { state: 'exhausted' };
     }
@@ -56,44 +57,25 @@ export function nextStep({ outcome, url, schedule, round, single, now, random }:
     return { state: 'pending', dueAt: new Date(now.getTime() + Math.round(Math.max(jittered, outcome.retryAfter ?? 0))) };
 }
 
-/**
- * How a failed attempt is followed by another.
- *
- * - `retry`: on the exporter's schedule.
- * - `short`: on a shorter schedule; somebody has to change the exporter's or the receiver's configuration.
- * - `never`: only a change of the exporter can help.
- */
-type Retryability = 'retry' | 'short' | 'never';
-
-const RETRYABILITY: Readonly<Partial<Record<OutcomeCode, Retryability>>> = {
-    gone: 'never',
-    invalid_exporter: 'never',
-    client_error: 'short',
-};
-
 /** Client errors that pass by themselves: 408 Request Timeout and 425 Too Early. */
 const PASSING: ReadonlySet<number | null> = new Set([408, 425]);
 
-function retryability({ code, status }: EndedAttempt['outcome'], url: string): Retryability {
-    if (code === 'address_blocked') {
-        return isNamed(url) ? 'retry' : 'never';
+/** How many further tries of its schedule a failure deserves; none where only a change of the exporter can help. */
+function maxRetries({ code, status }: EndedAttempt['outcome'], url: string): number {
+    switch (code) {
+        case 'gone':
+        case 'invalid_exporter':
+            return 0;
+        case 'address_blocked':
+            return isNamed(url) ? Number.POSITIVE_INFINITY : 0;
+        case 'client_error':
+            return PASSING.has(status) ? Number.POSITIVE_INFINITY : SHORT_RETRIES;
+        default:
+            return Number.POSITIVE_INFINITY;
     }
-
-    return PASSING.has(status) ? 'retry' : (RETRYABILITY[code] ?? 'retry');
 }
 
 /** A name may lead to other addresses by the next try; an address in the URL stays blocked. */
 function isNamed(url: string): boolean {
     return URL.canParse(url) && isIP(hostOf(new URL(url))) === 0;
-}
-
-function delaysFor(retryability: Retryability, schedule: readonly number[]): readonly number[] {
-    switch (retryability) {
-        case 'retry':
-            return schedule;
-        case 'short':
-            return schedule.slice(0, SHORT_RETRIES);
-        case 'never':
-            return [];
-    }
 }

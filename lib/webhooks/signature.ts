@@ -22,9 +22,9 @@ export interface Signing {
 /** The secrets that sign a message, the current one first. */
 export type Secrets = readonly [current: string, ...previous: string[]];
 
-type PlainForm = Exclude<SignatureForm, 'standard-webhooks'>;
+type BodyForm = Exclude<SignatureForm, 'standard-webhooks'>;
 
-const PLAIN: Readonly<Record<PlainForm, { readonly suffix: string; readonly text: (digest: Buffer) => string }>> = {
+const BODY_FORMS: Readonly<Record<BodyForm, { readonly suffix: string; readonly text: (digest: Buffer) => string }>> = {
     base64: { suffix: '-Base64', text: (digest) => digest.toString('base64') },
     hex: { suffix: '-Hex', text: (digest) => digest.toString('hex') },
     'sha256-hex': { suffix: '-Sha256', text: (digest) => `sha256=${digest.toString('hex')}` },
@@ -33,8 +33,8 @@ const PLAIN: Readonly<Record<PlainForm, { readonly suffix: string; readonly text
 /**
  * The headers that prove who sent a message.
  *
- * - Plain forms: HMAC-SHA-256 over the body, keyed with the UTF-8 bytes of the current secret as it is shown. The first plain
- *   form is the text of `X-<Vendor>-Signature`; each further one has a header of its own that ends in `-Base64`, `-Hex` or
+ * - All but `standard-webhooks`: HMAC-SHA-256 over the body, keyed with the UTF-8 bytes of the current secret as it is shown. The first
+ *   is the text of `X-<Vendor>-Signature`; each further one has a header of its own that ends in `-Base64`, `-Hex` or
  *   `-Sha256`. After a rotation they use the new secret only: one header holds one signature.
  * - `standard-webhooks`: `webhook-id`, `webhook-timestamp` (seconds) and `webhook-signature`, one `v1,` per valid secret, over
  *   `id.timestamp.body`. A receiver passes a `whsec_` secret to its library as it is, any other as
@@ -42,11 +42,11 @@ const PLAIN: Readonly<Record<PlainForm, { readonly suffix: string; readonly text
  */
 export function signatureHeaders({ forms, secrets, vendor, body, id, timestamp }: Signing): HeaderPairs {
     const chosen: readonly SignatureForm[] = forms.length === 0 ? ['base64'] : [...new Set(forms)];
-    const plain = chosen.filter((form): form is PlainForm => form !== 'standard-webhooks');
+    const bodyForms = chosen.filter((form): form is BodyForm => form !== 'standard-webhooks');
     const digest = hmac(Buffer.from(secrets[0], 'utf8'), body);
 
-    const headers = plain.map((form, index): [string, string] => {
-        const { suffix, text } = PLAIN[form];
+    const headers = bodyForms.map((form, index): [string, string] => {
+        const { suffix, text } = BODY_FORMS[form];
         return [`${vendor.headerPrefix}-Signature${index === 0 ? '' : suffix}`, text(digest)];
     });
     return chosen.includes('standard-webhooks') ? [...headers, ...standardHeaders(secrets, body, id, timestamp)] : headers;
@@ -72,7 +72,7 @@ const MAX_LENGTH = 512;
 const MIN_STANDARD_BYTES = 24;
 
 /**
- * A new exporter secret: `whsec_` and 32 random bytes in base64. The plain signature forms use this text as it stands, Standard
+ * A new exporter secret: `whsec_` and 32 random bytes in base64. The forms that sign the body alone use this text as it stands, Standard
  * Webhooks the bytes behind the prefix.
  *
  * @param random Returns this many random bytes.

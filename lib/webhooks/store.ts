@@ -35,7 +35,7 @@ export interface StoredEvent {
 /**
  * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
  * - `queued`: a job for it was handed to the queue.
- * - `sending`: an attempt was claimed and has not been settled.
+ * - `sending`: an attempt was claimed and its outcome has not been recorded.
  * - `delivered`, `exhausted` (no tries left; kept for replay), `cancelled` (its exporter was removed): final.
  */
 export const DELIVERY_STATES = ['pending', 'queued', 'sending', 'delivered', 'exhausted', 'cancelled'] as const;
@@ -52,17 +52,17 @@ export interface Delivery {
     readonly exporterId: string;
     readonly collector: string;
     readonly state: DeliveryState;
-    /** Attempts claimed so far. A replay starts a new round but goes on counting. */
+    /** Attempts claimed so far. A replay starts the retry schedule anew but goes on counting. */
     readonly attempts: number;
     readonly dueAt: Date;
     readonly createdAt: Date;
     /** When it became final, else null. */
     readonly finishedAt: Date | null;
-    /** Code of the last settled attempt, null before the first. */
+    /** Code of the last outcome, null before the first. */
     readonly lastCode: OutcomeCode | null;
 }
 
-/** One POST. `outcome` and `finishedAt` are null until it is settled; a claim that ran out is settled as `interrupted`. */
+/** One POST. `outcome` and `finishedAt` are null until its outcome is recorded; a claim that ran out ends as `interrupted`. */
 export interface Attempt {
     readonly number: number;
     readonly startedAt: Date;
@@ -73,20 +73,20 @@ export interface Attempt {
 }
 
 /** To whom an event goes. */
-export type Addressees =
+export type Recipients =
     /** Every running exporter that holds one of these types. */
     | { readonly types: readonly ExportType[] }
     /** This exporter, running or not, with a single attempt that is never retried: a `test`. */
     | { readonly exporterId: string };
 
 /** An event to accept. */
-export interface Acceptance {
+export interface NewEvent {
     readonly event: StoredEvent;
-    readonly addressees: Addressees;
+    readonly recipients: Recipients;
 }
 
 /** An event that was accepted, with the ids of its deliveries. */
-export interface Accepted {
+export interface AcceptedEvent {
     readonly eventId: string;
     readonly deliveries: readonly string[];
 }
@@ -123,7 +123,7 @@ export interface ClaimRequest {
     readonly deliveryId: string;
     readonly token: string;
     readonly now: Date;
-    /** When the claim runs out, if it is not settled until then. */
+    /** When the claim runs out, if no outcome was recorded until then. */
     readonly expiresAt: Date;
 }
 
@@ -131,12 +131,12 @@ export interface ClaimRequest {
 export interface Claim {
     readonly deliveryId: string;
     readonly token: string;
-    /** Number of this attempt over all rounds, from 1. */
+    /** Number of this attempt since the delivery was accepted, from 1. */
     readonly attempt: number;
     /** Number of this attempt since the delivery was accepted or last replayed, from 1: how far it is in the schedule. */
-    readonly round: number;
+    readonly attemptSinceReplay: number;
     /** True for a delivery that gets a single attempt and is never retried: a `test`. */
-    readonly single: boolean;
+    readonly singleAttempt: boolean;
     readonly event: StoredEvent;
     readonly exporter: StoredExporter;
 }
@@ -148,7 +148,7 @@ export type NextStep =
     | { readonly state: 'pending'; readonly dueAt: Date };
 
 /** The outcome of a claimed attempt, and what follows from it. */
-export interface Settlement {
+export interface RecordedOutcome {
     readonly deliveryId: string;
     readonly exporterId: string;
     readonly token: string;
@@ -157,7 +157,7 @@ export interface Settlement {
     readonly next: NextStep;
     /** Counts for the exporter's breaker: `success` closes it, `failure` counts up, `none` (a `test`) changes nothing. */
     readonly health: 'success' | 'failure' | 'none';
-    /** When an exporter that is (or becomes) broken is probed next. */
+    /** When the exporter is probed next; null while its breaker stays closed. */
     readonly probeAt: Date | null;
     /** Stops the exporter with this reason (a response 410). */
     readonly stopReason: string | null;
@@ -178,15 +178,15 @@ export interface DeliveryQuery {
  */
 export interface DeliveryStore {
     /**
-     * Stores each event with one `pending` delivery per addressee, in one transaction: all of them or none.
+     * Stores each event with one `pending` delivery per recipient, in one transaction: all of them or none.
      *
-     * @param options.tx An open transaction of the host's own to store in; only where {@link DeliveryStore.transactions} is true.
+     * @param options.tx An open transaction of the application to store in; only where {@link DeliveryStore.transactions} is true.
      * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist, `CONFLICT` when an event id was accepted before,
      *     `MISCONFIGURED` for `tx` where {@link DeliveryStore.transactions} is false.
      */
-    accept(acceptances: readonly Acceptance[], options?: { readonly tx?: Executor }): Promise<readonly Accepted[]>;
+    accept(newEvents: readonly NewEvent[], options?: { readonly tx?: Executor }): Promise<readonly AcceptedEvent[]>;
 
-    /** Whether `accept` can join a transaction of the host's. */
+    /** Whether `accept` can join a transaction of the application. */
     readonly transactions: boolean;
 
     /**
@@ -197,7 +197,7 @@ export interface DeliveryStore {
     dispatch(options: DispatchOptions): Promise<readonly Dispatched[]>;
 
     /**
-     * Finds what queue or workers have lost. Claims that ran out: their attempts are settled as `interrupted`, the deliveries are
+     * Finds what queue or workers have lost. Claims that ran out: their attempts end as `interrupted`, the deliveries are
      * `pending` and due now, or `exhausted` when they have a single attempt. Jobs queued too long ago: resolves with them, still
      * `queued`, their time of queueing set to `now`.
      */
@@ -205,7 +205,8 @@ export interface DeliveryStore {
 
     /**
      * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. Null for a delivery that is in any other
-     * state, or whose exporter is gone or (unless single) stopped; a `queued` delivery of a stopped exporter goes back to `pending`.
+     * state, or whose exporter is gone or (unless it has a single attempt) stopped; a `queued` delivery of a stopped exporter goes
+     * back to `pending`.
      */
     claim(requests: readonly ClaimRequest[]): Promise<readonly (Claim | null)[]>;
 
@@ -213,7 +214,7 @@ export interface DeliveryStore {
      * Records outcomes. Resolves, for each, with whether its token still held the claim; where not, only the attempt is completed
      * (`late`), the delivery and the exporter stay untouched.
      */
-    settle(settlements: readonly Settlement[]): Promise<readonly boolean[]>;
+    recordOutcomes(outcomes: readonly RecordedOutcome[]): Promise<readonly boolean[]>;
 
     get(id: string): Promise<Delivery | null>;
     /** Attempts of a delivery, first to last. */
@@ -221,7 +222,8 @@ export interface DeliveryStore {
     list(query: DeliveryQuery): Promise<readonly Delivery[]>;
 
     /**
-     * Starts a new round for a delivery that is `delivered` or `exhausted`: `pending`, due now, the same body and message id.
+     * Starts the retry schedule anew for a delivery that is `delivered` or `exhausted`: `pending`, due now, the same body and
+     * message id.
      *
      * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is not final yet or its exporter was removed.
      */

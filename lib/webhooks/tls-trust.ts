@@ -1,25 +1,17 @@
 import type { X509Certificate } from 'node:crypto';
-import type net from 'node:net';
 import tls from 'node:tls';
-import { handshake } from '../egress/handshake.ts';
+import { type HandshakeOptions, handshake } from '../egress/handshake.ts';
 import { errorCode } from '../errors.ts';
 import type { Trust } from './choices.ts';
-import { AttemptFailure, type AttemptTrace, type OutcomeCode } from './outcome.ts';
+import { AttemptFailure, type AttemptProgress, type OutcomeCode } from './outcome.ts';
 import { codeOfError } from './outcome-code.ts';
 
 /** A connection to secure, and how far its certificate is trusted. */
-export interface TrustedHandshake {
-    /** Connected; destroyed when the handshake fails. */
-    readonly socket: net.Socket;
-    /** The host of the URL: it is what the certificate must name. */
-    readonly host: string;
+export interface TrustedHandshake extends Pick<HandshakeOptions, 'socket' | 'host' | 'timeout' | 'signal'> {
     readonly trust: Trust;
-    /** Milliseconds. */
-    readonly timeout: number;
-    readonly signal: AbortSignal;
     readonly now: Date;
     /** Receives the time of `tls` and the certificate's fingerprint. */
-    readonly trace: AttemptTrace;
+    readonly progress: AttemptProgress;
 }
 
 /**
@@ -34,12 +26,13 @@ export interface TrustedHandshake {
  *
  * @throws AttemptFailure for a certificate, ConnectionFailure for anything else, or the signal's reason.
  */
-export async function secure({ socket, host, trust, timeout, signal, now, trace }: TrustedHandshake): Promise<tls.TLSSocket> {
+export async function secure(options: TrustedHandshake): Promise<tls.TLSSocket> {
+    const { socket, host, timeout, signal, progress } = options;
     const startedAt = performance.now();
     const onSecured = (secured: tls.TLSSocket): void => {
         const certificate = secured.getPeerX509Certificate();
-        trace.fingerprint = certificate?.fingerprint256 ?? null;
-        const refusal = trust === 'all' ? null : judge(secured, certificate, { host, trust, now });
+        progress.fingerprint = certificate?.fingerprint256 ?? null;
+        const refusal = judge(secured, certificate, options);
         if (refusal !== null) {
             throw refusal;
         }
@@ -47,18 +40,17 @@ export async function secure({ socket, host, trust, timeout, signal, now, trace 
     try {
         return await handshake({ socket, host, context: { minVersion: 'TLSv1.2' }, timeout, signal, onSecured });
     } finally {
-        trace.tls = performance.now() - startedAt;
+        progress.tls = performance.now() - startedAt;
     }
 }
 
-interface Judgement {
-    readonly host: string;
-    readonly trust: Exclude<Trust, 'all'>;
-    readonly now: Date;
-}
-
-function judge(secured: tls.TLSSocket, certificate: X509Certificate | undefined, { host, trust, now }: Judgement): AttemptFailure | null {
-    if (secured.authorized) {
+/** Why the certificate is not trusted; null when it is. */
+function judge(
+    { authorized, authorizationError }: tls.TLSSocket,
+    certificate: X509Certificate | undefined,
+    { host, trust, now }: TrustedHandshake,
+): AttemptFailure | null {
+    if (authorized || trust === 'all') {
         return null;
     }
 
@@ -66,7 +58,7 @@ function judge(secured: tls.TLSSocket, certificate: X509Certificate | undefined,
         return refused('tls_failed', host, 'presented no certificate');
     }
 
-    const code = verifyCode(secured.authorizationError);
+    const code = verifyCode(authorizationError);
     if (trust === 'strict' || !SELF_SIGNED.has(code)) {
         return refusedFor(code, host);
     }
@@ -138,7 +130,7 @@ const REASONS: Readonly<Partial<Record<OutcomeCode, string>>> = {
 };
 
 function refusedFor(verifyError: string, host: string): AttemptFailure {
-    const code = codeOfError(Object.assign(new Error(), { code: verifyError }), 'tls');
+    const code = codeOfError(Object.assign(new Error(), { code: verifyError }), 'tls_failed');
     return refused(code, host, REASONS[code] ?? `presented a certificate that cannot be verified (${verifyError || 'no reason given'})`);
 }
 

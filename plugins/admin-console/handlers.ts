@@ -27,7 +27,7 @@ export interface InstalledLicense {
     install(text: string): Promise<LicenseStatus>;
 }
 
-/** What a host has of a {@link System}: for a part that is absent there are no operations. */
+/** What an application has of a {@link System}: for a part that is absent there are no operations. */
 export interface HostSystem extends Partial<Omit<System, 'license'>> {
     readonly license?: Pick<InstalledLicense, 'inspect'> & Partial<InstalledLicense>;
 }

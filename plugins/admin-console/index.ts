@@ -10,7 +10,7 @@ export type { HostSystem, InstalledLicense, System } from './handlers.ts';
 export type { AttemptView, DeliveryView, Input, OperationName, Operations, Output, TestedExporter, TestView } from './operations.ts';
 export type { AdminConsoleOptions } from './options.ts';
 
-/** Registers the routes by which people and programs administer a system, behind the host's own authentication. */
+/** Registers the routes by which people and programs administer a system, behind the application's own authentication. */
 export const plugin: NamedPlugin<AdminConsoleOptions> = {
     name: 'admin-console',
     version: VERSION,

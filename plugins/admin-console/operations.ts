@@ -4,7 +4,7 @@ import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { RuleSet } from '../../lib/webhooks/choices.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
-import type { Accepted, Attempt, Delivery, DeliveryQuery } from '../../lib/webhooks/store.ts';
+import type { AcceptedEvent, Attempt, Delivery, DeliveryQuery } from '../../lib/webhooks/store.ts';
 
 /*
  * What can be asked of a system, as its callers see it. A command loads this file at every start, so it imports types only: what
@@ -28,7 +28,7 @@ export interface Operations {
     testExporter: Operation<ById, TestView>;
     removeExporter: Operation<ById, { readonly id: string; readonly removed: true }>;
 
-    publishEvent: Operation<{ readonly kind: string; readonly body: unknown; readonly rules?: RuleSet }, Accepted>;
+    publishEvent: Operation<{ readonly kind: string; readonly body: unknown; readonly rules?: RuleSet }, AcceptedEvent>;
     listDeliveries: Operation<Partial<DeliveryQuery>, readonly Delivery[]>;
     showDelivery: Operation<ById, DeliveryView>;
     replayDelivery: Operation<ById, Delivery>;

@@ -78,7 +78,7 @@ function validationOf(name: OperationName, { method, streamed }: Endpoint): Rout
     return { query, ...(params && { params }), ...(method !== 'GET' && !streamed && { payload }) };
 }
 
-/** Asks the host. What goes wrong there is logged, and lets nobody in. */
+/** Asks the application. What goes wrong there is logged, and lets nobody in. */
 function authorized(authorize: Settings['authorize']): Lifecycle.Method {
     return async (request, h) => {
         try {

@@ -3,7 +3,7 @@ import { nameSchema } from '../../lib/checked.ts';
 import { count, date, nullableText, text, workspaceSchema } from '../../lib/inventory/resources.ts';
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
 import { deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
-import { exporterChangesSchema, newExporterSchema, storedSettings } from '../../lib/webhooks/exporter.ts';
+import { exporterChangesSchema, newExporterSchema, settingSchemas } from '../../lib/webhooks/exporter.ts';
 import { OUTCOME_CODES } from '../../lib/webhooks/outcome.ts';
 import type { OperationName } from './operations.ts';
 
@@ -35,13 +35,13 @@ const byId = Joi.object({ id: id().description('Id as lists show it') });
 const withStart = (settings: Joi.ObjectSchema): Joi.ObjectSchema =>
     settings.keys({ start: Joi.boolean().description('Starts it too, which sends a test event') });
 
-const revealedKey = Joi.object({
+const revealedKeySchema = Joi.object({
     id: id(),
     name: text(),
     key: id().description('The key itself, for the header `token`').example('scw_QfO4IXtQ…'),
 }).label('RevealedApiKey');
 
-const keySummary = Joi.object({
+const keySummarySchema = Joi.object({
     id: id(),
     name: text(),
     start: id().description('First characters of the key'),
@@ -51,7 +51,7 @@ const keySummary = Joi.object({
     revokedAt: nullableDate(),
 }).label('ApiKey');
 
-const timings = Joi.object({
+const timingsSchema = Joi.object({
     dns: nullableCount(),
     connect: nullableCount(),
     tls: nullableCount(),
@@ -59,7 +59,7 @@ const timings = Joi.object({
     total: count(),
 }).description('Milliseconds; null for a phase that was not reached or not needed');
 
-const attempt = Joi.object({
+const attemptSchema = Joi.object({
     number: count().description('From 1'),
     startedAt: date(),
     finishedAt: nullableDate().description('Null, like all below, while it is under way'),
@@ -70,20 +70,20 @@ const attempt = Joi.object({
     status: nullableCount().description('HTTP status of the receiver'),
     detail: nullableText().description('One sentence for people'),
     retryAfter: nullableCount().description('Milliseconds that the receiver asked to wait'),
-    timings: timings.allow(null).required(),
+    timings: timingsSchema.allow(null).required(),
     address: nullableText().description('Address that was called'),
     fingerprint: nullableText().description('SHA-256 fingerprint of the certificate that was presented'),
     late: flag().description('Its claim had run out by then: another attempt may have sent the same message'),
 }).label('Attempt');
 
-const test = Joi.object({
+const testSchema = Joi.object({
     deliveryId: id(),
-    attempt: attempt.allow(null).required().description('Null when it had no outcome in the time that it was waited for'),
+    attempt: attemptSchema.allow(null).required().description('Null when it had no outcome in the time that it was waited for'),
 }).label('Test');
 
-const { schedule: _, ...shownSettings } = storedSettings;
+const { schedule: _, ...shownSettings } = settingSchemas;
 
-const exporter = Joi.object({
+const exporterSchema = Joi.object({
     id: id(),
     ...Object.fromEntries(Object.entries(shownSettings).map(([name, rule]) => [name, rule.required()])),
     type: Joi.string()
@@ -98,9 +98,9 @@ const exporter = Joi.object({
     updatedAt: date(),
 }).label('Exporter');
 
-const testedExporter = exporter.keys({ test: test.required() }).label('TestedExporter');
+const testedExporterSchema = exporterSchema.keys({ test: testSchema.required() }).label('TestedExporter');
 
-const delivery = Joi.object({
+const deliverySchema = Joi.object({
     id: id(),
     eventId: id().description('Message id on every try'),
     kind: id(),
@@ -111,12 +111,12 @@ const delivery = Joi.object({
     dueAt: date(),
     createdAt: date(),
     finishedAt: nullableDate(),
-    lastCode: attempt.extract('code').description('Outcome of the last attempt that has one'),
+    lastCode: attemptSchema.extract('code').description('Outcome of the last attempt that has one'),
 }).label('Delivery');
 
-const deliveryView = delivery.keys({ history: Joi.array().items(attempt).required() }).label('DeliveryWithAttempts');
+const deliveryViewSchema = deliverySchema.keys({ history: Joi.array().items(attemptSchema).required() }).label('DeliveryWithAttempts');
 
-const license = Joi.object({
+const licenseSchema = Joi.object({
     holder: nullableText().description('Null, like the times, unless the signature is right'),
     notBefore: nullableDate(),
     expires: nullableDate(),
@@ -124,35 +124,35 @@ const license = Joi.object({
     reason: nullableText().description('Why it is not valid'),
 }).label('License');
 
-const counts = Joi.object({ created: count(), updated: count() }).required();
+const countsSchema = Joi.object({ created: count(), updated: count() }).required();
 
 /** The schemas of every operation. What a setting of an exporter or a body may be is the rule of the library, which checks it again. */
 export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     createKey: {
         description: 'Makes a key of the REST API and shows it',
         payload: Joi.object({ name: nameSchema.trim().required().description('Need not be unique') }),
-        response: revealedKey,
+        response: revealedKeySchema,
     },
-    listKeys: { description: 'All keys, revoked ones included, oldest first', response: Joi.array().items(keySummary) },
-    revealKey: { description: 'Shows a key again', params: byId, response: revealedKey },
+    listKeys: { description: 'All keys, revoked ones included, oldest first', response: Joi.array().items(keySummarySchema) },
+    revealKey: { description: 'Shows a key again', params: byId, response: revealedKeySchema },
     revokeKey: { description: 'Refuses a key from now on, for good', params: byId, response: Joi.object({ id: id(), revoked: yes() }) },
 
     createExporter: {
         description: 'Configures a receiver; answers with the signing secret as well',
         payload: withStart(newExporterSchema),
-        response: exporter.keys({ secret: id().description('Signing secret'), test }).label('CreatedExporter'),
+        response: exporterSchema.keys({ secret: id().description('Signing secret'), test: testSchema }).label('CreatedExporter'),
     },
-    listExporters: { description: 'All exporters, oldest first', response: Joi.array().items(exporter) },
-    showExporter: { description: 'One exporter', params: byId, response: exporter },
+    listExporters: { description: 'All exporters, oldest first', response: Joi.array().items(exporterSchema) },
+    showExporter: { description: 'One exporter', params: byId, response: exporterSchema },
     updateExporter: {
         description: 'Changes settings of an exporter and sends a test event',
         params: byId,
         payload: withStart(exporterChangesSchema),
-        response: testedExporter,
+        response: testedExporterSchema,
     },
-    startExporter: { description: 'Starts an exporter and sends a test event', params: byId, response: testedExporter },
-    stopExporter: { description: 'Stops an exporter; what was accepted waits', params: byId, response: testedExporter },
-    testExporter: { description: 'Sends a test event and waits for its outcome', params: byId, response: test },
+    startExporter: { description: 'Starts an exporter and sends a test event', params: byId, response: testedExporterSchema },
+    stopExporter: { description: 'Stops an exporter; what was accepted waits', params: byId, response: testedExporterSchema },
+    testExporter: { description: 'Sends a test event and waits for its outcome', params: byId, response: testSchema },
     removeExporter: {
         description: 'Removes an exporter with its secrets; its unfinished deliveries are cancelled',
         params: byId,
@@ -173,22 +173,22 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     listDeliveries: {
         description: 'Deliveries, newest first',
         query: deliveryQuerySchema,
-        response: Joi.array().items(delivery),
+        response: Joi.array().items(deliverySchema),
     },
-    showDelivery: { description: 'A delivery with its attempts', params: byId, response: deliveryView },
-    replayDelivery: { description: 'Sends a finished delivery once more', params: byId, response: delivery },
+    showDelivery: { description: 'A delivery with its attempts', params: byId, response: deliveryViewSchema },
+    replayDelivery: { description: 'Sends a finished delivery once more', params: byId, response: deliverySchema },
 
-    showLicense: { description: 'The installed licence', response: license },
+    showLicense: { description: 'The installed licence', response: licenseSchema },
     installLicense: {
         description: 'Installs a signed licence',
         payload: Joi.object({ text: Joi.string().required().description('The licence, one line of text') }).required(),
-        response: license,
+        response: licenseSchema,
     },
 
     importScan: {
         description: 'Imports a scan, nmap XML or JSON lines of hosts: all hosts of it or none',
         query: Joi.object({ workspace: nameSchema.trim().required().description('Workspace to import into, made when missing') }),
-        response: Joi.object({ workspace: workspaceSchema.required(), hosts: counts, services: counts }).label('Imported'),
+        response: Joi.object({ workspace: workspaceSchema.required(), hosts: countsSchema, services: countsSchema }).label('Imported'),
     },
     migrate: {
         description: 'Brings the database up to this version',

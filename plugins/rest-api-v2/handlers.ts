@@ -186,7 +186,7 @@ function unsetValue({ type, flags, allow = [] }: FieldDescription): unknown {
     return allow.includes(null) ? null : (unset[type ?? ''] ?? null);
 }
 
-/** A store of the host's own may bring times as text or as milliseconds; a time that is none goes out as null. */
+/** A store of the application's own may bring times as text or as milliseconds; a time that is none goes out as null. */
 function timeText(value: unknown, timestamp: TimestampFormat): string | null {
     const instant = value instanceof Date ? value : new Date(value as string | number);
     return Number.isNaN(instant.getTime()) ? null : timestamp(instant);

@@ -21,7 +21,7 @@ const UNREAD: RouteOptionsPayload = {
     override: 'application/octet-stream',
 };
 
-/** Registers the read-only REST API over the host's store, below `/rest_api/v2`. */
+/** Registers the read-only REST API over the application's store, below `/rest_api/v2`. */
 export const plugin: NamedPlugin<RestApiV2Options> = {
     name: 'rest-api-v2',
     version: VERSION,

@@ -3,10 +3,10 @@ import { objectWith } from '../../lib/checked.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
 
-/** Rows of a resource that the host adds; the schema names every field, besides `id`, that is to go out. */
+/** Rows of a resource that the application adds; the schema names every field, besides `id`, that is to go out. */
 export type ResourceRow = { readonly id: number };
 
-/** A resource of the host's own: it gets an index and a show route with the rules of all others. */
+/** A resource of the application's own: it gets an index and a show route with the rules of all others. */
 export interface OwnResource {
     /**
      * Path of the index below `/rest_api/v2`, with the ids of its parents in braces, for example

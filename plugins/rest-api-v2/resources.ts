@@ -16,7 +16,7 @@ interface ResourceEntry {
 }
 
 /**
- * Every resource, the host's own included.
+ * Every resource, the application's own included.
  *
  * @throws ScanwireError `MISCONFIGURED` for an unknown time zone, a path that is there twice, or one below no resource.
  */

@@ -79,7 +79,7 @@ function tokenScheme(keys: ApiKeys): ServerAuthScheme {
 const ANYBODY: TokenCredentials = { id: '00000000-0000-4000-8000-000000000000', name: 'simulated' };
 
 /**
- * For tests of a host's own routes: the `auth` of `server.inject` as if a valid key had been sent.
+ * For tests of an application's own routes: the `auth` of `server.inject` as if a valid key had been sent.
  *
  * @example
  * await server.inject({ url: '/reports', auth: simulate({ name: 'nightly job' }) });

@@ -1,10 +1,10 @@
-import type { Plugin, Server } from '@hapi/hapi';
+import type { Plugin } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { VERSION } from '../../lib/version.ts';
 import { httpSender } from '../../lib/webhooks/http-sender.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
-import { type CheckedWebhookExporterOptions, optionsSchema, type WebhookExporterOptions } from './options.ts';
+import { optionsSchema, type WebhookExporterOptions } from './options.ts';
 
 export type { WebhookExporterOptions } from './options.ts';
 
@@ -24,11 +24,18 @@ export const plugin: Plugin<WebhookExporterOptions> = {
     requirements: { hapi: '>=21', node: '>=20.19' },
 
     register(server, options) {
-        const { collectors, concurrency, ...settings } = checked<CheckedWebhookExporterOptions>(optionsSchema, options, {
+        const { collectors, concurrency, stores, egress, attemptTimeout, connectTimeout, ...settings } = checked(optionsSchema, options, {
             subject: 'webhook-exporter options',
             code: 'MISCONFIGURED',
         });
-        const { publish, exporters, deliveries, start, work, close } = webhooksOf(settings, server);
+        const guard = egressGuard(egress);
+        const { publish, exporters, deliveries, start, work, close } = webhooks({
+            ...settings,
+            ...stores,
+            guard,
+            sender: httpSender({ guard, attemptTimeout, connectTimeout }),
+            onError: (error) => server.log(['scanwire', 'webhook-exporter', 'error'], error),
+        });
 
         server.expose({ publish, exporters, deliveries });
         server.ext('onPreStart', async () => {
@@ -38,15 +45,3 @@ export const plugin: Plugin<WebhookExporterOptions> = {
         server.ext('onPostStop', close);
     },
 };
-
-function webhooksOf(settings: Omit<CheckedWebhookExporterOptions, 'collectors' | 'concurrency'>, server: Server): Webhooks {
-    const { stores, egress, attemptTimeout, connectTimeout, ...shared } = settings;
-    const guard = egressGuard(egress);
-    return webhooks({
-        ...shared,
-        ...stores,
-        guard,
-        sender: httpSender({ guard, attemptTimeout, connectTimeout }),
-        onError: (error) => server.log(['scanwire', 'webhook-exporter', 'error'], error),
-    });
-}

@@ -1,6 +1,12 @@
 import Joi from 'joi';
-import { senderLimits } from '../../lib/webhooks/http-sender.ts';
-import { type WebhookStores, type WebhooksSettings, webhookStores, webhooksSettings, workerSettings } from '../../lib/webhooks/webhooks.ts';
+import { senderLimitSchemas } from '../../lib/webhooks/http-sender.ts';
+import {
+    type WebhookStores,
+    type WebhooksSettings,
+    webhookStoreSchemas,
+    webhooksSettingSchemas,
+    workerSettingSchemas,
+} from '../../lib/webhooks/options.ts';
 
 /** Options of the plugin. */
 export interface WebhookExporterOptions extends WebhooksSettings {
@@ -18,15 +24,12 @@ export interface WebhookExporterOptions extends WebhooksSettings {
     readonly egress?: { readonly allow: readonly string[] };
 }
 
-/** The options with their defaults. */
-export type CheckedWebhookExporterOptions = Required<WebhookExporterOptions>;
-
 /** Checks the options and fills in their defaults. */
-export const optionsSchema: Joi.ObjectSchema<CheckedWebhookExporterOptions> = Joi.object({
-    stores: Joi.object(webhookStores).required(),
-    ...webhooksSettings,
-    ...workerSettings,
-    attemptTimeout: senderLimits.attemptTimeout,
-    connectTimeout: senderLimits.connectTimeout.max(Joi.ref('attemptTimeout')),
+export const optionsSchema: Joi.ObjectSchema<Required<WebhookExporterOptions>> = Joi.object({
+    stores: Joi.object(webhookStoreSchemas).required(),
+    ...webhooksSettingSchemas,
+    ...workerSettingSchemas,
+    attemptTimeout: senderLimitSchemas.attemptTimeout,
+    connectTimeout: senderLimitSchemas.connectTimeout.max(Joi.ref('attemptTimeout')),
     egress: Joi.object({ allow: Joi.array().items(Joi.string()).required() }).default({ allow: [] }),
 });

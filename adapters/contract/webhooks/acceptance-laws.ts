@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Acceptance } from '../../../lib/webhooks/store.ts';
+import type { NewEvent } from '../../../lib/webhooks/store.ts';
 import type { Laws } from '../announce.ts';
 import { ids, only } from '../assertions.ts';
 import { at, forAll, sampleEvent, type WebhookBench } from './fixture.ts';
@@ -14,8 +14,8 @@ export const acceptanceLaws: Laws<WebhookBench> = {
         await bench.addExporter({ state: 'stopped' });
 
         const event = sampleEvent({ createdAt: at(5) });
-        const addressees = { types: ['investigation_legacy', 'investigation'] } as const;
-        const accepted = only(await bench.deliveries.accept([{ event, addressees }]));
+        const recipients = { types: ['investigation_legacy', 'investigation'] } as const;
+        const accepted = only(await bench.deliveries.accept([{ event, recipients }]));
         assert.equal(accepted.eventId, event.id);
         assert.equal(new Set(accepted.deliveries).size, 2);
 
@@ -48,18 +48,18 @@ export const acceptanceLaws: Laws<WebhookBench> = {
         await bench.assertDelivery(await bench.publishTest(id), { exporterId: id, kind: 'test', state: 'pending' });
     },
 
-    async 'answers in the order of the acceptances'(bench) {
+    async 'answers in the order of the events'(bench) {
         const { id } = await bench.addExporter();
-        const acceptances: Acceptance[] = [
+        const newEvents: NewEvent[] = [
             forAll(sampleEvent({ createdAt: at(9) })),
-            { event: sampleEvent(), addressees: { types: ['investigation_legacy'] } },
-            { event: sampleEvent({ createdAt: at(1) }), addressees: { exporterId: id } },
+            { event: sampleEvent(), recipients: { types: ['investigation_legacy'] } },
+            { event: sampleEvent({ createdAt: at(1) }), recipients: { exporterId: id } },
             forAll(sampleEvent()),
         ];
-        const accepted = await bench.deliveries.accept(acceptances);
+        const accepted = await bench.deliveries.accept(newEvents);
         assert.deepEqual(
             accepted.map(({ eventId, deliveries }) => [eventId, deliveries.length]),
-            acceptances.map(({ event }, index) => [event.id, index === 1 ? 0 : 1]),
+            newEvents.map(({ event }, index) => [event.id, index === 1 ? 0 : 1]),
         );
         const oldestFirst = accepted.flatMap(({ deliveries }) => deliveries);
         assert.deepEqual(ids(await bench.listed()), oldestFirst.toReversed());
@@ -72,8 +72,8 @@ export const acceptanceLaws: Laws<WebhookBench> = {
         const event = sampleEvent();
 
         for (const exporterId of [removed.id, randomUUID(), 'no-uuid']) {
-            const acceptances = [forAll(event), { event: sampleEvent(), addressees: { exporterId } }];
-            await assert.rejects(bench.deliveries.accept(acceptances), { code: 'NOT_FOUND' });
+            const newEvents = [forAll(event), { event: sampleEvent(), recipients: { exporterId } }];
+            await assert.rejects(bench.deliveries.accept(newEvents), { code: 'NOT_FOUND' });
         }
         assert.deepEqual(await bench.listed(), []);
         assert.equal((await bench.deliveries.accept([forAll(event)])).length, 1, 'the event id is still free');
@@ -120,13 +120,13 @@ export const acceptanceLaws: Laws<WebhookBench> = {
     },
 
     async 'does nothing when given nothing'({ deliveries }) {
-        assert.deepEqual([await deliveries.accept([]), await deliveries.claim([]), await deliveries.settle([])], [[], [], []]);
+        assert.deepEqual([await deliveries.accept([]), await deliveries.claim([]), await deliveries.recordOutcomes([])], [[], [], []]);
     },
 };
 
-/** What a store does that joins transactions of the host. */
+/** What a store does that joins transactions of the application. */
 export const transactionLaws: Laws<WebhookBench> = {
-    async 'joins a transaction of the host'(bench) {
+    async 'joins a transaction of the application'(bench) {
         const exporter = await bench.addExporter();
         const event = sampleEvent();
         for (const [end, receivers] of [
@@ -144,13 +144,13 @@ export const transactionLaws: Laws<WebhookBench> = {
         }
     },
 
-    async 'leaves the transaction of the host usable after a refusal'(bench) {
+    async 'leaves the transaction of the application usable after a refusal'(bench) {
         await bench.addExporter();
         const event = sampleEvent();
         const host = await bench.begin();
-        const accept = (acceptance: Acceptance) => bench.deliveries.accept([acceptance], { tx: host.tx });
+        const accept = (newEvent: NewEvent) => bench.deliveries.accept([newEvent], { tx: host.tx });
         try {
-            await assert.rejects(accept({ event, addressees: { exporterId: randomUUID() } }), { code: 'NOT_FOUND' });
+            await assert.rejects(accept({ event, recipients: { exporterId: randomUUID() } }), { code: 'NOT_FOUND' });
             await accept(forAll(event));
             await assert.rejects(accept(forAll(event)), { code: 'CONFLICT' });
         } finally {
@@ -162,7 +162,7 @@ export const transactionLaws: Laws<WebhookBench> = {
 
 /** What a store does that joins none. */
 export const noTransactionLaws: Laws<WebhookBench> = {
-    async 'refuses a transaction of the host'(bench) {
+    async 'refuses a transaction of the application'(bench) {
         await bench.addExporter();
         const tx = { query: async () => ({ rows: [], rowCount: 0 }) };
         const accepting = bench.deliveries.accept([forAll(sampleEvent())], { tx });

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { ClaimRequest, Dispatched, SweepOptions } from '../../../lib/webhooks/store.ts';
 import type { Laws } from '../announce.ts';
 import { assertFields, only, present } from '../assertions.ts';
-import { at, failure, forAll, inParallel, sampleEvent, settlement, type WebhookBench } from './fixture.ts';
+import { at, failure, forAll, inParallel, sampleEvent, success, type WebhookBench } from './fixture.ts';
 
 /** Claims: who gets one, and what it holds. */
 export const claimLaws: Laws<WebhookBench> = {
@@ -13,7 +13,15 @@ export const claimLaws: Laws<WebhookBench> = {
         await bench.deliveries.accept([forAll(event)]);
         const request = requestFor(only(await bench.dispatchedIds()), at(10));
         assert.deepEqual(await bench.deliveries.claim([request]), [
-            { deliveryId: request.deliveryId, token: request.token, attempt: 1, round: 1, single: false, event, exporter },
+            {
+                deliveryId: request.deliveryId,
+                token: request.token,
+                attempt: 1,
+                attemptSinceReplay: 1,
+                singleAttempt: false,
+                event,
+                exporter,
+            },
         ]);
     },
 
@@ -30,7 +38,7 @@ export const claimLaws: Laws<WebhookBench> = {
         const [pending, done, retry, sending, queued] = await bench.publish({ createdAt: at(9) }, {}, {}, {}, {});
         await bench.dispatch();
         const [first, second] = await bench.claim([done, retry, sending].map(String));
-        await bench.deliveries.settle([settlement(present(first)), failure(present(second), at(5))]);
+        await bench.deliveries.recordOutcomes([success(present(first)), failure(present(second), at(5))]);
 
         const asked = [pending, done, retry, sending, randomUUID(), 'no-uuid', '', queued].map(String);
         const claims = await bench.deliveries.claim(asked.map((id) => requestFor(id)));
@@ -58,7 +66,11 @@ export const claimLaws: Laws<WebhookBench> = {
         const won = claims.filter((one) => one !== null);
         assert.deepEqual(won.map(({ deliveryId }) => deliveryId).sort(), [id, other].sort());
         await bench.assertDelivery(String(id), { attempts: 1 });
-        assert.deepEqual(await bench.deliveries.settle(won.map((one) => settlement(one))), [true, true], 'the winners hold the claims');
+        assert.deepEqual(
+            await bench.deliveries.recordOutcomes(won.map((one) => success(one))),
+            [true, true],
+            'the winners hold the claims',
+        );
     },
 
     async 'lets the first of two claims in one call win'(bench) {
@@ -85,7 +97,7 @@ export const claimLaws: Laws<WebhookBench> = {
         const { id } = await bench.addExporter({ state: 'stopped' });
         await bench.publishTest(id);
         const test = only(await bench.claimDue());
-        assert.deepEqual([test.single, test.exporter.state], [true, 'stopped']);
+        assert.deepEqual([test.singleAttempt, test.exporter.state], [true, 'stopped']);
     },
 
     async 'claims nothing of a removed exporter'(bench) {
@@ -96,12 +108,12 @@ export const claimLaws: Laws<WebhookBench> = {
         assert.deepEqual(await bench.deliveries.claim(ids.map((id) => requestFor(id))), [null]);
     },
 
-    async 'counts the attempts of a round'(bench) {
+    async 'counts the attempts since the last replay'(bench) {
         const first = await bench.claimOne();
         await bench.fail([first], at(10));
         assert.deepEqual(await bench.dispatch({ now: at(10) }), [{ deliveryId: first.deliveryId, collector: 'default', attempt: 2 }]);
         const second = only(await bench.claim([first.deliveryId], at(11)));
-        assert.deepEqual([second.attempt, second.round], [2, 2]);
+        assert.deepEqual([second.attempt, second.attemptSinceReplay], [2, 2]);
     },
 };
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Laws } from '../announce.ts';
 import { ids, only, present } from '../assertions.ts';
-import { at, failure, settlement, type WebhookBench } from './fixture.ts';
+import { at, failure, success, type WebhookBench } from './fixture.ts';
 
 /** Deliveries as they are listed, looked at and replayed. */
 export const deliveryLaws: Laws<WebhookBench> = {
@@ -34,8 +34,8 @@ export const deliveryLaws: Laws<WebhookBench> = {
         const { id } = await bench.addExporter();
         const published = await bench.publish({}, {}, {}, {}, { createdAt: at(9) });
         const [delivered, exhausted] = await bench.claim((await bench.dispatchedIds()).slice(0, 3));
-        await bench.deliveries.settle([
-            settlement(present(delivered)),
+        await bench.deliveries.recordOutcomes([
+            success(present(delivered)),
             failure(present(exhausted), at(0), { next: { state: 'exhausted' } }),
         ]);
 
@@ -74,13 +74,13 @@ export const deliveryLaws: Laws<WebhookBench> = {
         );
     },
 
-    async 'starts a new round for a replayed delivery'(bench) {
+    async 'starts the retry schedule anew for a replayed delivery'(bench) {
         for (const state of ['delivered', 'exhausted'] as const) {
             const first = await bench.claimOne();
             await bench.fail([first], at(10));
             await bench.dispatch({ now: at(10) });
             const second = only(await bench.claim([first.deliveryId], at(10)));
-            await bench.deliveries.settle([settlement(second, { next: { state } })]);
+            await bench.deliveries.recordOutcomes([success(second, { next: { state } })]);
             const before = await bench.deliveries.get(first.deliveryId);
 
             const replayed = await bench.deliveries.replay(first.deliveryId, at(99));
@@ -89,7 +89,7 @@ export const deliveryLaws: Laws<WebhookBench> = {
             assert.deepEqual(await bench.dispatchedIds({ now: at(98) }), []);
             assert.deepEqual(await bench.dispatch({ now: at(99) }), [{ deliveryId: first.deliveryId, collector: 'default', attempt: 3 }]);
             const third = only(await bench.claim([first.deliveryId], at(99)));
-            assert.deepEqual([third.attempt, third.round, third.event], [3, 1, first.event]);
+            assert.deepEqual([third.attempt, third.attemptSinceReplay, third.event], [3, 1, first.event]);
             await bench.exporters.remove(first.exporter.id, at(99));
         }
     },
@@ -110,7 +110,7 @@ export const deliveryLaws: Laws<WebhookBench> = {
         await bench.fail([held], at(0), { next: { state: 'exhausted' }, health: 'none' });
         await bench.deliveries.replay(test, at(9));
         const again = only(await bench.claimDue({ now: at(9) }));
-        assert.deepEqual([again.single, again.attempt], [true, 2]);
+        assert.deepEqual([again.singleAttempt, again.attempt], [true, 2]);
     },
 
     async 'refuses to replay what is under way'(bench) {
@@ -128,7 +128,7 @@ export const deliveryLaws: Laws<WebhookBench> = {
     async 'refuses to replay for an exporter that was removed'(bench) {
         const held = await bench.claimOne();
         const cancelled = only(await bench.publish());
-        await bench.deliveries.settle([settlement(held)]);
+        await bench.deliveries.recordOutcomes([success(held)]);
         await bench.exporters.remove(held.exporter.id, at(60));
         for (const id of [held.deliveryId, cancelled]) {
             await assert.rejects(bench.deliveries.replay(id, at(99)), { code: 'CONFLICT' });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Laws } from '../announce.ts';
 import { ids, only, present } from '../assertions.ts';
-import { at, inParallel, settlement, type WebhookBench } from './fixture.ts';
+import { at, inParallel, success, type WebhookBench } from './fixture.ts';
 
 /** Which deliveries are handed out, when and in what order. */
 export const dispatchLaws: Laws<WebhookBench> = {
@@ -38,7 +38,7 @@ export const dispatchLaws: Laws<WebhookBench> = {
         const claims = await bench.claim([published[0], published[2]].map(String));
         assert.deepEqual(await bench.dispatchedIds({ window: 2 }), [], 'queued and sending both count');
 
-        await bench.deliveries.settle([settlement(present(claims[0]))]);
+        await bench.deliveries.recordOutcomes([success(present(claims[0]))]);
         assert.deepEqual(await bench.dispatchedIds({ window: 2 }), [published[4]]);
     },
 
@@ -59,7 +59,7 @@ export const dispatchLaws: Laws<WebhookBench> = {
         assert.deepEqual(perExporter, [7, 7]);
     },
 
-    async 'empties a backlog when several dispatch and settle at once'(bench) {
+    async 'empties a backlog when several dispatch and record at once'(bench) {
         await bench.addExporter();
         await bench.addExporter();
         const published = await bench.publish(...Array(30).fill({}));
@@ -67,8 +67,8 @@ export const dispatchLaws: Laws<WebhookBench> = {
             let sent = 0;
             for (let turn = 0; turn < 500; turn++) {
                 const claims = await bench.claimDue({ window: 3, limit: 4 });
-                const settled = await bench.deliveries.settle(claims.map((one) => settlement(one)));
-                sent += settled.filter(Boolean).length;
+                const recorded = await bench.deliveries.recordOutcomes(claims.map((one) => success(one)));
+                sent += recorded.filter(Boolean).length;
                 if (claims.length === 0 && (await bench.deliveries.list({ state: 'pending', limit: 1 })).length === 0) {
                     return sent;
                 }
@@ -145,7 +145,7 @@ export const dispatchLaws: Laws<WebhookBench> = {
         await bench.fail(await bench.claim([probe]), at(510), { probeAt: at(900) });
         assert.deepEqual(await bench.dispatchedIds({ now: at(899), breakerAfter: 4 }), []);
         const second = only(await bench.claimDue({ now: at(900), breakerAfter: 4 }));
-        await bench.deliveries.settle([settlement(second)]);
+        await bench.deliveries.recordOutcomes([success(second)]);
         assert.equal((await bench.dispatchedIds({ now: at(900), breakerAfter: 4 })).length, 3, 'delivered: the breaker is closed');
     },
 

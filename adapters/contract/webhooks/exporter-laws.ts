@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Laws } from '../announce.ts';
 import { assertFields, only, present } from '../assertions.ts';
-import { at, sampleOutcome, settlement, type WebhookBench } from './fixture.ts';
+import { at, sampleOutcome, success, type WebhookBench } from './fixture.ts';
 
 const FULL = {
     name: 'Ünïcode "quoted" \\ \u2028 🦉',
@@ -109,7 +109,7 @@ export const exporterLaws: Laws<WebhookBench> = {
         const exporter = await bench.addExporter();
         const ids = await bench.publish({}, {}, {}, {});
         const [done] = await bench.claim((await bench.dispatchedIds({ window: 3 })).slice(0, 2));
-        await bench.deliveries.settle([settlement(present(done))]);
+        await bench.deliveries.recordOutcomes([success(present(done))]);
         await bench.addExporter({ name: 'other' });
         const foreign = (await bench.publish()).slice(1);
 
@@ -138,7 +138,7 @@ export const exporterLaws: Laws<WebhookBench> = {
         assert.deepEqual([outcome?.code, outcome?.timings.total, finishedAt], ['interrupted', 30, at(30)]);
         await bench.assertDelivery(held.deliveryId, { lastCode: 'interrupted' });
 
-        assert.deepEqual(await bench.deliveries.settle([settlement(held)]), [false]);
+        assert.deepEqual(await bench.deliveries.recordOutcomes([success(held)]), [false]);
         assertFields(only(await bench.deliveries.attempts(held.deliveryId)), { outcome: sampleOutcome('delivered'), late: true });
         await bench.assertDelivery(held.deliveryId, { state: 'cancelled' });
     },

@@ -5,7 +5,6 @@ import type { Executor } from '../../../lib/executor.ts';
 import { newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporter.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
 import type {
-    Acceptance,
     Claim,
     Delivery,
     DeliveryQuery,
@@ -13,13 +12,14 @@ import type {
     Dispatched,
     DispatchOptions,
     ExporterStore,
-    Settlement,
+    NewEvent,
+    RecordedOutcome,
     StoredEvent,
 } from '../../../lib/webhooks/store.ts';
 import type { Ability, ContractFixture, Laws } from '../announce.ts';
 import { assertFields, only, present } from '../assertions.ts';
 
-/** A transaction of the host's, on a connection of its own. */
+/** A transaction of the application, on a connection of its own. */
 export interface HostTransaction {
     readonly tx: Executor;
     commit(): Promise<void>;
@@ -30,7 +30,7 @@ export interface HostTransaction {
 export interface WebhookStores extends ContractFixture {
     readonly exporters: ExporterStore;
     readonly deliveries: DeliveryStore;
-    /** Opens a transaction of the host's; needed where `deliveries.transactions` is true. */
+    /** Opens a transaction of the application; needed where `deliveries.transactions` is true. */
     readonly begin?: () => Promise<HostTransaction>;
 }
 
@@ -42,7 +42,7 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     transactions: {
         has: ({ deliveries }) => deliveries.transactions,
         shows: ({ begin }) => begin !== undefined,
-        supply: 'begin(), which opens a transaction of the host',
+        supply: 'begin(), which opens a transaction of the application',
     },
 };
 
@@ -79,12 +79,12 @@ export function sampleOutcome(code: OutcomeCode, overrides: Partial<Outcome> = {
 }
 
 /** The event for every running exporter of the type `investigation`. */
-export function forAll(event: StoredEvent): Acceptance {
-    return { event, addressees: { types: ['investigation'] } };
+export function forAll(event: StoredEvent): NewEvent {
+    return { event, recipients: { types: ['investigation'] } };
 }
 
-/** A settlement of the claim: delivered, unless `overrides` says otherwise. */
-export function settlement(claim: Claim, overrides: Partial<Settlement> = {}): Settlement {
+/** The outcome of the claim: delivered, unless `overrides` says otherwise. */
+export function success(claim: Claim, overrides: Partial<RecordedOutcome> = {}): RecordedOutcome {
     return {
         deliveryId: claim.deliveryId,
         exporterId: claim.exporter.id,
@@ -99,10 +99,10 @@ export function settlement(claim: Claim, overrides: Partial<Settlement> = {}): S
     };
 }
 
-/** A settlement of the claim that failed and is tried again at `dueAt`. */
-export function failure(claim: Claim, dueAt: Date, overrides: Partial<Settlement> = {}): Settlement {
+/** The outcome of a claim that failed and is tried again at `dueAt`. */
+export function failure(claim: Claim, dueAt: Date, overrides: Partial<RecordedOutcome> = {}): RecordedOutcome {
     const outcome = sampleOutcome('connect_refused');
-    return settlement(claim, { outcome, next: { state: 'pending', dueAt }, health: 'failure', ...overrides });
+    return success(claim, { outcome, next: { state: 'pending', dueAt }, health: 'failure', ...overrides });
 }
 
 /** So many results of the same call, all under way at once. */
@@ -122,7 +122,7 @@ export class WebhookBench {
         this.#stores = stores;
     }
 
-    /** Opens a transaction of the host's. */
+    /** Opens a transaction of the application. */
     async begin(): Promise<HostTransaction> {
         return await present(await this.#stores.begin?.(), 'begin()');
     }
@@ -144,7 +144,7 @@ export class WebhookBench {
     /** Accepts a `test` for one exporter. */
     async publishTest(exporterId: string, overrides: Partial<StoredEvent> = {}): Promise<string> {
         const [accepted] = await this.deliveries.accept([
-            { event: sampleEvent({ kind: 'test', ...overrides }), addressees: { exporterId } },
+            { event: sampleEvent({ kind: 'test', ...overrides }), recipients: { exporterId } },
         ]);
         return only(accepted?.deliveries ?? []);
     }
@@ -191,9 +191,9 @@ export class WebhookBench {
         return only(await this.claimMany(1));
     }
 
-    /** Settles every claim as a failure that is tried again at `dueAt`. */
-    async fail(claims: readonly Claim[], dueAt: Date, overrides: Partial<Settlement> = {}): Promise<void> {
-        await this.deliveries.settle(claims.map((one) => failure(one, dueAt, overrides)));
+    /** Records a failure of every claim that is tried again at `dueAt`. */
+    async fail(claims: readonly Claim[], dueAt: Date, overrides: Partial<RecordedOutcome> = {}): Promise<void> {
+        await this.deliveries.recordOutcomes(claims.map((one) => failure(one, dueAt, overrides)));
     }
 
     /** Asserts that the delivery is there and has these fields. */

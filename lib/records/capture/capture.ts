@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import type tls from 'node:tls';
 import Joi from 'joi';
 import { checked, milliseconds, objectWith } from '../../checked.ts';
-import { type ConnectionTrace, connectVetted, type Lookup } from '../../egress/connect.ts';
+import { type ConnectionProgress, connectVetted, type Lookup } from '../../egress/connect.ts';
 import { ConnectionFailure } from '../../egress/connection-code.ts';
 import type { EgressGuard } from '../../egress/guard.ts';
 import { ScanwireError } from '../../errors.ts';
@@ -138,11 +138,11 @@ const MAX_LOOKUPS = 1024;
  */
 export function capturer(options: CaptureOptions): Capturer {
     const { guard, lookup, ...limits } = checked(optionsSchema, options, { subject: 'capture options', code: 'MISCONFIGURED' });
-    const connect = connectVetted({ guard, maxLookups: MAX_LOOKUPS, ...limits, ...(lookup && { lookup }) });
+    const connect = connectVetted({ guard, maxLookups: MAX_LOOKUPS, lookup, ...limits });
 
-    const open = async (target: CaptureTarget, signal: AbortSignal, trace: ConnectionTrace): Promise<tls.TLSSocket> => {
+    const open = async (target: CaptureTarget, signal: AbortSignal, progress: ConnectionProgress): Promise<tls.TLSSocket> => {
         const { host, port, address = host } = target;
-        const socket = await connect({ host: address, port, signal, trace });
+        const socket = await connect({ host: address, port, signal, progress });
         return secureUnverified({ socket, host, request: requestOf(target, limits), timeout: limits.connectTimeout, signal });
     };
 
@@ -150,8 +150,8 @@ export function capturer(options: CaptureOptions): Capturer {
         const deadline = performance.now() + limits.timeout;
         const target = targetOf(wanted);
         const { host, port, path } = target;
-        const trace: ConnectionTrace = { address: null, dns: null, connect: null };
-        const socket = await inTime(limits.timeout, signal, (inner) => open(target, inner, trace));
+        const progress: ConnectionProgress = { address: null, dns: null, connect: null };
+        const socket = await inTime(limits.timeout, signal, (inner) => open(target, inner, progress));
         const subject = certificateSubject(socket);
         const timeout = Math.max(1, deadline - performance.now());
         const response = await readResponse({ socket, host, maxBytes: limits.maxBytes, timeout, signal });
@@ -159,7 +159,7 @@ export function capturer(options: CaptureOptions): Capturer {
         return {
             data: response.toString('base64'),
             host,
-            ip: trace.address ?? host,
+            ip: progress.address ?? host,
             path,
             port,
             ...(isIP(host) === 0 && { vhost: authorityOf(target) }),

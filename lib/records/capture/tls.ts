@@ -45,7 +45,7 @@ export async function secureUnverified({ request, ...connection }: UnverifiedHan
 /** In characters. X.520 allows 64; certificates hold what they like. */
 const MAX_LENGTH = 1024;
 /** A subject as OpenSSL prints it, a line for each part: nothing in it is escaped, and no line holds two parts. */
-const PLAIN = /^[^\\+\u0080-\uffff]*$/;
+const UNESCAPED = /^[^\\+\u0080-\uffff]*$/;
 
 /**
  * `CN` and `OU` of the certificate that the other side presented, each as far as it is there; undefined without a certificate.
@@ -75,7 +75,7 @@ function subjectOf(socket: Pick<tls.TLSSocket, 'getPeerX509Certificate'>): Reado
 /** The legacy object reads any subject, but costs a hundred microseconds: it holds keys, fingerprints and extensions as well. */
 function partsOf(certificate: X509Certificate): Readonly<Record<string, unknown>> {
     const text: string | undefined = certificate.subject;
-    if (text === undefined || !PLAIN.test(text)) {
+    if (text === undefined || !UNESCAPED.test(text)) {
         return { ...certificate.toLegacyObject().subject };
     }
 

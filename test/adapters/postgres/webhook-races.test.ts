@@ -2,7 +2,7 @@ import pg from 'pg';
 import t from 'tap';
 import { only } from '../../../adapters/contract/assertions.ts';
 import { until } from '../../../adapters/contract/until.ts';
-import { at, failure, sampleEvent, settlement, WebhookBench } from '../../../adapters/contract/webhooks/fixture.ts';
+import { at, failure, sampleEvent, success, WebhookBench } from '../../../adapters/contract/webhooks/fixture.ts';
 import { deliveries } from '../../../adapters/postgres/deliveries.ts';
 import { postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { migrate } from '../../../adapters/postgres/migrate.ts';
@@ -84,9 +84,9 @@ t.test('sees what was accepted while another dispatcher was at work', async (t) 
 t.test('cancels what a transaction of the host accepts during a removal', async (t) => {
     const own = await emptyBench();
     const { id } = await own.addExporter();
-    const acceptance = { event: sampleEvent(), addressees: { types: ['investigation'] } } as const;
+    const newEvent = { event: sampleEvent(), recipients: { types: ['investigation'] } } as const;
     const removed = await interleave(
-        (tx) => own.deliveries.accept([acceptance], { tx }),
+        (tx) => own.deliveries.accept([newEvent], { tx }),
         () => own.exporters.remove(id, at(5)),
     );
     t.equal(removed, true);
@@ -108,7 +108,7 @@ t.test('records a late outcome that is told while the claim is being taken away'
     const lost = await own.claimOne();
     const held = await interleave(
         (client) => deliveries(client).sweep({ now: at(60_000), queuedBefore: at(0), limit: 9 }),
-        () => own.deliveries.settle([settlement(lost)]),
+        () => own.deliveries.recordOutcomes([success(lost)]),
     );
     t.same(held, [false]);
     t.match(only(await own.deliveries.attempts(lost.deliveryId)), { late: true, outcome: { code: 'delivered' } });
@@ -118,7 +118,7 @@ t.test('records a late outcome that is told while the claim is being taken away'
 t.test('waits with a replay for the removal of the exporter', async (t) => {
     const own = await emptyBench();
     const held = await own.claimOne();
-    await own.deliveries.settle([settlement(held)]);
+    await own.deliveries.recordOutcomes([success(held)]);
     const refused = interleave(
         (client) => client.query('select scanwire.remove_exporter($1, now(), $2)', [held.exporter.id, '{"timings":{}}']),
         () => own.deliveries.replay(held.deliveryId, at(99)),
@@ -126,12 +126,12 @@ t.test('waits with a replay for the removal of the exporter', async (t) => {
     await t.rejects(refused, { code: 'CONFLICT' });
 });
 
-t.test('lets accept go on while an exporter is being settled', async (t) => {
+t.test('lets accept go on while the outcome of an exporter is being recorded', async (t) => {
     const own = await emptyBench();
     const held = await own.claimOne();
     let waited = true;
     await interleave(
-        (client) => deliveries(client).settle([failure(held, at(9))]),
+        (client) => deliveries(client).recordOutcomes([failure(held, at(9))]),
         async () => {
             await own.publish();
             waited = false;
@@ -168,7 +168,7 @@ t.test('leaves the exporter row alone while all goes well', async (t) => {
     const held = await own.claimOne();
     const version = async () => (await pool.query('select xmin, xmax, ctid from scanwire.exporters')).rows;
     const before = await version();
-    await own.deliveries.settle([settlement(held)]);
+    await own.deliveries.recordOutcomes([success(held)]);
     t.same(await version(), before);
 });
 

@@ -115,11 +115,11 @@ t.test('keeps a connection for the same exporter, origin and trust only', async 
     t.equal(target.connections(), 3);
 });
 
-t.test('makes a connection of its own for a fresh message, with all its times, and keeps the others', async (t) => {
+t.test('makes a connection of its own for a message that asks for it, with all its times, and keeps the others', async (t) => {
     const target = await receiverFor(t, answersLate);
     const sender = senderFor(t, { connectionsPerExporter: 1 });
     await sender.send(message(target.port));
-    const { code, timings } = await sender.send(message(target.port, { fresh: true }));
+    const { code, timings } = await sender.send(message(target.port, { newConnection: true }));
     t.equal(code, 'delivered');
     t.match(timings, { connect: Number, firstByte: Number });
     t.equal(target.connections(), 2);

@@ -35,15 +35,15 @@ t.test('names what a status means', async (t) => {
 });
 
 t.test('names what an error means, by its code and else by its phase', async (t) => {
-    t.equal(codeOfError(withCode('EMFILE'), 'exchange'), 'interrupted');
-    t.equal(codeOfError(withCode('ECONNREFUSED'), 'exchange'), 'connect_refused');
-    t.equal(codeOfError(withCode('EHOSTUNREACH'), 'exchange'), 'connect_failed');
-    t.equal(codeOfError(withCode('ETIMEDOUT'), 'exchange'), 'connect_timeout');
-    t.equal(codeOfError(withCode('EPIPE'), 'exchange'), 'connection_reset');
-    t.equal(codeOfError(withCode('ERR_SSL_SOMETHING_NEW'), 'exchange'), 'tls_failed');
-    t.equal(codeOfError(withCode('ESTRANGE'), 'tls'), 'tls_failed');
-    t.equal(codeOfError('text', 'exchange'), 'connection_reset');
-    t.equal(codeOfError(undefined, 'exchange'), 'connection_reset');
+    t.equal(codeOfError(withCode('EMFILE'), 'connection_reset'), 'interrupted');
+    t.equal(codeOfError(withCode('ECONNREFUSED'), 'connection_reset'), 'connect_refused');
+    t.equal(codeOfError(withCode('EHOSTUNREACH'), 'connection_reset'), 'connect_failed');
+    t.equal(codeOfError(withCode('ETIMEDOUT'), 'connection_reset'), 'connect_timeout');
+    t.equal(codeOfError(withCode('EPIPE'), 'connection_reset'), 'connection_reset');
+    t.equal(codeOfError(withCode('ERR_SSL_SOMETHING_NEW'), 'connection_reset'), 'tls_failed');
+    t.equal(codeOfError(withCode('ESTRANGE'), 'tls_failed'), 'tls_failed');
+    t.equal(codeOfError('text', 'connection_reset'), 'connection_reset');
+    t.equal(codeOfError(undefined, 'connection_reset'), 'connection_reset');
 });
 
 t.test('reads Retry-After', async (t) => {

@@ -4,17 +4,17 @@ import { DEFAULT_SCHEDULE, type EndedAttempt, nextStep } from '../../../lib/webh
 
 const now = new Date('2026-11-21T00:00:00Z');
 
-interface Circumstances extends Partial<Pick<EndedAttempt, 'single' | 'url'>> {
+interface Circumstances extends Partial<Pick<EndedAttempt, 'singleAttempt' | 'url'>> {
     readonly status?: number | null;
     readonly retryAfter?: number | null;
     readonly random?: number;
 }
 
 /** Milliseconds until the next try, or the state in which the delivery ends. */
-function after(code: OutcomeCode, round: number, circumstances: Circumstances = {}): string | number {
-    const { status = null, retryAfter = null, random = 0.5, single = false, url = 'https://example.com/' } = circumstances;
+function after(code: OutcomeCode, attemptSinceReplay: number, circumstances: Circumstances = {}): string | number {
+    const { status = null, retryAfter = null, random = 0.5, singleAttempt = false, url = 'https://example.com/' } = circumstances;
     const outcome = { code, status, retryAfter };
-    const step = nextStep({ outcome, url, schedule: DEFAULT_SCHEDULE, round, single, now, random: () => random });
+    const step = nextStep({ outcome, url, schedule: DEFAULT_SCHEDULE, attemptSinceReplay, singleAttempt, now, random: () => random });
     return step.state === 'pending' ? step.dueAt.getTime() - now.getTime() : step.state;
 }
 
@@ -35,8 +35,8 @@ t.test('takes Retry-After as a floor', async (t) => {
 });
 
 t.test('gives a single attempt no other', async (t) => {
-    t.equal(after('server_error', 1, { single: true }), 'exhausted');
-    t.equal(after('delivered', 1, { single: true }), 'delivered');
+    t.equal(after('server_error', 1, { singleAttempt: true }), 'exhausted');
+    t.equal(after('delivered', 1, { singleAttempt: true }), 'delivered');
 });
 
 t.test('gives a refused message fewer tries, unless the refusal passes by itself', async (t) => {

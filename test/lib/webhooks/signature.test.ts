@@ -78,12 +78,8 @@ t.test('signs with every valid secret while one is rotated out', async (t) => {
 
 t.test('writes all headers of a message in order', async (t) => {
     const vendor = vendorNamed('Acme');
-    const headers = messageHeaders({
-        ...signing(['base64', 'standard-webhooks'], 'topsecret'),
-        vendor,
-        kind: 'test',
-        additional: [['Authorization', 'Bearer x ']],
-    });
+    const message = { ...signing(['base64', 'standard-webhooks'], 'topsecret'), vendor };
+    const headers = messageHeaders('test', message, [['Authorization', 'Bearer x ']]);
     t.same(
         headers.map(([name]) => name),
         [
@@ -103,7 +99,7 @@ t.test('writes all headers of a message in order', async (t) => {
         'User-Agent': 'Acme Webhook Data Exporter',
         Authorization: 'Bearer x',
     });
-    t.throws(() => messageHeaders({ ...signing(['base64'], 'topsecret'), kind: 'test', additional: [['content-type', 'text/plain']] }), {
+    t.throws(() => messageHeaders('test', signing(['base64'], 'topsecret'), [['content-type', 'text/plain']]), {
         code: 'INVALID_INPUT',
     });
 });

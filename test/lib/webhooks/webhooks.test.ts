@@ -9,8 +9,9 @@ import { egressGuard } from '../../../lib/egress/guard.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import { httpSender } from '../../../lib/webhooks/http-sender.ts';
+import type { WebhooksOptions } from '../../../lib/webhooks/options.ts';
 import type { DeliveryState } from '../../../lib/webhooks/store.ts';
-import { type Webhooks, type WebhooksOptions, webhooks } from '../../../lib/webhooks/webhooks.ts';
+import { type Webhooks, webhooks } from '../../../lib/webhooks/webhooks.ts';
 
 interface Received {
     readonly headers: IncomingHttpHeaders;

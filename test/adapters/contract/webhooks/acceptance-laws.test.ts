@@ -3,7 +3,7 @@ import pg from 'pg';
 import t from 'tap';
 import { acceptanceLaws, noTransactionLaws, transactionLaws } from '../../../../adapters/contract/webhooks/acceptance-laws.ts';
 import { migrate } from '../../../../adapters/postgres/index.ts';
-import type { Acceptance, DeliveryStore } from '../../../../lib/webhooks/store.ts';
+import type { DeliveryStore, NewEvent } from '../../../../lib/webhooks/store.ts';
 import { testDatabase } from '../../../support/test-database.ts';
 import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
 import { type Mutants, proveWebhookLaws } from './mutants.ts';
@@ -12,7 +12,7 @@ const MUTANTS: Mutants = {
     'stores a pending delivery for every running exporter of the types': (_, deliveries) => ({
         deliveries: {
             accept: rewriting(deliveries, (one) => {
-                return 'types' in one.addressees ? { ...one, addressees: { types: one.addressees.types.slice(0, 1) } } : one;
+                return 'types' in one.recipients ? { ...one, recipients: { types: one.recipients.types.slice(0, 1) } } : one;
             }),
         },
     }),
@@ -22,18 +22,18 @@ const MUTANTS: Mutants = {
         },
     }),
     'stores a test for a stopped exporter': (_, deliveries) => ({
-        deliveries: { accept: rewriting(deliveries, (one) => ({ ...one, addressees: { types: ['investigation'] } })) },
+        deliveries: { accept: rewriting(deliveries, (one) => ({ ...one, recipients: { types: ['investigation'] } })) },
     }),
-    'answers in the order of the acceptances': (_, deliveries) => ({
-        deliveries: { accept: async (acceptances) => (await deliveries.accept(acceptances)).toReversed() },
+    'answers in the order of the events': (_, deliveries) => ({
+        deliveries: { accept: async (newEvents) => (await deliveries.accept(newEvents)).toReversed() },
     }),
     'stores nothing when one of the named exporters does not exist': (_, deliveries) => ({ deliveries: { accept: oneByOne(deliveries) } }),
     'stores nothing when one of the event ids is taken': (_, deliveries) => ({ deliveries: { accept: oneByOne(deliveries) } }),
     'accepts one of many events with the same id': (_, deliveries) => ({
         deliveries: {
-            accept: (acceptances) => {
-                const renamed = acceptances.map((one) => ({ ...one, event: { ...one.event, id: randomUUID() } }));
-                return deliveries.accept(acceptances).catch(() => deliveries.accept(renamed));
+            accept: (newEvents) => {
+                const renamed = newEvents.map((one) => ({ ...one, event: { ...one.event, id: randomUUID() } }));
+                return deliveries.accept(newEvents).catch(() => deliveries.accept(renamed));
             },
         },
     }),
@@ -50,20 +50,20 @@ const MUTANTS: Mutants = {
 };
 
 const REFUSING: Mutants = {
-    'refuses a transaction of the host': (_, deliveries) => ({
-        deliveries: { accept: (acceptances) => deliveries.accept(acceptances) },
+    'refuses a transaction of the application': (_, deliveries) => ({
+        deliveries: { accept: (newEvents) => deliveries.accept(newEvents) },
     }),
 };
 
 const JOINING: Mutants = {
-    'joins a transaction of the host': (_, deliveries) => ({
-        deliveries: { accept: (acceptances) => deliveries.accept(acceptances) },
+    'joins a transaction of the application': (_, deliveries) => ({
+        deliveries: { accept: (newEvents) => deliveries.accept(newEvents) },
     }),
-    'leaves the transaction of the host usable after a refusal': (_, deliveries) => ({
+    'leaves the transaction of the application usable after a refusal': (_, deliveries) => ({
         deliveries: {
-            accept: async (acceptances, options) => {
+            accept: async (newEvents, options) => {
                 try {
-                    return await deliveries.accept(acceptances, options);
+                    return await deliveries.accept(newEvents, options);
                 } catch (error) {
                     // A statement that fails takes the whole transaction with it.
                     await options?.tx?.query('select 1 / 0').catch(() => {});
@@ -88,14 +88,14 @@ t.test('on a store that joins transactions', async (t) => {
     proveWebhookLaws(t, transactionLaws, JOINING, () => emptyWebhookStores(pool));
 });
 
-function rewriting(deliveries: DeliveryStore, change: (one: Acceptance) => Acceptance): DeliveryStore['accept'] {
-    return (acceptances, options) => deliveries.accept(acceptances.map(change), options);
+function rewriting(deliveries: DeliveryStore, change: (one: NewEvent) => NewEvent): DeliveryStore['accept'] {
+    return (newEvents, options) => deliveries.accept(newEvents.map(change), options);
 }
 
 function oneByOne(deliveries: DeliveryStore): DeliveryStore['accept'] {
-    return async (acceptances) => {
+    return async (newEvents) => {
         const accepted = [];
-        for (const one of acceptances) {
+        for (const one of newEvents) {
             accepted.push(...(await deliveries.accept([one])));
         }
         return accepted;

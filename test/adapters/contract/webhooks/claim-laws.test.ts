@@ -52,7 +52,7 @@ const MUTANTS: Mutants = {
         },
         deliveries,
     }),
-    'counts the attempts of a round': claiming((claim) => claim && { ...claim, round: 1 }),
+    'counts the attempts since the last replay': claiming((claim) => claim && { ...claim, attemptSinceReplay: 1 }),
     'takes a claim away that ran out': sweeping(({ now }) => ({ now: new Date(now.getTime() - 1) })),
     'exhausts a test whose claim ran out': (_, deliveries) => ({
         deliveries: {

@@ -19,16 +19,17 @@ const MUTANTS: Mutants = {
     'lists attempts first to last': (_, deliveries) => ({
         deliveries: { attempts: async (id) => (await deliveries.attempts(id)).toReversed() },
     }),
-    'starts a new round for a replayed delivery': (_, deliveries) => ({
+    'starts the retry schedule anew for a replayed delivery': (_, deliveries) => ({
         deliveries: {
-            claim: async (requests) => (await deliveries.claim(requests)).map((claim) => claim && { ...claim, round: claim.attempt }),
+            claim: async (requests) =>
+                (await deliveries.claim(requests)).map((claim) => claim && { ...claim, attemptSinceReplay: claim.attempt }),
         },
     }),
     'tries a replayed delivery like a fresh one': newestFirst,
     'replays a test as a single attempt': (_, deliveries) => ({
         deliveries: {
             claim: async (requests) =>
-                (await deliveries.claim(requests)).map((claim) => claim && { ...claim, single: claim.attempt === 1 }),
+                (await deliveries.claim(requests)).map((claim) => claim && { ...claim, singleAttempt: claim.attempt === 1 }),
         },
     }),
     'refuses to replay what is under way': (_, deliveries) => ({ deliveries: { replay: replayAnything(deliveries) } }),

@@ -35,7 +35,7 @@ const MUTANTS: Mutants = {
             },
         };
     },
-    'empties a backlog when several dispatch and settle at once': (_, deliveries) => ({
+    'empties a backlog when several dispatch and record at once': (_, deliveries) => ({
         deliveries: { dispatch: async (options) => (await deliveries.dispatch(options)).slice(0, 3) },
     }),
     'hands out single attempts first, whatever state the exporter is in': newestFirst,
@@ -53,7 +53,7 @@ const MUTANTS: Mutants = {
     'hands out first tries before retries': newestFirst,
     'hands out older before newer': (_, deliveries) => ({
         deliveries: {
-            accept: (acceptances) => deliveries.accept(acceptances.map((one) => ({ ...one, event: { ...one.event, createdAt: at(0) } }))),
+            accept: (newEvents) => deliveries.accept(newEvents.map((one) => ({ ...one, event: { ...one.event, createdAt: at(0) } }))),
         },
     }),
     'hands out no more than the limit, exporters in turn': withOptions(({ limit }) => ({ limit: limit + 1 })),

@@ -30,7 +30,7 @@ const MUTANTS: Mutants = {
     }),
     'closes the breaker when an exporter is started': (_, deliveries) => ({
         deliveries: {
-            settle: (settlements) => deliveries.settle(settlements.map((one) => ({ ...one, probeAt: one.probeAt ?? at(1000) }))),
+            recordOutcomes: (outcomes) => deliveries.recordOutcomes(outcomes.map((one) => ({ ...one, probeAt: one.probeAt ?? at(1000) }))),
         },
     }),
     'refuses to change an exporter that does not exist': (exporters) => ({

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { settlementLaws } from '../../../../adapters/contract/webhooks/settlement-laws.ts';
-import type { DeliveryStore, Settlement } from '../../../../lib/webhooks/store.ts';
+import { outcomeLaws } from '../../../../adapters/contract/webhooks/outcome-laws.ts';
+import type { DeliveryStore, RecordedOutcome } from '../../../../lib/webhooks/store.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {
@@ -14,36 +14,36 @@ const MUTANTS: Mutants = {
     'keeps an outcome exactly': telling((one) => {
         return { ...one, outcome: { ...one.outcome, detail: one.outcome.detail.replaceAll('\u0000', '') } };
     }),
-    'answers settlements in the order given': (_, deliveries) => ({
-        deliveries: { settle: async (settlements) => (await deliveries.settle(settlements)).toSorted() },
+    'answers outcomes in the order given': (_, deliveries) => ({
+        deliveries: { recordOutcomes: async (outcomes) => (await deliveries.recordOutcomes(outcomes)).toSorted() },
     }),
     'changes nothing for a token that never held the claim': withoutFence,
     'completes only the attempt when the claim was lost': (exporters, deliveries) => ({
         deliveries: {
-            settle: async (settlements) => {
-                for (const { exporterId, finishedAt } of settlements) {
+            recordOutcomes: async (outcomes) => {
+                for (const { exporterId, finishedAt } of outcomes) {
                     await exporters.update(exporterId, { state: 'stopped' }, finishedAt);
                 }
-                return await deliveries.settle(settlements);
+                return await deliveries.recordOutcomes(outcomes);
             },
         },
     }),
-    'leaves the present claim alone when an earlier one is settled late': withoutFence,
-    'settles a claim once': alwaysHeld,
-    'settles a claim that has run out and was not taken away': (_, deliveries) => ({
+    'leaves the present claim alone when the outcome of an earlier one comes late': withoutFence,
+    'records the outcome of a claim once': alwaysHeld,
+    'records the outcome of a claim that has run out and was not taken away': (_, deliveries) => ({
         deliveries: {
-            settle: async (settlements) => {
-                for (const { finishedAt } of settlements) {
+            recordOutcomes: async (outcomes) => {
+                for (const { finishedAt } of outcomes) {
                     await deliveries.sweep({ now: finishedAt, queuedBefore: new Date(0), limit: 100 });
                 }
-                return await deliveries.settle(settlements);
+                return await deliveries.recordOutcomes(outcomes);
             },
         },
     }),
-    'lets one of many settlements at once win': alwaysHeld,
+    'lets one of many outcomes at once win': alwaysHeld,
     'counts the failures of an exporter': telling((one, index) => (index === 0 ? one : { ...one, health: 'none' })),
     'counts failures in the order given, since the last success': (_, deliveries) => ({
-        deliveries: { settle: async (settlements) => (await deliveries.settle(settlements.toReversed())).toReversed() },
+        deliveries: { recordOutcomes: async (outcomes) => (await deliveries.recordOutcomes(outcomes.toReversed())).toReversed() },
     }),
     'forgets the failures after a success': telling((one) => (one.health === 'success' ? { ...one, health: 'none' } : one)),
     'counts the failures of each exporter apart': telling((one, _, [first]) => ({ ...one, exporterId: first?.exporterId ?? '' })),
@@ -51,31 +51,31 @@ const MUTANTS: Mutants = {
     'stops an exporter for a reason': telling((one) => ({ ...one, stopReason: null })),
     'keeps the reason of an exporter that is stopped already': (exporters, deliveries) => ({
         deliveries: {
-            settle: async (settlements) => {
-                for (const { exporterId, stopReason, finishedAt } of settlements) {
+            recordOutcomes: async (outcomes) => {
+                for (const { exporterId, stopReason, finishedAt } of outcomes) {
                     await exporters.update(exporterId, { stopReason }, finishedAt);
                 }
-                return await deliveries.settle(settlements);
+                return await deliveries.recordOutcomes(outcomes);
             },
         },
     }),
-    'settles and removes at once without getting stuck': (_, deliveries) => ({
+    'records outcomes and removes at once without getting stuck': (_, deliveries) => ({
         deliveries: {
-            settle: async (settlements) => {
-                if (settlements.length > 7) {
+            recordOutcomes: async (outcomes) => {
+                if (outcomes.length > 7) {
                     throw new Error('deadlock detected');
                 }
-                return await deliveries.settle(settlements);
+                return await deliveries.recordOutcomes(outcomes);
             },
         },
     }),
 };
 
-proveWebhookLaws(t, settlementLaws, MUTANTS);
+proveWebhookLaws(t, outcomeLaws, MUTANTS);
 
-function telling(change: (one: Settlement, index: number, all: readonly Settlement[]) => Settlement): Mutant {
+function telling(change: (one: RecordedOutcome, index: number, all: readonly RecordedOutcome[]) => RecordedOutcome): Mutant {
     return (_, deliveries) => ({
-        deliveries: { settle: (settlements) => deliveries.settle(settlements.map(change)) },
+        deliveries: { recordOutcomes: (outcomes) => deliveries.recordOutcomes(outcomes.map(change)) },
     });
 }
 
@@ -90,14 +90,14 @@ function withoutFence(_: unknown, deliveries: DeliveryStore): { readonly deliver
                 }
                 return await deliveries.claim(requests);
             },
-            settle: (settlements) =>
-                deliveries.settle(settlements.map((one) => ({ ...one, token: tokens.get(one.deliveryId) ?? one.token }))),
+            recordOutcomes: (outcomes) =>
+                deliveries.recordOutcomes(outcomes.map((one) => ({ ...one, token: tokens.get(one.deliveryId) ?? one.token }))),
         },
     };
 }
 
 function alwaysHeld(_: unknown, deliveries: DeliveryStore): { readonly deliveries: Partial<DeliveryStore> } {
     return {
-        deliveries: { settle: async (settlements) => (await deliveries.settle(settlements)).map(() => true) },
+        deliveries: { recordOutcomes: async (outcomes) => (await deliveries.recordOutcomes(outcomes)).map(() => true) },
     };
 }

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Claim, Settlement } from '../../../lib/webhooks/store.ts';
+import type { Claim, RecordedOutcome } from '../../../lib/webhooks/store.ts';
 import type { Laws } from '../announce.ts';
 import { assertFields, ids, only, present } from '../assertions.ts';
-import { at, failure, inParallel, sampleOutcome, settlement, type WebhookBench } from './fixture.ts';
+import { at, failure, inParallel, sampleOutcome, success, type WebhookBench } from './fixture.ts';
 
 /** What an outcome changes, and whose outcome counts. */
-export const settlementLaws: Laws<WebhookBench> = {
+export const outcomeLaws: Laws<WebhookBench> = {
     async 'records what was delivered'(bench) {
         const held = await bench.claimOne();
-        assert.deepEqual(await bench.deliveries.settle([settlement(held)]), [true]);
+        assert.deepEqual(await bench.deliveries.recordOutcomes([success(held)]), [true]);
         const expected = { state: 'delivered', finishedAt: at(50), lastCode: 'delivered', attempts: 1 } as const;
         await bench.assertDelivery(held.deliveryId, expected);
         assert.deepEqual(await bench.deliveries.attempts(held.deliveryId), [
@@ -43,15 +43,15 @@ export const settlementLaws: Laws<WebhookBench> = {
             fingerprint: 'AA:BB',
         });
         const held = await bench.claimOne();
-        assert.deepEqual(await bench.deliveries.settle([failure(held, at(9), { outcome })]), [true]);
+        assert.deepEqual(await bench.deliveries.recordOutcomes([failure(held, at(9), { outcome })]), [true]);
         assert.deepEqual(only(await bench.deliveries.attempts(held.deliveryId)).outcome, outcome);
     },
 
-    async 'answers settlements in the order given'(bench) {
-        const wrong: Partial<Settlement>[] = [{}, { token: 'foreign' }, {}, { deliveryId: 'no-uuid' }];
-        const settlements = (await bench.claimMany(4)).toReversed().map((one, index) => settlement(one, wrong[index]));
-        assert.deepEqual(await bench.deliveries.settle(settlements), [true, false, true, false]);
-        const held = settlements.filter((_, index) => index % 2 === 0).map(({ deliveryId }) => deliveryId);
+    async 'answers outcomes in the order given'(bench) {
+        const wrong: Partial<RecordedOutcome>[] = [{}, { token: 'foreign' }, {}, { deliveryId: 'no-uuid' }];
+        const outcomes = (await bench.claimMany(4)).toReversed().map((one, index) => success(one, wrong[index]));
+        assert.deepEqual(await bench.deliveries.recordOutcomes(outcomes), [true, false, true, false]);
+        const held = outcomes.filter((_, index) => index % 2 === 0).map(({ deliveryId }) => deliveryId);
         assert.deepEqual(ids(await bench.listed({ state: 'delivered' })).sort(), held.sort());
     },
 
@@ -59,9 +59,9 @@ export const settlementLaws: Laws<WebhookBench> = {
         const held = await bench.claimOne();
         const before = await snapshot(bench, held);
         const foreign = failure(held, at(9), { token: randomUUID(), stopReason: 'not to be' });
-        assert.deepEqual(await bench.deliveries.settle([foreign]), [false]);
+        assert.deepEqual(await bench.deliveries.recordOutcomes([foreign]), [false]);
         assert.deepEqual(await snapshot(bench, held), before);
-        assert.deepEqual(await bench.deliveries.settle([settlement(held)]), [true]);
+        assert.deepEqual(await bench.deliveries.recordOutcomes([success(held)]), [true]);
     },
 
     async 'completes only the attempt when the claim was lost'(bench) {
@@ -70,18 +70,18 @@ export const settlementLaws: Laws<WebhookBench> = {
         const [delivery, exporter] = await snapshot(bench, lost);
 
         const late = failure(lost, at(1), { finishedAt: at(70_000), probeAt: at(99_000), stopReason: 'not to be' });
-        assert.deepEqual(await bench.deliveries.settle([late]), [false]);
+        assert.deepEqual(await bench.deliveries.recordOutcomes([late]), [false]);
         assert.deepEqual((await snapshot(bench, lost)).slice(0, 2), [delivery, exporter]);
         assert.deepEqual(await bench.deliveries.attempts(lost.deliveryId), [
             { number: 1, startedAt: at(0), finishedAt: at(70_000), outcome: sampleOutcome('connect_refused'), late: true },
         ]);
     },
 
-    async 'leaves the present claim alone when an earlier one is settled late'(bench) {
+    async 'leaves the present claim alone when the outcome of an earlier one comes late'(bench) {
         const lost = await bench.claimOne();
         await sweepAll(bench);
         const held = only(await bench.claimDue({ now: at(60_001) }));
-        assert.deepEqual(await bench.deliveries.settle([settlement(lost), settlement(held)]), [false, true]);
+        assert.deepEqual(await bench.deliveries.recordOutcomes([success(lost), success(held)]), [false, true]);
         const attempts = await bench.deliveries.attempts(lost.deliveryId);
         assert.deepEqual(
             attempts.map(({ number, late, outcome }) => [number, late, outcome?.code]),
@@ -92,26 +92,26 @@ export const settlementLaws: Laws<WebhookBench> = {
         );
     },
 
-    async 'settles a claim once'(bench) {
+    async 'records the outcome of a claim once'(bench) {
         const held = await bench.claimOne();
-        assert.deepEqual(await bench.deliveries.settle([settlement(held), failure(held, at(9))]), [true, false]);
+        assert.deepEqual(await bench.deliveries.recordOutcomes([success(held), failure(held, at(9))]), [true, false]);
         const before = await snapshot(bench, held);
-        assert.deepEqual(await bench.deliveries.settle([failure(held, at(9))]), [false]);
+        assert.deepEqual(await bench.deliveries.recordOutcomes([failure(held, at(9))]), [false]);
         assert.deepEqual(await snapshot(bench, held), before);
         assert.deepEqual([before[2][0]?.outcome?.code, before[2][0]?.late], ['delivered', false]);
     },
 
-    async 'settles a claim that has run out and was not taken away'(bench) {
+    async 'records the outcome of a claim that has run out and was not taken away'(bench) {
         const held = await bench.claimOne();
-        assert.deepEqual(await bench.deliveries.settle([settlement(held, { finishedAt: at(120_000) })]), [true]);
+        assert.deepEqual(await bench.deliveries.recordOutcomes([success(held, { finishedAt: at(120_000) })]), [true]);
         assert.equal(only(await bench.deliveries.attempts(held.deliveryId)).late, false);
     },
 
-    async 'lets one of many settlements at once win'(bench) {
+    async 'lets one of many outcomes at once win'(bench) {
         const claims = await bench.claimMany(6);
-        const settlements = [...claims, ...[...claims].reverse()].map((one) => failure(one, at(9)));
+        const outcomes = [...claims, ...[...claims].reverse()].map((one) => failure(one, at(9)));
         const answers = await inParallel(20, (index) =>
-            bench.deliveries.settle(index % 2 === 0 ? settlements.slice(0, 6) : settlements.slice(6)),
+            bench.deliveries.recordOutcomes(index % 2 === 0 ? outcomes.slice(0, 6) : outcomes.slice(6)),
         );
         assert.equal(answers.flat().filter(Boolean).length, 6);
         assert.equal(await failuresOf(bench, claims), 6);
@@ -127,17 +127,17 @@ export const settlementLaws: Laws<WebhookBench> = {
 
     async 'counts failures in the order given, since the last success'(bench) {
         const claims = await bench.claimMany(9);
-        const settlements = claims.map((one, index) => ([2, 5].includes(index) ? settlement(one) : failure(one, at(9))));
-        await bench.deliveries.settle(settlements.slice(0, 4));
+        const outcomes = claims.map((one, index) => ([2, 5].includes(index) ? success(one) : failure(one, at(9))));
+        await bench.deliveries.recordOutcomes(outcomes.slice(0, 4));
         assert.equal(await failuresOf(bench, claims), 1);
-        await bench.deliveries.settle(settlements.slice(4));
+        await bench.deliveries.recordOutcomes(outcomes.slice(4));
         assert.equal(await failuresOf(bench, claims), 3);
     },
 
     async 'forgets the failures after a success'(bench) {
         const claims = await bench.claimMany(3);
         await bench.fail(claims.slice(0, 2), at(9));
-        await bench.deliveries.settle([settlement(present(claims[2]))]);
+        await bench.deliveries.recordOutcomes([success(present(claims[2]))]);
         assert.equal(await failuresOf(bench, claims), 0);
     },
 
@@ -146,8 +146,8 @@ export const settlementLaws: Laws<WebhookBench> = {
         const second = await bench.addExporter({ createdAt: at(1) });
         await bench.publish({}, {});
         const claims = await bench.claimDue();
-        const settlements = claims.map((one) => (one.exporter.id === first.id ? failure(one, at(9)) : settlement(one)));
-        await bench.deliveries.settle(settlements);
+        const outcomes = claims.map((one) => (one.exporter.id === first.id ? failure(one, at(9)) : success(one)));
+        await bench.deliveries.recordOutcomes(outcomes);
         assertFields(await bench.exporters.get(first.id), { consecutiveFailures: 2 });
         assertFields(await bench.exporters.get(second.id), { consecutiveFailures: 0 });
     },
@@ -177,14 +177,14 @@ export const settlementLaws: Laws<WebhookBench> = {
         assertFields(await bench.exporters.get(id), { stopReason: null, updatedAt: at(20) });
     },
 
-    async 'settles and removes at once without getting stuck'(bench) {
+    async 'records outcomes and removes at once without getting stuck'(bench) {
         for (let round = 0; round < 5; round++) {
             const claims = await bench.claimMany(8);
             const { id } = present(claims[0]).exporter;
-            const settlements = claims.map((one) => failure(one, at(9)));
-            const settling = settlements.flatMap((_, index) => [settlements.slice(index), settlements.slice(0, index + 1).reverse()]);
+            const outcomes = claims.map((one) => failure(one, at(9)));
+            const recording = outcomes.flatMap((_, index) => [outcomes.slice(index), outcomes.slice(0, index + 1).reverse()]);
             const removing = bench.exporters.remove(id, at(60));
-            const answers = await Promise.all(settling.map((some) => bench.deliveries.settle(some)));
+            const answers = await Promise.all(recording.map((some) => bench.deliveries.recordOutcomes(some)));
             assert.equal(await removing, true);
             assert.ok(answers.flat().filter(Boolean).length <= 8);
             const states = (await bench.listed({ exporterId: id })).map(({ state }) => state);

@@ -1,20 +1,23 @@
 import ipaddr from 'ipaddr.js';
-import type { Address } from '../addresses.ts';
+import { type Address, isIn } from '../addresses.ts';
+
+/* Hosts that are not public or serve cloud metadata, by address and by name. What of them an operator opens is in guard.ts. */
 
 /** A block of addresses and what to call an address in it, for example `a loopback address`. */
-export interface Block {
+interface Block {
     readonly range: [Address, number];
     readonly label: string;
 }
 
-const block = (cidr: string, label: string): Block => ({ range: ipaddr.parseCIDR(cidr) as [Address, number], label });
+const parseBlock = (cidr: string): [Address, number] => ipaddr.parseCIDR(cidr);
+const block = (cidr: string, label: string): Block => ({ range: parseBlock(cidr), label });
 
 /**
  * Blocks that are not public, from the IANA special-purpose address registries (IPv4, IPv6) taken whole, the anycast and
  * service blocks marked reachable there included: none of them is where a receiver lives. Multicast has its own registries;
  * `fec0::/10`, `::/96` and `::ffff:0:0:0/96` have left the registry, but systems still route them.
  */
-export const SPECIAL_BLOCKS: readonly Block[] = [
+const SPECIAL_BLOCKS: readonly Block[] = [
     block('0.0.0.0/8', 'an address of this network'),
     block('10.0.0.0/8', 'a private address'),
     block('100.64.0.0/10', 'a shared (carrier-grade NAT) address'),
@@ -64,13 +67,13 @@ export const SPECIAL_BLOCKS: readonly Block[] = [
 ];
 
 /** All that is public in IPv6 lies here; the rest is special or not assigned to anyone. */
-export const GLOBAL_UNICAST: [Address, number] = ipaddr.parseCIDR('2000::/3');
+const GLOBAL_UNICAST = parseBlock('2000::/3');
 
 /**
  * Where clouds keep credentials and settings of the machine, by the vendors' documentation: instance metadata (AWS, Azure,
  * Google, Alibaba, Oracle, Tencent, Scaleway, Akamai), container and pod credentials, and the platform's own DNS and time.
  */
-export const METADATA_BLOCKS: readonly [Address, number][] = [
+const METADATA_BLOCKS: readonly [Address, number][] = [
     '169.254.169.0/24',
     '169.254.170.0/24',
     '169.254.0.23/32',
@@ -83,7 +86,27 @@ export const METADATA_BLOCKS: readonly [Address, number][] = [
     'fd00:42::42/128',
     'fd00:c1::a9fe:a9fe/128',
     'fd00:a9fe:a9fe::/48',
-].map((cidr) => ipaddr.parseCIDR(cidr) as [Address, number]);
+].map(parseBlock);
+
+/** Whether a cloud serves metadata at the address, or at an IPv4 address that may be read out of it. */
+export function isMetadataAddress(address: Address): boolean {
+    const readings = address instanceof ipaddr.IPv6 ? [address, ...embeddedIPv4(address)] : [address];
+    return readings.some((reading) => METADATA_BLOCKS.some((range) => isIn(reading, range)));
+}
+
+/** What an address is that is not public, for example `a loopback address`; null for a public one. */
+export function specialUse(address: Address): string | null {
+    const special = SPECIAL_BLOCKS.find(({ range }) => isIn(address, range));
+    if (special !== undefined) {
+        return special.label;
+    }
+
+    if (address instanceof ipaddr.IPv6) {
+        return isIsatap(address) ? 'an ISATAP address' : isIn(address, GLOBAL_UNICAST) ? null : 'a reserved address';
+    }
+
+    return null;
+}
 
 /**
  * Every IPv4 address that some transition mechanism would read out of an IPv6 address: the last 32 bits (mapped, compatible,
@@ -91,7 +114,7 @@ export const METADATA_BLOCKS: readonly [Address, number][] = [
  *
  * Which mechanism the network in front of us runs cannot be known, so the reading is done for all of them.
  */
-export function embeddedIPv4(address: ipaddr.IPv6): readonly ipaddr.IPv4[] {
+function embeddedIPv4(address: ipaddr.IPv6): readonly ipaddr.IPv4[] {
     const bytes = address.toByteArray();
     return [...POSITIONS.map((position) => ipv4(position.map((index) => bytes[index] ?? 0))), teredoClient(bytes)];
 }
@@ -106,42 +129,34 @@ const POSITIONS: readonly (readonly number[])[] = [
     [9, 10, 11, 12],
 ];
 
-/** The IPv4 address in the last 32 bits. */
-function lastIPv4(address: ipaddr.IPv6): ipaddr.IPv4 {
-    return ipv4(address.toByteArray().slice(12));
-}
-
 /** An ISATAP interface identifier (RFC 5214) under any prefix: packets to it end at the IPv4 address inside. */
-export function isIsatap(address: ipaddr.IPv6): boolean {
+function isIsatap(address: ipaddr.IPv6): boolean {
     const [, , , , high = 0, low = 0] = address.parts;
     return (high === 0 || high === 0x200) && low === 0x5efe;
 }
 
-const TEREDO = ipaddr.IPv6.parseCIDR('2001::/32');
+const TEREDO = parseBlock('2001::/32');
 /** `::` and `::1` mean this machine; no mechanism reads an address out of them, though `::/96` holds them. */
-const OWN = ipaddr.IPv6.parseCIDR('::/127');
-const SIX_TO_FOUR = ipaddr.IPv6.parseCIDR('2002::/16');
-const LAST_32_BITS = ['::/96', '::ffff:0:0/96', '::ffff:0:0:0/96', '64:ff9b::/96', '64:ff9b:1::/48'].map((cidr) =>
-    ipaddr.IPv6.parseCIDR(cidr),
-);
+const OWN = parseBlock('::/127');
+const SIX_TO_FOUR = parseBlock('2002::/16');
+const LAST_32_BITS = ['::/96', '::ffff:0:0/96', '::ffff:0:0:0/96', '64:ff9b::/96', '64:ff9b:1::/48'].map(parseBlock);
 
-/** Where packets to a transition address really go; empty for an ordinary IPv6 address. */
-export function destinations(address: ipaddr.IPv6): readonly ipaddr.IPv4[] {
-    const bytes = address.toByteArray();
-    if (address.match(TEREDO)) {
-        return [ipv4(bytes.slice(4, 8)), teredoClient(bytes)];
-    }
-
-    if (address.match(SIX_TO_FOUR)) {
-        return [ipv4(bytes.slice(2, 6))];
-    }
-
-    if (address.match(OWN)) {
+/** Where packets to a transition address really go; empty for any other address. */
+export function destinations(address: Address): readonly ipaddr.IPv4[] {
+    if (!(address instanceof ipaddr.IPv6) || isIn(address, OWN)) {
         return [];
     }
 
-    const carriesLast = isIsatap(address) || LAST_32_BITS.some((range) => address.match(range));
-    return carriesLast ? [lastIPv4(address)] : [];
+    const bytes = address.toByteArray();
+    if (isIn(address, TEREDO)) {
+        return [ipv4(bytes.slice(4, 8)), teredoClient(bytes)];
+    }
+
+    if (isIn(address, SIX_TO_FOUR)) {
+        return [ipv4(bytes.slice(2, 6))];
+    }
+
+    return isIsatap(address) || LAST_32_BITS.some((range) => isIn(address, range)) ? [ipv4(bytes.slice(12))] : [];
 }
 
 function teredoClient(bytes: readonly number[]): ipaddr.IPv4 {
@@ -150,4 +165,30 @@ function teredoClient(bytes: readonly number[]): ipaddr.IPv4 {
 
 function ipv4(octets: readonly number[]): ipaddr.IPv4 {
     return new ipaddr.IPv4([...octets]);
+}
+
+const METADATA_NAMES: ReadonlySet<string> = new Set([
+    'metadata',
+    'metadata.google.internal',
+    'metadata.goog',
+    'metadata.azure.internal',
+    'metadata.oraclecloud.com',
+    'metadata.tencentyun.com',
+    'metadata.platformequinix.com',
+    'metadata.packet.net',
+    'instance-data',
+    'instance-data.ec2.internal',
+]);
+
+/** Names under which clouds serve the metadata of a machine; `name` as {@link normalName} gives it. */
+export function isMetadataName(name: string): boolean {
+    return METADATA_NAMES.has(name);
+}
+
+/** Ends of names that never lead to a public receiver: RFC 6761, 6762, 7686, 8375, 9476 and ICANN's `internal`. */
+const INTERNAL_SUFFIXES: readonly string[] = ['localhost', 'local', 'internal', 'home.arpa', 'onion', 'alt', 'localdomain'];
+
+/** Names that always lead inside, whatever the resolver says; `name` as {@link normalName} gives it. */
+export function isInternalName(name: string): boolean {
+    return INTERNAL_SUFFIXES.some((suffix) => name === suffix || name.endsWith(`.${suffix}`));
 }

@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import Joi from 'joi';
+import { objectWith } from '../checked.ts';
+import { type Clock, systemClock } from '../clock.ts';
+import type { EgressGuard } from '../egress/guard.ts';
+import type { KeyRing } from '../keys/key-ring.ts';
+import type { EventKind, EventKinds } from './events.ts';
+import { collectorSchema, DEFAULT_COLLECTOR } from './exporter.ts';
+import type { Sender } from './http-sender.ts';
+import type { DeliveryQueue } from './queue.ts';
+import type { Vendor } from './signature.ts';
+import type { DeliveryStore, ExporterStore } from './store.ts';
+
+/** The two stores, which must share one database: `postgresWebhooks({ pool })`, `memoryWebhooks()`. */
+export interface WebhookStores {
+    readonly exporters: ExporterStore;
+    readonly deliveries: DeliveryStore;
+}
+
+/** What `webhooks()` and the plugin over it have in common. */
+export interface WebhooksSettings {
+    /** What wakes the workers up, for example `redisQueue({ url })`. Stays open; whoever made it closes it. */
+    readonly queue: DeliveryQueue;
+    /** Seals secrets and header values at rest. */
+    readonly keyRing: KeyRing;
+    /** Whose data it is: `X-<vendor>-Event`, `<vendor> Webhook Data Exporter`. Default `Vendor`. */
+    readonly vendor?: string;
+    /** Deliveries of one exporter in the queue or being sent at once. Default 50. */
+    readonly window?: number;
+    /** Consecutive failures from which on an exporter is sent one probe at a time. Default 10. */
+    readonly breakerAfter?: number;
+    /** Event kinds beside `test` and `idr_investigation_created`. */
+    readonly kinds?: readonly EventKind[];
+}
+
+/** What `webhooks()` is made of. */
+export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
+    readonly sender: Sender;
+    readonly guard: EgressGuard;
+    readonly clock?: Clock;
+    /** 0 to 1, as `Math.random`. */
+    readonly random?: () => number;
+    readonly newId?: () => string;
+    /** Waits this many milliseconds: between tries to record an outcome, and while the outcome of a `test` is polled. */
+    readonly sleep?: (milliseconds: number) => Promise<void>;
+    /** Receives every failure of store and queue that is tried again later. */
+    readonly onError?: (error: Error) => void;
+}
+
+/** The rules of {@link WebhookStores}. */
+export const webhookStoreSchemas: Readonly<Record<keyof WebhookStores, Joi.Schema>> = {
+    exporters: objectWith<ExporterStore>('insert', 'get', 'list', 'update', 'remove').required(),
+    deliveries: objectWith<DeliveryStore>(
+        'accept',
+        'dispatch',
+        'sweep',
+        'claim',
+        'recordOutcomes',
+        'get',
+        'attempts',
+        'list',
+        'replay',
+    ).required(),
+};
+
+/** The rules of {@link WebhooksSettings}, with their defaults. */
+export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi.Schema>> = {
+    queue: objectWith<DeliveryQueue>('ready', 'add', 'work', 'close').required(),
+    keyRing: objectWith<KeyRing>('seal', 'open').required(),
+    vendor: Joi.string().default('Vendor'),
+    window: Joi.number().integer().min(1).max(10_000).default(50),
+    breakerAfter: Joi.number().integer().min(1).default(10),
+    kinds: Joi.array()
+        .items(Joi.object({ name: Joi.string().required(), schema: Joi.object().schema().required(), types: Joi.function() }))
+        .default([]),
+};
+
+/** The rules of what `Webhooks.work` takes, with their defaults. */
+export const workerSettingSchemas: Readonly<Record<'collectors' | 'concurrency', Joi.Schema>> = {
+    collectors: Joi.array().items(collectorSchema).default([DEFAULT_COLLECTOR]),
+    concurrency: Joi.number().integer().min(1).max(5000).default(200),
+};
+
+export const workSchema: Joi.ObjectSchema<{ collectors: readonly string[]; concurrency: number }> = Joi.object(workerSettingSchemas);
+
+/** {@link WebhooksOptions} with their defaults. */
+export const webhooksSchema: Joi.ObjectSchema<Required<WebhooksOptions>> = Joi.object({
+    ...webhookStoreSchemas,
+    ...webhooksSettingSchemas,
+    sender: objectWith<Sender>('send', 'close').required().custom(withTimeout),
+    guard: objectWith<EgressGuard>('vet', 'vetHost').required(),
+    clock: Joi.function().default(() => systemClock),
+    random: Joi.function().default(() => Math.random),
+    newId: Joi.function().default(() => randomUUID),
+    sleep: Joi.function().default(() => sleep),
+    onError: Joi.function().default(() => () => {}),
+}).required();
+
+/** Without the time-out of its attempts no claim could be made that outlasts them. */
+function withTimeout(sender: Sender, helpers: Joi.CustomHelpers<Sender>): Sender | Joi.ErrorReport {
+    const { attemptTimeout } = sender;
+    return Number.isFinite(attemptTimeout) && attemptTimeout > 0
+        ? sender
+        : helpers.message({ custom: '{{#label}}.attemptTimeout must be a positive number of milliseconds' });
+}
+
+/** What the webhook exporter works with: the checked options, and what was made of them. */
+export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor' | 'kinds'>> {
+    readonly vendor: Vendor;
+    readonly kinds: EventKinds;
+    /** How long a claim holds, in milliseconds; longer than an attempt can take. */
+    readonly claimDuration: number;
+    /** Tells the dispatcher that something became due or that room became free. */
+    readonly wake: () => void;
+}

@@ -153,7 +153,7 @@ export const dispatchLaws: Laws<WebhookStores> = {
         assert.equal(new Set(exporters).size, 2);
     },
 
-    async 'sends a broken exporter one probe, when it is due'(stores) {
+    async 'sends a failing exporter one probe, when it is due'(stores) {
         await addExporter(stores);
         await publish(stores, {}, {}, {}, {});
         await failAll(stores, { probeAt: at(500) });
@@ -175,7 +175,7 @@ export const dispatchLaws: Laws<WebhookStores> = {
         assert.equal((await dispatchedIds(stores, { now: at(100), breakerAfter: 4 })).length, 3);
     },
 
-    async 'hands out a test of a broken exporter before its probe is due'(stores) {
+    async 'hands out a test of a failing exporter before its probe is due'(stores) {
         const { id } = await addExporter(stores);
         await publish(stores, {}, {}, {});
         await failAll(stores, { probeAt: at(500) });

@@ -81,7 +81,7 @@ export const exporterLaws: Laws<WebhookStores> = {
     },
 
     async 'forgets failures when an exporter is started'(stores) {
-        const { id } = await brokenExporter(stores);
+        const { id } = await failingExporter(stores);
         const stopped = await stores.exporters.update(id, { state: 'stopped' }, at(60));
         assert.equal(stopped.consecutiveFailures, 3);
 
@@ -91,7 +91,7 @@ export const exporterLaws: Laws<WebhookStores> = {
     },
 
     async 'closes the breaker when an exporter is started'(stores) {
-        const { id } = await brokenExporter(stores);
+        const { id } = await failingExporter(stores);
         await stores.exporters.update(id, { state: 'running' }, at(70));
         await failDue(stores, 3);
         assert.equal((await dispatchedIds(stores, { now: at(200) })).length, 1, 'the old probe time is forgotten');
@@ -183,7 +183,7 @@ export const exporterLaws: Laws<WebhookStores> = {
 };
 
 /** An exporter with three failures, that is probed again at 1,000. */
-async function brokenExporter(stores: WebhookStores): Promise<ReturnType<typeof sampleExporter>> {
+async function failingExporter(stores: WebhookStores): Promise<ReturnType<typeof sampleExporter>> {
     const exporter = await addExporter(stores);
     await publish(stores, {}, {}, {});
     const claims = await claim(stores, await dispatchedIds(stores));

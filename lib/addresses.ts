@@ -53,13 +53,9 @@ export function canonicalAddress(text: string): CanonicalAddress {
         throw new ScanwireError('INVALID_INPUT', 'address must be an IPv4 or IPv6 address', { field: 'address' });
     }
 
-    return { address: canonicalText(address), scope: zone ?? null };
-}
-
-/** RFC 5952, section 5: an IPv4-mapped address shows its IPv4 part as such. */
-function canonicalText(address: Address): string {
+    // RFC 5952, section 5: an IPv4-mapped address shows its IPv4 part as such
     const inner = unmapped(address);
-    return inner === address ? address.toString() : `::ffff:${inner.toString()}`;
+    return { address: inner === address ? address.toString() : `::ffff:${inner.toString()}`, scope: zone ?? null };
 }
 
 /** What addresses are compared by: one address has one text, however it was written. */

@@ -3,68 +3,63 @@ import { type Address, isIn } from '../addresses.ts';
 
 /* Hosts that are not public or serve cloud metadata, by address and by name. What of them an operator opens is in guard.ts. */
 
-/** A block of addresses and what to call an address in it, for example `a loopback address`. */
-interface Block {
-    readonly range: [Address, number];
-    readonly label: string;
-}
-
 const parseBlock = (cidr: string): [Address, number] => ipaddr.parseCIDR(cidr);
-const block = (cidr: string, label: string): Block => ({ range: parseBlock(cidr), label });
 
 /**
- * Blocks that are not public, from the IANA special-purpose address registries (IPv4, IPv6) taken whole, the anycast and
- * service blocks marked reachable there included: none of them is where a receiver lives. Multicast has its own registries;
- * `fec0::/10`, `::/96` and `::ffff:0:0:0/96` have left the registry, but systems still route them.
+ * Blocks that are not public and what an address in each is called, from the IANA special-purpose address registries (IPv4,
+ * IPv6) taken whole, the anycast and service blocks marked reachable there included: none of them is where a receiver lives.
+ * Multicast has its own registries; `fec0::/10`, `::/96` and `::ffff:0:0:0/96` have left the registry, but systems still route them.
  */
-const SPECIAL_BLOCKS: readonly Block[] = [
-    block('0.0.0.0/8', 'an address of this network'),
-    block('10.0.0.0/8', 'a private address'),
-    block('100.64.0.0/10', 'a shared (carrier-grade NAT) address'),
-    block('127.0.0.0/8', 'a loopback address'),
-    block('169.254.0.0/16', 'a link-local address'),
-    block('172.16.0.0/12', 'a private address'),
-    block('192.0.0.0/24', 'an IETF protocol address'),
-    block('192.0.2.0/24', 'a documentation address'),
-    block('192.31.196.0/24', 'an AS112 address'),
-    block('192.52.193.0/24', 'an AMT relay address'),
-    block('192.88.99.0/24', 'a 6to4 relay address'),
-    block('192.168.0.0/16', 'a private address'),
-    block('192.175.48.0/24', 'an AS112 address'),
-    block('198.18.0.0/15', 'a benchmarking address'),
-    block('198.51.100.0/24', 'a documentation address'),
-    block('203.0.113.0/24', 'a documentation address'),
-    block('224.0.0.0/4', 'a multicast address'),
-    block('255.255.255.255/32', 'the broadcast address'),
-    block('240.0.0.0/4', 'a reserved address'),
+const SPECIAL_RANGES: readonly (readonly [cidr: string, label: string])[] = [
+    ['0.0.0.0/8', 'an address of this network'],
+    ['10.0.0.0/8', 'a private address'],
+    ['100.64.0.0/10', 'a shared (carrier-grade NAT) address'],
+    ['127.0.0.0/8', 'a loopback address'],
+    ['169.254.0.0/16', 'a link-local address'],
+    ['172.16.0.0/12', 'a private address'],
+    ['192.0.0.0/24', 'an IETF protocol address'],
+    ['192.0.2.0/24', 'a documentation address'],
+    ['192.31.196.0/24', 'an AS112 address'],
+    ['192.52.193.0/24', 'an AMT relay address'],
+    ['192.88.99.0/24', 'a 6to4 relay address'],
+    ['192.168.0.0/16', 'a private address'],
+    ['192.175.48.0/24', 'an AS112 address'],
+    ['198.18.0.0/15', 'a benchmarking address'],
+    ['198.51.100.0/24', 'a documentation address'],
+    ['203.0.113.0/24', 'a documentation address'],
+    ['224.0.0.0/4', 'a multicast address'],
+    ['255.255.255.255/32', 'the broadcast address'],
+    ['240.0.0.0/4', 'a reserved address'],
 
-    block('::/128', 'the unspecified address'),
-    block('::1/128', 'a loopback address'),
-    block('::/96', 'an IPv4-compatible address'),
-    block('::ffff:0:0/96', 'an IPv4-mapped address'),
-    block('::ffff:0:0:0/96', 'an IPv4-translated (SIIT) address'),
-    block('64:ff9b::/96', 'a NAT64 address'),
-    block('64:ff9b:1::/48', 'a local NAT64 address'),
-    block('100::/64', 'a discard-only address'),
-    block('100:0:0:1::/64', 'a dummy address'),
-    block('2001::/32', 'a Teredo address'),
-    block('2001:2::/48', 'a benchmarking address'),
-    block('2001:3::/32', 'an AMT address'),
-    block('2001:4:112::/48', 'an AS112 address'),
-    block('2001:10::/28', 'an ORCHID address'),
-    block('2001:20::/28', 'an ORCHIDv2 address'),
-    block('2001:30::/28', 'a drone remote id'),
-    block('2001::/23', 'an IETF protocol address'),
-    block('2001:db8::/32', 'a documentation address'),
-    block('2002::/16', 'a 6to4 address'),
-    block('2620:4f:8000::/48', 'an AS112 address'),
-    block('3fff::/20', 'a documentation address'),
-    block('5f00::/16', 'a segment routing address'),
-    block('fc00::/7', 'a unique local address'),
-    block('fe80::/10', 'a link-local address'),
-    block('fec0::/10', 'a site-local address'),
-    block('ff00::/8', 'a multicast address'),
+    ['::/128', 'the unspecified address'],
+    ['::1/128', 'a loopback address'],
+    ['::/96', 'an IPv4-compatible address'],
+    ['::ffff:0:0/96', 'an IPv4-mapped address'],
+    ['::ffff:0:0:0/96', 'an IPv4-translated (SIIT) address'],
+    ['64:ff9b::/96', 'a NAT64 address'],
+    ['64:ff9b:1::/48', 'a local NAT64 address'],
+    ['100::/64', 'a discard-only address'],
+    ['100:0:0:1::/64', 'a dummy address'],
+    ['2001::/32', 'a Teredo address'],
+    ['2001:2::/48', 'a benchmarking address'],
+    ['2001:3::/32', 'an AMT address'],
+    ['2001:4:112::/48', 'an AS112 address'],
+    ['2001:10::/28', 'an ORCHID address'],
+    ['2001:20::/28', 'an ORCHIDv2 address'],
+    ['2001:30::/28', 'a drone remote id'],
+    ['2001::/23', 'an IETF protocol address'],
+    ['2001:db8::/32', 'a documentation address'],
+    ['2002::/16', 'a 6to4 address'],
+    ['2620:4f:8000::/48', 'an AS112 address'],
+    ['3fff::/20', 'a documentation address'],
+    ['5f00::/16', 'a segment routing address'],
+    ['fc00::/7', 'a unique local address'],
+    ['fe80::/10', 'a link-local address'],
+    ['fec0::/10', 'a site-local address'],
+    ['ff00::/8', 'a multicast address'],
 ];
+
+const SPECIAL_BLOCKS = SPECIAL_RANGES.map(([cidr, label]) => ({ range: parseBlock(cidr), label }));
 
 /** All that is public in IPv6 lies here; the rest is special or not assigned to anyone. */
 const GLOBAL_UNICAST = parseBlock('2000::/3');

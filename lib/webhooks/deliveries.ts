@@ -18,18 +18,15 @@ export interface Deliveries {
     replay(id: string): Promise<Delivery>;
 }
 
-const MAX_LIMIT = 1000;
-const DEFAULT_LIMIT = 100;
-
 /** What deliveries can be asked by; ids are texts, and one that names nothing finds nothing. */
 export const deliveryQuerySchema: Joi.ObjectSchema<DeliveryQuery> = Joi.object<DeliveryQuery, true>({
     state: Joi.string().valid(...DELIVERY_STATES),
     exporterId: Joi.string(),
     after: Joi.string(),
-    limit: Joi.number().integer().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT),
+    limit: Joi.number().integer().min(1).max(1000).default(100),
 })
     .label('query')
-    .default({ limit: DEFAULT_LIMIT });
+    .default();
 
 /** The deliveries of a store. */
 export function deliveriesOf({ deliveries: store, clock, wake }: WebhooksContext): Deliveries {

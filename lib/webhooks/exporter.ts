@@ -146,7 +146,7 @@ export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.
     trust: configurableSchemas.trust.default('strict'),
     signatures: configurableSchemas.signatures.default(['base64']),
     schedule: configurableSchemas.schedule.default(null),
-    legacy: Joi.boolean().default(false),
+    legacy: Joi.boolean().default(false).description('Taken over from the older product: starts with `investigation_legacy`'),
 })
     .label('settings')
     .required();
@@ -154,7 +154,9 @@ export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.
 /** The rules of {@link ExporterChanges}. */
 export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.object({
     ...configurableSchemas,
-    type: Joi.string().valid(...EXPORT_TYPES),
+    type: Joi.string()
+        .valid(...EXPORT_TYPES)
+        .description('Of a legacy exporter: from `investigation_legacy` to `investigation_legacy_and_library`, once'),
 })
     .label('changes')
     .min(1)

@@ -7,13 +7,12 @@ import {
     type Exporter,
     type ExporterChanges,
     exporterChangesSchema,
-    type HeaderPairs,
     type NewExporterSettings,
     newExporter,
     newExporterSchema,
     type StoredExporter,
 } from './exporter.ts';
-import { checkAdditionalHeaders, sealedHeaders, sealHeaders } from './headers.ts';
+import { sealedHeaders, sealHeaders } from './headers.ts';
 import type { WebhooksContext } from './options.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
 import { checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret } from './signature.ts';
@@ -90,7 +89,7 @@ export function exporters(context: WebhooksContext): Exporters {
                 ...newExporter(id, valid, clock()),
                 url: checkReceiverUrl(valid.url, context.guard),
                 sealedSecret: sealSecret(keyRing, id, secret),
-                ...headersPatch(id, valid.headers, context),
+                ...sealHeaders(id, valid.headers, context),
             };
             await store.insert(exporter);
             return { exporter: visible(exporter), secret };
@@ -144,14 +143,10 @@ function patchOf(before: StoredExporter, changes: ExporterChanges, context: Webh
     return {
         ...stored,
         ...(url !== undefined && { url: checkReceiverUrl(url, context.guard) }),
-        ...(headers !== undefined && headersPatch(before.id, headers, context)),
+        ...(headers !== undefined && sealHeaders(before.id, headers, context)),
         ...(secret !== undefined && secretPatch(before, checkSecret(secret), context)),
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
     };
-}
-
-function headersPatch(id: string, headers: HeaderPairs, { keyRing, vendor }: WebhooksContext): ReturnType<typeof sealHeaders> {
-    return sealHeaders(keyRing, id, checkAdditionalHeaders(headers, vendor));
 }
 
 function secretPatch(before: StoredExporter, secret: string, { keyRing, clock }: WebhooksContext): ExporterPatch {

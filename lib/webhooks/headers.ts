@@ -159,12 +159,13 @@ function refused(message: string): ScanwireError {
     return new ScanwireError('INVALID_INPUT', message, { field: 'headers' });
 }
 
-/** What is stored of the additional headers of an exporter: their names, and all of them sealed. */
+/** What is stored of the additional headers of an exporter, once they are checked: their names, and all of them sealed. */
 export function sealHeaders(
-    keyRing: KeyRing,
     exporterId: string,
-    pairs: HeaderPairs,
+    additional: HeaderPairs,
+    { keyRing, vendor }: { readonly keyRing: KeyRing; readonly vendor: Vendor },
 ): Pick<StoredExporter, 'headerNames' | 'sealedHeaders'> {
+    const pairs = checkAdditionalHeaders(additional, vendor);
     const sealed = keyRing.seal(JSON.stringify(pairs), headersContext(exporterId));
     return { headerNames: pairs.map(([name]) => name), sealedHeaders: pairs.length === 0 ? null : sealed };
 }

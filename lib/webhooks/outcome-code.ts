@@ -1,5 +1,5 @@
 import { byErrorCode, ConnectionFailure, connectionCode } from '../egress/connection-code.ts';
-import { codeNote, errorCode, ScanwireError } from '../errors.ts';
+import { CodedError, codeNote, errorCode, ScanwireError } from '../errors.ts';
 import { type Exchange, ResponseTooLong } from './connection.ts';
 import { AttemptFailure, type AttemptResult, type OutcomeCode } from './outcome.ts';
 
@@ -22,18 +22,17 @@ export function resultOfExchange(exchange: Exchange, url: URL, now: Date): Attem
 
 /** The result of an attempt that ended before a response. An error that nobody foresaw is our own fault, not the receiver's. */
 export function resultOfError(error: unknown): AttemptResult {
-    const { code, message } = foreseen(error) ?? { code: 'interrupted', message: `The attempt failed on this side${codeNote(error)}` };
-    return { code, status: null, detail: message, retryAfter: null };
+    const detail = error instanceof CodedError ? error.message : `The attempt failed on this side${codeNote(error)}`;
+    return { code: codeOfFailure(error), status: null, detail, retryAfter: null };
 }
 
-function foreseen(error: unknown): { readonly code: OutcomeCode; readonly message: string } | null {
+function codeOfFailure(error: unknown): OutcomeCode {
     if (error instanceof AttemptFailure || error instanceof ConnectionFailure) {
-        return error;
+        return error.code;
     }
 
     // A rule that the exporter breaks is its own fault; a secret that cannot be opened may be this worker's.
-    const code = error instanceof ScanwireError && error.code === 'INVALID_INPUT' ? 'invalid_exporter' : 'interrupted';
-    return error instanceof ScanwireError ? { code, message: error.message } : null;
+    return error instanceof ScanwireError && error.code === 'INVALID_INPUT' ? 'invalid_exporter' : 'interrupted';
 }
 
 function failureOf({ error, unsent }: Exchange, { host }: URL): AttemptFailure {

@@ -104,11 +104,8 @@ function unreadable(request: Request, h: ResponseToolkit, error?: Error): Respon
 /** Input that breaks the schema. */
 function invalid({ streamed }: Endpoint): Lifecycle.FailAction {
     return async (request, h, error) => {
-        if (streamed === true) {
-            await drained(request.payload as Readable);
-        }
-
-        return failure(schemaRefusal(error as Joi.ValidationError), h, request).takeover();
+        const refusal = await failure(schemaRefusal(error as Joi.ValidationError), h, request, streamed);
+        return refusal.takeover();
     };
 }
 
@@ -117,11 +114,7 @@ function handlerOf({ streamed }: Endpoint, handler: Handler): Lifecycle.Method {
         try {
             return h.response((await handler(inputOf(request, streamed))) as object).type('application/json');
         } catch (error) {
-            if (streamed === true) {
-                await drained(request.payload as Readable);
-            }
-
-            return failure(error, h, request);
+            return await failure(error, h, request, streamed);
         }
     };
 }
@@ -164,7 +157,11 @@ const REFUSALS: Readonly<Record<number, Joi.ObjectSchema>> = Object.fromEntries(
     [400, 403, ...Object.values(STATUS)].map((status) => [status, errorSchema]),
 );
 
-function failure(error: unknown, h: ResponseToolkit, request: Request): ResponseObject {
+async function failure(error: unknown, h: ResponseToolkit, request: Request, streamed = false): Promise<ResponseObject> {
+    if (streamed) {
+        await drained(request.payload as Readable);
+    }
+
     if (error instanceof ScanwireError) {
         return refused(h, STATUS[error.code], error);
     }

@@ -134,7 +134,7 @@ export const dispatchLaws: Laws<WebhookBench> = {
         assert.equal(new Set(deliveries.map((delivery) => delivery?.exporterId)).size, 2);
     },
 
-    async 'sends a broken exporter one probe, when it is due'(bench) {
+    async 'sends a failing exporter one probe, when it is due'(bench) {
         await bench.addExporter();
         await bench.publish({}, {}, {}, {});
         await bench.fail(await bench.claimDue(), at(10), { probeAt: at(500) });
@@ -156,7 +156,7 @@ export const dispatchLaws: Laws<WebhookBench> = {
         assert.equal((await bench.dispatchedIds({ now: at(100), breakerAfter: 4 })).length, 3);
     },
 
-    async 'hands out a test of a broken exporter before its probe is due'(bench) {
+    async 'hands out a test of a failing exporter before its probe is due'(bench) {
         const { id } = await bench.addExporter();
         await bench.publish({}, {}, {});
         await bench.fail(await bench.claimDue(), at(10), { probeAt: at(500) });

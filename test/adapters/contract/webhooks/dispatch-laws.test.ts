@@ -57,9 +57,9 @@ const MUTANTS: Mutants = {
         },
     }),
     'hands out no more than the limit, exporters in turn': withOptions(({ limit }) => ({ limit: limit + 1 })),
-    'sends a broken exporter one probe, when it is due': withOptions(() => ({ breakerAfter: 1_000_000 })),
+    'sends a failing exporter one probe, when it is due': withOptions(() => ({ breakerAfter: 1_000_000 })),
     'keeps the window while failures are fewer than the breaker needs': withOptions(() => ({ breakerAfter: 1 })),
-    'hands out a test of a broken exporter before its probe is due': (exporters, deliveries) => ({
+    'hands out a test of a failing exporter before its probe is due': (exporters, deliveries) => ({
         deliveries: {
             dispatch: async (options) => {
                 const broken = (await exporters.list()).some((exporter) => exporter.consecutiveFailures >= options.breakerAfter);

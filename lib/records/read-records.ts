@@ -1,5 +1,5 @@
 import { timeSlice } from '../clock.ts';
-import { type Line, type LineSplitter, lineSplitter } from '../line-splitter.ts';
+import { type Line, lineSplitter, linesOf } from '../line-splitter.ts';
 import { GzipError, unpacked } from '../unpacked.ts';
 import { isBase64Latin1 } from './base64.ts';
 import { assertMendProfile, MEND_KINDS, type MendCounts, type MendKind, type MendProfile } from './mend-record.ts';
@@ -128,14 +128,6 @@ export async function* oneByOne<Line>(batches: AsyncIterable<readonly Line[]>): 
     for await (const lines of batches) {
         yield* lines;
     }
-}
-
-async function* linesOf(chunks: AsyncIterable<Uint8Array>, splitter: LineSplitter): AsyncGenerator<Iterable<Line>> {
-    for await (const chunk of chunks) {
-        yield splitter.push(chunk);
-    }
-
-    yield splitter.end();
 }
 
 /** What was read so far, counted. */

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { timeSlice } from '../../clock.ts';
+import { wakeUps } from '../../within.ts';
 
 /** How many tasks run, and for how long. */
 export interface ParallelOptions {
@@ -97,16 +98,4 @@ export async function* parallel<Item, Result>(
             await change();
         }
     }
-}
-
-/** Lets one side wait until the other has changed something. */
-function wakeUps(): { wake(): void; change(): Promise<void> } {
-    let waiting = (): void => {};
-    return {
-        wake: () => waiting(),
-        change: () =>
-            new Promise((resolve) => {
-                waiting = resolve;
-            }),
-    };
 }

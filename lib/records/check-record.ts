@@ -1,6 +1,7 @@
 import type Joi from 'joi';
 import type { ValidationErrorItem } from 'joi';
 import { fieldPath, isObject } from '../checked.ts';
+import { ScanwireError } from '../errors.ts';
 import { isBase64 } from './base64.ts';
 import { type HttpsRecord, recordSchema } from './record.ts';
 
@@ -27,6 +28,20 @@ export function checkRecord(value: unknown): CheckedRecord {
     const { error, value: record } = recordSchema.validate(withoutExcess(value), { abortEarly: false, errors: { label: false } });
     const problems = [...(error?.details ?? []).map(problem), ...hiddenKeys(value)];
     return problems.length === 0 ? { ok: true, record } : refusedRecord(problems);
+}
+
+/**
+ * Refuses a value that is no record of the strict profile.
+ *
+ * @param number Of the record among others, from 1: for the message.
+ * @throws ScanwireError `INVALID_INPUT` with the number, the field and the reason.
+ */
+export function assertRecord(value: unknown, number: number): asserts value is HttpsRecord {
+    const checked = isRecord(value) ? null : checkRecord(value);
+    if (checked?.ok === false) {
+        const { field, reason } = checked.problems[0] ?? { field: '', reason: 'is not valid' };
+        throw new ScanwireError('INVALID_INPUT', `Record ${number}: ${`${field} ${reason}`.trim()}`, { field });
+    }
 }
 
 /** The problems of a value, the first 20: unknown keys come from outside, in any number and of any length. */

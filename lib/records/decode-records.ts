@@ -1,7 +1,7 @@
 import { timeSlice } from '../clock.ts';
 import { base64Bytes } from './base64.ts';
 import { oneByOne, type ReadRecordsOptions, type RecordLine, type RecordLines, readLines } from './read-records.ts';
-import type { HttpsRecord, RecordOf } from './record.ts';
+import type { HttpsRecord } from './record.ts';
 import { type ParsedResponse, parseResponse, type ResponseLimits } from './response/parse-response.ts';
 
 /** A record with its response read. What the record leaves out is null. */
@@ -44,9 +44,7 @@ const BATCH_BYTES = 1_048_576;
  * }
  */
 export function readDecodedRecords(source: AsyncIterable<Uint8Array>, options: ReadDecodedRecordsOptions = {}): RecordLines<DecodedRecord> {
-    const { maxBodyBytes, ...reading } = options;
-    const limits = maxBodyBytes === undefined ? {} : { maxBodyBytes };
-    const lines = readLines(source, reading, base64Bytes);
+    const lines = readLines(source, options, base64Bytes);
     const yieldIfDue = timeSlice();
 
     /** All lines of a batch are checked before the first is decoded: the code of one step stays in the processor's caches. */
@@ -63,7 +61,7 @@ export function readDecodedRecords(source: AsyncIterable<Uint8Array>, options: R
                     await pause;
                 }
 
-                const read = decodedLine(line, limits);
+                const read = line.ok ? { ...line, record: decoded(line.record, line.record.data, options) } : line;
                 bytes += read.ok ? bytesOf(read.record.response) : 0;
                 batch.push(read);
             }
@@ -81,15 +79,6 @@ export function readDecodedRecords(source: AsyncIterable<Uint8Array>, options: R
 
         [Symbol.asyncIterator]: () => oneByOne(batches()),
     };
-}
-
-function decodedLine(checked: RecordLine<RecordOf<Buffer>>, limits: ResponseLimits): RecordLine<DecodedRecord> {
-    if (!checked.ok) {
-        return checked;
-    }
-
-    const { line, byteOffset, record, mends } = checked;
-    return { line, byteOffset, ok: true, record: decoded(record, record.data, limits), mends };
 }
 
 function bytesOf(response: ParsedResponse): number {

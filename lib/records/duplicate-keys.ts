@@ -2,6 +2,7 @@
 const MAX_DEPTH = 2;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const COLON = /[ \t\n\r]*:/y;
 
 /**
  * Paths of the keys that an object of the JSON text holds more than once, down to the objects inside the outermost one.
@@ -116,10 +117,6 @@ function isEscaped(json: string, at: number): boolean {
 
 /** In valid JSON a string before a colon is a key. */
 function isKey(json: string, end: number): boolean {
-    let at = end + 1;
-    while (json[at] === ' ' || json[at] === '\t' || json[at] === '\n' || json[at] === '\r') {
-        at += 1;
-    }
-
-    return json[at] === ':';
+    COLON.lastIndex = end + 1;
+    return COLON.test(json);
 }

@@ -146,39 +146,27 @@ export interface RecordTotals {
     readonly mends?: MendCounts;
 }
 
-interface RecordCounter {
-    /** Null for a blank line. */
-    count(read: ReadRecord<unknown> | null): void;
-    totals(bytes: number): RecordTotals;
-}
-
-function recordCounter(mend: MendProfile | undefined): RecordCounter {
+function recordCounter(mend: MendProfile | undefined) {
     const mends = Object.fromEntries(MEND_KINDS.map((kind) => [kind, 0])) as Record<MendKind, number>;
-    let good = 0;
-    let bad = 0;
-    let blank = 0;
-    let mended = 0;
-
-    function countMends(kinds: readonly MendKind[]): void {
-        mended += kinds.length > 0 ? 1 : 0;
-        for (const kind of kinds) {
-            mends[kind] += 1;
-        }
-    }
+    let [good, bad, blank, mended] = [0, 0, 0, 0];
 
     return {
-        count(read) {
+        /** Null for a blank line. */
+        count(read: ReadRecord<unknown> | null): void {
             if (read === null) {
                 blank += 1;
             } else if (read.ok) {
                 good += 1;
-                countMends(read.mends);
+                mended += read.mends.length > 0 ? 1 : 0;
+                for (const kind of read.mends) {
+                    mends[kind] += 1;
+                }
             } else {
                 bad += 1;
             }
         },
 
-        totals(bytes) {
+        totals(bytes: number): RecordTotals {
             const totals = { records: good + bad, good, bad, blank, bytes };
             return mend === undefined ? totals : { ...totals, mended, mends: { ...mends } };
         },

@@ -8,6 +8,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { MEND_PROFILES, type MendProfile } from '../../lib/records/index.ts';
 import { unpacked } from '../../lib/unpacked.ts';
 import { type StoreFailure, unavailable } from '../store-routes.ts';
+import type { Settings } from './options.ts';
 
 const TYPES = ['application/x-ndjson', 'application/jsonl', 'text/plain', 'application/octet-stream'];
 
@@ -53,12 +54,8 @@ export function acceptsLines({ headers }: Request): boolean {
     return /(?:^|[ ,])application\/x-ndjson(?:[ ;,]|$)/i.test(String(headers.accept ?? ''));
 }
 
-/** How much of a batch is read, and for how long. */
-export interface BatchLimits {
-    /** As it is sent. Any number by default. */
-    readonly maxBytes?: number;
-    /** Unpacked. Any number by default; what expands beyond all measure is never read to its end. */
-    readonly maxDecodedBytes?: number;
+/** How much of a batch is read, by default all of it, and for how long. */
+export interface BatchLimits extends Partial<Pick<Settings, 'maxBytes' | 'maxDecodedBytes'>> {
     /** Ends the reading, also that of what was received already. */
     readonly signal?: AbortSignal;
 }

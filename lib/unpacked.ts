@@ -1,5 +1,5 @@
 import type { Readable, TransformOptions } from 'node:stream';
-import { createGunzip, type Gunzip } from 'node:zlib';
+import { createGunzip } from 'node:zlib';
 import { errorCode, ScanwireError } from './errors.ts';
 
 const BOM = [0xef, 0xbb, 0xbf];
@@ -218,15 +218,7 @@ function assertPadding(bytes: Uint8Array): void {
     }
 }
 
-interface GunzipStream {
-    readonly stream: Gunzip;
-    /** Null ends the file. */
-    write(bytes: Buffer | null): void;
-    /** What comes out next of what was written; null when that was all. Rejects with an error of zlib. */
-    next(): Promise<Buffer | null>;
-}
-
-function gunzipStream(): GunzipStream {
+function gunzipStream() {
     // An error throws away what waits to be read. With room for one byte, no step begins before the outcome of the last one is read.
     const room: Pick<TransformOptions, 'readableHighWaterMark'> = { readableHighWaterMark: 1 };
     const stream = createGunzip({ chunkSize: STEP, ...room });
@@ -244,12 +236,14 @@ function gunzipStream(): GunzipStream {
     return {
         stream,
 
-        write(bytes) {
+        /** Null ends the file. */
+        write(bytes: Buffer | null): void {
             pending = true;
             bytes === null ? stream.end() : stream.write(bytes, written);
         },
 
-        async next() {
+        /** What comes out next of what was written; null when that was all. Rejects with an error of zlib. */
+        async next(): Promise<Buffer | null> {
             for (;;) {
                 const chunk = stream.read() as Buffer | null;
                 if (chunk !== null || stream.errored !== null) {

@@ -57,18 +57,20 @@ export async function* parallel<Item, Result>(
         inFlight -= 1;
         wake();
     };
-    const ask = async (): Promise<void> => {
-        while (!isEnded && inFlight + results.length < concurrency) {
-            const { done, value } = await iterator.next();
-            isEnded ||= done === true;
-            if (!isEnded) {
-                void start(value);
-            }
-        }
-    };
     const fill = async (): Promise<void> => {
         isAsking = true;
-        await ask().catch(end);
+        try {
+            while (!isEnded && inFlight + results.length < concurrency) {
+                const { done, value } = await iterator.next();
+                isEnded ||= done === true;
+                if (!isEnded) {
+                    void start(value);
+                }
+            }
+        } catch (error) {
+            end(error);
+        }
+
         isAsking = false;
         wake();
     };

@@ -98,21 +98,17 @@ function stringsOf(object: object): number {
 }
 
 function closingQuote(json: string, start: number): number {
-    let at = json.indexOf('"', start + 1);
-    while (isEscaped(json, at)) {
+    let at = start;
+    let escapes: number;
+    do {
         at = json.indexOf('"', at + 1);
-    }
+        escapes = 0;
+        while (json.charCodeAt(at - 1 - escapes) === BACKSLASH) {
+            escapes += 1;
+        }
+    } while (escapes % 2 === 1);
 
     return at;
-}
-
-function isEscaped(json: string, at: number): boolean {
-    let before = at - 1;
-    while (json.charCodeAt(before) === BACKSLASH) {
-        before -= 1;
-    }
-
-    return (at - before) % 2 === 0;
 }
 
 /** In valid JSON a string before a colon is a key. */

@@ -3,12 +3,11 @@ import { wakeUps } from '../within.ts';
 import type { RecordProblem } from './check-record.ts';
 import type { MendKind } from './mend-record.ts';
 import type { RecordLine } from './read-records.ts';
-import type { AddedRecord, Enrichment, RecordStore } from './store.ts';
+import type { AddedRecord, AddRecordsOptions, RecordStore } from './store.ts';
 
 /** Where records are stored, and whether they enrich an inventory. */
-export interface ImportRecordsOptions {
+export interface ImportRecordsOptions extends AddRecordsOptions {
     readonly store: RecordStore;
-    readonly enrich?: Enrichment | undefined;
 }
 
 /** What became of a line. */
@@ -60,23 +59,16 @@ function sizeOf(line: RecordLine): number {
     return data.length + path.length + vhost.length + OU.length + CN.length;
 }
 
-/** How large a batch may be. */
-export interface BatchLimits<Item> {
-    /** Items in a batch. */
-    readonly maxItems: number;
-    /** A batch grows until its items have this size. */
-    readonly maxSize: number;
-    sizeOf(item: Item): number;
-}
-
 /**
  * What a source yields, in batches of what came while the batch before was worked on: a source that trickles does not wait for a
  * batch to fill, and one that pours makes large ones. At most one batch is held besides the one that is worked on. When the source
  * fails, what came before comes out first.
+ *
+ * @param limits A batch grows until it has `maxItems` items, or its items have `maxSize`.
  */
 export async function* batchesOf<Item>(
     source: AsyncIterable<Item>,
-    { maxItems, maxSize, sizeOf }: BatchLimits<Item>,
+    { maxItems, maxSize, sizeOf }: { readonly maxItems: number; readonly maxSize: number; sizeOf(item: Item): number },
 ): AsyncGenerator<readonly Item[], void, undefined> {
     // The batch that grows, and the side that waits for the other; they never wait both.
     const next = { items: [] as Item[], size: 0, isLast: false, isAbandoned: false };

@@ -22,12 +22,7 @@ import { type HttpsRecord, MAX_LINE_BYTES, type RecordOf } from './record.ts';
  * }
  */
 export function readRecords(source: AsyncIterable<Uint8Array>, options: ReadRecordsOptions = {}): RecordLines {
-    return readLines(source, options, base64Text);
-}
-
-/** What `data` is, as it is; null when it is not base64. */
-function base64Text(text: string): string | null {
-    return isBase64Latin1(text) ? text : null;
+    return readLines(source, options, (text) => (isBase64Latin1(text) ? text : null));
 }
 
 /** How a file is read. */

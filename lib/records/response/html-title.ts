@@ -7,13 +7,9 @@ const MAX_CHARACTERS = 512;
 
 /** A title, or what holds text that only looks like one. */
 const START = /<(?:!--|(title|script|style|textarea|svg)(?=[\s/>])[^>]*>?)/gi;
-const ENDS: ReadonlyMap<string, RegExp> = new Map([
-    ['title', /<\/title/gi],
-    ['script', /<\/script/gi],
-    ['style', /<\/style/gi],
-    ['textarea', /<\/textarea/gi],
-    ['svg', /<\/svg/gi],
-]);
+const ENDS: ReadonlyMap<string, RegExp> = new Map(
+    ['title', 'script', 'style', 'textarea', 'svg'].map((name) => [name, new RegExp(`</${name}`, 'gi')]),
+);
 const COMMENT_END = /--!?>/g;
 /** White space but a single space. */
 const WIDE_SPACE = /[^\S ]\s*| \s+/g;

@@ -1,6 +1,7 @@
 import type { Readable, TransformOptions } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { errorCode, ScanwireError } from './errors.ts';
+import { wakeUps } from './within.ts';
 
 const BOM = [0xef, 0xbb, 0xbf];
 
@@ -223,9 +224,9 @@ function gunzipStream() {
     const room: Pick<TransformOptions, 'readableHighWaterMark'> = { readableHighWaterMark: 1 };
     const stream = createGunzip({ chunkSize: STEP, ...room });
     let pending = false;
-    let wake = (): void => {};
+    const { wake, change } = wakeUps();
     for (const event of ['readable', 'end', 'error', 'close']) {
-        stream.on(event, () => wake());
+        stream.on(event, wake);
     }
 
     function written(): void {
@@ -254,9 +255,7 @@ function gunzipStream() {
                     return null;
                 }
 
-                await new Promise<void>((resolve) => {
-                    wake = resolve;
-                });
+                await change();
             }
         },
     };

@@ -37,7 +37,7 @@ export function nmapHost(): NmapHost {
     let state: HostState | undefined;
     let port: Port | null = null;
 
-    const open: Readonly<Record<string, (attributes: Attributes) => void>> = {
+    const elements: Readonly<Record<string, (attributes: Attributes) => void>> = {
         status: (attributes) => {
             state = STATES[attributes.state ?? ''] ?? 'unknown';
         },
@@ -71,13 +71,10 @@ export function nmapHost(): NmapHost {
         osmatch: os.match,
         osclass: os.classify,
     };
+    const onOpen = new Map(Object.entries(elements));
 
     return {
-        open(element, attributes) {
-            if (Object.hasOwn(open, element)) {
-                open[element]?.(attributes);
-            }
-        },
+        open: (element, attributes) => onOpen.get(element)?.(attributes),
 
         finish() {
             const address = addresses.ip;

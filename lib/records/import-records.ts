@@ -103,8 +103,7 @@ export async function* batchesOf<Item>(
                 continue;
             }
 
-            const { items } = next;
-            next.items = [];
+            const items = next.items.splice(0);
             next.size = 0;
             wake();
             yield items;

@@ -67,7 +67,7 @@ export function readLines<Data>(
     const counter = recordCounter(mend);
     const yieldIfDue = timeSlice();
 
-    let batch: RecordLine<RecordOf<Data>>[] = [];
+    const batch: RecordLine<RecordOf<Data>>[] = [];
 
     function add({ number, byteOffset }: Pick<Line, 'number' | 'byteOffset'>, read: ReadRecord<RecordOf<Data>> | null): void {
         counter.count(read);
@@ -76,26 +76,20 @@ export function readLines<Data>(
         }
     }
 
-    function flush(): readonly RecordLine<RecordOf<Data>>[] {
-        const lines = batch;
-        batch = [];
-        return lines;
-    }
-
     async function* batches(): AsyncGenerator<readonly RecordLine<RecordOf<Data>>[], void, undefined> {
         try {
             for await (const lines of linesOf(unpack ? unpacked(source) : source, splitter)) {
                 for (const line of lines) {
                     const pause = yieldIfDue();
                     if (pause !== null) {
-                        yield flush();
+                        yield batch.splice(0);
                         await pause;
                     }
 
                     add(line, readLine(line, rules));
                 }
 
-                yield flush();
+                yield batch.splice(0);
             }
         } catch (error) {
             if (!(error instanceof GzipError)) {
@@ -103,7 +97,7 @@ export function readLines<Data>(
             }
 
             add(splitter.current, refusedLine(`is where reading ends: ${error.message}`));
-            yield flush();
+            yield batch.splice(0);
         }
     }
 

@@ -131,12 +131,6 @@ interface Field {
     readonly fillsBlank: boolean;
 }
 
-interface FieldDescription {
-    readonly type?: string;
-    readonly flags?: { readonly default?: unknown };
-    readonly allow?: readonly unknown[];
-}
-
 /**
  * How rows of one resource become text: the fields of the schema in its order and no others, each always there, dates as
  * timestamps. The schema is looked at once, here, and never while answering.
@@ -164,7 +158,7 @@ export function rowText(schema: Joi.ObjectSchema, timestamp: TimestampFormat, fi
 }
 
 function describedFields(schema: Joi.ObjectSchema, fill: Fill): readonly Field[] {
-    const described = schema.describe().keys as Readonly<Record<string, FieldDescription>> | undefined;
+    const described = schema.describe().keys as Readonly<Record<string, Joi.Description>> | undefined;
     return Object.entries(described ?? {}).map(([name, description]) => {
         const value = unsetValue(description);
         const ownFill = Object.hasOwn(fill, name) ? fill[name] : undefined;
@@ -173,7 +167,7 @@ function describedFields(schema: Joi.ObjectSchema, fill: Fill): readonly Field[]
 }
 
 /** What a field is when nothing is known about it: its default, else null where null is allowed, else the nothing of its type. */
-function unsetValue({ type, flags, allow = [] }: FieldDescription): unknown {
+function unsetValue({ type, flags, allow = [] }: Joi.Description): unknown {
     if (flags !== undefined && 'default' in flags && typeof flags.default !== 'function') {
         return flags.default;
     }

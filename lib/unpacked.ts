@@ -130,14 +130,6 @@ interface Piece {
     readonly before: Buffer | null;
 }
 
-/** How far the unpacking has come. */
-interface Progress {
-    /** The last one that was written. */
-    piece: Piece;
-    /** In bytes: what has come out of its member. */
-    expanded: number;
-}
-
 /**
  * Unpacks gzip; where it is damaged, once more from the start of the member, for what zlib threw away. Errors are those of zlib.
  *
@@ -148,7 +140,8 @@ async function* gunzip(
     skip = 0,
     [length, ...smaller]: readonly number[] = REPLAY_PARTS,
 ): AsyncGenerator<Buffer, void, undefined> {
-    const progress: Progress = { piece: { bytes: NOTHING, before: null }, expanded: 0 };
+    /** The last piece that was written, and in bytes: what has come out of its member. */
+    const progress = { piece: { bytes: NOTHING, before: null } as Piece, expanded: 0 };
     let expanded = 0;
     try {
         for await (const chunk of inflated(pieces, progress)) {
@@ -176,7 +169,10 @@ function* inParts(before: Buffer, bytes: Buffer, length: number): Generator<Piec
     }
 }
 
-async function* inflated(pieces: AsyncIterable<Piece> | Iterable<Piece>, progress: Progress): AsyncGenerator<Buffer, void, undefined> {
+async function* inflated(
+    pieces: AsyncIterable<Piece> | Iterable<Piece>,
+    progress: { piece: Piece; expanded: number },
+): AsyncGenerator<Buffer, void, undefined> {
     const { stream, write, next } = gunzipStream();
     let [written, expanded] = [0, 0];
     try {

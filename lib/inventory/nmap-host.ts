@@ -110,10 +110,7 @@ function serviceInfo({ product = '', version = '', extrainfo = '' }: Attributes)
 /** Attributes of an element, as the parser gives them. */
 export type Attributes = Readonly<Record<string, string | undefined>>;
 
-interface Guess {
-    readonly accuracy: number;
-    readonly attributes: Attributes;
-}
+type Guess = ReturnType<typeof guessOf>;
 
 const SERVICE_PACK = /\b(?:SP|Service Pack )(\d{1,2})\b/;
 const ARCHITECTURE = /\b(x86_64|amd64|x64|x86|i[3-6]86|aarch64|arm64|arm|mips(?:el)?|sparc(?:64)?|powerpc|ppc(?:64)?|alpha|ia64)\b/i;
@@ -146,7 +143,7 @@ function osGuesses() {
     };
 }
 
-function guessOf(attributes: Attributes): Guess {
+function guessOf(attributes: Attributes) {
     const accuracy = Number(attributes.accuracy);
     return { accuracy: Number.isFinite(accuracy) ? accuracy : 0, attributes };
 }

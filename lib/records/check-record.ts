@@ -1,5 +1,4 @@
 import type Joi from 'joi';
-import type { ValidationErrorItem } from 'joi';
 import { fieldPath, isObject } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { isBase64 } from './base64.ts';
@@ -69,7 +68,7 @@ function fewKeys(value: unknown, known: readonly string[]): unknown {
     return Object.fromEntries(kept.map((key) => [key, value[key]]));
 }
 
-function problem({ path, message, type }: ValidationErrorItem): RecordProblem {
+function problem({ path, message, type }: Joi.ValidationErrorItem): RecordProblem {
     return { field: fieldPath(path), reason: type === 'object.base' ? 'must be an object' : message.trim() };
 }
 

@@ -1,7 +1,7 @@
 import { timeSlice } from '../clock.ts';
 import { base64Bytes } from './base64.ts';
 import { oneByOne, type ReadRecordsOptions, type RecordLine, type RecordLines, readLines } from './read-records.ts';
-import type { HttpsRecord } from './record.ts';
+import type { HttpsRecord, RecordOf } from './record.ts';
 import { type ParsedResponse, parseResponse, type ResponseLimits } from './response/parse-response.ts';
 
 /** A record with its response read. What the record leaves out is null. */
@@ -17,12 +17,11 @@ export interface DecodedRecord {
 
 /** Reads the response in a record that passes the strict profile. Never throws. */
 export function decodeRecord(record: HttpsRecord, limits: ResponseLimits = {}): DecodedRecord {
-    return decoded(record, Buffer.from(record.data, 'base64'), limits);
+    return decoded({ ...record, data: Buffer.from(record.data, 'base64') }, limits);
 }
 
-/** The same, of a record whose `data` is at hand as bytes. */
-function decoded(record: Omit<HttpsRecord, 'data'>, data: Buffer, limits: ResponseLimits): DecodedRecord {
-    const { host, ip, port, path = null, vhost = null, subject = null } = record;
+function decoded(record: RecordOf<Buffer>, limits: ResponseLimits): DecodedRecord {
+    const { data, host, ip, port, path = null, vhost = null, subject = null } = record;
     return { host, ip, port, path, vhost, subject, response: parseResponse(data, limits) };
 }
 
@@ -61,7 +60,7 @@ export function readDecodedRecords(source: AsyncIterable<Uint8Array>, options: R
                     await pause;
                 }
 
-                const read = line.ok ? { ...line, record: decoded(line.record, line.record.data, options) } : line;
+                const read = line.ok ? { ...line, record: decoded(line.record, options) } : line;
                 bytes += read.ok ? bytesOf(read.record.response) : 0;
                 batch.push(read);
             }

@@ -11,15 +11,11 @@ export interface ImportRecordsOptions extends AddRecordsOptions {
 }
 
 /** What became of a line. */
-export type ImportedLine = {
-    /** From 1; blank lines count. */
-    readonly line: number;
-    /** Where the line begins, in bytes from the start. */
-    readonly byteOffset: number;
-} & (
-    | ({ readonly ok: true; readonly mends: readonly MendKind[] } & AddedRecord)
-    | { readonly ok: false; readonly problems: readonly RecordProblem[] }
-);
+export type ImportedLine = Pick<RecordLine, 'line' | 'byteOffset'> &
+    (
+        | ({ readonly ok: true; readonly mends: readonly MendKind[] } & AddedRecord)
+        | { readonly ok: false; readonly problems: readonly RecordProblem[] }
+    );
 
 /**
  * Stores the records of good lines as they come. A batch comes out when its records are stored; the next lines are read meanwhile.

@@ -54,19 +54,17 @@ export function acceptsLines({ headers }: Request): boolean {
     return /(?:^|[ ,])application\/x-ndjson(?:[ ;,]|$)/i.test(String(headers.accept ?? ''));
 }
 
-/** How much of a batch is read, by default all of it, and for how long. */
-export interface BatchLimits extends Partial<Pick<Settings, 'maxBytes' | 'maxDecodedBytes'>> {
-    /** Ends the reading, also that of what was received already. */
-    readonly signal?: AbortSignal;
-}
-
 /**
  * The bytes of a batch, unpacked when they are gzip: its first bytes say so, whether or not the client calls that its
  * `Content-Encoding`. Gzip that cannot be read to its end fails as in {@link unpacked}.
  *
+ * @param limits How much is read, all of it by default; the signal ends the reading, also that of what was received already.
  * @throws Boom 413 beyond a limit, 415 for another encoding. A failure of the request itself is thrown as it is.
  */
-export function batchBytes({ payload, headers }: Request, limits: BatchLimits = {}): AsyncIterable<Uint8Array> {
+export function batchBytes(
+    { payload, headers }: Request,
+    limits: Partial<Pick<Settings, 'maxBytes' | 'maxDecodedBytes'>> & { readonly signal?: AbortSignal } = {},
+): AsyncIterable<Uint8Array> {
     if (!/^(?:|identity|gzip|x-gzip)$/i.test(String(headers['content-encoding'] ?? '').trim())) {
         throw Boom.unsupportedMediaType('Unknown Content-Encoding: a batch is sent as it is or as gzip');
     }

@@ -6,11 +6,7 @@ import { untilClosed, withFirst } from '../store-routes.ts';
 import { type BatchQuery, batchFailure, restReceived } from './batch-request.ts';
 
 /** A line that breaks the schema. */
-export interface BadLine {
-    /** From 1. */
-    readonly line: number;
-    /** Where the line begins, in bytes from the start of the batch (after decompression). */
-    readonly byteOffset: number;
+export interface BadLine extends Pick<RecordLine, 'line' | 'byteOffset'> {
     readonly problems: readonly RecordProblem[];
 }
 

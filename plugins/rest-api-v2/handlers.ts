@@ -124,13 +124,6 @@ type Row = Readonly<Record<string, unknown>>;
 /** What goes out for a field that a row leaves open, from the row itself. */
 export type Fill = Readonly<Record<string, (row: Row) => unknown>>;
 
-interface Field {
-    readonly name: string;
-    readonly fill: (row: Row) => unknown;
-    readonly isTime: boolean;
-    readonly fillsBlank: boolean;
-}
-
 /**
  * How rows of one resource become text: the fields of the schema in its order and no others, each always there, dates as
  * timestamps. The schema is looked at once, here, and never while answering.
@@ -157,7 +150,8 @@ export function rowText(schema: Joi.ObjectSchema, timestamp: TimestampFormat, fi
     return (rows) => JSON.stringify((rows as readonly Row[]).map(shaped)).slice(1, -1);
 }
 
-function describedFields(schema: Joi.ObjectSchema, fill: Fill): readonly Field[] {
+/** Name, kind and filling of each field. */
+function describedFields(schema: Joi.ObjectSchema, fill: Fill) {
     const described = schema.describe().keys as Readonly<Record<string, Joi.Description>> | undefined;
     return Object.entries(described ?? {}).map(([name, description]) => {
         const value = unsetValue(description);

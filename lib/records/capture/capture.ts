@@ -145,16 +145,10 @@ export function capturer(options: CaptureOptions): Capturer {
         const target = targetOf(wanted);
         const { host, port, path } = target;
         const trace: ConnectionTrace = { address: null, dns: null, connect: null };
-        const { connectTimeout } = limits;
         const socket = await inTime(limits.timeout, signal, async (inner) => {
             const plain = await connect({ host: target.address ?? host, port, signal: inner, trace });
-            return await secureUnverified({
-                socket: plain,
-                host,
-                request: requestOf(target, limits),
-                timeout: connectTimeout,
-                signal: inner,
-            });
+            const connection = { socket: plain, host, timeout: limits.connectTimeout, signal: inner };
+            return await secureUnverified(connection, requestOf(target, limits));
         });
         const subject = certificateSubject(socket);
         const timeout = Math.max(1, deadline - performance.now());

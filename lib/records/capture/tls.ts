@@ -19,18 +19,15 @@ const CAPTURE_TLS: Readonly<tls.SecureContextOptions> = {
 
 let secureContext: tls.SecureContext | undefined;
 
-/** A connection to secure, and what to send over it. */
-export interface UnverifiedHandshake extends Omit<HandshakeOptions, 'context' | 'onSecured'> {
-    /** Written at the end of the handshake, so that it goes out with it. */
-    readonly request: string;
-}
-
 /**
- * Secures a connection with whoever is there.
+ * Secures a connection with whoever is there. The request is written at the end of the handshake, so that it goes out with it.
  *
  * @throws ConnectionFailure, or the signal's reason.
  */
-export async function secureUnverified({ request, ...connection }: UnverifiedHandshake): Promise<tls.TLSSocket> {
+export async function secureUnverified(
+    connection: Omit<HandshakeOptions, 'context' | 'onSecured'>,
+    request: string,
+): Promise<tls.TLSSocket> {
     secureContext ??= tls.createSecureContext(CAPTURE_TLS);
     return await handshake({ ...connection, context: { secureContext }, onSecured: (socket) => void socket.write(request) });
 }

@@ -10,9 +10,7 @@ export interface ResponseHead {
     readonly end: number;
 }
 
-interface Status {
-    readonly version: string;
-    readonly status: number;
+interface Status extends Pick<ResponseHead, 'version' | 'status'> {
     /** Length of the line up to here. */
     readonly length: number;
 }

@@ -24,6 +24,15 @@ export interface LineSplitter {
     readonly current: Pick<Line, 'number' | 'byteOffset'>;
 }
 
+/** The lines of a source, those together that end in the same chunk. */
+export async function* linesOf(source: AsyncIterable<Uint8Array>, splitter: LineSplitter): AsyncGenerator<Iterable<Line>> {
+    for await (const chunk of source) {
+        yield splitter.push(chunk);
+    }
+
+    yield splitter.end();
+}
+
 /** @param maxLineBytes Longest line, without its line ending. */
 export function lineSplitter(maxLineBytes: number): LineSplitter {
     let held = new Uint8Array(0);

@@ -1,6 +1,7 @@
 import type { Readable, TransformOptions } from 'node:stream';
-import { createGunzip, type Gunzip } from 'node:zlib';
+import { createGunzip } from 'node:zlib';
 import { errorCode, ScanwireError } from './errors.ts';
+import { wakeUps } from './within.ts';
 
 const BOM = [0xef, 0xbb, 0xbf];
 
@@ -129,14 +130,6 @@ interface Piece {
     readonly before: Buffer | null;
 }
 
-/** How far the unpacking has come. */
-interface Progress {
-    /** The last one that was written. */
-    piece: Piece;
-    /** In bytes: what has come out of its member. */
-    expanded: number;
-}
-
 /**
  * Unpacks gzip; where it is damaged, once more from the start of the member, for what zlib threw away. Errors are those of zlib.
  *
@@ -147,7 +140,8 @@ async function* gunzip(
     skip = 0,
     [length, ...smaller]: readonly number[] = REPLAY_PARTS,
 ): AsyncGenerator<Buffer, void, undefined> {
-    const progress: Progress = { piece: { bytes: NOTHING, before: null }, expanded: 0 };
+    /** The last piece that was written, and in bytes: what has come out of its member. */
+    const progress = { piece: { bytes: NOTHING, before: null } as Piece, expanded: 0 };
     let expanded = 0;
     try {
         for await (const chunk of inflated(pieces, progress)) {
@@ -175,7 +169,10 @@ function* inParts(before: Buffer, bytes: Buffer, length: number): Generator<Piec
     }
 }
 
-async function* inflated(pieces: AsyncIterable<Piece> | Iterable<Piece>, progress: Progress): AsyncGenerator<Buffer, void, undefined> {
+async function* inflated(
+    pieces: AsyncIterable<Piece> | Iterable<Piece>,
+    progress: { piece: Piece; expanded: number },
+): AsyncGenerator<Buffer, void, undefined> {
     const { stream, write, next } = gunzipStream();
     let [written, expanded] = [0, 0];
     try {
@@ -218,22 +215,14 @@ function assertPadding(bytes: Uint8Array): void {
     }
 }
 
-interface GunzipStream {
-    readonly stream: Gunzip;
-    /** Null ends the file. */
-    write(bytes: Buffer | null): void;
-    /** What comes out next of what was written; null when that was all. Rejects with an error of zlib. */
-    next(): Promise<Buffer | null>;
-}
-
-function gunzipStream(): GunzipStream {
+function gunzipStream() {
     // An error throws away what waits to be read. With room for one byte, no step begins before the outcome of the last one is read.
     const room: Pick<TransformOptions, 'readableHighWaterMark'> = { readableHighWaterMark: 1 };
     const stream = createGunzip({ chunkSize: STEP, ...room });
     let pending = false;
-    let wake = (): void => {};
+    const { wake, change } = wakeUps();
     for (const event of ['readable', 'end', 'error', 'close']) {
-        stream.on(event, () => wake());
+        stream.on(event, wake);
     }
 
     function written(): void {
@@ -244,12 +233,14 @@ function gunzipStream(): GunzipStream {
     return {
         stream,
 
-        write(bytes) {
+        /** Null ends the file. */
+        write(bytes: Buffer | null): void {
             pending = true;
             bytes === null ? stream.end() : stream.write(bytes, written);
         },
 
-        async next() {
+        /** What comes out next of what was written; null when that was all. Rejects with an error of zlib. */
+        async next(): Promise<Buffer | null> {
             for (;;) {
                 const chunk = stream.read() as Buffer | null;
                 if (chunk !== null || stream.errored !== null) {
@@ -260,9 +251,7 @@ function gunzipStream(): GunzipStream {
                     return null;
                 }
 
-                await new Promise<void>((resolve) => {
-                    wake = resolve;
-                });
+                await change();
             }
         },
     };

@@ -32,3 +32,15 @@ export async function within<T>(
         );
     });
 }
+
+/** Lets one side of a program wait until the other has changed something. */
+export function wakeUps(): { wake(): void; change(): Promise<void> } {
+    let waiting = (): void => {};
+    return {
+        wake: () => waiting(),
+        change: () =>
+            new Promise((resolve) => {
+                waiting = resolve;
+            }),
+    };
+}

@@ -1,5 +1,5 @@
 import Joi from 'joi';
-import { count, date, id, nullableId, nullableText, type Service, text } from './resources.ts';
+import { FIELD_SCHEMAS, type FieldTypes, type Service } from './resources.ts';
 
 /** Whether a host was up when it was looked at last. */
 export const HOST_STATES = ['alive', 'down', 'unknown'] as const;
@@ -44,18 +44,11 @@ export const HOST_FIELDS = {
     detected_arch: 'nullableText',
 } as const;
 
-/** What the kinds of fields hold. */
-interface HostFieldTypes {
-    /** Kept by the store, like times and counts: an import gives none of them. */
-    readonly id: number;
-    readonly time: Date;
-    readonly count: number;
+/** What the kinds of fields hold. An import gives no ids, times and counts: the store keeps them. */
+interface HostFieldTypes extends Pick<FieldTypes, 'id' | 'time' | 'count' | 'text' | 'nullableText'> {
     readonly address: string;
     readonly name: string;
     readonly state: HostState;
-    /** `''` when unset. */
-    readonly text: string;
-    readonly nullableText: string | null;
     /** Id in another system. */
     readonly foreignId: number | null;
 }
@@ -78,21 +71,14 @@ export function byHostField<T>(byKind: Readonly<Partial<Record<HostFieldKind, (f
 }
 
 const SCHEMAS: Readonly<Record<HostFieldKind, () => Joi.Schema>> = {
-    id,
-    time: date,
-    count,
-    address: () => Joi.string().required(),
-    name: text,
-    state: () =>
-        Joi.string()
-            .valid(...HOST_STATES)
-            .required(),
-    text,
-    nullableText,
-    foreignId: nullableId,
+    ...FIELD_SCHEMAS,
+    address: FIELD_SCHEMAS.filledText,
+    name: FIELD_SCHEMAS.text,
+    state: () => FIELD_SCHEMAS.filledText().valid(...HOST_STATES),
+    foreignId: FIELD_SCHEMAS.nullableId,
 };
 
-/** The fields in the order in which they go out. */
+/** See {@link Host}. */
 export const hostSchema: Joi.ObjectSchema<Host> = Joi.object(byHostField(SCHEMAS));
 
 /** A service found on a host, as an import gives it. */

@@ -37,16 +37,12 @@ export function nmapHost(): NmapHost {
     let state: HostState | undefined;
     let port: Port | null = null;
 
-    const open: Readonly<Record<string, (attributes: Attributes) => void>> = {
+    const elements: Readonly<Record<string, (attributes: Attributes) => void>> = {
         status: (attributes) => {
             state = STATES[attributes.state ?? ''] ?? 'unknown';
         },
         address: ({ addr = '', addrtype = 'ipv4' }) => {
-            if (addrtype === 'mac') {
-                addresses.mac ??= addr;
-            } else {
-                addresses.ip ??= addr;
-            }
+            addresses[addrtype === 'mac' ? 'mac' : 'ip'] ??= addr;
         },
         hostname: ({ name = '', type }) => {
             if (name !== '') {
@@ -75,13 +71,10 @@ export function nmapHost(): NmapHost {
         osmatch: os.match,
         osclass: os.classify,
     };
+    const onOpen = new Map(Object.entries(elements));
 
     return {
-        open(element, attributes) {
-            if (Object.hasOwn(open, element)) {
-                open[element]?.(attributes);
-            }
-        },
+        open: (element, attributes) => onOpen.get(element)?.(attributes),
 
         finish() {
             const address = addresses.ip;
@@ -117,37 +110,19 @@ function serviceInfo({ product = '', version = '', extrainfo = '' }: Attributes)
 /** Attributes of an element, as the parser gives them. */
 export type Attributes = Readonly<Record<string, string | undefined>>;
 
-/** What a scan says about an operating system; absent where it says nothing. */
-export interface DetectedOs {
-    readonly os_name?: string;
-    readonly os_flavor?: string;
-    readonly os_sp?: string;
-    readonly detected_arch?: string;
-}
-
-/** Collects the guesses of one host and keeps the likeliest: accuracies are equal often, the first one wins then. */
-export interface OsGuesses {
-    /** An `osmatch`: the name of a system, for example `Microsoft Windows 7 SP1`. */
-    match(attributes: Attributes): void;
-    /** An `osclass`, inside of its `osmatch` (since nmap 6) or beside it (before). */
-    classify(attributes: Attributes): void;
-    best(): DetectedOs;
-}
-
-interface Guess {
-    readonly accuracy: number;
-    readonly attributes: Attributes;
-}
+type Guess = ReturnType<typeof guessOf>;
 
 const SERVICE_PACK = /\b(?:SP|Service Pack )(\d{1,2})\b/;
 const ARCHITECTURE = /\b(x86_64|amd64|x64|x86|i[3-6]86|aarch64|arm64|arm|mips(?:el)?|sparc(?:64)?|powerpc|ppc(?:64)?|alpha|ia64)\b/i;
 
-function osGuesses(): OsGuesses {
+/** Collects the guesses of one host and keeps the likeliest: accuracies are equal often, the first one wins then. */
+function osGuesses() {
     let match: Guess | null = null;
     let classification: Guess | null = null;
 
     return {
-        match(attributes) {
+        /** An `osmatch`: the name of a system, for example `Microsoft Windows 7 SP1`. */
+        match(attributes: Attributes): void {
             const guess = guessOf(attributes);
             if (match === null || guess.accuracy > match.accuracy) {
                 // The classes of a less likely match are worth nothing now; those before the first match belong to it.
@@ -156,23 +131,25 @@ function osGuesses(): OsGuesses {
             }
         },
 
-        classify(attributes) {
+        /** An `osclass`, inside of its `osmatch` (since nmap 6) or beside it (before). */
+        classify(attributes: Attributes): void {
             const guess = guessOf(attributes);
             if (classification === null || guess.accuracy > classification.accuracy) {
                 classification = guess;
             }
         },
 
-        best: () => describe(match?.attributes.name ?? '', classification?.attributes ?? {}),
+        best: (): ScannedHost => describe(match?.attributes.name ?? '', classification?.attributes ?? {}),
     };
 }
 
-function guessOf(attributes: Attributes): Guess {
+function guessOf(attributes: Attributes) {
     const accuracy = Number(attributes.accuracy);
     return { accuracy: Number.isFinite(accuracy) ? accuracy : 0, attributes };
 }
 
-function describe(matchName: string, { vendor = '', osfamily = '', osgen = '' }: Attributes): DetectedOs {
+/** The fields of the host that the guess fills; what it does not say is absent. */
+function describe(matchName: string, { vendor = '', osfamily = '', osgen = '' }: Attributes): ScannedHost {
     const osName = systemName(vendor, osfamily) || matchName;
     const servicePack = SERVICE_PACK.exec(matchName)?.[1];
     const architecture = ARCHITECTURE.exec(matchName)?.[1];

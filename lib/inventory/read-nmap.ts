@@ -24,25 +24,18 @@ export async function* readNmap(source: AsyncIterable<Uint8Array>): AsyncGenerat
 
     for await (const chunk of source) {
         for (let start = 0; start < chunk.byteLength; start += SLICE) {
-            yield* scan.write(decode(decoder, chunk.subarray(start, start + SLICE), scan));
+            yield* scan.write(decode(decoder, chunk.subarray(start, start + SLICE), scan.fail));
         }
     }
 
-    yield* scan.write(decode(decoder, null, scan));
+    yield* scan.write(decode(decoder, null, scan.fail));
     scan.end();
-}
-
-interface ScanParser {
-    /** Hosts that ended within the text. */
-    write(text: string): readonly HostInput[];
-    end(): void;
-    fail: Fail;
 }
 
 /** An error at the place that the parser has come to. */
 type Fail = (reason: string, field?: string) => ScanwireError;
 
-function scanParser(): ScanParser {
+function scanParser() {
     // `strictEntities` is missing in the parser's types.
     const options = { position: true, strictEntities: true };
     const parser = Object.assign(sax.parser(true, options), { bufferCheckPosition: Number.POSITIVE_INFINITY });
@@ -86,7 +79,8 @@ function scanParser(): ScanParser {
     return {
         fail,
 
-        write(text) {
+        /** Hosts that ended within the text. */
+        write(text: string): readonly HostInput[] {
             parser.write(text);
             if (parser.position - tokenStart > MAX_TOKEN) {
                 throw fail('a single tag, text or comment is longer than 1 MiB');
@@ -95,7 +89,7 @@ function scanParser(): ScanParser {
             return elements.hosts.splice(0);
         },
 
-        end() {
+        end(): void {
             if (!elements.isComplete()) {
                 throw fail('the file ends before </nmaprun>: the scan did not finish, or the file was cut off');
             }
@@ -160,10 +154,10 @@ function complaint({ message }: Error): string {
     return `not well-formed XML: ${first.charAt(0).toLowerCase()}${first.slice(1).replace(/\.$/, '')}`;
 }
 
-function decode(decoder: TextDecoder, bytes: Uint8Array | null, scan: ScanParser): string {
+function decode(decoder: TextDecoder, bytes: Uint8Array | null, fail: Fail): string {
     try {
         return bytes === null ? decoder.decode() : decoder.decode(bytes, { stream: true });
     } catch {
-        throw scan.fail('not UTF-8 text');
+        throw fail('not UTF-8 text');
     }
 }

@@ -1,6 +1,6 @@
+import { isObject } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
-import { type Line, lineSplitter } from '../line-splitter.ts';
-
+import { type Line, lineSplitter, linesOf } from '../line-splitter.ts';
 import { firstCharacter, peek, startsWith, unpacked } from '../unpacked.ts';
 import type { HostInput } from './host.ts';
 import { normaliseHost } from './host-input.ts';
@@ -31,29 +31,21 @@ export async function* readScan(source: AsyncIterable<Uint8Array>): AsyncGenerat
 
 function readerOf(head: Uint8Array): (source: AsyncIterable<Uint8Array>) => AsyncIterable<HostInput> {
     if (UTF16.some((mark) => startsWith(head, mark))) {
-        throw new ScanwireError('INVALID_INPUT', 'Line 1: this is UTF-16 text; save it as UTF-8');
+        throw lineError(1, ': this is UTF-16 text; save it as UTF-8');
     }
 
-    const first = firstCharacter(head);
-    if (first === OPEN_ANGLE) {
-        return readNmap;
+    switch (firstCharacter(head)) {
+        case OPEN_ANGLE:
+            return readNmap;
+        case OPEN_BRACE:
+            return readHostLines;
+        case OPEN_BRACKET:
+            throw lineError(1, ': this is one JSON list; write one host, a JSON object, on each line');
+        case null:
+            throw lineError(1, ': the file is empty');
+        default:
+            throw lineError(1, ': neither the XML of nmap nor JSON lines of hosts');
     }
-
-    if (first === OPEN_BRACE) {
-        return readHostLines;
-    }
-
-    throw new ScanwireError('INVALID_INPUT', `Line 1: ${strange(first)}`);
-}
-
-function strange(first: number | null): string {
-    if (first === null) {
-        return 'the file is empty';
-    }
-
-    return first === OPEN_BRACKET
-        ? 'this is one JSON list; write one host, a JSON object, on each line'
-        : 'neither the XML of nmap nor JSON lines of hosts';
 }
 
 /** Longest line that is read, in bytes without its line break. */
@@ -66,19 +58,12 @@ export const MAX_HOST_LINE: number = 1024 * 1024;
  * @throws ScanwireError `INVALID_INPUT` that names the line, the field and the reason; never the value.
  */
 export async function* readHostLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<HostInput, void, undefined> {
-    const splitter = lineSplitter(MAX_HOST_LINE);
-    for await (const chunk of source) {
-        yield* hostsOf(splitter.push(chunk));
-    }
-
-    yield* hostsOf(splitter.end());
-}
-
-function* hostsOf(lines: Iterable<Line>): Generator<HostInput, void, undefined> {
-    for (const line of lines) {
-        const text = textOf(line);
-        if (text !== '') {
-            yield hostOf(text, line.number);
+    for await (const lines of linesOf(source, lineSplitter(MAX_HOST_LINE))) {
+        for (const line of lines) {
+            const text = textOf(line);
+            if (text !== '') {
+                yield hostOf(text, line.number);
+            }
         }
     }
 }
@@ -86,34 +71,27 @@ function* hostsOf(lines: Iterable<Line>): Generator<HostInput, void, undefined> 
 /** Without blanks around it; empty for a blank line. */
 function textOf({ number, bytes }: Line): string {
     if (bytes === null) {
-        throw new ScanwireError('INVALID_INPUT', `Line ${number} is longer than 1 MiB`);
+        throw lineError(number, ' is longer than 1 MiB');
     }
 
-    return bytes.byteLength === 0 ? '' : decode(bytes, number).trim();
-}
-
-function decode(bytes: Uint8Array, line: number): string {
     try {
-        return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+        return new TextDecoder('utf-8', { fatal: true }).decode(bytes).trim();
     } catch {
-        throw new ScanwireError('INVALID_INPUT', `Line ${line} is not UTF-8 text`);
+        throw lineError(number, ' is not UTF-8 text');
     }
 }
 
 function hostOf(text: string, line: number): HostInput {
     const value = parse(text, line);
-    if (Array.isArray(value)) {
-        throw new ScanwireError('INVALID_INPUT', `Line ${line} holds a list: write one host, a JSON object, on each line`);
-    }
-
-    if (typeof value !== 'object' || value === null) {
-        throw new ScanwireError('INVALID_INPUT', `Line ${line} is not a JSON object`);
+    if (!isObject(value)) {
+        const isList = Array.isArray(value);
+        throw lineError(line, isList ? ' holds a list: write one host, a JSON object, on each line' : ' is not a JSON object');
     }
 
     try {
         return normaliseHost(value);
     } catch (error) {
-        throw atLine(error, line);
+        throw error instanceof ScanwireError ? lineError(line, `: ${error.message}`, error.field) : error;
     }
 }
 
@@ -122,14 +100,10 @@ function parse(text: string, line: number): unknown {
     try {
         return JSON.parse(text);
     } catch {
-        throw new ScanwireError('INVALID_INPUT', `Line ${line} is not valid JSON`);
+        throw lineError(line, ' is not valid JSON');
     }
 }
 
-function atLine(error: unknown, line: number): unknown {
-    if (!(error instanceof ScanwireError)) {
-        return error;
-    }
-
-    return new ScanwireError(error.code, `Line ${line}: ${error.message}`, error.field === undefined ? {} : { field: error.field });
+function lineError(line: number, reason: string, field?: string): ScanwireError {
+    return new ScanwireError('INVALID_INPUT', `Line ${line}${reason}`, field === undefined ? {} : { field });
 }

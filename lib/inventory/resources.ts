@@ -7,180 +7,154 @@ export const PROTOCOLS = ['tcp', 'udp'] as const;
 /** What a scan finds of a port. */
 export const SERVICE_STATES = ['open', 'closed', 'filtered', 'unknown'] as const;
 
-/** A service on a host, as every store returns it. */
-export interface Service {
-    readonly id: number;
-    readonly host_id: number;
-    readonly created_at: Date;
-    readonly updated_at: Date;
-    /** 1 to 65535. */
-    readonly port: number;
-    readonly proto: (typeof PROTOCOLS)[number];
-    readonly state: (typeof SERVICE_STATES)[number];
-    readonly name: string;
-    readonly info: string | null;
+/** The kinds of fields, and how each is checked. In a row every field is there; what is not known is null or empty. */
+export const FIELD_SCHEMAS = {
+    id: (): Joi.NumberSchema => Joi.number().integer().required(),
+    nullableId: (): Joi.NumberSchema<number | null> => FIELD_SCHEMAS.id().allow(null),
+    time: (): Joi.DateSchema => Joi.date().required(),
+    nullableTime: (): Joi.DateSchema<Date | null> => FIELD_SCHEMAS.time().allow(null),
+    count: (): Joi.NumberSchema => Joi.number().integer().min(0).required(),
+    text: (): Joi.StringSchema => Joi.string().allow('').required(),
+    nullableText: (): Joi.StringSchema<string | null> => FIELD_SCHEMAS.text().allow(null),
+    filledText: (): Joi.StringSchema => Joi.string().required(),
+    nullableFilledText: (): Joi.StringSchema<string | null> => FIELD_SCHEMAS.filledText().allow(null),
+    flag: (): Joi.BooleanSchema => Joi.boolean().required(),
+    nullableFlag: (): Joi.BooleanSchema<boolean | null> => FIELD_SCHEMAS.flag().allow(null),
+    port: (): Joi.NumberSchema => Joi.number().integer().min(1).max(65535).required(),
+    nullablePort: (): Joi.NumberSchema<number | null> => FIELD_SCHEMAS.port().allow(null),
+    object: (): Joi.ObjectSchema<Readonly<Record<string, unknown>>> => Joi.object().required(),
+    protocol: (): Joi.StringSchema<Protocol> =>
+        Joi.string<Protocol>()
+            .valid(...PROTOCOLS)
+            .required(),
+    serviceState: (): Joi.StringSchema<ServiceState> =>
+        Joi.string<ServiceState>()
+            .valid(...SERVICE_STATES)
+            .required(),
+    vulnName: (): Joi.StringSchema => FIELD_SCHEMAS.filledText().max(255),
+};
+
+type Protocol = (typeof PROTOCOLS)[number];
+type ServiceState = (typeof SERVICE_STATES)[number];
+
+/** What the kinds of fields hold. */
+export type FieldTypes = {
+    readonly [Kind in keyof typeof FIELD_SCHEMAS]: ReturnType<(typeof FIELD_SCHEMAS)[Kind]> extends Joi.Schema<infer Value> ? Value : never;
+};
+
+/*
+ * Every resource is a table of its fields with their kinds, in the order in which they go out: its type and its schema follow
+ * from that.
+ */
+
+type Row<Fields extends Readonly<Record<string, keyof FieldTypes>>> = { readonly [Field in keyof Fields]: FieldTypes[Fields[Field]] };
+
+function rowSchema<Fields extends Readonly<Record<string, keyof FieldTypes>>>(fields: Fields): Joi.ObjectSchema<Row<Fields>> {
+    return Joi.object(Object.fromEntries(Object.entries(fields).map(([field, kind]) => [field, FIELD_SCHEMAS[kind]()])));
 }
+
+const SERVICE_FIELDS = {
+    id: 'id',
+    host_id: 'id',
+    created_at: 'time',
+    updated_at: 'time',
+    port: 'port',
+    proto: 'protocol',
+    state: 'serviceState',
+    name: 'text',
+    info: 'nullableText',
+} as const;
+
+/** A service on a host, as every store returns it. */
+export type Service = Row<typeof SERVICE_FIELDS>;
+
+/** See {@link Service}. */
+export const serviceSchema: Joi.ObjectSchema<Service> = rowSchema(SERVICE_FIELDS);
+
+const NOTE_FIELDS = {
+    id: 'id',
+    workspace_id: 'id',
+    host_id: 'id',
+    service_id: 'nullableId',
+    created_at: 'time',
+    updated_at: 'time',
+    ntype: 'nullableText',
+    data: 'object',
+    critical: 'nullableFlag',
+    seen: 'nullableFlag',
+} as const;
 
 /** A note on a host or one of its services. */
-export interface Note {
-    readonly id: number;
-    readonly workspace_id: number;
-    readonly host_id: number;
-    readonly service_id: number | null;
-    readonly created_at: Date;
-    readonly updated_at: Date;
-    readonly ntype: string | null;
-    readonly data: Readonly<Record<string, unknown>>;
-    readonly critical: boolean | null;
-    readonly seen: boolean | null;
-}
-
-/** A session with a host. */
-export interface Session {
-    readonly id: number;
-    readonly host_id: number;
-    readonly stype: string | null;
-    readonly via_exploit: string | null;
-    readonly via_payload: string | null;
-    readonly desc: string | null;
-    readonly port: number | null;
-    readonly platform: string | null;
-    readonly datastore: Readonly<Record<string, unknown>>;
-    readonly opened_at: Date;
-    readonly closed_at: Date | null;
-    readonly close_reason: string | null;
-    readonly local_id: number | null;
-    readonly last_seen: Date | null;
-    readonly campaign_id: number | null;
-}
-
-/** A vulnerability of a service. */
-export interface Vuln {
-    readonly id: number;
-    readonly host_id: number;
-    readonly service_id: number;
-    readonly created_at: Date;
-    readonly updated_at: Date;
-    /** At most 255 characters. */
-    readonly name: string;
-    readonly info: string | null;
-    readonly exploited_at: Date | null;
-    readonly vuln_detail_count: number;
-    readonly vuln_attempt_count: number;
-    readonly nexpose_data_vuln_def_id: number | null;
-}
-
-/** An id in a row. In a row every field is there; what is not known is null or empty. */
-export const id = (): Joi.NumberSchema => Joi.number().integer().required();
-/** An id in a row, null for none. */
-export const nullableId = (): Joi.NumberSchema => id().allow(null);
-/** Text in a row, `''` when not known. */
-export const text = (): Joi.StringSchema => Joi.string().allow('').required();
-/** Text in a row, null when not known. */
-export const nullableText = (): Joi.StringSchema => text().allow(null);
-/** A number of things in a row. */
-export const count = (): Joi.NumberSchema => Joi.number().integer().min(0).required();
-/** An instant in a row. */
-export const date = (): Joi.DateSchema => Joi.date().required();
-const nullableDate = (): Joi.DateSchema => date().allow(null);
-const nullableFlag = (): Joi.BooleanSchema => Joi.boolean().allow(null).required();
-const port = (): Joi.NumberSchema => Joi.number().integer().min(1).max(65535).required();
-
-/** The fields in the order in which they go out, as in all schemas here. */
-export const serviceSchema: Joi.ObjectSchema<Service> = Joi.object<Service, true>({
-    id: id(),
-    host_id: id(),
-    created_at: date(),
-    updated_at: date(),
-    port: port(),
-    proto: Joi.string()
-        .valid(...PROTOCOLS)
-        .required(),
-    state: Joi.string()
-        .valid(...SERVICE_STATES)
-        .required(),
-    name: text(),
-    info: nullableText(),
-});
+export type Note = Row<typeof NOTE_FIELDS>;
 
 /** See {@link Note}. */
-export const noteSchema: Joi.ObjectSchema<Note> = Joi.object<Note, true>({
-    id: id(),
-    workspace_id: id(),
-    host_id: id(),
-    service_id: nullableId(),
-    created_at: date(),
-    updated_at: date(),
-    ntype: nullableText(),
-    data: Joi.object().required(),
-    critical: nullableFlag(),
-    seen: nullableFlag(),
-});
+export const noteSchema: Joi.ObjectSchema<Note> = rowSchema(NOTE_FIELDS);
+
+const SESSION_FIELDS = {
+    id: 'id',
+    host_id: 'id',
+    stype: 'nullableText',
+    via_exploit: 'nullableText',
+    via_payload: 'nullableText',
+    desc: 'nullableText',
+    port: 'nullablePort',
+    platform: 'nullableText',
+    datastore: 'object',
+    opened_at: 'time',
+    closed_at: 'nullableTime',
+    close_reason: 'nullableText',
+    local_id: 'nullableId',
+    last_seen: 'nullableTime',
+    campaign_id: 'nullableId',
+} as const;
+
+/** A session with a host. */
+export type Session = Row<typeof SESSION_FIELDS>;
 
 /** See {@link Session}. */
-export const sessionSchema: Joi.ObjectSchema<Session> = Joi.object<Session, true>({
-    id: id(),
-    host_id: id(),
-    stype: nullableText(),
-    via_exploit: nullableText(),
-    via_payload: nullableText(),
-    desc: nullableText(),
-    port: port().allow(null),
-    platform: nullableText(),
-    datastore: Joi.object().required(),
-    opened_at: date(),
-    closed_at: nullableDate(),
-    close_reason: nullableText(),
-    local_id: nullableId(),
-    last_seen: nullableDate(),
-    campaign_id: nullableId(),
-});
+export const sessionSchema: Joi.ObjectSchema<Session> = rowSchema(SESSION_FIELDS);
+
+const VULN_FIELDS = {
+    id: 'id',
+    host_id: 'id',
+    service_id: 'id',
+    created_at: 'time',
+    updated_at: 'time',
+    name: 'vulnName',
+    info: 'nullableText',
+    exploited_at: 'nullableTime',
+    vuln_detail_count: 'count',
+    vuln_attempt_count: 'count',
+    nexpose_data_vuln_def_id: 'nullableId',
+} as const;
+
+/** A vulnerability of a service. */
+export type Vuln = Row<typeof VULN_FIELDS>;
 
 /** See {@link Vuln}. */
-export const vulnSchema: Joi.ObjectSchema<Vuln> = Joi.object<Vuln, true>({
-    id: id(),
-    host_id: id(),
-    service_id: id(),
-    created_at: date(),
-    updated_at: date(),
-    name: Joi.string().max(255).required(),
-    info: nullableText(),
-    exploited_at: nullableDate(),
-    vuln_detail_count: count(),
-    vuln_attempt_count: count(),
-    nexpose_data_vuln_def_id: nullableId(),
-});
+export const vulnSchema: Joi.ObjectSchema<Vuln> = rowSchema(VULN_FIELDS);
+
+const WORKSPACE_FIELDS = {
+    id: 'id',
+    name: 'filledText',
+    boundary: 'nullableFilledText',
+    description: 'nullableFilledText',
+    owner_id: 'nullableId',
+    limit_to_network: 'flag',
+    created_at: 'time',
+    updated_at: 'time',
+} as const;
 
 /** A workspace: hosts that belong together. */
-export interface Workspace {
-    readonly id: number;
-    readonly name: string;
-    readonly boundary: string | null;
-    readonly description: string | null;
-    readonly owner_id: number | null;
-    readonly limit_to_network: boolean;
-    readonly created_at: Date;
-    readonly updated_at: Date;
-}
+export type Workspace = Row<typeof WORKSPACE_FIELDS>;
+
+/** See {@link Workspace}. */
+export const workspaceSchema: Joi.ObjectSchema<Workspace> = rowSchema(WORKSPACE_FIELDS);
 
 /** Name of the workspace that exists from the start and receives what names no other. */
 export const DEFAULT_WORKSPACE = 'default';
 
-/** The fields in the order in which they go out. */
-export const workspaceSchema: Joi.ObjectSchema<Workspace> = Joi.object<Workspace, true>({
-    id: id(),
-    name: Joi.string().required(),
-    boundary: Joi.string().allow(null).required(),
-    description: Joi.string().allow(null).required(),
-    owner_id: nullableId(),
-    limit_to_network: Joi.boolean().required(),
-    created_at: date(),
-    updated_at: date(),
-});
-
-const schema = Joi.object<{ workspace: string }, true>({
-    workspace: nameSchema.trim().required(),
-});
+const nameOnly = Joi.object<{ workspace: string }, true>({ workspace: nameSchema.trim().required() });
 
 /**
  * The name of a workspace, trimmed: 1 to 255 characters, none of them a control character.
@@ -188,5 +162,5 @@ const schema = Joi.object<{ workspace: string }, true>({
  * @throws ScanwireError `INVALID_INPUT`, field `workspace`.
  */
 export function workspaceName(name: unknown): string {
-    return checked(schema, { workspace: name as string }).workspace;
+    return checked(nameOnly, { workspace: name as string }).workspace;
 }

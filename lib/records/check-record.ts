@@ -1,6 +1,6 @@
 import type Joi from 'joi';
-import type { ValidationErrorItem } from 'joi';
 import { fieldPath, isObject } from '../checked.ts';
+import { ScanwireError } from '../errors.ts';
 import { isBase64 } from './base64.ts';
 import { type HttpsRecord, recordSchema } from './record.ts';
 
@@ -29,6 +29,20 @@ export function checkRecord(value: unknown): CheckedRecord {
     return problems.length === 0 ? { ok: true, record } : refusedRecord(problems);
 }
 
+/**
+ * Refuses a value that is no record of the strict profile.
+ *
+ * @param number Of the record among others, from 1: for the message.
+ * @throws ScanwireError `INVALID_INPUT` with the number, the field and the reason.
+ */
+export function assertRecord(value: unknown, number: number): asserts value is HttpsRecord {
+    const checked = isRecord(value) ? null : checkRecord(value);
+    if (checked?.ok === false) {
+        const { field, reason } = checked.problems[0] ?? { field: '', reason: 'is not valid' };
+        throw new ScanwireError('INVALID_INPUT', `Record ${number}: ${`${field} ${reason}`.trim()}`, { field });
+    }
+}
+
 /** The problems of a value, the first 20: unknown keys come from outside, in any number and of any length. */
 export function refusedRecord(problems: readonly RecordProblem[]): CheckedRecord & { readonly ok: false } {
     return { ok: false, problems: problems.slice(0, MAX_PROBLEMS).map(({ field, reason }) => ({ field: shortened(field), reason })) };
@@ -54,7 +68,7 @@ function fewKeys(value: unknown, known: readonly string[]): unknown {
     return Object.fromEntries(kept.map((key) => [key, value[key]]));
 }
 
-function problem({ path, message, type }: ValidationErrorItem): RecordProblem {
+function problem({ path, message, type }: Joi.ValidationErrorItem): RecordProblem {
     return { field: fieldPath(path), reason: type === 'object.base' ? 'must be an object' : message.trim() };
 }
 

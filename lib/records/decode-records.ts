@@ -17,12 +17,11 @@ export interface DecodedRecord {
 
 /** Reads the response in a record that passes the strict profile. Never throws. */
 export function decodeRecord(record: HttpsRecord, limits: ResponseLimits = {}): DecodedRecord {
-    return decoded(record, Buffer.from(record.data, 'base64'), limits);
+    return decoded({ ...record, data: Buffer.from(record.data, 'base64') }, limits);
 }
 
-/** The same, of a record whose `data` is at hand as bytes. */
-function decoded(record: Omit<HttpsRecord, 'data'>, data: Buffer, limits: ResponseLimits): DecodedRecord {
-    const { host, ip, port, path = null, vhost = null, subject = null } = record;
+function decoded(record: RecordOf<Buffer>, limits: ResponseLimits): DecodedRecord {
+    const { data, host, ip, port, path = null, vhost = null, subject = null } = record;
     return { host, ip, port, path, vhost, subject, response: parseResponse(data, limits) };
 }
 
@@ -44,9 +43,7 @@ const BATCH_BYTES = 1_048_576;
  * }
  */
 export function readDecodedRecords(source: AsyncIterable<Uint8Array>, options: ReadDecodedRecordsOptions = {}): RecordLines<DecodedRecord> {
-    const { maxBodyBytes, ...reading } = options;
-    const limits = maxBodyBytes === undefined ? {} : { maxBodyBytes };
-    const lines = readLines(source, reading, base64Bytes);
+    const lines = readLines(source, options, base64Bytes);
     const yieldIfDue = timeSlice();
 
     /** All lines of a batch are checked before the first is decoded: the code of one step stays in the processor's caches. */
@@ -63,7 +60,7 @@ export function readDecodedRecords(source: AsyncIterable<Uint8Array>, options: R
                     await pause;
                 }
 
-                const read = decodedLine(line, limits);
+                const read = line.ok ? { ...line, record: decoded(line.record, options) } : line;
                 bytes += read.ok ? bytesOf(read.record.response) : 0;
                 batch.push(read);
             }
@@ -81,15 +78,6 @@ export function readDecodedRecords(source: AsyncIterable<Uint8Array>, options: R
 
         [Symbol.asyncIterator]: () => oneByOne(batches()),
     };
-}
-
-function decodedLine(checked: RecordLine<RecordOf<Buffer>>, limits: ResponseLimits): RecordLine<DecodedRecord> {
-    if (!checked.ok) {
-        return checked;
-    }
-
-    const { line, byteOffset, record, mends } = checked;
-    return { line, byteOffset, ok: true, record: decoded(record, record.data, limits), mends };
 }
 
 function bytesOf(response: ParsedResponse): number {

@@ -2,6 +2,7 @@
 const MAX_DEPTH = 2;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const COLON = /[ \t\n\r]*:/y;
 
 /**
  * Paths of the keys that an object of the JSON text holds more than once, down to the objects inside the outermost one.
@@ -97,29 +98,21 @@ function stringsOf(object: object): number {
 }
 
 function closingQuote(json: string, start: number): number {
-    let at = json.indexOf('"', start + 1);
-    while (isEscaped(json, at)) {
+    let at = start;
+    let escapes: number;
+    do {
         at = json.indexOf('"', at + 1);
-    }
+        escapes = 0;
+        while (json.charCodeAt(at - 1 - escapes) === BACKSLASH) {
+            escapes += 1;
+        }
+    } while (escapes % 2 === 1);
 
     return at;
 }
 
-function isEscaped(json: string, at: number): boolean {
-    let before = at - 1;
-    while (json.charCodeAt(before) === BACKSLASH) {
-        before -= 1;
-    }
-
-    return (at - before) % 2 === 0;
-}
-
 /** In valid JSON a string before a colon is a key. */
 function isKey(json: string, end: number): boolean {
-    let at = end + 1;
-    while (json[at] === ' ' || json[at] === '\t' || json[at] === '\n' || json[at] === '\r') {
-        at += 1;
-    }
-
-    return json[at] === ':';
+    COLON.lastIndex = end + 1;
+    return COLON.test(json);
 }

@@ -1,25 +1,21 @@
 import { setImmediate } from 'node:timers/promises';
+import { wakeUps } from '../within.ts';
 import type { RecordProblem } from './check-record.ts';
 import type { MendKind } from './mend-record.ts';
 import type { RecordLine } from './read-records.ts';
-import type { AddedRecord, Enrichment, RecordStore } from './store.ts';
+import type { AddedRecord, AddRecordsOptions, RecordStore } from './store.ts';
 
 /** Where records are stored, and whether they enrich an inventory. */
-export interface ImportRecordsOptions {
+export interface ImportRecordsOptions extends AddRecordsOptions {
     readonly store: RecordStore;
-    readonly enrich?: Enrichment | undefined;
 }
 
 /** What became of a line. */
-export type ImportedLine = {
-    /** From 1; blank lines count. */
-    readonly line: number;
-    /** Where the line begins, in bytes from the start. */
-    readonly byteOffset: number;
-} & (
-    | ({ readonly ok: true; readonly mends: readonly MendKind[] } & AddedRecord)
-    | { readonly ok: false; readonly problems: readonly RecordProblem[] }
-);
+export type ImportedLine = Pick<RecordLine, 'line' | 'byteOffset'> &
+    (
+        | ({ readonly ok: true; readonly mends: readonly MendKind[] } & AddedRecord)
+        | { readonly ok: false; readonly problems: readonly RecordProblem[] }
+    );
 
 /**
  * Stores the records of good lines as they come. A batch comes out when its records are stored; the next lines are read meanwhile.
@@ -59,90 +55,59 @@ function sizeOf(line: RecordLine): number {
     return data.length + path.length + vhost.length + OU.length + CN.length;
 }
 
-/** How large a batch may be. */
-export interface BatchLimits<Item> {
-    /** Items in a batch. */
-    readonly maxItems: number;
-    /** A batch grows until its items have this size. */
-    readonly maxSize: number;
-    sizeOf(item: Item): number;
-}
-
-/** The batch that grows while the one before is worked on. */
-interface NextBatch<Item> {
-    items: Item[];
-    size: number;
-    state: 'open' | 'ended' | 'abandoned';
-    failure: { readonly error: unknown } | null;
-    /** Wakes the side that waits for the other; they never wait both. */
-    wake(): void;
-}
-
 /**
  * What a source yields, in batches of what came while the batch before was worked on: a source that trickles does not wait for a
  * batch to fill, and one that pours makes large ones. At most one batch is held besides the one that is worked on. When the source
  * fails, what came before comes out first.
+ *
+ * @param limits A batch grows until it has `maxItems` items, or its items have `maxSize`.
  */
 export async function* batchesOf<Item>(
     source: AsyncIterable<Item>,
-    limits: BatchLimits<Item>,
+    { maxItems, maxSize, sizeOf }: { readonly maxItems: number; readonly maxSize: number; sizeOf(item: Item): number },
 ): AsyncGenerator<readonly Item[], void, undefined> {
-    const next: NextBatch<Item> = { items: [], size: 0, state: 'open', failure: null, wake() {} };
-    void fill(next, source, limits);
+    // The batch that grows, and the side that waits for the other; they never wait both.
+    const next = { items: [] as Item[], size: 0, isLast: false, isAbandoned: false };
+    const { wake, change } = wakeUps();
+
+    const fill = async (): Promise<void> => {
+        for await (const item of source) {
+            next.items.push(item);
+            next.size += sizeOf(item);
+            wake();
+            while (!next.isAbandoned && (next.items.length >= maxItems || next.size >= maxSize)) {
+                await change();
+            }
+
+            if (next.isAbandoned) {
+                return;
+            }
+        }
+    };
+    const filled = fill().finally(() => {
+        next.isLast = true;
+        wake();
+    });
+    filled.catch(() => undefined);
+
     try {
-        while (next.state === 'open' || next.items.length > 0) {
+        while (!next.isLast || next.items.length > 0) {
             if (next.items.length === 0) {
-                await change(next);
+                await change();
                 // What came with the first item comes along.
                 await setImmediate();
                 continue;
             }
 
-            const { items } = next;
-            next.items = [];
+            const items = next.items.splice(0);
             next.size = 0;
-            next.wake();
+            wake();
             yield items;
         }
 
-        if (next.failure !== null) {
-            throw next.failure.error;
-        }
+        await filled;
     } finally {
-        next.state = 'abandoned';
-        next.wake();
+        next.isAbandoned = true;
+        wake();
     }
-}
-
-/** Never rejects. */
-async function fill<Item>(
-    next: NextBatch<Item>,
-    source: AsyncIterable<Item>,
-    { maxItems, maxSize, sizeOf }: BatchLimits<Item>,
-): Promise<void> {
-    try {
-        for await (const item of source) {
-            next.items.push(item);
-            next.size += sizeOf(item);
-            next.wake();
-            while (next.state === 'open' && (next.items.length >= maxItems || next.size >= maxSize)) {
-                await change(next);
-            }
-
-            if (next.state === 'abandoned') {
-                return;
-            }
-        }
-    } catch (error) {
-        next.failure = { error };
-    }
-
-    next.state = 'ended';
-    next.wake();
-}
-
-function change<Item>(next: NextBatch<Item>): Promise<void> {
-    return new Promise((resolve) => {
-        next.wake = resolve;
-    });
 }

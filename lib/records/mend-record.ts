@@ -30,41 +30,30 @@ export interface MendedRecord {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-interface Mend {
-    readonly kind: MendKind;
-    applies(record: Fields): boolean;
-    mended(record: Fields): Fields;
-}
-
 const SUBJECT_PARTS: readonly string[] = ['OU', 'CN'];
 const PORT = /^[1-9][0-9]{0,4}$/;
 
-/** In the order in which they are made. */
-const MENDS: readonly Mend[] = [
-    {
-        kind: 'port_string',
-        applies: ({ port }) => typeof port === 'string' && PORT.test(port),
-        mended: (record) => ({ ...record, port: Number(record.port) }),
-    },
-    {
-        kind: 'vhost_null',
-        applies: ({ vhost }) => vhost === null,
-        mended: ({ vhost: _, ...record }) => record,
-    },
-    {
-        kind: 'path_missing',
-        applies: (record) => !Object.hasOwn(record, 'path'),
-        mended: (record) => ({ ...record, path: '/' }),
-    },
-    {
-        kind: 'subject_parts',
-        applies: ({ subject }) => isObject(subject) && Object.keys(subject).some((part) => !SUBJECT_PARTS.includes(part)),
-        mended: (record) => ({ ...record, subject: knownParts(record.subject as Fields) }),
-    },
-];
+/** Each gives the mended record, null for one that does not need it. In the order in which they are made. */
+const MENDS: Readonly<Record<MendKind, (record: Fields) => Fields | null>> = {
+    port_string: (record) => (typeof record.port === 'string' && PORT.test(record.port) ? { ...record, port: Number(record.port) } : null),
+    vhost_null: (record) => (record.vhost === null ? withoutVhost(record) : null),
+    path_missing: (record) => (Object.hasOwn(record, 'path') ? null : { ...record, path: '/' }),
+    subject_parts: (record) =>
+        isObject(record.subject) && Object.keys(record.subject).some((part) => !SUBJECT_PARTS.includes(part))
+            ? { ...record, subject: knownParts(record.subject) }
+            : null,
+};
+
+function withoutVhost({ vhost: _, ...record }: Fields): Fields {
+    return record;
+}
+
+function knownParts(subject: Fields): Fields {
+    return Object.fromEntries(SUBJECT_PARTS.filter((part) => Object.hasOwn(subject, part)).map((part) => [part, subject[part]]));
+}
 
 /** All kinds, in the order in which they are mended. */
-export const MEND_KINDS: readonly MendKind[] = MENDS.map(({ kind }) => kind);
+export const MEND_KINDS = Object.keys(MENDS) as readonly MendKind[];
 
 /** @throws ScanwireError `MISCONFIGURED` for a name that no profile has. */
 export function assertMendProfile(profile: string): asserts profile is MendProfile {
@@ -84,13 +73,15 @@ export function mendRecord(value: unknown, profile: MendProfile): MendedRecord {
         return { value, mends: [] };
     }
 
-    const mends = MENDS.filter((mend) => mend.applies(value));
-    return {
-        value: mends.reduce((record, mend) => mend.mended(record), value),
-        mends: mends.map(({ kind }) => kind),
-    };
-}
+    const mends: MendKind[] = [];
+    let record: Fields = value;
+    for (const kind of MEND_KINDS) {
+        const mended = MENDS[kind](record);
+        if (mended !== null) {
+            record = mended;
+            mends.push(kind);
+        }
+    }
 
-function knownParts(subject: Fields): Fields {
-    return Object.fromEntries(SUBJECT_PARTS.filter((part) => Object.hasOwn(subject, part)).map((part) => [part, subject[part]]));
+    return { value: record, mends };
 }

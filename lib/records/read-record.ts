@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { Line } from '../line-splitter.ts';
 import { checkRecord, isRecord, type RecordProblem, refusedRecord } from './check-record.ts';
 import { duplicateKeys, repeatsNoKey } from './duplicate-keys.ts';
-import { type MendKind, type MendProfile, mendRecord } from './mend-record.ts';
+import { type MendedRecord, type MendKind, type MendProfile, mendRecord } from './mend-record.ts';
 import type { HttpsRecord, RecordOf } from './record.ts';
 
 /** What was read of a line: the record, or what is wrong with it. */
@@ -77,7 +77,7 @@ export function refusedLine(reason: string): ReadRecord<never> {
     return refusedRecord([{ field: '', reason }]);
 }
 
-function mended(value: unknown, profile: MendProfile | undefined): { readonly value: unknown; readonly mends: readonly MendKind[] } {
+function mended(value: unknown, profile: MendProfile | undefined): MendedRecord {
     return profile === undefined ? { value, mends: NO_MENDS } : mendRecord(value, profile);
 }
 

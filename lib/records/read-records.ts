@@ -1,5 +1,5 @@
 import { timeSlice } from '../clock.ts';
-import { type Line, type LineSplitter, lineSplitter } from '../line-splitter.ts';
+import { type Line, lineSplitter, linesOf } from '../line-splitter.ts';
 import { GzipError, unpacked } from '../unpacked.ts';
 import { isBase64Latin1 } from './base64.ts';
 import { assertMendProfile, MEND_KINDS, type MendCounts, type MendKind, type MendProfile } from './mend-record.ts';
@@ -22,12 +22,7 @@ import { type HttpsRecord, MAX_LINE_BYTES, type RecordOf } from './record.ts';
  * }
  */
 export function readRecords(source: AsyncIterable<Uint8Array>, options: ReadRecordsOptions = {}): RecordLines {
-    return readLines(source, options, base64Text);
-}
-
-/** What `data` is, as it is; null when it is not base64. */
-function base64Text(text: string): string | null {
-    return isBase64Latin1(text) ? text : null;
+    return readLines(source, options, (text) => (isBase64Latin1(text) ? text : null));
 }
 
 /** How a file is read. */
@@ -72,7 +67,7 @@ export function readLines<Data>(
     const counter = recordCounter(mend);
     const yieldIfDue = timeSlice();
 
-    let batch: RecordLine<RecordOf<Data>>[] = [];
+    const batch: RecordLine<RecordOf<Data>>[] = [];
 
     function add({ number, byteOffset }: Pick<Line, 'number' | 'byteOffset'>, read: ReadRecord<RecordOf<Data>> | null): void {
         counter.count(read);
@@ -81,26 +76,20 @@ export function readLines<Data>(
         }
     }
 
-    function flush(): readonly RecordLine<RecordOf<Data>>[] {
-        const lines = batch;
-        batch = [];
-        return lines;
-    }
-
     async function* batches(): AsyncGenerator<readonly RecordLine<RecordOf<Data>>[], void, undefined> {
         try {
             for await (const lines of linesOf(unpack ? unpacked(source) : source, splitter)) {
                 for (const line of lines) {
                     const pause = yieldIfDue();
                     if (pause !== null) {
-                        yield flush();
+                        yield batch.splice(0);
                         await pause;
                     }
 
                     add(line, readLine(line, rules));
                 }
 
-                yield flush();
+                yield batch.splice(0);
             }
         } catch (error) {
             if (!(error instanceof GzipError)) {
@@ -108,7 +97,7 @@ export function readLines<Data>(
             }
 
             add(splitter.current, refusedLine(`is where reading ends: ${error.message}`));
-            yield flush();
+            yield batch.splice(0);
         }
     }
 
@@ -130,14 +119,6 @@ export async function* oneByOne<Line>(batches: AsyncIterable<readonly Line[]>): 
     }
 }
 
-async function* linesOf(chunks: AsyncIterable<Uint8Array>, splitter: LineSplitter): AsyncGenerator<Iterable<Line>> {
-    for await (const chunk of chunks) {
-        yield splitter.push(chunk);
-    }
-
-    yield splitter.end();
-}
-
 /** What was read so far, counted. */
 export interface RecordTotals {
     /** Lines that hold something: `good` and `bad` ones. */
@@ -154,39 +135,27 @@ export interface RecordTotals {
     readonly mends?: MendCounts;
 }
 
-interface RecordCounter {
-    /** Null for a blank line. */
-    count(read: ReadRecord<unknown> | null): void;
-    totals(bytes: number): RecordTotals;
-}
-
-function recordCounter(mend: MendProfile | undefined): RecordCounter {
+function recordCounter(mend: MendProfile | undefined) {
     const mends = Object.fromEntries(MEND_KINDS.map((kind) => [kind, 0])) as Record<MendKind, number>;
-    let good = 0;
-    let bad = 0;
-    let blank = 0;
-    let mended = 0;
-
-    function countMends(kinds: readonly MendKind[]): void {
-        mended += kinds.length > 0 ? 1 : 0;
-        for (const kind of kinds) {
-            mends[kind] += 1;
-        }
-    }
+    let [good, bad, blank, mended] = [0, 0, 0, 0];
 
     return {
-        count(read) {
+        /** Null for a blank line. */
+        count(read: ReadRecord<unknown> | null): void {
             if (read === null) {
                 blank += 1;
             } else if (read.ok) {
                 good += 1;
-                countMends(read.mends);
+                mended += read.mends.length > 0 ? 1 : 0;
+                for (const kind of read.mends) {
+                    mends[kind] += 1;
+                }
             } else {
                 bad += 1;
             }
         },
 
-        totals(bytes) {
+        totals(bytes: number): RecordTotals {
             const totals = { records: good + bad, good, bad, blank, bytes };
             return mend === undefined ? totals : { ...totals, mended, mends: { ...mends } };
         },

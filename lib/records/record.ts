@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import { HOST_PATTERN, IP_PATTERN } from '../addresses.ts';
+import { isBase64 } from './base64.ts';
 
 /** The result of one HTTPS request to an endpoint. It holds no time: the published schema has no field for one. */
 export interface HttpsRecord {
@@ -25,9 +26,8 @@ export type RecordOf<Data> = Omit<HttpsRecord, 'data'> & { readonly data: Data }
 /** Changes with every change of the fields or their rules; part of the JSON Schema's `$id`. */
 export const RECORD_SCHEMA_VERSION = 1;
 
-/** In JSON Schema the rule is this one pattern; it is not used here, because it runs out of stack on long text. */
-export const BASE64_PATTERN = '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$';
-const BASE64_CHARACTERS = /^[A-Za-z0-9+/]*={0,2}$/;
+/** What {@link isBase64} says, for JSON Schema: a pattern runs out of stack on long text. */
+const BASE64_PATTERN = '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$';
 
 /**
  * The strict profile: `data`, `host`, `ip` and `port` are required, nothing is converted, nothing else is allowed.
@@ -35,7 +35,7 @@ const BASE64_CHARACTERS = /^[A-Za-z0-9+/]*={0,2}$/;
  */
 export const recordSchema: Joi.ObjectSchema<HttpsRecord> = Joi.object<HttpsRecord, true>({
     data: Joi.string()
-        .custom(base64)
+        .custom((value: string, helpers) => (isBase64(value) ? value : helpers.error('any.custom')))
         .messages({ 'any.custom': '{{#label}} must be base64: standard alphabet, padded, without line breaks' })
         .allow('')
         .required()
@@ -60,28 +60,22 @@ function text(pattern: RegExp, rule: string): Joi.StringSchema {
         .messages({ 'string.pattern.base': `{{#label}} ${rule}`, 'string.empty': `{{#label}} ${rule}` });
 }
 
-function base64(value: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
-    return value.length % 4 === 0 && BASE64_CHARACTERS.test(value) ? value : helpers.error('any.custom');
-}
-
 /** A JSON Schema, draft 2020-12. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** The JSON Schema of a record, made from {@link recordSchema}: both accept the same values. */
-export const recordJsonSchema: JsonSchema = jsonSchema();
+const { properties, ...converted } = recordSchema['~standard'].jsonSchema.output({ target: 'draft-2020-12' }) as {
+    readonly properties: Readonly<Record<string, object>>;
+};
 
-function jsonSchema(): JsonSchema {
-    const converted = recordSchema['~standard'].jsonSchema.output({ target: 'draft-2020-12' });
-    const properties = converted.properties as Record<string, object>;
-    return {
-        $schema: 'https://json-schema.org/draft/2020-12/schema',
-        $id: `urn:scanwire:https-record:${RECORD_SCHEMA_VERSION}`,
-        title: 'HTTPS scan record',
-        description: 'The result of an HTTPS request made to an endpoint',
-        ...converted,
-        properties: { ...properties, data: { ...properties.data, pattern: BASE64_PATTERN, contentEncoding: 'base64' } },
-    };
-}
+/** The JSON Schema of a record, made from {@link recordSchema}: both accept the same values. */
+export const recordJsonSchema: JsonSchema = {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    $id: `urn:scanwire:https-record:${RECORD_SCHEMA_VERSION}`,
+    title: 'HTTPS scan record',
+    description: 'The result of an HTTPS request made to an endpoint',
+    ...converted,
+    properties: { ...properties, data: { ...properties.data, pattern: BASE64_PATTERN, contentEncoding: 'base64' } },
+};
 
 /** The JSON text of a record: one line without its ending, the keys always in the order of the specification. */
 export function stringifyRecord({ data, host, ip, path, port, vhost, subject }: HttpsRecord): string {

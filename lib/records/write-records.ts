@@ -1,7 +1,6 @@
-import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream';
 import { createGzip } from 'node:zlib';
-import { ScanwireError } from '../errors.ts';
-import { checkRecord, isRecord } from './check-record.ts';
+import { assertRecord } from './check-record.ts';
 import { type HttpsRecord, stringifyRecord } from './record.ts';
 
 /** How a file is written. */
@@ -34,7 +33,7 @@ async function* chunks(records: AsyncIterable<HttpsRecord> | Iterable<HttpsRecor
     let number = 0;
     for await (const record of records) {
         number += 1;
-        assertStrict(record, number);
+        assertRecord(record, number);
         text += `${stringifyRecord(record)}\n`;
         if (text.length >= CHUNK) {
             yield Buffer.from(text);
@@ -47,21 +46,7 @@ async function* chunks(records: AsyncIterable<HttpsRecord> | Iterable<HttpsRecor
     }
 }
 
-function assertStrict(record: HttpsRecord, number: number): void {
-    const checked = isRecord(record) ? null : checkRecord(record);
-    if (checked?.ok === false) {
-        const { field, reason } = checked.problems[0] ?? { field: '', reason: 'is not valid' };
-        throw new ScanwireError('INVALID_INPUT', `Record ${number}: ${`${field} ${reason}`.trim()}`, { field });
-    }
-}
-
 async function* packed(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
-    const packing = createGzip();
-    const reading = Readable.from(source).on('error', (error) => packing.destroy(error));
-    try {
-        yield* reading.pipe(packing) as AsyncIterable<Uint8Array>;
-    } finally {
-        reading.destroy();
-        packing.destroy();
-    }
+    // What the source throws comes out of the stream.
+    yield* pipeline(source, createGzip(), () => {}) as AsyncIterable<Uint8Array>;
 }

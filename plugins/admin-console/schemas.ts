@@ -1,6 +1,6 @@
 import Joi from 'joi';
 import { nameSchema } from '../../lib/checked.ts';
-import { count, date, nullableText, text, workspaceSchema } from '../../lib/inventory/resources.ts';
+import { FIELD_SCHEMAS, workspaceSchema } from '../../lib/inventory/resources.ts';
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
 import { deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
 import { exporterChangesSchema, newExporterSchema, settingSchemas } from '../../lib/webhooks/exporter.ts';
@@ -26,6 +26,7 @@ export const errorSchema: Joi.ObjectSchema = Joi.object({
 }).label('Error');
 
 const id = (): Joi.StringSchema => Joi.string().required();
+const { count, time: date, text, nullableText } = FIELD_SCHEMAS;
 const nullableCount = (): Joi.NumberSchema => count().allow(null);
 const flag = (): Joi.BooleanSchema => Joi.boolean().required();
 const nullableDate = (): Joi.DateSchema => date().allow(null);

@@ -7,7 +7,7 @@ import { type Access, type HttpsRecordSchemaOptions, optionsSchema, type Setting
 import { recordRoutes } from './record-routes.ts';
 
 export type { CheckedRecord, HttpsRecord, RecordProblem } from '../../lib/records/index.ts';
-export type { BadLine, BatchReport } from './batch-routes.ts';
+export type { BadLine, BatchReport } from './batch-response.ts';
 export type { HttpsRecordSchemaOptions } from './options.ts';
 
 /** Serves the JSON Schema of HTTPS scan records, checks records against it, and stores and shows them. */

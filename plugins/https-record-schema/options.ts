@@ -25,17 +25,12 @@ export interface HttpsRecordSchemaOptions {
     readonly enrich?: { readonly workspace?: string | undefined } | undefined;
 }
 
+type Defaulted = 'path' | 'maxBytes' | 'maxDecodedBytes' | 'maxLineBytes' | 'maxReported';
+
 /** The options with their defaults. */
-export interface Settings {
-    readonly path: string;
-    readonly auth?: string | false;
-    readonly maxBytes: number;
-    readonly maxDecodedBytes: number;
-    readonly maxLineBytes: number;
-    readonly maxReported: number;
-    readonly records?: RecordStore;
-    readonly enrich?: { readonly workspace: string };
-}
+export type Settings = Pick<HttpsRecordSchemaOptions, 'auth' | 'records'> & {
+    readonly [Option in Defaulted]: NonNullable<HttpsRecordSchemaOptions[Option]>;
+} & { readonly enrich?: Enrichment };
 
 /** What all routes have in common. */
 export type Access = Pick<RouteOptions, 'auth'>;

@@ -7,9 +7,9 @@ import { timeSlice } from '../../lib/clock.ts';
 import type { RecordQuery, RecordStore, StoredRecord } from '../../lib/records/index.ts';
 import { timestamp } from '../../lib/timestamp.ts';
 import { orUnavailable, pathId, withFirst } from '../store-routes.ts';
-import { acceptsLines, queryOf, RECORDS_FAILED } from './batch.ts';
+import { acceptsLines, queryOf, RECORDS_FAILED } from './batch-request.ts';
+import { LINES_TYPE } from './batch-response.ts';
 import type { Access, Settings } from './options.ts';
-import { LINES_TYPE } from './stream-results.ts';
 
 const DEFAULT_LIMIT = 100;
 
@@ -51,12 +51,8 @@ async function index(request: Request, h: ResponseToolkit, store: RecordStore): 
 
 /** The path and query of another page. */
 function linkTo({ path }: Request, query: ListQuery): string {
-    const parameters = new URLSearchParams();
-    for (const [name, value] of Object.entries(query)) {
-        parameters.set(name, String(value));
-    }
-
-    return `${path}?${parameters}`;
+    const parameters = Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]);
+    return `${path}?${new URLSearchParams(parameters)}`;
 }
 
 /** What a listing can be asked for. */
@@ -88,10 +84,8 @@ function dateOf(text: string | undefined): Date | undefined {
     return text === undefined ? undefined : new Date(text);
 }
 
-type Batches = AsyncIterable<readonly StoredRecord[]>;
-
 /** One JSON object on each line. */
-async function* linesText(batches: Batches): AsyncGenerator<string, void, undefined> {
+async function* linesText(batches: AsyncIterable<readonly StoredRecord[]>): AsyncGenerator<string, void, undefined> {
     for await (const batch of batches) {
         yield batch.map((stored) => `${JSON.stringify(stored)}\n`).join('');
     }

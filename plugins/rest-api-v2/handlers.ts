@@ -119,21 +119,10 @@ async function* indexText(batches: AsyncIterable<readonly object[]>, rowText: Ro
 /** JSON text of rows without the brackets of an array: one object, or several with commas between them. */
 export type RowText = (rows: readonly object[]) => string;
 
+type Row = Readonly<Record<string, unknown>>;
+
 /** What goes out for a field that a row leaves open, from the row itself. */
-export type Fill = Readonly<Record<string, (row: Readonly<Record<string, unknown>>) => unknown>>;
-
-interface Field {
-    readonly name: string;
-    readonly fill: (row: Readonly<Record<string, unknown>>) => unknown;
-    readonly isTime: boolean;
-    readonly fillsBlank: boolean;
-}
-
-interface FieldDescription {
-    readonly type?: string;
-    readonly flags?: { readonly default?: unknown };
-    readonly allow?: readonly unknown[];
-}
+export type Fill = Readonly<Record<string, (row: Row) => unknown>>;
 
 /**
  * How rows of one resource become text: the fields of the schema in its order and no others, each always there, dates as
@@ -145,30 +134,25 @@ export function rowText(schema: Joi.ObjectSchema, timestamp: TimestampFormat, fi
     const fields = describedFields(schema, fill);
     // A copy of an object that has all keys already takes two thirds of the time of one that grows key by key.
     const blank = Object.fromEntries(fields.map(({ name }) => [name, null]));
-    const shaped = (row: object): object => shape(row as Readonly<Record<string, unknown>>, { ...blank }, fields, timestamp);
-    return (rows) => JSON.stringify(rows.map(shaped)).slice(1, -1);
-}
-
-function shape(
-    row: Readonly<Record<string, unknown>>,
-    shaped: Record<string, unknown>,
-    fields: readonly Field[],
-    timestamp: TimestampFormat,
-): object {
-    for (const { name, fill, isTime, fillsBlank } of fields) {
-        const value = row[name];
-        if (value === undefined || value === null || (fillsBlank && value === '')) {
-            shaped[name] = fill(row);
-        } else {
-            shaped[name] = isTime ? timeText(value, timestamp) : value;
+    const shaped = (row: Row): object => {
+        const shape: Record<string, unknown> = { ...blank };
+        for (const { name, fill, isTime, fillsBlank } of fields) {
+            const value = row[name];
+            if (value === undefined || value === null || (fillsBlank && value === '')) {
+                shape[name] = fill(row);
+            } else {
+                shape[name] = isTime ? timeText(value, timestamp) : value;
+            }
         }
-    }
 
-    return shaped;
+        return shape;
+    };
+    return (rows) => JSON.stringify((rows as readonly Row[]).map(shaped)).slice(1, -1);
 }
 
-function describedFields(schema: Joi.ObjectSchema, fill: Fill): readonly Field[] {
-    const described = schema.describe().keys as Readonly<Record<string, FieldDescription>> | undefined;
+/** Name, kind and filling of each field. */
+function describedFields(schema: Joi.ObjectSchema, fill: Fill) {
+    const described = schema.describe().keys as Readonly<Record<string, Joi.Description>> | undefined;
     return Object.entries(described ?? {}).map(([name, description]) => {
         const value = unsetValue(description);
         const ownFill = Object.hasOwn(fill, name) ? fill[name] : undefined;
@@ -177,7 +161,7 @@ function describedFields(schema: Joi.ObjectSchema, fill: Fill): readonly Field[]
 }
 
 /** What a field is when nothing is known about it: its default, else null where null is allowed, else the nothing of its type. */
-function unsetValue({ type, flags, allow = [] }: FieldDescription): unknown {
+function unsetValue({ type, flags, allow = [] }: Joi.Description): unknown {
     if (flags !== undefined && 'default' in flags && typeof flags.default !== 'function') {
         return flags.default;
     }

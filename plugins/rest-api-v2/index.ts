@@ -2,7 +2,7 @@ import type { Lifecycle, NamedPlugin, RouteOptions, RouteOptionsPayload, Server 
 import { checked } from '../../lib/checked.ts';
 import { VERSION } from '../../lib/version.ts';
 import { withStrategy } from '../strategy.ts';
-import { base, index, licensed, type Resource, show, unknownRoute } from './handlers.ts';
+import { base, index, licensed, show, unknownRoute } from './handlers.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
 import { resources } from './resources.ts';
 
@@ -32,11 +32,19 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
         const table = resources(settings);
         const routeOptions = optionsOfEveryRoute(settings);
 
-        withStrategy(UNKNOWN_STRATEGY, () => addBaseRoute(server, routeOptions));
+        withStrategy(UNKNOWN_STRATEGY, () => addGetRoute(server, routeOptions, '/base', base));
         for (const resource of table) {
-            addResourceRoutes(server, routeOptions, resource);
+            addGetRoute(server, routeOptions, resource.path, index(resource));
+            addGetRoute(server, routeOptions, `${resource.path}/{${idName(resource.path)}}`, show(resource));
         }
-        addCatchAllRoute(server, routeOptions);
+
+        // Whatever is no route is refused or unknown like a row: without a key nobody learns which.
+        server.route({
+            method: '*',
+            path: `${BASE_PATH}/{path*}`,
+            handler: unknownRoute,
+            options: { ...routeOptions, payload: UNREAD },
+        });
     },
 };
 
@@ -48,25 +56,6 @@ function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options): Rou
         ext: { onPostAuth: { method: licensed(license) } },
         state: { parse: false, failAction: 'ignore' },
     };
-}
-
-function addBaseRoute(server: Server, options: RouteOptions): void {
-    addGetRoute(server, options, '/base', base);
-}
-
-function addResourceRoutes(server: Server, options: RouteOptions, resource: Resource): void {
-    addGetRoute(server, options, resource.path, index(resource));
-    addGetRoute(server, options, `${resource.path}/{${idName(resource.path)}}`, show(resource));
-}
-
-/** Whatever is no route is refused or unknown like a row: without a key nobody learns which. */
-function addCatchAllRoute(server: Server, options: RouteOptions): void {
-    server.route({
-        method: '*',
-        path: `${BASE_PATH}/{path*}`,
-        handler: unknownRoute,
-        options: { ...options, payload: UNREAD },
-    });
 }
 
 /** With and without a trailing slash, unless the server strips it from every path anyway. */

@@ -1,17 +1,14 @@
-import type Joi from 'joi';
 import { ScanwireError } from '../../lib/errors.ts';
 import { hostSchema } from '../../lib/inventory/host.ts';
 import { noteSchema, serviceSchema, sessionSchema, vulnSchema, workspaceSchema } from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import { timestampFormat } from '../../lib/timestamp.ts';
 import { type Fill, type Resource, rowText } from './handlers.ts';
-import type { ResourceRow, RestApiV2Options } from './options.ts';
+import type { OwnResource, ResourceRow, RestApiV2Options } from './options.ts';
 
-interface ResourceEntry {
-    readonly path: string;
-    readonly schema: Joi.ObjectSchema;
-    /** Undefined where the store has no such collection. */
-    readonly rows: Collection<ResourceRow> | undefined;
+interface ResourceEntry extends Omit<OwnResource, 'store'> {
+    /** Undefined where the inventory has no such collection. */
+    readonly store: Collection<ResourceRow> | undefined;
     readonly fill?: Fill;
 }
 
@@ -23,9 +20,9 @@ interface ResourceEntry {
 export function resources({ store, timeZone, resources: own = [] }: RestApiV2Options): readonly Resource[] {
     const timestamp = timestampFormat(timeZone);
     const byShape = new Map<string, Collection<ResourceRow>>();
-    const ownEntries = own.map(({ path, schema, store: rows }): ResourceEntry => ({ path, schema, rows }));
+    const entries: readonly ResourceEntry[] = [...storeEntries(store), ...own];
 
-    return [...storeEntries(store), ...ownEntries].flatMap(({ path, schema, rows, fill }) => {
+    return entries.flatMap(({ path, schema, store: rows, fill }) => {
         if (rows === undefined) {
             return [];
         }
@@ -40,16 +37,16 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
     });
 }
 
-function storeEntries(store: InventoryStore): readonly ResourceEntry[] {
+function storeEntries(inventory: InventoryStore): readonly ResourceEntry[] {
     const host = '/workspaces/{workspace_id}/hosts/{host_id}';
     return [
-        { path: '/workspaces', schema: workspaceSchema, rows: store.workspaces },
-        { path: '/workspaces/{workspace_id}/hosts', schema: hostSchema, rows: store.hosts, fill: hostFill },
-        { path: `${host}/services`, schema: serviceSchema, rows: store.services },
-        { path: `${host}/notes`, schema: noteSchema, rows: store.notes },
-        { path: `${host}/sessions`, schema: sessionSchema, rows: store.sessions },
+        { path: '/workspaces', schema: workspaceSchema, store: inventory.workspaces },
+        { path: '/workspaces/{workspace_id}/hosts', schema: hostSchema, store: inventory.hosts, fill: hostFill },
+        { path: `${host}/services`, schema: serviceSchema, store: inventory.services },
+        { path: `${host}/notes`, schema: noteSchema, store: inventory.notes },
+        { path: `${host}/sessions`, schema: sessionSchema, store: inventory.sessions },
         // Without services there is nothing that a vulnerability could be below.
-        { path: `${host}/services/{service_id}/vulns`, schema: vulnSchema, rows: store.services && store.vulns },
+        { path: `${host}/services/{service_id}/vulns`, schema: vulnSchema, store: inventory.services && inventory.vulns },
     ];
 }
 

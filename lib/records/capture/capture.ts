@@ -1,5 +1,4 @@
 import { isIP } from 'node:net';
-import type tls from 'node:tls';
 import Joi from 'joi';
 import { checked, milliseconds, objectWith } from '../../checked.ts';
 import { type ConnectionProgress, connectVetted, type Lookup } from '../../egress/connect.ts';
@@ -7,6 +6,7 @@ import { ConnectionFailure } from '../../egress/connection-code.ts';
 import type { EgressGuard } from '../../egress/guard.ts';
 import { ScanwireError } from '../../errors.ts';
 import { VERSION } from '../../version.ts';
+import { within } from '../../within.ts';
 import { type HttpsRecord, MAX_LINE_BYTES } from '../record.ts';
 import { CaptureFailure } from './failure.ts';
 import { parallel } from './parallel.ts';
@@ -140,18 +140,16 @@ export function capturer(options: CaptureOptions): Capturer {
     const { guard, lookup, ...limits } = checked(optionsSchema, options, { subject: 'capture options', code: 'MISCONFIGURED' });
     const connect = connectVetted({ guard, maxLookups: MAX_LOOKUPS, lookup, ...limits });
 
-    const open = async (target: CaptureTarget, signal: AbortSignal, progress: ConnectionProgress): Promise<tls.TLSSocket> => {
-        const { host, port, address = host } = target;
-        const socket = await connect({ host: address, port, signal, progress });
-        return secureUnverified({ socket, host, request: requestOf(target, limits), timeout: limits.connectTimeout, signal });
-    };
-
     return async (wanted, signal = new AbortController().signal) => {
         const deadline = performance.now() + limits.timeout;
         const target = targetOf(wanted);
         const { host, port, path } = target;
         const progress: ConnectionProgress = { address: null, dns: null, connect: null };
-        const socket = await inTime(limits.timeout, signal, (inner) => open(target, inner, progress));
+        const socket = await inTime(limits.timeout, signal, async (inner) => {
+            const tcpSocket = await connect({ host: target.address ?? host, port, signal: inner, progress });
+            const connection = { socket: tcpSocket, host, timeout: limits.connectTimeout, signal: inner };
+            return await secureUnverified(connection, requestOf(target, limits));
+        });
         const subject = certificateSubject(socket);
         const timeout = Math.max(1, deadline - performance.now());
         const response = await readResponse({ socket, host, maxBytes: limits.maxBytes, timeout, signal });
@@ -179,17 +177,13 @@ function targetOf(wanted: string | CaptureTarget): CaptureTarget {
 /** Runs with a signal that follows another and ends with the time. */
 async function inTime<T>(timeout: number, signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const inner = new AbortController();
-    const timer = setTimeout(() => inner.abort(new CaptureFailure('timeout', `There was no TLS connection within ${timeout} ms`)), timeout);
-    const follow = (): void => inner.abort(signal.reason);
-    signal.addEventListener('abort', follow, { once: true });
+    const late = (): CaptureFailure => new CaptureFailure('timeout', `There was no TLS connection within ${timeout} ms`);
+    signal.throwIfAborted();
     try {
-        signal.throwIfAborted();
-        return await run(inner.signal);
+        return await within(run(inner.signal), { timeout, late, signal });
     } catch (error) {
+        inner.abort(error);
         throw error instanceof ConnectionFailure ? new CaptureFailure(error.code, error.message, error.cause) : error;
-    } finally {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', follow);
     }
 }
 

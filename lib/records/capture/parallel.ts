@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { timeSlice } from '../../clock.ts';
+import { wakeUps } from '../../within.ts';
 
 /** How many tasks run, and for how long. */
 export interface ParallelOptions {
@@ -56,18 +57,20 @@ export async function* parallel<Item, Result>(
         inFlight -= 1;
         wake();
     };
-    const ask = async (): Promise<void> => {
-        while (!isEnded && inFlight + results.length < concurrency) {
-            const { done, value } = await iterator.next();
-            isEnded ||= done === true;
-            if (!isEnded) {
-                void start(value);
-            }
-        }
-    };
     const fill = async (): Promise<void> => {
         isAsking = true;
-        await ask().catch(end);
+        try {
+            while (!isEnded && inFlight + results.length < concurrency) {
+                const { done, value } = await iterator.next();
+                isEnded ||= done === true;
+                if (!isEnded) {
+                    void start(value);
+                }
+            }
+        } catch (error) {
+            end(error);
+        }
+
         isAsking = false;
         wake();
     };
@@ -97,16 +100,4 @@ export async function* parallel<Item, Result>(
             await change();
         }
     }
-}
-
-/** Lets one side wait until the other has changed something. */
-function wakeUps(): { wake(): void; change(): Promise<void> } {
-    let waiting = (): void => {};
-    return {
-        wake: () => waiting(),
-        change: () =>
-            new Promise((resolve) => {
-                waiting = resolve;
-            }),
-    };
 }

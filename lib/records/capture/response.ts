@@ -28,7 +28,7 @@ export interface ResponseReading {
  */
 export async function readResponse({ socket, host, maxBytes, timeout, signal }: ResponseReading): Promise<Buffer> {
     const endOf = responseEnd();
-    const bytes = receivedBytes(maxBytes);
+    const join = receivedBytes(maxBytes);
     let response: Buffer = Buffer.alloc(0);
 
     const done = new Promise<void>((resolve, reject) => {
@@ -36,7 +36,7 @@ export async function readResponse({ socket, host, maxBytes, timeout, signal }: 
         socket.once('end', resolve);
         socket.once('close', resolve);
         socket.on('data', (chunk: Buffer) => {
-            const received = bytes.push(chunk);
+            const received = join(chunk);
             const end = endOf(received);
             response = end === null ? received : received.subarray(0, end);
             if (end !== null || response.length === maxBytes) {
@@ -71,35 +71,33 @@ function brokenOff(host: string, error: unknown): CaptureFailure {
 
 const MIN_CAPACITY = 16_384;
 
-/** Bytes as they come in, in one piece: those that come one by one must not take an object each. */
-export interface ReceivedBytes {
-    /** Adds what still fits; the first chunk is kept, not copied. @returns All bytes so far, valid until the next call. */
-    push(chunk: Buffer): Buffer;
-}
-
-function receivedBytes(maxBytes: number): ReceivedBytes {
+/**
+ * Joins bytes as they come in, as many as fit: those that come one by one must not take an object each. The first chunk is kept, not
+ * copied.
+ *
+ * @returns Takes a chunk and gives all bytes so far, valid until the next call.
+ */
+function receivedBytes(maxBytes: number): (chunk: Buffer) => Buffer {
     let buffer: Buffer = Buffer.alloc(0);
     let length = 0;
 
-    return {
-        push(chunk) {
-            const kept = chunk.subarray(0, maxBytes - length);
-            if (length === 0) {
-                length = kept.length;
-                buffer = kept;
-                return buffer;
-            }
+    return (chunk) => {
+        const kept = chunk.subarray(0, maxBytes - length);
+        if (length === 0) {
+            length = kept.length;
+            buffer = kept;
+            return buffer;
+        }
 
-            if (length + kept.length > buffer.length) {
-                const larger = Buffer.allocUnsafeSlow(Math.max(MIN_CAPACITY, 2 * buffer.length, length + kept.length));
-                buffer.copy(larger, 0, 0, length);
-                buffer = larger;
-            }
+        if (length + kept.length > buffer.length) {
+            const larger = Buffer.allocUnsafeSlow(Math.max(MIN_CAPACITY, 2 * buffer.length, length + kept.length));
+            buffer.copy(larger, 0, 0, length);
+            buffer = larger;
+        }
 
-            buffer.set(kept, length);
-            length += kept.length;
-            return buffer.subarray(0, length);
-        },
+        buffer.set(kept, length);
+        length += kept.length;
+        return buffer.subarray(0, length);
     };
 }
 
@@ -113,7 +111,7 @@ const BLANK_LINE_BYTES = 3;
  * @returns A function to be called with all bytes received so far; it returns the length of the whole response, or null while
  * there may be more to come. Each byte is looked at once, however the bytes are cut.
  */
-export function responseEnd(): (received: Buffer) => number | null {
+export function responseEnd(): BodyEnd {
     let headStart = 0;
     let seen = 0;
     let body: BodyEnd | null = null;
@@ -155,15 +153,11 @@ function bodyEnd(head: string, start: number): BodyEnd {
     }
 
     const length = contentLength(headers);
-    return typeof length === 'number' ? exactly(start + length) : untilClosed;
-}
-
-function exactly(end: number): BodyEnd {
-    return ({ length }) => (length >= end ? end : null);
+    return typeof length === 'number' ? (received) => (received.length >= start + length ? start + length : null) : untilClosed;
 }
 
 /** Where a body ends, given all bytes received so far; null while there may be more to come. */
-export type BodyEnd = (received: Buffer) => number | null;
+type BodyEnd = (received: Buffer) => number | null;
 
 /** Behind the trailer of a chunked body that begins at `start`. One that is not chunked as it says ends with the connection. */
 function chunksEnd(start: number): BodyEnd {

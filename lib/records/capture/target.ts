@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { HOST_PATTERN, IP_PATTERN, withBrackets, withoutBrackets } from '../../addresses.ts';
 import { hostOf, parseOutgoingUrl, portOf, type UrlFault } from '../../egress/outgoing-url.ts';
 import { ScanwireError } from '../../errors.ts';
-import { type Line, lineSplitter } from '../../line-splitter.ts';
+import { lineSplitter, linesOf } from '../../line-splitter.ts';
 
 /** What to ask for, and where. */
 export interface CaptureTarget {
@@ -134,30 +134,28 @@ const MAX_LINE_BYTES = 3 * MAX_TARGET_LENGTH;
  * passed over; a bad line is reported and does not end the reading. Holds no more than a line at a time.
  */
 export async function* readTargetLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<TargetLine, void, undefined> {
-    const splitter = lineSplitter(MAX_LINE_BYTES);
-    for await (const chunk of source) {
-        yield* targetsOf(splitter.push(chunk));
-    }
-
-    yield* targetsOf(splitter.end());
-}
-
-function* targetsOf(lines: Iterable<Line>): Generator<TargetLine, void, undefined> {
-    for (const { number: line, bytes } of lines) {
-        if (bytes === null || !isUtf8(bytes)) {
-            yield { line, ok: false, reason: bytes === null ? `is longer than ${MAX_LINE_BYTES} bytes` : 'is not valid UTF-8' };
-            continue;
-        }
-
-        // a byte order mark counts as white space
-        const text = Buffer.from(bytes).toString().trim();
-        if (text !== '' && !text.startsWith('#')) {
-            yield { line, ...parsed(text) };
+    for await (const lines of linesOf(source, lineSplitter(MAX_LINE_BYTES))) {
+        for (const { number: line, bytes } of lines) {
+            const parsed = parseLine(bytes);
+            if (parsed !== null) {
+                yield { line, ...parsed };
+            }
         }
     }
 }
 
-function parsed(text: string): Parsed {
+/** Null for a line that is passed over. */
+function parseLine(bytes: Uint8Array | null): Parsed | null {
+    if (bytes === null || !isUtf8(bytes)) {
+        return { ok: false, reason: bytes === null ? `is longer than ${MAX_LINE_BYTES} bytes` : 'is not valid UTF-8' };
+    }
+
+    // a byte order mark counts as white space
+    const text = Buffer.from(bytes).toString().trim();
+    if (text === '' || text.startsWith('#')) {
+        return null;
+    }
+
     try {
         return { ok: true, target: parseTarget(text) };
     } catch (error) {

@@ -1,7 +1,6 @@
 import { constants, type X509Certificate } from 'node:crypto';
-import type net from 'node:net';
 import tls from 'node:tls';
-import { handshake } from '../../egress/handshake.ts';
+import { type HandshakeOptions, handshake } from '../../egress/handshake.ts';
 import type { HttpsRecord } from '../record.ts';
 
 const SUITES_OF_TLS_1_3 = ['TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256', 'TLS_AES_128_CCM_SHA256'];
@@ -20,24 +19,15 @@ const CAPTURE_TLS: Readonly<tls.SecureContextOptions> = {
 
 let secureContext: tls.SecureContext | undefined;
 
-/** A connection to secure, and what to send over it. */
-export interface UnverifiedHandshake {
-    /** Connected; destroyed when the handshake fails. */
-    readonly socket: net.Socket;
-    readonly host: string;
-    /** Written at the end of the handshake, so that it goes out with it. */
-    readonly request: string;
-    /** Milliseconds. */
-    readonly timeout: number;
-    readonly signal: AbortSignal;
-}
-
 /**
- * Secures a connection with whoever is there.
+ * Secures a connection with whoever is there. The request is written at the end of the handshake, so that it goes out with it.
  *
  * @throws ConnectionFailure, or the signal's reason.
  */
-export async function secureUnverified({ request, ...connection }: UnverifiedHandshake): Promise<tls.TLSSocket> {
+export async function secureUnverified(
+    connection: Omit<HandshakeOptions, 'context' | 'onSecured'>,
+    request: string,
+): Promise<tls.TLSSocket> {
     secureContext ??= tls.createSecureContext(CAPTURE_TLS);
     return await handshake({ ...connection, context: { secureContext }, onSecured: (socket) => void socket.write(request) });
 }

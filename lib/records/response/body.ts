@@ -38,33 +38,12 @@ function withoutCodings(list: readonly string[], coded: Buffer, maxBytes: number
         if (list.length - index > MAX_CODINGS) {
             problems.add('coding_unknown');
         } else {
-            bytes = decode(list[index] as string, bytes, maxBytes, problems);
+            const coding = list[index] as string;
+            bytes = coding === 'chunked' ? withoutChunks(bytes, problems) : withoutCoding(coding, bytes, maxBytes, problems);
         }
     }
 
     return bytes;
-}
-
-function decode(coding: string, bytes: Buffer, maxBytes: number, problems: Set<ResponseProblem>): Buffer {
-    return coding === 'chunked' ? withoutChunks(bytes, problems) : withoutCoding(coding, bytes, maxBytes, problems);
-}
-
-function withoutChunks(bytes: Buffer, problems: Set<ResponseProblem>): Buffer {
-    const result = dechunked(bytes);
-    if (result === null) {
-        problems.add(bytes.length === 0 ? 'chunks_broken' : 'chunks_absent');
-        return bytes;
-    }
-
-    if (!result.whole) {
-        problems.add('chunks_broken');
-    }
-
-    if (result.excess > 0) {
-        problems.add('body_excess');
-    }
-
-    return result.bytes;
 }
 
 /** The bytes that Content-Length counts, as far as they are there. */
@@ -83,16 +62,8 @@ function ofLength(headers: readonly ResponseHeader[], raw: Buffer, problems: Set
     return raw.subarray(0, length);
 }
 
-interface Dechunked {
-    readonly bytes: Buffer;
-    /** False when the chunks break off or are damaged; `bytes` is what came before. */
-    readonly whole: boolean;
-    /** Number of bytes after the last chunk and its trailers. */
-    readonly excess: number;
-}
-
-/** Takes off the chunked transfer coding. Null when the bytes do not begin with the size of a chunk. */
-function dechunked(bytes: Buffer): Dechunked | null {
+/** Takes off the chunked transfer coding. What does not begin with the size of a chunk comes back as it is. */
+function withoutChunks(bytes: Buffer, problems: Set<ResponseProblem>): Buffer {
     const joined = Buffer.allocUnsafe(bytes.length);
     const walk = chunkWalk(0);
     let length = 0;
@@ -102,12 +73,20 @@ function dechunked(bytes: Buffer): Dechunked | null {
 
     const { state, at } = walk;
     if (at === 0) {
-        return null;
+        problems.add(bytes.length === 0 ? 'chunks_broken' : 'chunks_absent');
+        return bytes;
     }
 
     // Servers forget the empty line at the very end.
-    const whole = state === 'end' || state === 'trailer';
-    return { bytes: joined.subarray(0, length), whole, excess: state === 'end' ? bytes.length - at : 0 };
+    if (state !== 'end' && state !== 'trailer') {
+        problems.add('chunks_broken');
+    }
+
+    if (state === 'end' && at < bytes.length) {
+        problems.add('body_excess');
+    }
+
+    return joined.subarray(0, length);
 }
 
 /** One of zlib's synchronous functions, with what tells its form from others. */
@@ -124,11 +103,18 @@ const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = zlib.constants;
 const { zstdDecompressSync } = zlib as { readonly zstdDecompressSync?: Form['expand'] };
 
 const GZIP: Form = { expand: zlib.gunzipSync, finishFlush: Z_SYNC_FLUSH, mark: [0x1f, 0x8b] };
-const ZLIB: Form = { expand: zlib.inflateSync, finishFlush: Z_SYNC_FLUSH, mark: [] };
 const RAW_DEFLATE: Form = { expand: zlib.inflateRawSync, finishFlush: Z_SYNC_FLUSH, mark: null };
-const BROTLI: Form = { expand: zlib.brotliDecompressSync, finishFlush: BROTLI_OPERATION_FLUSH, mark: null };
-const ZSTD_MARK = [0x28, 0xb5, 0x2f, 0xfd];
 const ZSTD_FLUSH = 1;
+
+const FORMS: ReadonlyMap<string, Form> = new Map([
+    ['gzip', GZIP],
+    ['x-gzip', GZIP],
+    ['deflate', { expand: zlib.inflateSync, finishFlush: Z_SYNC_FLUSH, mark: [] }],
+    ['br', { expand: zlib.brotliDecompressSync, finishFlush: BROTLI_OPERATION_FLUSH, mark: null }],
+    ...(zstdDecompressSync === undefined
+        ? []
+        : [['zstd', { expand: zstdDecompressSync, finishFlush: ZSTD_FLUSH, mark: [0x28, 0xb5, 0x2f, 0xfd] }] as const]),
+]);
 
 /** Each step halves the part of damaged bytes of which it is not known whether it can be read. */
 const STEPS = 8;
@@ -138,8 +124,8 @@ const STEPS = 8;
  * come back as they are when that is nothing at all, or when they are not in that coding.
  */
 function withoutCoding(name: string, bytes: Buffer, maxBytes: number, problems: Set<ResponseProblem>): Buffer {
-    const form = formOf(name, bytes);
-    if (form === null) {
+    const form = name === 'deflate' && !hasZlibHeader(bytes) ? RAW_DEFLATE : FORMS.get(name);
+    if (form === undefined) {
         problems.add('coding_unknown');
         return bytes;
     }
@@ -157,22 +143,6 @@ function withoutCoding(name: string, bytes: Buffer, maxBytes: number, problems: 
         return form.expand(bytes, { maxOutputLength: maxBytes });
     } catch (error) {
         return keptOf(form, bytes, maxBytes, errorCode(error), problems);
-    }
-}
-
-function formOf(name: string, bytes: Buffer): Form | null {
-    switch (name) {
-        case 'gzip':
-        case 'x-gzip':
-            return GZIP;
-        case 'deflate':
-            return hasZlibHeader(bytes) ? ZLIB : RAW_DEFLATE;
-        case 'br':
-            return BROTLI;
-        case 'zstd':
-            return zstdDecompressSync === undefined ? null : { expand: zstdDecompressSync, finishFlush: ZSTD_FLUSH, mark: ZSTD_MARK };
-        default:
-            return null;
     }
 }
 

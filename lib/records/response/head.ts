@@ -10,9 +10,7 @@ export interface ResponseHead {
     readonly end: number;
 }
 
-interface Status {
-    readonly version: string;
-    readonly status: number;
+interface Status extends Pick<ResponseHead, 'version' | 'status'> {
     /** Length of the line up to here. */
     readonly length: number;
 }
@@ -68,8 +66,7 @@ function headAt(bytes: Buffer, start: number, { version, status, length }: Statu
     }
 
     const text = bytes.toString('latin1', start, beforeBlanks(bytes, textEnd));
-    const lineFeed = text.indexOf('\n');
-    const lineEnd = lineFeed === -1 ? text.length : lineFeed;
+    const lineEnd = indexOrEnd('\n', text, 0);
     const reason = trimmed(text, length, lineEnd);
     const headers = responseHeaders(text, lineEnd + 1, problems);
     return { version, status, reason, headers, end: blank?.end ?? bytes.length };

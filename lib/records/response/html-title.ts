@@ -7,13 +7,9 @@ const MAX_CHARACTERS = 512;
 
 /** A title, or what holds text that only looks like one. */
 const START = /<(?:!--|(title|script|style|textarea|svg)(?=[\s/>])[^>]*>?)/gi;
-const ENDS: ReadonlyMap<string, RegExp> = new Map([
-    ['title', /<\/title/gi],
-    ['script', /<\/script/gi],
-    ['style', /<\/style/gi],
-    ['textarea', /<\/textarea/gi],
-    ['svg', /<\/svg/gi],
-]);
+const ENDS: ReadonlyMap<string, RegExp> = new Map(
+    ['title', 'script', 'style', 'textarea', 'svg'].map((name) => [name, new RegExp(`</${name}`, 'gi')]),
+);
 const COMMENT_END = /--!?>/g;
 /** White space but a single space. */
 const WIDE_SPACE = /[^\S ]\s*| \s+/g;
@@ -25,29 +21,25 @@ const WIDE_SPACE = /[^\S ]\s*| \s+/g;
  */
 export function htmlTitle(body: Buffer, start: string, charset: string | null): string | null {
     const isWide = charset === 'utf-16le' || charset === 'utf-16be';
-    const title = isWide ? wideTitle(decodedText(body.subarray(0, SEARCHED_BYTES), charset)) : narrowTitle(body, start, charset);
+    const title = isWide ? wideTitle(body, charset) : narrowTitle(body, start, charset);
     return title === null ? null : oneLine(title.includes('&') ? decodeHTML(title) : title);
 }
 
-function wideTitle(text: string): string | null {
+function wideTitle(body: Buffer, charset: string): string | null {
+    const text = decodedText(body.subarray(0, SEARCHED_BYTES), charset);
     const range = titleRange(text);
-    return range === null ? null : text.slice(range.start, range.end);
+    return range && text.slice(range.start, range.end);
 }
 
 function narrowTitle(body: Buffer, start: string, charset: string | null): string | null {
     const near = titleRange(start);
     const isNear = start.length === body.length || (near !== null && near.end < start.length);
     const range = isNear ? near : titleRange(body.toString('latin1', 0, SEARCHED_BYTES));
-    return range === null ? null : decodedText(body.subarray(range.start, range.end), charset);
-}
-
-interface Range {
-    readonly start: number;
-    readonly end: number;
+    return range && decodedText(body.subarray(range.start, range.end), charset);
 }
 
 /** Each search goes on where the last one ended, so the text is read once. */
-function titleRange(text: string): Range | null {
+function titleRange(text: string): { readonly start: number; readonly end: number } | null {
     let at = 0;
     while (true) {
         const tag = firstFrom(START, text, at);

@@ -78,9 +78,8 @@ function metaLabel(start: string): string | undefined {
     return undefined;
 }
 
-/** Decodes text of one charset. Never throws; what is not of that charset becomes U+FFFD. */
-export interface CharsetDecoder {
-    /** The charset, as the Encoding Standard calls it. */
+/** Decodes text of one charset, by its name in the Encoding Standard. Never throws; what is not of that charset becomes U+FFFD. */
+interface CharsetDecoder {
     readonly charset: string;
     decode(bytes: Uint8Array): string;
 }

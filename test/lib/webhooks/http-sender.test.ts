@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import net from 'node:net';
 import t, { type Test } from 'tap';
 import { egressGuard } from '../../../lib/egress/guard.ts';
@@ -130,14 +131,18 @@ t.test('makes a connection of its own for a message that asks for it, with all i
 });
 
 t.test('sends over a new connection, once, when the receiver has closed the kept one', async (t) => {
+    const sockets: net.Socket[] = [];
     const target = await receiverFor(t, async (socket, request) => {
+        sockets.push(socket);
         await request();
-        socket.write(OK, () => setTimeout(() => socket.end(), 20));
+        socket.write(OK);
     });
     const sender = senderFor(t);
     for (let sent = 1; sent <= 3; sent += 1) {
         t.match(await sender.send(message(target.port)), { code: 'delivered' });
-        await new Promise((resolve) => setTimeout(resolve, 100));
+        // Closed on this side means that the sender has closed its side too.
+        await once(sockets.at(-1)?.end() as net.Socket, 'close');
+        t.equal(sockets.length, sent);
         t.equal(target.received().split('POST').length - 1, sent);
     }
 });

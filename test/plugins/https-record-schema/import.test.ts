@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';
-import { setTimeout as delay, setImmediate } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { until } from '../../../adapters/contract/until.ts';
@@ -176,8 +176,9 @@ t.test('stops when the client is gone', async (t) => {
     sent.destroy();
     await gone;
     gate.release();
-    await delay(50);
-    t.equal(adds, 1);
+    // By the time that a later import is answered, the one that was given up would have stored its next batch.
+    await imported(server, good);
+    t.equal(adds, 2);
 });
 
 t.test('answers 503 when the store fails at once, and reads the rest of the request', async (t) => {

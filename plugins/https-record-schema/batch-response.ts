@@ -1,23 +1,49 @@
 import { Readable } from 'node:stream';
 import { setTimeout } from 'node:timers/promises';
 import type { Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
-import type { ImportedLine, RecordLine, RecordTotals } from '../../lib/records/index.ts';
+import type { ImportedLine, RecordLine, RecordLines, RecordProblem, RecordTotals } from '../../lib/records/index.ts';
 import { untilClosed, withFirst } from '../store-routes.ts';
-import { batchFailure, restReceived } from './batch.ts';
+import { type BatchQuery, batchFailure, restReceived } from './batch-request.ts';
+
+/** A line that breaks the schema. */
+export interface BadLine extends Pick<RecordLine, 'line' | 'byteOffset'> {
+    readonly problems: readonly RecordProblem[];
+}
+
+/** The response to a batch of a client that wants one report. */
+export interface BatchReport extends RecordTotals {
+    /** Whether every line is a record that keeps the schema. */
+    readonly ok: boolean;
+    /** The bad lines, as many as the plugin's `maxReported` allows. */
+    readonly lines: readonly BadLine[];
+    /** How many bad lines are counted but not among `lines`. */
+    readonly unreported: number;
+}
+
+/** Reads the lines to their end. */
+export async function batchReport(checked: RecordLines, maxReported: number): Promise<BatchReport> {
+    const lines: BadLine[] = [];
+    for await (const result of checked) {
+        if (!result.ok && lines.length < maxReported) {
+            lines.push({ line: result.line, byteOffset: result.byteOffset, problems: result.problems });
+        }
+    }
+
+    const { totals } = checked;
+    return { ok: totals.bad === 0, ...totals, lines, unreported: totals.bad - lines.length };
+}
 
 type Result = RecordLine | ImportedLine;
 
 /** What became of a batch, and how much of it the client wants to know. */
-export interface StreamedResults {
+export interface StreamedResults extends Pick<BatchQuery, 'results'> {
+    /** The lines of the batch, which `batches` reads: for their totals in the end. */
+    readonly lines: Pick<RecordLines, 'totals'>;
     /** In the order of the lines. */
     readonly batches: AsyncGenerator<readonly Result[], void, undefined>;
-    /** Of all lines, asked for when they came out. */
-    totals(): RecordTotals;
     /** Whether good lines are stored; then the summary says how many were new. */
     readonly stored: boolean;
-    /** Describes good lines as well, and every line. */
-    readonly all: boolean;
-    /** How many bad lines are described, unless `all`. */
+    /** How many bad lines are described, unless all lines are. */
     readonly maxReported: number;
 }
 
@@ -43,9 +69,10 @@ export async function streamResults(request: Request, h: ResponseToolkit, result
 async function send(
     answer: AnswerStream,
     batches: AsyncIterable<readonly Result[]>,
-    { totals, stored, all, maxReported }: StreamedResults,
+    { lines, stored, results, maxReported }: StreamedResults,
     closed: AbortSignal,
 ): Promise<void> {
+    const all = results === 'all';
     let described = 0;
     let unreported = 0;
     let added = 0;
@@ -59,7 +86,7 @@ async function send(
         added += batch.filter((result) => 'isNew' in result && result.isNew).length;
     }
 
-    const { records, good, bad, ...others } = totals();
+    const { records, good, bad, ...others } = lines.totals;
     await answer.end(lineOf({ complete: true, ok: bad === 0, records, good, ...(stored && { new: added }), bad, ...others, unreported }));
 }
 

@@ -8,6 +8,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { MEND_PROFILES, type MendProfile } from '../../lib/records/index.ts';
 import { unpacked } from '../../lib/unpacked.ts';
 import { type StoreFailure, unavailable } from '../store-routes.ts';
+import type { Settings } from './options.ts';
 
 const TYPES = ['application/x-ndjson', 'application/jsonl', 'text/plain', 'application/octet-stream'];
 
@@ -53,23 +54,17 @@ export function acceptsLines({ headers }: Request): boolean {
     return /(?:^|[ ,])application\/x-ndjson(?:[ ;,]|$)/i.test(String(headers.accept ?? ''));
 }
 
-/** How much of a batch is read, and for how long. */
-export interface BatchLimits {
-    /** As it is sent. Any number by default. */
-    readonly maxBytes?: number;
-    /** Unpacked. Any number by default; what expands beyond all measure is never read to its end. */
-    readonly maxDecodedBytes?: number;
-    /** Ends the reading, also that of what was received already. */
-    readonly signal?: AbortSignal;
-}
-
 /**
  * The bytes of a batch, unpacked when they are gzip: its first bytes say so, whether or not the client calls that its
  * `Content-Encoding`. Gzip that cannot be read to its end fails as in {@link unpacked}.
  *
+ * @param limits How much is read, all of it by default; the signal ends the reading, also that of what was received already.
  * @throws Boom 413 beyond a limit, 415 for another encoding. A failure of the request itself is thrown as it is.
  */
-export function batchBytes({ payload, headers }: Request, limits: BatchLimits = {}): AsyncIterable<Uint8Array> {
+export function batchBytes(
+    { payload, headers }: Request,
+    limits: Partial<Pick<Settings, 'maxBytes' | 'maxDecodedBytes'>> & { readonly signal?: AbortSignal } = {},
+): AsyncIterable<Uint8Array> {
     if (!/^(?:|identity|gzip|x-gzip)$/i.test(String(headers['content-encoding'] ?? '').trim())) {
         throw Boom.unsupportedMediaType('Unknown Content-Encoding: a batch is sent as it is or as gzip');
     }

@@ -57,7 +57,7 @@ export function define(records: Command): void {
 async function sourceOf({ args: [file = ''], options, json }: Call, prints = false): Promise<AsyncIterable<Uint8Array>> {
     const { assertWritable } = await import('../records/write-output.ts');
     const { output, report } = options as { readonly output?: string; readonly report?: string };
-    await assertWritable({ file, output, report });
+    await assertWritable(file, output, report);
     return withProgress(await openInput(file), !json && !(prints && process.stdout.isTTY));
 }
 

@@ -12,7 +12,7 @@ export interface RecordsReport extends RecordTotals {
     readonly moreProblems: number;
 }
 
-export interface LineProblem extends RecordProblem {
+interface LineProblem extends RecordProblem {
     /** From 1. */
     readonly line: number;
     readonly byteOffset: number;

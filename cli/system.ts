@@ -133,8 +133,7 @@ const CONNECT_TIMEOUT = 5_000;
 
 /** Opens PostgreSQL at `url`, the embedded database of the folder without one. */
 export async function openStores(folder: DataFolder, url: string | undefined, onError: (error: Error) => void): Promise<Stores> {
-    const pool = (url === undefined ? await openEmbeddedDatabase({ folder: folder.database }) : await connect(url)) as Stores['pool'] &
-        pg.Pool;
+    const pool = (url === undefined ? await openEmbeddedDatabase({ folder: folder.path }) : await connect(url)) as Stores['pool'] & pg.Pool;
     // An idle connection was lost; the pool makes a new one, and an unheard error would end the process.
     pool.on('error', onError);
     try {

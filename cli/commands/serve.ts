@@ -120,7 +120,7 @@ async function start(folder: DataFolder, options: ServeOptions, undo: Undo[], on
     const system = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
     const admin = await adminServer(socket, system, onError);
     undo.push(() => admin.stop({ timeout: COMMAND_PATIENCE }));
-    return { uri: server.info.uri, tls, demo: async () => (demo === null ? null : demo.show(system, parts)) };
+    return { uri: server.info.uri, tls, demo: async () => (demo === null ? null : demo.show(system, parts.stores.inventory)) };
 }
 
 async function restServer({ host, port, enrich }: ServeOptions, { key, cert }: TlsPair, parts: Parts, demo: Demo | null): Promise<Server> {

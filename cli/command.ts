@@ -2,9 +2,9 @@ import { createRequire } from 'node:module';
 import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
 import { endpoints, type Input, type OperationName, type Output } from '../plugins/admin-console/operations.ts';
+import { connectToServer } from './admin-socket.ts';
 import { ask } from './client.ts';
 import { DEFAULT_DATA, dataFolder, dataFolderExists } from './data-folder.ts';
-import { connectToServer } from './server-socket.ts';
 
 /** By `require`: an `import` of CommonJS first searches it for its exports, which takes as long as loading it. */
 export const commander: typeof import('commander') = createRequire(import.meta.url)('commander');

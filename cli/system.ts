@@ -1,3 +1,4 @@
+import { createPublicKey } from 'node:crypto';
 import type pg from 'pg';
 import { postgresQueue, redisQueue } from '../adapters/bullmq/index.ts';
 import { openEmbeddedDatabase } from '../adapters/pglite/index.ts';
@@ -7,16 +8,18 @@ import { egressGuard } from '../lib/egress/guard.ts';
 import { ScanwireError } from '../lib/errors.ts';
 import { apiKeys, sealedKeys } from '../lib/keys/api-keys.ts';
 import { assertOpens, type KeyRing } from '../lib/keys/key-ring.ts';
+import { issueLicense, newLicenseKeyPair } from '../lib/license/issue-license.ts';
+import { signedLicense } from '../lib/license/signed-license.ts';
+import { inspectLicense, type LicenseSource } from '../lib/license/verify-license.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter.ts';
 import { sealedForExporters } from '../lib/webhooks/exporters.ts';
 import { httpSender } from '../lib/webhooks/http-sender.ts';
 import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
 import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { within } from '../lib/within.ts';
-import type { System } from '../plugins/admin-console/handlers.ts';
-import { type DataFolder, prepareDataFolder } from './data-folder.ts';
+import type { InstalledLicense, System } from '../plugins/admin-console/handlers.ts';
+import { type DataFolder, prepareDataFolder, readIfPresent, readOrCreate, replaceFile } from './data-folder.ts';
 import { storedKeyRing } from './key-ring.ts';
-import { type StoredLicense, storedLicense } from './license.ts';
 
 /** The parts of a deployment, chosen by its environment and opened. */
 export interface Parts extends WebhooksParts {
@@ -45,7 +48,10 @@ export async function openParts({ folder, environment, clock = systemClock, onEr
     const stores = await openStores(folder, environment.DATABASE_URL, onError);
     try {
         await assertRingFits(stores, keyRing, clock());
-        const queue = queueOf(stores, environment.REDIS_URL, onError);
+        const queue =
+            environment.REDIS_URL === undefined
+                ? postgresQueue({ pool: stores.pool })
+                : redisQueue({ url: environment.REDIS_URL, onWarning: (message) => onError(new Error(message)) });
         return {
             stores,
             keyRing,
@@ -110,10 +116,6 @@ export function systemOf({ stores, license }: Parts, keys: System['keys'], own: 
             return [...before, ...(await stores.migrate())];
         },
     };
-}
-
-function queueOf({ pool }: Stores, url: string | undefined, onError: SystemOptions['onError']): DeliveryQueue {
-    return url === undefined ? postgresQueue({ pool }) : redisQueue({ url, onWarning: (message) => onError(new Error(message)) });
 }
 
 /** The database of a deployment, its schema up to date. */
@@ -214,4 +216,44 @@ export function egressAllowList(environment: NodeJS.ProcessEnv): readonly string
     }
 
     return allow;
+}
+
+/** The licence of the data folder; one that is installed takes effect within a second. */
+interface StoredLicense extends InstalledLicense {
+    readonly source: LicenseSource;
+}
+
+const HOLDER = 'This server';
+const YEARS = 100;
+
+/** Opens the licence; the first start issues its own, signed with a key of its own. */
+async function storedLicense(folder: DataFolder, clock: Clock): Promise<StoredLicense> {
+    if ((await readIfPresent(folder.licensePublicKey)) === null) {
+        await issueOwn(folder, clock());
+    }
+
+    const publicKey = (await readIfPresent(folder.licensePublicKey)) ?? '';
+    const source = signedLicense({ file: folder.license, publicKey, clock });
+    return {
+        source,
+        inspect: () => source.inspect(),
+        async install(text) {
+            const status = await inspectLicense(text, publicKey, clock());
+            if (!status.valid) {
+                throw new ScanwireError('INVALID_INPUT', `The licence was not installed: ${status.reason}`, { field: 'license' });
+            }
+
+            await replaceFile(folder.license, `${text.trim()}\n`);
+            return status;
+        },
+    };
+}
+
+/** The public key comes last: while it is missing, the next start does all of it again. */
+async function issueOwn(folder: DataFolder, now: Date): Promise<void> {
+    const privateKey = await readOrCreate(folder.licenseKey, () => newLicenseKeyPair().privateKey);
+    const expires = new Date(now);
+    expires.setUTCFullYear(now.getUTCFullYear() + YEARS);
+    await readOrCreate(folder.license, async () => `${await issueLicense({ holder: HOLDER, notBefore: now, expires }, privateKey)}\n`);
+    await readOrCreate(folder.licensePublicKey, () => createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }).toString());
 }

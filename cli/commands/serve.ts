@@ -14,6 +14,7 @@ import { plugin as httpsRecordSchema } from '../../plugins/https-record-schema/i
 import { plugin as restApi } from '../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
+import { claimSocket, withdrawSocket } from '../admin-socket.ts';
 import { type Call, performing, wholeNumber } from '../command.ts';
 import { type DataFolder, DEFAULT_DATA, dataFolder, prepareDataFolder } from '../data-folder.ts';
 import { type Demo, type DemoShown, startDemo } from '../demo.ts';
@@ -21,7 +22,6 @@ import { errorLog } from '../output/errors.ts';
 import { facts } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
 import { cannotListen } from '../receiver.ts';
-import { claimSocket, withdrawSocket } from '../server-socket.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { openParts, type Parts, systemOf } from '../system.ts';
 import { type TlsPair, tlsCertificate } from '../tls-certificate.ts';

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { redisQueue } from '../../adapters/bullmq/index.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { CONCURRENCY } from '../../lib/webhooks/webhooks.ts';
 import { type Call, performing, repeated, wholeNumber } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
 import { existingKeyRing } from '../key-ring.ts';
@@ -13,8 +14,8 @@ export function define(self: Command): void {
     self.requiredOption('--collector <name>', 'collector to send for, repeatable', repeated(String)).option(
         '--concurrency <n>',
         'attempts under way at once, per collector',
-        wholeNumber(1, 5000),
-        200,
+        wholeNumber(1, CONCURRENCY.max),
+        CONCURRENCY.byDefault,
     );
 }
 

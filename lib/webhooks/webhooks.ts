@@ -90,10 +90,13 @@ export const webhooksSettings: Readonly<Record<keyof WebhooksSettings, Joi.Schem
         .default([]),
 };
 
+/** Attempts at once, per collector. */
+export const CONCURRENCY = { byDefault: 200, max: 5000 } as const;
+
 /** The rules of what {@link Webhooks.work} takes, with their defaults. */
 export const workerSettings: Readonly<Record<'collectors' | 'concurrency', Joi.Schema>> = {
     collectors: Joi.array().items(collectorSchema).default([DEFAULT_COLLECTOR]),
-    concurrency: Joi.number().integer().min(1).max(5000).default(200),
+    concurrency: Joi.number().integer().min(1).max(CONCURRENCY.max).default(CONCURRENCY.byDefault),
 };
 
 type CheckedOptions = WebhooksOptions & Required<WebhooksSettings>;

@@ -3,7 +3,6 @@ import type pg from 'pg';
 import { postgresQueue, redisQueue } from '../adapters/bullmq/index.ts';
 import { openEmbeddedDatabase } from '../adapters/pglite/index.ts';
 import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../adapters/postgres/index.ts';
-import { type Clock, systemClock } from '../lib/clock.ts';
 import { egressGuard } from '../lib/egress/guard.ts';
 import { ScanwireError } from '../lib/errors.ts';
 import { apiKeys, sealedKeys } from '../lib/keys/api-keys.ts';
@@ -24,7 +23,8 @@ import { storedKeyRing } from './key-ring.ts';
 /** The parts of a deployment, chosen by its environment and opened. */
 export interface Parts extends WebhooksParts {
     readonly stores: Stores;
-    readonly license: StoredLicense;
+    /** One that is installed takes effect within a second. */
+    readonly license: InstalledLicense & { readonly source: LicenseSource };
     close(): Promise<void>;
 }
 
@@ -32,7 +32,6 @@ export interface SystemOptions {
     readonly folder: DataFolder;
     /** `DATABASE_URL`, `REDIS_URL`, `SCANWIRE_KEY_RING` and `SCANWIRE_EGRESS_ALLOW` are looked at. */
     readonly environment: NodeJS.ProcessEnv;
-    readonly clock?: Clock;
     /** Told what goes wrong in the background. */
     readonly onError: (error: Error) => void;
 }
@@ -40,14 +39,14 @@ export interface SystemOptions {
 const QUEUE_PATIENCE = 1_000;
 
 /** @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`; nothing stays open then. */
-export async function openParts({ folder, environment, clock = systemClock, onError }: SystemOptions): Promise<Parts> {
+export async function openParts({ folder, environment, onError }: SystemOptions): Promise<Parts> {
     // Refused before anything is made or opened.
     const allow = egressAllowList(environment);
     await prepareDataFolder(folder);
-    const [keyRing, license] = await Promise.all([storedKeyRing(folder, environment), storedLicense(folder, clock)]);
+    const [keyRing, license] = await Promise.all([storedKeyRing(folder, environment), storedLicense(folder)]);
     const stores = await openStores(folder, environment.DATABASE_URL, onError);
     try {
-        await assertRingFits(stores, keyRing, clock());
+        await assertRingFits(stores, keyRing);
         const queue =
             environment.REDIS_URL === undefined
                 ? postgresQueue({ pool: stores.pool })
@@ -70,34 +69,27 @@ export async function openParts({ folder, environment, clock = systemClock, onEr
     }
 }
 
-/** The system of a process that serves nothing. */
-export interface OwnSystem extends System {
-    /** Delivers what is due from here, where no other process can: on the embedded database. */
-    deliverAlone(): Promise<void>;
-    close(): Promise<void>;
+export interface OwnSystemOptions extends SystemOptions {
+    /** What is due must be delivered meanwhile: from here, if no other process can because the database is embedded. */
+    readonly delivers: boolean;
 }
 
-/** Opens the parts and puts a system together from them. */
-export async function openSystem(options: SystemOptions): Promise<OwnSystem> {
+/** What `act` comes to on the system of a process that serves nothing; the system is open for that long. */
+export async function withOwnSystem<T>({ delivers, ...options }: OwnSystemOptions, act: (system: System) => Promise<T>): Promise<T> {
     const parts = await openParts(options);
     const { stores, keyRing } = parts;
     const own = webhooksOver(parts, options.onError);
+    try {
+        if (delivers && stores.embedded) {
+            await own.start();
+            await own.work([DEFAULT_COLLECTOR], { concurrency: 10 });
+        }
 
-    return {
-        ...systemOf(parts, apiKeys({ store: stores.apiKeys, keyRing }), own),
-
-        async deliverAlone() {
-            if (stores.embedded) {
-                await own.start();
-                await own.work([DEFAULT_COLLECTOR], { concurrency: 10 });
-            }
-        },
-
-        async close() {
-            await own.close();
-            await parts.close();
-        },
-    };
+        return await act(systemOf(parts, apiKeys({ store: stores.apiKeys, keyRing }), own));
+    } finally {
+        await own.close();
+        await parts.close();
+    }
 }
 
 /** The system over parts that others work with as well, for example the plugins of a server. */
@@ -183,8 +175,8 @@ export function webhooksOver({ stores, keyRing, queue, allow }: WebhooksParts, o
  *
  * @throws ScanwireError `MISCONFIGURED` that names the sealing key.
  */
-async function assertRingFits({ apiKeys: keys, webhooks: { exporters } }: Stores, keyRing: KeyRing, now: Date): Promise<void> {
-    const texts = await Promise.all([sealedKeys(keys), sealedForExporters(exporters, now)]);
+async function assertRingFits({ apiKeys: keys, webhooks: { exporters } }: Stores, keyRing: KeyRing): Promise<void> {
+    const texts = await Promise.all([sealedKeys(keys), sealedForExporters(exporters, new Date())]);
     try {
         assertOpens(keyRing, texts.flat());
     } catch (error) {
@@ -218,27 +210,22 @@ export function egressAllowList(environment: NodeJS.ProcessEnv): readonly string
     return allow;
 }
 
-/** The licence of the data folder; one that is installed takes effect within a second. */
-interface StoredLicense extends InstalledLicense {
-    readonly source: LicenseSource;
-}
-
 const HOLDER = 'This server';
 const YEARS = 100;
 
 /** Opens the licence; the first start issues its own, signed with a key of its own. */
-async function storedLicense(folder: DataFolder, clock: Clock): Promise<StoredLicense> {
+async function storedLicense(folder: DataFolder): Promise<Parts['license']> {
     if ((await readIfPresent(folder.licensePublicKey)) === null) {
-        await issueOwn(folder, clock());
+        await issueOwn(folder, new Date());
     }
 
     const publicKey = (await readIfPresent(folder.licensePublicKey)) ?? '';
-    const source = signedLicense({ file: folder.license, publicKey, clock });
+    const source = signedLicense({ file: folder.license, publicKey });
     return {
         source,
         inspect: () => source.inspect(),
         async install(text) {
-            const status = await inspectLicense(text, publicKey, clock());
+            const status = await inspectLicense(text, publicKey, new Date());
             if (!status.valid) {
                 throw new ScanwireError('INVALID_INPUT', `The licence was not installed: ${status.reason}`, { field: 'license' });
             }

@@ -78,21 +78,18 @@ export function unwritable(file: string, cause: unknown): unknown {
  *
  * @param file Where the records come from.
  * @param output Where they go; it may be where they come from.
+ * @returns Whether the records go to the file that they come from.
  * @throws ScanwireError `INVALID_INPUT` when a path is a folder, its folder is not there, or the report would replace records.
  */
-export async function assertWritable(file: string, output: string | undefined, report: string | undefined): Promise<void> {
+export async function assertWritable(file: string, output: string | undefined, report: string | undefined): Promise<boolean> {
     const outputAt = output === undefined ? null : await realPathOf(output);
     const reportAt = report === undefined ? null : await realPathOf(report);
     const fileAt = await realPathOf(file).catch(() => null);
     if (reportAt !== null && (reportAt === outputAt || reportAt === fileAt)) {
         throw new ScanwireError('INVALID_INPUT', `Cannot write the report to ${report}: the records are there`, { field: 'report' });
     }
-}
 
-/** Whether two paths lead to the same file. */
-export async function isSameFile(file: string, other: string): Promise<boolean> {
-    const [at, otherAt] = await Promise.all([file, other].map((path) => realPathOf(path).catch(() => null)));
-    return at !== null && at === otherAt;
+    return outputAt !== null && outputAt === fileAt;
 }
 
 /** The path without links, of what is not there yet as well. */

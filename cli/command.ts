@@ -87,8 +87,8 @@ async function perform<Name extends OperationName>(data: string, name: Name, inp
 
     // Loaded here: the client of a running server needs none of it.
     const [{ withOwnSystem }, { handlersOf }] = await Promise.all([import('./system.ts'), import('../plugins/admin-console/handlers.ts')]);
-    const options = { folder, environment: process.env, onError: () => {}, delivers: endpoints[name].delivers === true };
-    const output = await withOwnSystem(options, (system) => handlersOf(system)[name](input));
+    const options = { folder, environment: process.env, onError: () => {} };
+    const output = await withOwnSystem(options, endpoints[name].delivers === true, (system) => handlersOf(system)[name](input));
     return JSON.parse(JSON.stringify(output)) as Output<Name>;
 }
 
@@ -139,7 +139,7 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
     };
 }
 
-/** Parses an option that may be there several times. */
-export function repeated<T>(parse: (text: string) => T): (text: string, before: readonly T[] | undefined) => readonly T[] {
-    return (text, before) => [...(before ?? []), parse(text)];
+/** Gathers the values of an option that may be there several times. */
+export function repeated(text: string, before: readonly string[] = []): readonly string[] {
+    return [...before, text];
 }

@@ -73,8 +73,6 @@ export async function dataFolderExists({ path }: DataFolder): Promise<boolean> {
     }
 }
 
-const OWNER_ONLY = 0o600;
-
 /** The text of the file, null when there is none. */
 export async function readIfPresent(path: string): Promise<string | null> {
     try {
@@ -121,5 +119,5 @@ export async function replaceFile(path: string, text: string): Promise<void> {
     // Loaded here, since a command that only reads must start quickly.
     const { default: writeFileAtomic } = await import('write-file-atomic');
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    await writeFileAtomic(path, text, { mode: OWNER_ONLY });
+    await writeFileAtomic(path, text, { mode: 0o600 });
 }

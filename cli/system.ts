@@ -69,13 +69,12 @@ export async function openParts({ folder, environment, onError }: SystemOptions)
     }
 }
 
-export interface OwnSystemOptions extends SystemOptions {
-    /** What is due must be delivered meanwhile: from here, if no other process can because the database is embedded. */
-    readonly delivers: boolean;
-}
-
-/** What `act` comes to on the system of a process that serves nothing; the system is open for that long. */
-export async function withOwnSystem<T>({ delivers, ...options }: OwnSystemOptions, act: (system: System) => Promise<T>): Promise<T> {
+/**
+ * What `act` comes to on the system of a process that serves nothing; the system is open for that long.
+ *
+ * @param delivers What is due must be delivered meanwhile: from here, if no other process can because the database is embedded.
+ */
+export async function withOwnSystem<T>(options: SystemOptions, delivers: boolean, act: (system: System) => Promise<T>): Promise<T> {
     const parts = await openParts(options);
     const { stores, keyRing } = parts;
     const own = webhooksOver(parts, options.onError);

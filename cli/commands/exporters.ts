@@ -51,10 +51,10 @@ function addSettings(target: Command, creating: boolean): Command {
         .addOption(creating ? url.makeOptionMandatory() : url)
         .option('--name <name>', 'goes out as webhook_name')
         .option('--secret <secret>', creating ? 'signing secret; made when absent' : 'new signing secret')
-        .option('--header <header>', 'additional header as "Name: value", repeatable', repeated(String))
+        .option('--header <header>', 'additional header as "Name: value", repeatable', repeated)
         .option('--collector <name>', 'worker pool that sends for it')
         .addOption(trust.choices(TRUST_SETTINGS))
-        .option('--signature <form>', `${SIGNATURE_FORMS.join(', ')}; repeatable`, repeated(String));
+        .option('--signature <form>', `${SIGNATURE_FORMS.join(', ')}; repeatable`, repeated);
 }
 
 async function created({ options, perform }: Call): Promise<Answer> {

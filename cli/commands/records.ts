@@ -5,8 +5,8 @@ import { type Answer, type Call, command, wholeNumber } from '../command.ts';
 import { openInput } from '../input.ts';
 import { withProgress } from '../output/progress.ts';
 import * as files from '../records/files.ts';
-import { type ReadingLimits, type RecordsReport, reportText, saveReport } from '../records/report.ts';
-import { assertWritable } from '../records/write-output.ts';
+import { type ReadingLimits, type RecordsReport, reportText } from '../records/report.ts';
+import { assertWritable, writeOutput } from '../records/write-output.ts';
 import { addCapture } from './records-capture.ts';
 
 /** Keeps clear of the longest text that Node can hold. */
@@ -82,7 +82,7 @@ async function rewritten(call: Call): Promise<Answer> {
 
 async function reported({ options }: Call, report: RecordsReport): Promise<Answer> {
     if (typeof options.report === 'string') {
-        await saveReport(report, options.report);
+        await writeOutput([Buffer.from(`${JSON.stringify(report, null, 4)}\n`)], options.report);
     }
 
     return { json: report, text: () => reportText(report), failed: report.bad > 0 };

@@ -11,7 +11,7 @@ import { egressAllowList, openStores, webhooksOver } from '../system.ts';
 
 export function define(self: Command): void {
     performing(self, worker);
-    self.requiredOption('--collector <name>', 'collector to send for, repeatable', repeated(String)).option(
+    self.requiredOption('--collector <name>', 'collector to send for, repeatable', repeated).option(
         '--concurrency <n>',
         'attempts under way at once, per collector',
         wholeNumber(1, CONCURRENCY.max),

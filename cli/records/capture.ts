@@ -38,14 +38,14 @@ export async function capture({ args, options }: Call): Promise<CaptureReport> {
     const progress = captureProgress(!json && !(output === undefined && process.stdout.isTTY));
     const list = targets === undefined ? null : await openInput(targets);
     const packed = packs({ output, gzip });
-    const known = capturedSet();
-    const records =
-        output === undefined ? recordStream(packed) : await recordFile(output, { packed, onKept: resume === true ? known.add : undefined });
+    const known = new Set<string>();
+    const onKept = resume === true ? (record: HttpsRecord) => remember(known, record) : undefined;
+    const records = output === undefined ? recordStream(packed) : await recordFile(output, { packed, onKept });
 
     async function* wanted(): AsyncGenerator<CaptureTarget, void, undefined> {
         for await (const listed of listedTargets(args, list?.source ?? null, report)) {
             const target = connectTo === undefined ? listed : { address: connectTo, ...listed };
-            if (known.has(target)) {
+            if (known.has(keyOf(target))) {
                 report.skipped += 1;
             } else {
                 yield target;
@@ -102,23 +102,13 @@ async function* listedTargets(
     }
 }
 
-/** Which targets a file of records answers already. Holds a short text or two for each record. */
-interface CapturedSet {
-    add(record: HttpsRecord): void;
-    /** A target without an address of its own has been captured at whatever address. */
-    has(target: CaptureTarget): boolean;
+function keyOf({ host, port, path, address = '' }: CaptureTarget): string {
+    return `${address} ${host} ${port} ${path}`;
 }
 
-function capturedSet(): CapturedSet {
-    const keys = new Set<string>();
-    const keyOf = (host: string, port: number, path: string, ip: string): string => `${ip} ${host} ${port} ${path}`;
-
-    return {
-        add({ host, ip, port, path = '/' }) {
-            keys.add(keyOf(host, port, path, '')).add(keyOf(host, port, path, ip));
-        },
-        has: ({ host, port, path, address = '' }) => keys.has(keyOf(host, port, path, address)),
-    };
+/** A target without an address of its own has been captured at whatever address. */
+function remember(known: Set<string>, { host, ip, port, path = '/' }: HttpsRecord): void {
+    known.add(keyOf({ host, port, path })).add(keyOf({ host, port, path, address: ip }));
 }
 
 /** In milliseconds. */

@@ -59,16 +59,8 @@ function tokenScheme(keys: ApiKeys): ServerAuthScheme {
 
         async authenticate(request, h) {
             const key: unknown = request.headers[HEADER];
-            if (typeof key !== 'string') {
-                return h.unauthenticated(Boom.forbidden(DENIAL));
-            }
-
-            const credentials = await orUnavailable(request, UNREACHABLE, () => keys.verify(key));
-            if (credentials === null) {
-                return h.unauthenticated(Boom.forbidden(DENIAL));
-            }
-
-            return h.authenticated({ credentials: { ...credentials } });
+            const credentials = typeof key === 'string' ? await orUnavailable(request, UNREACHABLE, () => keys.verify(key)) : null;
+            return credentials === null ? h.unauthenticated(Boom.forbidden(DENIAL)) : h.authenticated({ credentials: { ...credentials } });
         },
     });
 }

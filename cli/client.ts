@@ -2,6 +2,7 @@ import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, req
 import type { Socket } from 'node:net';
 import { ScanwireError, type ScanwireErrorCode } from '../lib/errors.ts';
 import { type Endpoint, endpoints, type Input, type OperationName, type Output } from '../plugins/admin-console/operations.ts';
+import { readAll } from './read-all.ts';
 
 /** Longest answer that is taken. */
 const MAX_ANSWER = 256 * 1024 * 1024;
@@ -14,8 +15,7 @@ const MAX_ANSWER = 256 * 1024 * 1024;
  */
 export async function ask<Name extends OperationName>(server: Socket, name: Name, input: Input<Name>): Promise<Output<Name>> {
     const { path, body } = split(endpoints[name], input);
-    const { status, text } = await exchange(server, endpoints[name].method, path, body);
-    const answer = parse(text);
+    const { status, answer } = await exchange(server, endpoints[name].method, path, body);
     if (status < 300) {
         return answer as Output<Name>;
     }
@@ -32,27 +32,19 @@ type Body = AsyncIterable<Uint8Array> | string | null;
 
 /** Fields named in the path go there, a stream becomes the body, the others go where the method has them. */
 function split({ method, path, streamed }: Endpoint, input: object): { readonly path: string; readonly body: Body } {
-    const fields = new Map<string, unknown>(Object.entries(input).filter(([, value]) => value !== undefined));
+    const { source, ...fields } = input as Record<string, unknown> & { readonly source?: AsyncIterable<Uint8Array> };
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
-        const value = fields.get(name);
-        fields.delete(name);
+        const value = fields[name];
+        delete fields[name];
         return encodeURIComponent(String(value));
     });
-
-    if (streamed === true) {
-        const source = fields.get('source') as AsyncIterable<Uint8Array>;
-        fields.delete('source');
-        return { path: withQuery(filled, fields), body: source };
+    if (streamed !== true && method !== 'GET' && method !== 'DELETE') {
+        return { path: filled, body: JSON.stringify(fields) };
     }
 
-    return method === 'GET' || method === 'DELETE'
-        ? { path: withQuery(filled, fields), body: null }
-        : { path: filled, body: JSON.stringify(Object.fromEntries(fields)) };
-}
-
-function withQuery(path: string, fields: ReadonlyMap<string, unknown>): string {
-    const query = new URLSearchParams(Object.fromEntries([...fields].map(([name, value]) => [name, String(value)]))).toString();
-    return query === '' ? path : `${path}?${query}`;
+    const pairs = Object.entries(fields).filter(([, value]) => value !== undefined);
+    const query = new URLSearchParams(pairs.map(([name, value]): [string, string] => [name, String(value)])).toString();
+    return { path: query === '' ? filled : `${filled}?${query}`, body: source ?? null };
 }
 
 function headersOf(body: Body): OutgoingHttpHeaders {
@@ -65,13 +57,18 @@ function headersOf(body: Body): OutgoingHttpHeaders {
         : { 'content-type': 'application/octet-stream' };
 }
 
-function exchange(server: Socket, method: string, path: string, body: Body): Promise<{ readonly status: number; readonly text: string }> {
+function exchange(
+    server: Socket,
+    method: string,
+    path: string,
+    body: Body,
+): Promise<{ readonly status: number; readonly answer: unknown }> {
     return new Promise((resolve, reject) => {
         const outgoing = request({ createConnection: () => server, method, path, headers: headersOf(body) });
         outgoing.on('error', (cause) => reject(new ScanwireError('UNAVAILABLE', 'The server broke off', { cause })));
         outgoing.on('response', (incoming) => {
-            textOf(incoming).then((text) => {
-                resolve({ status: incoming.statusCode ?? 0, text });
+            answerOf(incoming).then((answer) => {
+                resolve({ status: incoming.statusCode ?? 0, answer });
                 outgoing.destroy();
             }, reject);
         });
@@ -97,24 +94,14 @@ async function send(source: AsyncIterable<Uint8Array>, outgoing: ClientRequest, 
     body.pipe(outgoing);
 }
 
-async function textOf(incoming: IncomingMessage): Promise<string> {
-    const parts: Buffer[] = [];
-    let length = 0;
-    for await (const part of incoming as AsyncIterable<Buffer>) {
-        length += part.byteLength;
-        if (length > MAX_ANSWER) {
-            throw new ScanwireError('UNAVAILABLE', 'The answer of the server is too long');
-        }
-
-        parts.push(part);
+async function answerOf(incoming: IncomingMessage): Promise<unknown> {
+    const bytes = await readAll(incoming, MAX_ANSWER);
+    if (bytes === null) {
+        throw new ScanwireError('UNAVAILABLE', 'The answer of the server is too long');
     }
 
-    return Buffer.concat(parts).toString();
-}
-
-function parse(text: string): unknown {
     try {
-        return JSON.parse(text) ?? {};
+        return JSON.parse(bytes.toString()) ?? {};
     } catch {
         throw new ScanwireError('UNAVAILABLE', 'The server answered with something else than JSON');
     }

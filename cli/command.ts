@@ -2,9 +2,9 @@ import { createRequire } from 'node:module';
 import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
 import { endpoints, type Input, type OperationName, type Output } from '../plugins/admin-console/operations.ts';
+import { connectToServer } from './admin-socket.ts';
 import { ask } from './client.ts';
 import { DEFAULT_DATA, dataFolder, dataFolderExists } from './data-folder.ts';
-import { connectToServer } from './server-socket.ts';
 
 /** By `require`: an `import` of CommonJS first searches it for its exports, which takes as long as loading it. */
 export const commander: typeof import('commander') = createRequire(import.meta.url)('commander');
@@ -22,8 +22,20 @@ export function withCommonOptions(self: Command): Command {
 /** Says what a command with {@link withCommonOptions} does. */
 export function performing(self: Command, handler: Handler): Command {
     return self.action(async () => {
-        const call = callOf(self);
-        await printAnswer(await handler(call), call.json);
+        const options = self.opts();
+        const data = String(options.data);
+        const json = options.json === true;
+        const answer = await handler({
+            data,
+            json,
+            args: self.args,
+            options,
+            perform(name, input) {
+                const output = perform(data, name, input);
+                return endpoints[name].delivers === true && !json ? announced('Waiting for the outcome of the test …', output) : output;
+            },
+        });
+        await printAnswer(answer, json);
     });
 }
 
@@ -53,22 +65,6 @@ export interface Answer {
     readonly aside?: boolean;
 }
 
-function callOf(self: Command): Call {
-    const options = self.opts();
-    const data = String(options.data);
-    const json = options.json === true;
-    return {
-        data,
-        json,
-        args: self.args,
-        options,
-        perform(name, input) {
-            const answer = perform(data, name, input);
-            return endpoints[name].delivers === true && !json ? announced('Waiting for the outcome of the test …', answer) : answer;
-        },
-    };
-}
-
 /**
  * Runs the operation in the server that runs on the data folder; where none does, in this process on the same stores. What it
  * answers is plain JSON data either way.
@@ -90,17 +86,10 @@ async function perform<Name extends OperationName>(data: string, name: Name, inp
     }
 
     // Loaded here: the client of a running server needs none of it.
-    const [{ openSystem }, { handlersOf }] = await Promise.all([import('./system.ts'), import('../plugins/admin-console/handlers.ts')]);
-    const system = await openSystem({ folder, environment: process.env, onError: () => {} });
-    try {
-        if (endpoints[name].delivers === true) {
-            await system.deliverAlone();
-        }
-
-        return JSON.parse(JSON.stringify(await handlersOf(system)[name](input))) as Output<Name>;
-    } finally {
-        await system.close();
-    }
+    const [{ withOwnSystem }, { handlersOf }] = await Promise.all([import('./system.ts'), import('../plugins/admin-console/handlers.ts')]);
+    const options = { folder, environment: process.env, onError: () => {} };
+    const output = await withOwnSystem(options, endpoints[name].delivers === true, (system) => handlersOf(system)[name](input));
+    return JSON.parse(JSON.stringify(output)) as Output<Name>;
 }
 
 /** Prints what a command has to say; a bad result makes the exit code 1. */
@@ -133,6 +122,11 @@ async function announced<T>(text: string, work: Promise<T>): Promise<T> {
     }
 }
 
+/** The fields of an operation's input that the user gave. */
+export function definedFields<T>(fields: Readonly<Record<keyof T, unknown>>): Partial<T> {
+    return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
+}
+
 /** Parses an option that is a whole number. */
 export function wholeNumber(min: number, max: number): (text: string) => number {
     return (text) => {
@@ -145,7 +139,7 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
     };
 }
 
-/** Parses an option that may be there several times. */
-export function repeated<T>(parse: (text: string) => T): (text: string, before: readonly T[] | undefined) => readonly T[] {
-    return (text, before) => [...(before ?? []), parse(text)];
+/** Gathers the values of an option that may be there several times. */
+export function repeated(text: string, before: readonly string[] = []): readonly string[] {
+    return [...before, text];
 }

@@ -1,51 +1,39 @@
 import { chmod, link, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { ScanwireError } from '../lib/errors.ts';
 
 /** Where a deployment is when nothing else is said. */
 export const DEFAULT_DATA = './scanwire-data';
 
-/**
- * The folder that holds what a deployment keeps on disk, for its owner's eyes only (folders 0700, files 0600). Every file is
- * made once and found again by the next start.
- */
-export interface DataFolder {
-    /** Absolute. */
-    readonly path: string;
+const FILES = {
+    /** The folder itself. */
+    path: '',
     /** `{ current, keys }`: seals what is secret in the database. Without it those secrets are lost. */
-    readonly keyRing: string;
+    keyRing: 'key-ring.json',
     /** Signs this server's own licence. */
-    readonly licenseKey: string;
+    licenseKey: 'license/signing-key.pem',
     /** What an installed licence must be signed for. */
-    readonly licensePublicKey: string;
-    readonly license: string;
-    readonly tlsKey: string;
-    readonly tlsCertificate: string;
-    /** The embedded database; unused with `DATABASE_URL`. */
-    readonly database: string;
+    licensePublicKey: 'license/public-key.pem',
+    license: 'license/license.jws',
+    tlsKey: 'tls/key.pem',
+    tlsCertificate: 'tls/cert.pem',
     /** Process id and socket of the server that runs on the folder. */
-    readonly server: string;
-    readonly socket: string;
+    server: 'server.json',
+    socket: 'scanwire.sock',
     /** What the demo made: its exporter, its key, its receiver. */
-    readonly demo: string;
-}
+    demo: 'demo.json',
+} as const;
+
+/**
+ * The folder that holds what a deployment keeps on disk, for its owner's eyes only (folders 0700, files 0600): absolute paths of the
+ * folder and of its files. Every file is made once and found again by the next start. The embedded database has folders of its own.
+ */
+export type DataFolder = { readonly [File in keyof typeof FILES]: string };
 
 /** The layout; touches nothing. */
 export function dataFolder(folder: string): DataFolder {
-    const path = resolve(folder);
-    return {
-        path,
-        keyRing: join(path, 'key-ring.json'),
-        licenseKey: join(path, 'license', 'signing-key.pem'),
-        licensePublicKey: join(path, 'license', 'public-key.pem'),
-        license: join(path, 'license', 'license.jws'),
-        tlsKey: join(path, 'tls', 'key.pem'),
-        tlsCertificate: join(path, 'tls', 'cert.pem'),
-        database: path,
-        server: join(path, 'server.json'),
-        socket: join(path, 'scanwire.sock'),
-        demo: join(path, 'demo.json'),
-    };
+    const paths = Object.entries(FILES).map(([name, file]) => [name, resolve(folder, file)] as const);
+    return Object.fromEntries(paths) as DataFolder;
 }
 
 /** Any of these makes a folder one of ours. */
@@ -67,8 +55,13 @@ export async function prepareDataFolder({ path }: DataFolder): Promise<void> {
         }
 
         await chmod(path, 0o700);
-    } catch (error) {
-        throw error instanceof ScanwireError ? error : unusable(path, error);
+    } catch (cause) {
+        if (cause instanceof ScanwireError) {
+            throw cause;
+        }
+
+        const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
+        throw new ScanwireError('MISCONFIGURED', `Cannot use ${path} as data folder: ${code}`, { field: 'data', cause });
     }
 }
 
@@ -79,13 +72,6 @@ export async function dataFolderExists({ path }: DataFolder): Promise<boolean> {
         return false;
     }
 }
-
-function unusable(path: string, cause: unknown): ScanwireError {
-    const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
-    return new ScanwireError('MISCONFIGURED', `Cannot use ${path} as data folder: ${code}`, { field: 'data', cause });
-}
-
-const OWNER_ONLY = 0o600;
 
 /** The text of the file, null when there is none. */
 export async function readIfPresent(path: string): Promise<string | null> {
@@ -133,5 +119,5 @@ export async function replaceFile(path: string, text: string): Promise<void> {
     // Loaded here, since a command that only reads must start quickly.
     const { default: writeFileAtomic } = await import('write-file-atomic');
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    await writeFileAtomic(path, text, { mode: OWNER_ONLY });
+    await writeFileAtomic(path, text, { mode: 0o600 });
 }

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { ScanwireError } from '../lib/errors.ts';
@@ -5,11 +6,12 @@ import type { ImportSummary } from '../lib/inventory/store.ts';
 import type { RevealedApiKey } from '../lib/keys/api-keys.ts';
 import type { Exporter } from '../lib/webhooks/exporter.ts';
 import type { ChangedExporter } from '../lib/webhooks/exporters.ts';
+import { within } from '../lib/within.ts';
 import { attemptView, handlersOf, type System, testView } from '../plugins/admin-console/handlers.ts';
 import type { AttemptView, TestView } from '../plugins/admin-console/operations.ts';
 import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
 import { type Received, type Receiver, startReceiver, type Verification } from './receiver.ts';
-import type { Parts } from './system.ts';
+import type { Stores } from './system.ts';
 
 /** What the demo has to show. */
 export interface DemoShown {
@@ -36,7 +38,7 @@ export interface Demo {
     /** What must be open for the receiver to be called: its address on its port. */
     readonly allow: readonly string[];
     /** Uses the running system as a newcomer would, and says what came of it. */
-    show(system: System, parts: Parts): Promise<DemoShown>;
+    show(system: System, inventory: Stores['inventory']): Promise<DemoShown>;
 }
 
 const HOST = '127.0.0.1';
@@ -50,60 +52,42 @@ const fixture = (path: string): URL => new URL(`../../fixtures/${path}`, import.
 
 export async function startDemo(folder: DataFolder): Promise<Demo> {
     let file = await readDemoFile(folder);
-    const waiting = new Set<(message: Received) => void>();
-    const receiver = await listenAgain(file.port, {
-        secret: () => file.secret ?? '',
-        onMessage: (message) => {
-            for (const look of waiting) {
-                look(message);
-            }
-        },
-    });
+    const arrivals = new EventEmitter<Arrivals>();
+    const own = { host: HOST, secret: () => file.secret ?? '', onMessage: (message: Received) => void arrivals.emit('message', message) };
+    // On the port of the last time if it is free, so that what waits for the receiver still finds it.
+    const receiver = await startReceiver({ ...own, port: file.port ?? 0 }).catch(() => startReceiver({ ...own, port: 0 }));
 
     const remember = async (more: DemoFile): Promise<void> => {
         file = { ...file, ...more };
-        await writeDemoFile(folder, file);
+        await replaceFile(folder.demo, `${JSON.stringify(file)}\n`);
     };
 
     return {
         receiver,
         allow: [`${HOST}:${receiver.port}`],
 
-        async show(system, parts) {
-            const workspaceId = (await parts.stores.inventory.ensureWorkspace(WORKSPACE)).id;
-            const imported = (await isEmpty(parts, workspaceId)) ? await importSample(system) : null;
+        async show(system, inventory) {
+            const workspaceId = (await inventory.ensureWorkspace(WORKSPACE)).id;
+            const imported = (await isEmpty(inventory, workspaceId))
+                ? await handlersOf(system).importScan({ workspace: WORKSPACE, source: createReadStream(fixture('scans/services.xml')) })
+                : null;
             const key = await findOrMakeKey(system, file, remember);
             const { exporter, test } = await findOrMakeExporter(system, receiver, file, remember);
-            const investigation = await publishSample(system, waiting);
+            const investigation = await publishSample(system, arrivals);
             return { key, workspaceId, imported, receiver: receiver.url, exporter, test: testView(test), investigation };
         },
     };
 }
 
 type Remember = (more: DemoFile) => Promise<void>;
+type Arrivals = { readonly message: [Received] };
 
-/** On the port of the last time if it is free, so that what waits for the receiver still finds it. */
-async function listenAgain(
-    port: number | undefined,
-    options: { readonly secret: () => string; readonly onMessage: (message: Received) => void },
-): Promise<Receiver> {
-    try {
-        return await startReceiver({ host: HOST, port: port ?? 0, ...options });
-    } catch {
-        return startReceiver({ host: HOST, port: 0, ...options });
-    }
-}
-
-async function isEmpty({ stores }: Parts, workspaceId: number): Promise<boolean> {
-    for await (const hosts of stores.inventory.hosts.list([workspaceId])) {
+async function isEmpty(inventory: Stores['inventory'], workspaceId: number): Promise<boolean> {
+    for await (const hosts of inventory.hosts.list([workspaceId])) {
         return hosts.length === 0;
     }
 
     return true;
-}
-
-function importSample(system: System): Promise<ImportSummary> {
-    return handlersOf(system).importScan({ workspace: WORKSPACE, source: createReadStream(fixture('scans/services.xml')) });
 }
 
 async function findOrMakeKey({ keys }: System, { keyId }: DemoFile, remember: Remember): Promise<RevealedApiKey> {
@@ -140,43 +124,31 @@ async function findOrMakeExporter(
         : exporters.start(known.id);
 }
 
-async function publishSample({ webhooks }: System, waiting: Set<(message: Received) => void>): Promise<DemoShown['investigation']> {
+async function publishSample({ webhooks }: System, arrivals: EventEmitter<Arrivals>): Promise<DemoShown['investigation']> {
     const sample = JSON.parse(await readFile(fixture('events/investigation.json'), 'utf8')) as object;
     // The time tells this sample from those of earlier starts.
     const timestamp = new Date().toISOString();
-    const arrival = awaited(waiting, ({ event, body }) => event === KIND && body.includes(timestamp));
+    const arrival = new Promise<Received>((resolve) => {
+        arrivals.on('message', (message) => {
+            if (message.event === KIND && message.body.includes(timestamp)) {
+                resolve(message);
+            }
+        });
+    });
     const { eventId, deliveries } = await webhooks.publish(KIND, { ...sample, timestamp });
     const deliveryId = deliveries[0];
     if (deliveryId === undefined) {
         throw new ScanwireError('CONFLICT', 'The sample investigation went to nobody: is the demo exporter stopped?');
     }
 
-    const message = await arrival;
+    const message = await within(arrival, { timeout: PATIENCE }).catch(() => null);
     const { history } = await webhooks.deliveries.show(deliveryId);
     const attempt = history.map(attemptView).at(-1) ?? null;
     return { eventId, deliveryId, verification: message?.verification ?? null, attempt };
 }
 
-/** The first message that is looked for; null when it does not come in time. */
-function awaited(waiting: Set<(message: Received) => void>, wanted: (message: Received) => boolean): Promise<Received | null> {
-    return new Promise((resolve) => {
-        const finish = (message: Received | null): void => {
-            clearTimeout(timer);
-            waiting.delete(look);
-            resolve(message);
-        };
-        const look = (message: Received): void => {
-            if (wanted(message)) {
-                finish(message);
-            }
-        };
-        const timer = setTimeout(finish, PATIENCE, null);
-        waiting.add(look);
-    });
-}
-
 /** What an earlier start of the demo made, so that the next one finds it again. */
-export interface DemoFile {
+interface DemoFile {
     readonly keyId?: string;
     readonly exporterId?: string;
     /** The secret as the receiver knows it. */
@@ -190,8 +162,4 @@ async function readDemoFile({ demo }: DataFolder): Promise<DemoFile> {
     } catch {
         return {};
     }
-}
-
-async function writeDemoFile({ demo }: DataFolder, file: DemoFile): Promise<void> {
-    await replaceFile(demo, `${JSON.stringify(file)}\n`);
 }

@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { ScanwireError } from '../lib/errors.ts';
 import { fileError } from './output/errors.ts';
+import { readAll } from './read-all.ts';
 
 /** Longest JSON document that is read as a whole. */
 const MAX_JSON = 4 * 1024 * 1024;
@@ -31,31 +32,19 @@ export interface Input {
  */
 export async function openInput(file: string): Promise<Input> {
     if (file === '-') {
-        return openStdin();
+        // Node would take a folder for an empty stdin.
+        assertNoFolder(STDIN, fstatSync(0));
+        return inputOf(STDIN, null, () => process.stdin);
     }
 
     try {
         const found = await stat(file);
         assertNoFolder(file, found);
-        return { ...reading(file, found.isFIFO()), size: found.isFile() ? found.size : null };
+        const size = found.isFile() ? found.size : null;
+        return inputOf(file, size, () => (found.isFIFO() ? pipe(file) : createReadStream(file, { highWaterMark: CHUNK })));
     } catch (error) {
         throw unreadable(file, error);
     }
-}
-
-function openStdin(): Input {
-    // Node would take a folder for an empty stdin.
-    assertNoFolder(STDIN, fstatSync(0));
-
-    async function* source(): AsyncGenerator<Uint8Array, void, undefined> {
-        try {
-            yield* process.stdin as AsyncIterable<Uint8Array>;
-        } catch (error) {
-            throw unreadable(STDIN, error);
-        }
-    }
-
-    return { source: source(), size: null, close: () => void process.stdin.destroy() };
 }
 
 function assertNoFolder(name: string, found: Stats): void {
@@ -76,33 +65,28 @@ export async function readJson(file: string): Promise<unknown> {
 
 /** @throws ScanwireError `INVALID_INPUT` for a file that cannot be read or is too long. */
 export async function readText(file: string): Promise<string> {
-    const parts: Uint8Array[] = [];
-    let length = 0;
-    for await (const part of (await openInput(file)).source) {
-        length += part.byteLength;
-        if (length > MAX_JSON) {
-            throw new ScanwireError('INVALID_INPUT', `${file} is longer than 4 MiB`, { field: 'file' });
-        }
-
-        parts.push(part);
+    const bytes = await readAll((await openInput(file)).source, MAX_JSON);
+    if (bytes === null) {
+        throw new ScanwireError('INVALID_INPUT', `${file} is longer than 4 MiB`, { field: 'file' });
     }
 
-    return Buffer.concat(parts).toString();
+    return bytes.toString();
 }
 
-function reading(file: string, isPipe: boolean): Pick<Input, 'source' | 'close'> {
+/** Opens the stream when its first bytes are asked for. */
+function inputOf(name: string, size: number | null, open: () => Readable | Promise<Readable>): Input {
     let stream: Readable | undefined;
 
     async function* source(): AsyncGenerator<Uint8Array, void, undefined> {
         try {
-            stream = isPipe ? await pipe(file) : createReadStream(file, { highWaterMark: CHUNK });
+            stream = await open();
             yield* stream as AsyncIterable<Uint8Array>;
         } catch (error) {
-            throw unreadable(file, error);
+            throw unreadable(name, error);
         }
     }
 
-    return { source: source(), close: () => void stream?.destroy() };
+    return { source: source(), size, close: () => void stream?.destroy() };
 }
 
 /** A file stream would hold a thread in each read, and the process could not end before the other side writes. */

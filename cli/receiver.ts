@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ScanwireError } from '../lib/errors.ts';
+import { readAll } from './read-all.ts';
 
 /** A message as it came in. */
 export interface Received {
@@ -47,7 +48,7 @@ export async function startReceiver({ host, port, secret, onMessage }: ReceiverO
             return;
         }
 
-        const body = await bodyOf(request);
+        const body = await readAll(request, MAX_BODY);
         if (body === null) {
             response.writeHead(413, { connection: 'close' }).end();
             return;
@@ -91,22 +92,6 @@ export function cannotListen(error: unknown, host: string, port: number): unknow
     return reason === undefined
         ? error
         : new ScanwireError('CONFLICT', `Port ${port} of ${host} ${reason}`, { field: 'port', cause: error });
-}
-
-/** Null when it is too long. */
-async function bodyOf(request: IncomingMessage): Promise<Buffer | null> {
-    const parts: Buffer[] = [];
-    let length = 0;
-    for await (const part of request as AsyncIterable<Buffer>) {
-        length += part.byteLength;
-        if (length > MAX_BODY) {
-            return null;
-        }
-
-        parts.push(part);
-    }
-
-    return Buffer.concat(parts);
 }
 
 function eventOf({ headers }: IncomingMessage): string | null {

@@ -4,20 +4,17 @@ import { ScanwireError } from '../lib/errors.ts';
 import { VERSION } from '../lib/version.ts';
 import { commander, withCommonOptions } from './command.ts';
 
-/** A module of `commands/`. */
-interface CommandModule {
-    /** Completes the command, whose name, arguments and description are known: its options and its action, or the commands below it. */
-    define(self: Command): void;
-}
-
 interface Entry {
     /** Name and arguments, as commander writes them. */
     readonly usage: string;
     readonly description: string;
     /** Has commands below it and does nothing itself. */
     readonly isGroup?: true;
-    /** A command must answer quickly, so that only the module of the one that was typed is loaded. */
-    load(): Promise<CommandModule>;
+    /**
+     * A command must answer quickly, so that only the module of the one that was typed is loaded. It adds the options of the command
+     * and its action, or the commands below it.
+     */
+    load(): Promise<{ define(self: Command): void }>;
 }
 
 const COMMANDS: readonly Entry[] = [
@@ -115,6 +112,7 @@ async function report(error: unknown): Promise<void> {
 
 /** The whole command line. Commander's own exits are thrown, so that there is one place that ends the process. */
 function commandLine(): Command {
+    const loaders = new Map<Command, Entry['load']>();
     const program = new commander.Command('scanwire')
         .description("Puts a server's scan data on the wire: REST API, signed webhooks, HTTPS scan records.")
         .version(VERSION)
@@ -124,22 +122,17 @@ function commandLine(): Command {
         .helpCommand(false)
         .showHelpAfterError(false)
         .enablePositionalOptions()
-        .hook('preSubcommand', (_, self) => complete(self));
+        .hook('preSubcommand', async (_, self) => (await loaders.get(self)?.())?.define(self));
 
-    for (const { usage, description, isGroup } of COMMANDS) {
+    for (const { usage, description, isGroup, load } of COMMANDS) {
         const self = program.command(usage).description(description).helpCommand(false);
+        loaders.set(self, load);
         if (!isGroup) {
             withCommonOptions(self);
         }
     }
 
     return program;
-}
-
-/** Loads what a command does. */
-async function complete(self: Command): Promise<void> {
-    const entry = COMMANDS.find(({ usage }) => usage.split(' ')[0] === self.name());
-    (await entry?.load())?.define(self);
 }
 
 /** What is wrong with the usage, in one line. */

@@ -1,5 +1,3 @@
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
-
 /** A package runner passes a terminal's signal on, so that it comes twice at once. */
 const SAME_SIGNAL = 500;
 
@@ -16,7 +14,7 @@ export function stopSignal(): Promise<void> {
             }
         };
 
-        for (const signal of SIGNALS) {
+        for (const signal of ['SIGINT', 'SIGTERM'] as const) {
             process.on(signal, onSignal);
         }
     });

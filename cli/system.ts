@@ -1,27 +1,30 @@
+import { createPublicKey } from 'node:crypto';
 import type pg from 'pg';
 import { postgresQueue, redisQueue } from '../adapters/bullmq/index.ts';
 import { openEmbeddedDatabase } from '../adapters/pglite/index.ts';
 import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../adapters/postgres/index.ts';
-import { type Clock, systemClock } from '../lib/clock.ts';
 import { egressGuard } from '../lib/egress/guard.ts';
 import { ScanwireError } from '../lib/errors.ts';
 import { apiKeys, sealedKeys } from '../lib/keys/api-keys.ts';
 import { assertOpens, type KeyRing } from '../lib/keys/key-ring.ts';
+import { issueLicense, newLicenseKeyPair } from '../lib/license/issue-license.ts';
+import { signedLicense } from '../lib/license/signed-license.ts';
+import { inspectLicense, type LicenseSource } from '../lib/license/verify-license.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter.ts';
 import { sealedForExporters } from '../lib/webhooks/exporters.ts';
 import { httpSender } from '../lib/webhooks/http-sender.ts';
 import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
 import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { within } from '../lib/within.ts';
-import type { System } from '../plugins/admin-console/handlers.ts';
-import { type DataFolder, prepareDataFolder } from './data-folder.ts';
+import type { InstalledLicense, System } from '../plugins/admin-console/handlers.ts';
+import { type DataFolder, prepareDataFolder, readIfPresent, readOrCreate, replaceFile } from './data-folder.ts';
 import { storedKeyRing } from './key-ring.ts';
-import { type StoredLicense, storedLicense } from './license.ts';
 
 /** The parts of a deployment, chosen by its environment and opened. */
 export interface Parts extends WebhooksParts {
     readonly stores: Stores;
-    readonly license: StoredLicense;
+    /** One that is installed takes effect within a second. */
+    readonly license: InstalledLicense & { readonly source: LicenseSource };
     close(): Promise<void>;
 }
 
@@ -29,7 +32,6 @@ export interface SystemOptions {
     readonly folder: DataFolder;
     /** `DATABASE_URL`, `REDIS_URL`, `SCANWIRE_KEY_RING` and `SCANWIRE_EGRESS_ALLOW` are looked at. */
     readonly environment: NodeJS.ProcessEnv;
-    readonly clock?: Clock;
     /** Told what goes wrong in the background. */
     readonly onError: (error: Error) => void;
 }
@@ -37,15 +39,18 @@ export interface SystemOptions {
 const QUEUE_PATIENCE = 1_000;
 
 /** @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`; nothing stays open then. */
-export async function openParts({ folder, environment, clock = systemClock, onError }: SystemOptions): Promise<Parts> {
+export async function openParts({ folder, environment, onError }: SystemOptions): Promise<Parts> {
     // Refused before anything is made or opened.
     const allow = egressAllowList(environment);
     await prepareDataFolder(folder);
-    const [keyRing, license] = await Promise.all([storedKeyRing(folder, environment), storedLicense(folder, clock)]);
+    const [keyRing, license] = await Promise.all([storedKeyRing(folder, environment), storedLicense(folder)]);
     const stores = await openStores(folder, environment.DATABASE_URL, onError);
     try {
-        await assertRingFits(stores, keyRing, clock());
-        const queue = queueOf(stores, environment.REDIS_URL, onError);
+        await assertRingFits(stores, keyRing);
+        const queue =
+            environment.REDIS_URL === undefined
+                ? postgresQueue({ pool: stores.pool })
+                : redisQueue({ url: environment.REDIS_URL, onWarning: (message) => onError(new Error(message)) });
         return {
             stores,
             keyRing,
@@ -64,34 +69,26 @@ export async function openParts({ folder, environment, clock = systemClock, onEr
     }
 }
 
-/** The system of a process that serves nothing. */
-export interface OwnSystem extends System {
-    /** Delivers what is due from here, where no other process can: on the embedded database. */
-    deliverAlone(): Promise<void>;
-    close(): Promise<void>;
-}
-
-/** Opens the parts and puts a system together from them. */
-export async function openSystem(options: SystemOptions): Promise<OwnSystem> {
+/**
+ * What `act` comes to on the system of a process that serves nothing; the system is open for that long.
+ *
+ * @param delivers What is due must be delivered meanwhile: from here, if no other process can because the database is embedded.
+ */
+export async function withOwnSystem<T>(options: SystemOptions, delivers: boolean, act: (system: System) => Promise<T>): Promise<T> {
     const parts = await openParts(options);
     const { stores, keyRing } = parts;
     const own = webhooksOver(parts, options.onError);
+    try {
+        if (delivers && stores.embedded) {
+            await own.start();
+            await own.work([DEFAULT_COLLECTOR], { concurrency: 10 });
+        }
 
-    return {
-        ...systemOf(parts, apiKeys({ store: stores.apiKeys, keyRing }), own),
-
-        async deliverAlone() {
-            if (stores.embedded) {
-                await own.start();
-                await own.work([DEFAULT_COLLECTOR], { concurrency: 10 });
-            }
-        },
-
-        async close() {
-            await own.close();
-            await parts.close();
-        },
-    };
+        return await act(systemOf(parts, apiKeys({ store: stores.apiKeys, keyRing }), own));
+    } finally {
+        await own.close();
+        await parts.close();
+    }
 }
 
 /** The system over parts that others work with as well, for example the plugins of a server. */
@@ -112,10 +109,6 @@ export function systemOf({ stores, license }: Parts, keys: System['keys'], own: 
     };
 }
 
-function queueOf({ pool }: Stores, url: string | undefined, onError: SystemOptions['onError']): DeliveryQueue {
-    return url === undefined ? postgresQueue({ pool }) : redisQueue({ url, onWarning: (message) => onError(new Error(message)) });
-}
-
 /** The database of a deployment, its schema up to date. */
 export interface Stores extends PostgresStores {
     /** A `pg.Pool`, or the embedded database that has the form of one. */
@@ -133,8 +126,7 @@ const CONNECT_TIMEOUT = 5_000;
 
 /** Opens PostgreSQL at `url`, the embedded database of the folder without one. */
 export async function openStores(folder: DataFolder, url: string | undefined, onError: (error: Error) => void): Promise<Stores> {
-    const pool = (url === undefined ? await openEmbeddedDatabase({ folder: folder.database }) : await connect(url)) as Stores['pool'] &
-        pg.Pool;
+    const pool = (url === undefined ? await openEmbeddedDatabase({ folder: folder.path }) : await connect(url)) as Stores['pool'] & pg.Pool;
     // An idle connection was lost; the pool makes a new one, and an unheard error would end the process.
     pool.on('error', onError);
     try {
@@ -182,8 +174,8 @@ export function webhooksOver({ stores, keyRing, queue, allow }: WebhooksParts, o
  *
  * @throws ScanwireError `MISCONFIGURED` that names the sealing key.
  */
-async function assertRingFits({ apiKeys: keys, webhooks: { exporters } }: Stores, keyRing: KeyRing, now: Date): Promise<void> {
-    const texts = await Promise.all([sealedKeys(keys), sealedForExporters(exporters, now)]);
+async function assertRingFits({ apiKeys: keys, webhooks: { exporters } }: Stores, keyRing: KeyRing): Promise<void> {
+    const texts = await Promise.all([sealedKeys(keys), sealedForExporters(exporters, new Date())]);
     try {
         assertOpens(keyRing, texts.flat());
     } catch (error) {
@@ -215,4 +207,39 @@ export function egressAllowList(environment: NodeJS.ProcessEnv): readonly string
     }
 
     return allow;
+}
+
+const HOLDER = 'This server';
+const YEARS = 100;
+
+/** Opens the licence; the first start issues its own, signed with a key of its own. */
+async function storedLicense(folder: DataFolder): Promise<Parts['license']> {
+    if ((await readIfPresent(folder.licensePublicKey)) === null) {
+        await issueOwn(folder, new Date());
+    }
+
+    const publicKey = (await readIfPresent(folder.licensePublicKey)) ?? '';
+    const source = signedLicense({ file: folder.license, publicKey });
+    return {
+        source,
+        inspect: () => source.inspect(),
+        async install(text) {
+            const status = await inspectLicense(text, publicKey, new Date());
+            if (!status.valid) {
+                throw new ScanwireError('INVALID_INPUT', `The licence was not installed: ${status.reason}`, { field: 'license' });
+            }
+
+            await replaceFile(folder.license, `${text.trim()}\n`);
+            return status;
+        },
+    };
+}
+
+/** The public key comes last: while it is missing, the next start does all of it again. */
+async function issueOwn(folder: DataFolder, now: Date): Promise<void> {
+    const privateKey = await readOrCreate(folder.licenseKey, () => newLicenseKeyPair().privateKey);
+    const expires = new Date(now);
+    expires.setUTCFullYear(now.getUTCFullYear() + YEARS);
+    await readOrCreate(folder.license, async () => `${await issueLicense({ holder: HOLDER, notBefore: now, expires }, privateKey)}\n`);
+    await readOrCreate(folder.licensePublicKey, () => createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }).toString());
 }

@@ -1,18 +1,14 @@
 import type { Command } from 'commander';
-import { DELIVERY_STATES, type Delivery, type DeliveryState } from '../../lib/webhooks/store.ts';
+import { DELIVERY_STATES, type Delivery, type DeliveryQuery } from '../../lib/webhooks/store.ts';
 import type { AttemptView } from '../../plugins/admin-console/operations.ts';
-import { command, wholeNumber } from '../command.ts';
-import { facts, relativeTime, table } from '../output/table.ts';
+import { command, definedFields, wholeNumber } from '../command.ts';
+import { aligned, relativeTime, table } from '../output/table.ts';
 import { timesText } from '../output/test-result.ts';
 
 export function define(deliveries: Command): void {
     const list = command(deliveries, 'list', 'list deliveries, newest first', async ({ options, perform }) => {
-        const { state, exporter, after, limit } = options as { state?: DeliveryState; exporter?: string; after?: string; limit: number };
-        const filter = { state, exporterId: exporter, after, limit };
-        const found = await perform(
-            'listDeliveries',
-            Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)),
-        );
+        const { state, exporter: exporterId, after, limit } = options;
+        const found = await perform('listDeliveries', definedFields<DeliveryQuery>({ state, exporterId, after, limit }));
         return { json: found, text: () => deliveriesTable(found) };
     });
     list.addOption(list.createOption('--state <state>', 'only those in this state').choices(DELIVERY_STATES))
@@ -22,10 +18,7 @@ export function define(deliveries: Command): void {
 
     command(deliveries, 'show <id>', 'show a delivery with its attempts', async ({ args: [id = ''], perform }) => {
         const delivery = await perform('showDelivery', { id });
-        return {
-            json: delivery,
-            text: async () => `${await facts(factsOf(delivery))}\n\n${await attemptsTable(delivery.history)}`,
-        };
+        return { json: delivery, text: async () => `${await deliveryFacts(delivery)}\n\n${await attemptsTable(delivery.history)}` };
     });
 
     command(deliveries, 'replay <id>', 'send a finished delivery once more', async ({ args: [id = ''], perform }) => {
@@ -50,26 +43,17 @@ function deliveriesTable(deliveries: readonly Delivery[]): Promise<string> {
     );
 }
 
-function factsOf({
-    id,
-    eventId,
-    kind,
-    exporterId,
-    collector,
-    state,
-    dueAt,
-    createdAt,
-    finishedAt,
-}: Delivery): readonly (readonly [string, string])[] {
+function deliveryFacts(delivery: Delivery): Promise<string> {
+    const { dueAt, finishedAt } = delivery;
     const now = new Date();
-    return [
-        ['Id', id],
-        ['Event', `${eventId} (${kind})`],
-        ['Exporter', `${exporterId} on ${collector}`],
-        ['State', state],
-        ['Created', relativeTime(createdAt, now)],
+    return aligned([
+        ['Id', delivery.id],
+        ['Event', `${delivery.eventId} (${delivery.kind})`],
+        ['Exporter', `${delivery.exporterId} on ${delivery.collector}`],
+        ['State', delivery.state],
+        ['Created', relativeTime(delivery.createdAt, now)],
         finishedAt === null ? ['Due', relativeTime(dueAt, now)] : ['Finished', relativeTime(finishedAt, now)],
-    ];
+    ]);
 }
 
 function attemptsTable(attempts: readonly AttemptView[]): Promise<string> {

@@ -3,8 +3,8 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { EXPORT_TYPES, SIGNATURE_FORMS, TRUST_SETTINGS } from '../../lib/webhooks/choices.ts';
 import type { Exporter, ExporterChanges, ExporterSettings, HeaderPairs, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { TestView } from '../../plugins/admin-console/operations.ts';
-import { type Answer, type Call, command, repeated } from '../command.ts';
-import { displayUrl, facts, relativeTime, table } from '../output/table.ts';
+import { type Answer, type Call, command, definedFields, repeated } from '../command.ts';
+import { aligned, displayUrl, relativeTime, table } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
 
 export function define(exporters: Command): void {
@@ -51,10 +51,10 @@ function addSettings(target: Command, creating: boolean): Command {
         .addOption(creating ? url.makeOptionMandatory() : url)
         .option('--name <name>', 'goes out as webhook_name')
         .option('--secret <secret>', creating ? 'signing secret; made when absent' : 'new signing secret')
-        .option('--header <header>', 'additional header as "Name: value", repeatable', repeated(String))
+        .option('--header <header>', 'additional header as "Name: value", repeatable', repeated)
         .option('--collector <name>', 'worker pool that sends for it')
         .addOption(trust.choices(TRUST_SETTINGS))
-        .option('--signature <form>', `${SIGNATURE_FORMS.join(', ')}; repeatable`, repeated(String));
+        .option('--signature <form>', `${SIGNATURE_FORMS.join(', ')}; repeatable`, repeated);
 }
 
 async function created({ options, perform }: Call): Promise<Answer> {
@@ -95,8 +95,15 @@ async function listed({ perform }: Call): Promise<Answer> {
 
 function settingsOf(options: Call['options']): Partial<ExporterSettings> {
     const { url, name, secret, header, collector, trust, signature } = options;
-    const settings = { url, name, secret, headers: headersOf(header), collector, trust, signatures: signature };
-    return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+    return definedFields<Omit<ExporterSettings, 'schedule'>>({
+        url,
+        name,
+        secret,
+        headers: headersOf(header),
+        collector,
+        trust,
+        signatures: signature,
+    });
 }
 
 /** Not parsed by the option itself: its message would hold the header, and with it a secret. */
@@ -132,7 +139,7 @@ function exporterAnswer(exporter: Exporter & { readonly test?: TestView }, more:
         ['Headers', headerNames.join(', ')],
         ['Test', test === undefined ? '' : sentence(testText(test)).replace(/^Test /, '')],
     ];
-    return { json: exporter, text: () => facts(pairs.filter(([, value]) => value !== '')) };
+    return { json: exporter, text: () => aligned(pairs.filter(([, value]) => value !== '')) };
 }
 
 function sentence(text: string): string {

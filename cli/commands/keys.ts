@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { command } from '../command.ts';
-import { facts, relativeTime, table } from '../output/table.ts';
+import { aligned, relativeTime, table } from '../output/table.ts';
 
 export function define(keys: Command): void {
     command(keys, 'create <name>', 'make a key and show it', async ({ args: [name = ''], perform }) => {
@@ -8,7 +8,7 @@ export function define(keys: Command): void {
         return {
             json: key,
             text: () =>
-                facts([
+                aligned([
                     ['Key', key.key],
                     ['Id', key.id],
                     ['Name', key.name],

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import { type Answer, command } from '../command.ts';
 import { readText } from '../input.ts';
-import { facts, relativeTime } from '../output/table.ts';
+import { aligned, relativeTime } from '../output/table.ts';
 
 export function define(license: Command): void {
     command(license, 'show', 'show the installed licence', async ({ perform }) => statusAnswer(await perform('showLicense', {})));
@@ -19,7 +19,7 @@ function statusAnswer(status: LicenseStatus): Answer {
     return {
         json: status,
         text: () =>
-            facts([
+            aligned([
                 ['Licence', valid ? 'valid' : `not valid: ${reason}`],
                 ['Holder', holder ?? 'unknown'],
                 ['Begins', notBefore === null ? 'unknown' : `${isoDay(notBefore)} (${relativeTime(notBefore, now)})`],

@@ -14,14 +14,14 @@ import { plugin as httpsRecordSchema } from '../../plugins/https-record-schema/i
 import { plugin as restApi } from '../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
+import { claimSocket, withdrawSocket } from '../admin-socket.ts';
 import { type Call, performing, wholeNumber } from '../command.ts';
 import { type DataFolder, DEFAULT_DATA, dataFolder, prepareDataFolder } from '../data-folder.ts';
 import { type Demo, type DemoShown, startDemo } from '../demo.ts';
 import { errorLog } from '../output/errors.ts';
-import { facts } from '../output/table.ts';
+import { aligned } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
 import { cannotListen } from '../receiver.ts';
-import { claimSocket, withdrawSocket } from '../server-socket.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { openParts, type Parts, systemOf } from '../system.ts';
 import { type TlsPair, tlsCertificate } from '../tls-certificate.ts';
@@ -91,15 +91,13 @@ async function serve({ data, options, json }: Call): Promise<undefined> {
 
 type Undo = () => Promise<unknown>;
 
-interface Started {
-    /** Where the REST API listens. */
-    readonly uri: string;
-    readonly tls: TlsPair;
-    /** Shows what works; null where no demonstration is wanted. */
-    demo(): Promise<DemoShown | null>;
-}
-
-async function start(folder: DataFolder, options: ServeOptions, undo: Undo[], onError: (error: unknown) => void): Promise<Started> {
+/** Starts what serves, and pushes what ends it to `undo`. The demonstration that it returns shows what works, null where none is wanted. */
+async function start(
+    folder: DataFolder,
+    options: ServeOptions,
+    undo: Undo[],
+    onError: (error: unknown) => void,
+): Promise<Pick<Serving, 'uri' | 'tls'> & { demo(): Promise<DemoShown | null> }> {
     const { host, port, tlsCert, tlsKey } = options;
     const socket = await claimSocket(folder, ownIdentity());
     undo.push(() => withdrawSocket(folder, socket, process.pid));
@@ -120,7 +118,7 @@ async function start(folder: DataFolder, options: ServeOptions, undo: Undo[], on
     const system = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
     const admin = await adminServer(socket, system, onError);
     undo.push(() => admin.stop({ timeout: COMMAND_PATIENCE }));
-    return { uri: server.info.uri, tls, demo: async () => (demo === null ? null : demo.show(system, parts)) };
+    return { uri: server.info.uri, tls, demo: async () => demo?.show(system, parts.stores.inventory) ?? null };
 }
 
 async function restServer({ host, port, enrich }: ServeOptions, { key, cert }: TlsPair, parts: Parts, demo: Demo | null): Promise<Server> {
@@ -204,7 +202,7 @@ export async function serving({ json, uri, folder, tls, environment, demo }: Ser
         return `${JSON.stringify(document)}\n`;
     }
 
-    const server = await facts([
+    const server = await aligned([
         ['REST API', `${uri}/rest_api/v2`],
         ['Data', `${folder.path}, database ${database}, queue ${queue}`],
         ['Certificate', tls.selfSigned === null ? 'yours' : `${tls.selfSigned} (self-signed)`],
@@ -218,7 +216,7 @@ async function demoText(
     uri: string,
     tls: TlsPair,
 ): Promise<string> {
-    const steps = await facts([
+    const steps = await aligned([
         [
             'Scan',
             imported === null ? 'imported before' : `imported: ${imported.hosts.created} hosts with ${imported.services.created} services`,

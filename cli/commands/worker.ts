@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { redisQueue } from '../../adapters/bullmq/index.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { CONCURRENCY } from '../../lib/webhooks/options.ts';
 import { type Call, performing, repeated, wholeNumber } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
 import { existingKeyRing } from '../key-ring.ts';
@@ -10,11 +11,11 @@ import { egressAllowList, openStores, webhooksOver } from '../system.ts';
 
 export function define(self: Command): void {
     performing(self, worker);
-    self.requiredOption('--collector <name>', 'collector to send for, repeatable', repeated(String)).option(
+    self.requiredOption('--collector <name>', 'collector to send for, repeatable', repeated).option(
         '--concurrency <n>',
         'attempts under way at once, per collector',
-        wholeNumber(1, 5000),
-        200,
+        wholeNumber(1, CONCURRENCY.max),
+        CONCURRENCY.byDefault,
     );
 }
 

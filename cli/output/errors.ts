@@ -3,24 +3,14 @@ import { printable } from './table.ts';
 
 /** One line on stderr that names field and reason. What is our own fault is said with its message too, never with a stack. */
 export function printError(error: unknown, json: boolean): void {
-    const { code, field, message } = described(error);
+    const { code, field = null, message } = error instanceof ScanwireError ? error : internal(error);
     process.stderr.write(
         json ? `${JSON.stringify({ error: { code, field, message } })}\n` : `scanwire: ${printable(message)}${named(field, message)}\n`,
     );
 }
 
-interface Described {
-    readonly code: string;
-    readonly field: string | null;
-    readonly message: string;
-}
-
-function described(error: unknown): Described {
-    if (error instanceof ScanwireError) {
-        return { code: error.code, field: error.field ?? null, message: error.message };
-    }
-
-    return { code: 'INTERNAL', field: null, message: error instanceof Error ? `${error.name}: ${error.message}` : String(error) };
+function internal(error: unknown): { readonly code: string; readonly field?: string; readonly message: string } {
+    return { code: 'INTERNAL', message: error instanceof Error ? `${error.name}: ${error.message}` : String(error) };
 }
 
 /** Most messages name their field. */

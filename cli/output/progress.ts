@@ -1,3 +1,4 @@
+import type { SingleBar } from 'cli-progress';
 import type { Input } from '../input.ts';
 
 /** The bytes of the input, with a bar on stderr while they flow, where a person looks on. */
@@ -15,13 +16,7 @@ export async function withProgress({ source, size }: Input, wanted: boolean): Pr
     return watched(source, size, bar);
 }
 
-interface Bar {
-    start(total: number, value: number): void;
-    increment(by: number): void;
-    stop(): void;
-}
-
-async function* watched(source: AsyncIterable<Uint8Array>, size: number, bar: Bar): AsyncGenerator<Uint8Array, void, undefined> {
+async function* watched(source: AsyncIterable<Uint8Array>, size: number, bar: SingleBar): AsyncGenerator<Uint8Array, void, undefined> {
     bar.start(size, 0);
     try {
         for await (const chunk of source) {

@@ -1,16 +1,12 @@
 /** Aligned columns under a head, without lines or colours. `none` is said when there are no rows. */
 export async function table(head: readonly string[], rows: readonly (readonly string[])[], none: string): Promise<string> {
-    return rows.length === 0 ? none : align([head, ...rows]);
-}
-
-/** Names and values below each other. */
-export async function facts(pairs: readonly (readonly [name: string, value: string])[]): Promise<string> {
-    return align(pairs);
+    return rows.length === 0 ? none : aligned([head, ...rows]);
 }
 
 const GAP = '  ';
 
-async function align(rows: readonly (readonly string[])[]): Promise<string> {
+/** Rows in aligned columns, for example names and values. */
+export async function aligned(rows: readonly (readonly string[])[]): Promise<string> {
     const shown = rows.map((row) => row.map(printable));
     const columns = await widthOf(shown.flat());
     const widths = (shown[0] ?? []).map((_, column) => Math.max(...shown.map((row) => columns(row[column] ?? ''))));

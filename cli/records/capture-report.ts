@@ -1,19 +1,19 @@
 import type { CaptureCode } from '../../lib/records/index.ts';
 import { table } from '../output/table.ts';
 
-/** What a run came to. */
+/** What a run came to; a capture counts in it as it goes on. */
 export interface CaptureReport {
-    readonly captured: number;
-    readonly failed: number;
+    captured: number;
+    failed: number;
     /** Targets that the output held already. */
-    readonly skipped: number;
+    skipped: number;
     /** The first thousand; those beyond are counted by `failed`. */
-    readonly failures: readonly FailedTarget[];
+    readonly failures: FailedTarget[];
     /** Told to stop before the end. */
-    readonly stopped: boolean;
+    stopped: boolean;
 }
 
-export interface FailedTarget {
+interface FailedTarget {
     /** The target, or for a bad line of the list its number, for example `line 7`. */
     readonly target: string;
     readonly code: CaptureCode;
@@ -23,33 +23,12 @@ export interface FailedTarget {
 /** A run may have millions of failures, and nobody reads them all. */
 const KEPT = 1000;
 
-/** Counts as the run goes on. */
-export interface CaptureTally {
-    captured(): void;
-    skipped(): void;
-    failed(failure: FailedTarget): void;
-    report(stopped: boolean): CaptureReport;
-}
-
-export function captureTally(): CaptureTally {
-    const failures: FailedTarget[] = [];
-    let [captured, skipped, failed] = [0, 0, 0];
-
-    return {
-        captured() {
-            captured += 1;
-        },
-        skipped() {
-            skipped += 1;
-        },
-        failed(failure) {
-            failed += 1;
-            if (failures.length < KEPT) {
-                failures.push(failure);
-            }
-        },
-        report: (stopped) => ({ captured, failed, skipped, failures, stopped }),
-    };
+/** Counts a target that was not captured. */
+export function countFailure(report: CaptureReport, failure: FailedTarget): void {
+    report.failed += 1;
+    if (report.failures.length < KEPT) {
+        report.failures.push(failure);
+    }
 }
 
 /** For people: the failures, and a line with the counts. */

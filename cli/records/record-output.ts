@@ -3,7 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { constants, gunzipSync, gzip, type ZlibOptions } from 'node:zlib';
 import { ScanwireError } from '../../lib/errors.ts';
-import { type Line, lineSplitter } from '../../lib/line-splitter.ts';
+import { lineSplitter } from '../../lib/line-splitter.ts';
 import type { HttpsRecord } from '../../lib/records/index.ts';
 import { readRecord } from '../../lib/records/read-record.ts';
 import { MAX_LINE_BYTES, stringifyRecord } from '../../lib/records/record.ts';
@@ -15,8 +15,8 @@ export interface RecordOutput {
     close(): Promise<void>;
 }
 
-export interface RecordFileOptions {
-    /** Goes on with the file of a run before, whose records are told to it. */
+interface RecordFileOptions {
+    /** Goes on with the file of a run before, and gets its records. */
     readonly onKept?: ((record: HttpsRecord) => void) | undefined;
     /** Packs each record by itself. */
     readonly packed: boolean;
@@ -24,8 +24,8 @@ export interface RecordFileOptions {
 
 const pack = promisify(gzip);
 
-/** Records on stdout. */
-export function recordStream({ packed }: Pick<RecordFileOptions, 'packed'>): RecordOutput {
+/** Records on stdout, each packed by itself if wanted. */
+export function recordStream(packed: boolean): RecordOutput {
     return {
         async write(record) {
             if (!process.stdout.write(await bytesOf(record, packed))) {
@@ -43,9 +43,20 @@ export function recordStream({ packed }: Pick<RecordFileOptions, 'packed'>): Rec
  * what it holds is not what this command writes.
  */
 export async function recordFile(path: string, { onKept, packed }: RecordFileOptions): Promise<RecordOutput> {
-    const file = await open(path, 'a+').catch((error: unknown) => refuse(path, error));
+    const refuse = (cause: unknown): never => {
+        throw unwritable(path, cause);
+    };
+    const file = await open(path, 'a+').catch(refuse);
     try {
-        await prepare(file, path, { onKept, packed });
+        if ((await file.stat()).size > 0) {
+            if (onKept === undefined) {
+                throw new ScanwireError('INVALID_INPUT', `${path} holds something: go on with it by --resume, or name another file`, {
+                    field: 'output',
+                });
+            }
+
+            await (packed ? keptMembers : keptLines)(file, onKept);
+        }
     } catch (error) {
         await file.close();
         throw error;
@@ -53,33 +64,15 @@ export async function recordFile(path: string, { onKept, packed }: RecordFileOpt
 
     return {
         async write(record) {
-            await file.appendFile(await bytesOf(record, packed)).catch((error: unknown) => refuse(path, error));
+            await file.appendFile(await bytesOf(record, packed)).catch(refuse);
         },
         close: () => file.close(),
     };
 }
 
-async function prepare(file: FileHandle, path: string, { onKept, packed }: RecordFileOptions): Promise<void> {
-    if ((await file.stat()).size === 0) {
-        return;
-    }
-
-    if (onKept === undefined) {
-        throw new ScanwireError('INVALID_INPUT', `${path} holds something: go on with it by --resume, or name another file`, {
-            field: 'output',
-        });
-    }
-
-    await (packed ? keptMembers : keptLines)(file, onKept);
-}
-
 async function bytesOf(record: HttpsRecord, packed: boolean): Promise<Buffer> {
     const line = Buffer.from(`${stringifyRecord(record)}\n`);
     return packed ? pack(line) : line;
-}
-
-function refuse(path: string, cause: unknown): never {
-    throw unwritable(path, cause);
 }
 
 const LF = Buffer.from('\n');
@@ -94,12 +87,12 @@ async function keptLines(file: FileHandle, onRecord: (record: HttpsRecord) => vo
     const splitter = lineSplitter(MAX_LINE_BYTES);
     for await (const chunk of file.createReadStream({ start: 0, autoClose: false })) {
         for (const line of splitter.push(chunk as Buffer)) {
-            onRecord(recordOf(line) ?? notOurs(`line ${line.number}`));
+            onRecord(keptRecord(line.bytes) ?? notOurs(`line ${line.number}`));
         }
     }
 
     for (const last of splitter.end()) {
-        const record = recordOf(last);
+        const record = keptRecord(last.bytes);
         if (record !== null) {
             onRecord(record);
             await file.appendFile(LF);
@@ -109,10 +102,6 @@ async function keptLines(file: FileHandle, onRecord: (record: HttpsRecord) => vo
             notOurs(`line ${last.number}`);
         }
     }
-}
-
-function recordOf({ bytes }: Line): HttpsRecord | null {
-    return bytes === null ? null : keptRecord(bytes);
 }
 
 /** How zlib begins a member, without a name, a comment or other fields. */
@@ -147,14 +136,11 @@ async function keptMembers(file: FileHandle, onRecord: (record: HttpsRecord) => 
     await file.truncate(start);
 }
 
-interface Member {
-    readonly content: Buffer;
-    /** Of the packed form. */
-    readonly length: number;
-}
-
-/** It can end where another one begins, also one that was cut, or with the bytes; null when it ends at none of these. */
-function firstMember(bytes: Buffer): Member | null {
+/**
+ * What the first member holds, and its own length. It can end where another one begins, also one that was cut, or with the bytes;
+ * null when it ends at none of these.
+ */
+function firstMember(bytes: Buffer): { readonly content: Buffer; readonly length: number } | null {
     for (let length = 1; length <= bytes.length; length += 1) {
         const next = bytes.indexOf(MEMBER[0] as number, length);
         length = next === -1 ? bytes.length : next;
@@ -180,10 +166,10 @@ function gunzipped(bytes: Buffer, options: ZlibOptions = {}): Buffer | null {
 /** As this command begins each line. */
 const BEGINNING = Buffer.from('{"data":"');
 
-/** The record that a line holds; null for anything else. */
-function keptRecord(line: Uint8Array): HttpsRecord | null {
-    const read = readRecord(Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString());
-    return read.ok ? read.record : null;
+/** The record that a line holds; null for anything else, also for a line that was too long to be kept. */
+function keptRecord(line: Uint8Array | null): HttpsRecord | null {
+    const read = line === null ? null : readRecord(Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString());
+    return read?.ok ? read.record : null;
 }
 
 /** Whether bytes can be what is left of something that was cut: nothing else may be thrown away. */

@@ -1,6 +1,5 @@
 import type { ReadRecordsOptions, RecordLine, RecordLines, RecordProblem, RecordTotals } from '../../lib/records/index.ts';
 import { table } from '../output/table.ts';
-import { writeOutput } from './write-output.ts';
 
 /** How much of a file is read. */
 export type ReadingLimits = Pick<ReadRecordsOptions, 'maxLineBytes'>;
@@ -12,14 +11,9 @@ export interface RecordsReport extends RecordTotals {
     readonly moreProblems: number;
 }
 
-export interface LineProblem extends RecordProblem {
-    /** From 1. */
-    readonly line: number;
-    readonly byteOffset: number;
-}
+type LineProblem = RecordProblem & Pick<RecordLine<unknown>, 'line' | 'byteOffset'>;
 
-/** Takes down what is wrong while a file is read. */
-export interface RecordsReporter {
+interface Reporter {
     note(line: RecordLine<unknown>): void;
     report(): RecordsReport;
 }
@@ -27,7 +21,8 @@ export interface RecordsReporter {
 /** A file may have millions of bad lines, and nobody reads them all. */
 const KEPT = 1000;
 
-export function recordsReporter(lines: RecordLines<unknown>): RecordsReporter {
+/** Takes down what is wrong while a file is read. */
+export function recordsReporter(lines: RecordLines<unknown>): Reporter {
     const problems: LineProblem[] = [];
     let moreProblems = 0;
 
@@ -51,10 +46,10 @@ export function recordsReporter(lines: RecordLines<unknown>): RecordsReporter {
 }
 
 /** The good records of a file; the bad lines go to the report. */
-export async function* goodRecords<R>(lines: RecordLines<R>, reporter: RecordsReporter): AsyncGenerator<R, void, undefined> {
+export async function* goodRecords<R>(lines: RecordLines<R>, { note }: Reporter): AsyncGenerator<R, void, undefined> {
     for await (const batch of lines.batches()) {
         for (const line of batch) {
-            reporter.note(line);
+            note(line);
             if (line.ok) {
                 yield line.record;
             }
@@ -69,11 +64,6 @@ export async function reportText(report: RecordsReport): Promise<string> {
     const listed = rows.length === 0 ? [] : [await table(['LINE', 'BYTE', 'FIELD', 'PROBLEM'], rows, '')];
     const more = moreProblems === 0 ? [] : [`and ${moreProblems} more problems`];
     return [...listed, ...more, counts(report)].join('\n');
-}
-
-/** @throws ScanwireError `INVALID_INPUT` when the file cannot be written. */
-export async function saveReport(report: RecordsReport, file: string): Promise<void> {
-    await writeOutput([Buffer.from(`${JSON.stringify(report, null, 4)}\n`)], file);
 }
 
 function counts({ good, bad, mended, mends }: RecordsReport): string {

@@ -31,14 +31,8 @@ export async function writeOutput(
     }
 }
 
-interface Replaceable {
-    readonly file: string;
-    /** Of the one that is there. */
-    readonly mode?: number;
-}
-
-/** The file behind links; null for what is there and no file: it must not be replaced by one. */
-async function replaceable(file: string): Promise<Replaceable | null> {
+/** The file behind links, and the mode of one that is there; null for what is there and no file: it must not be replaced by one. */
+async function replaceable(file: string): Promise<{ readonly file: string; readonly mode?: number } | null> {
     try {
         const found = await stat(file);
         return found.isFile() ? { file: await realpath(file), mode: found.mode } : null;
@@ -52,7 +46,7 @@ async function replaceable(file: string): Promise<Replaceable | null> {
 }
 
 async function replace(
-    { file, mode }: Replaceable,
+    { file, mode }: { readonly file: string; readonly mode?: number },
     bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
     isWanted: () => boolean,
 ): Promise<void> {
@@ -79,33 +73,23 @@ export function unwritable(file: string, cause: unknown): unknown {
     return (cause as NodeJS.ErrnoException).syscall === undefined ? cause : fileError('write', file, cause);
 }
 
-export interface Paths {
-    /** Where the records come from. */
-    readonly file: string;
-    /** Where they go; it may be where they come from. */
-    readonly output: string | undefined;
-    readonly report: string | undefined;
-}
-
 /**
  * Looks whether the results can go where they shall, before the work that ends in them.
  *
- * @throws ScanwireError `INVALID_INPUT` when a place is a folder, its folder is not there, or the report would take the place of
- * records.
+ * @param file Where the records come from.
+ * @param output Where they go; it may be where they come from.
+ * @returns Whether the records go to the file that they come from.
+ * @throws ScanwireError `INVALID_INPUT` when a path is a folder, its folder is not there, or the report would replace records.
  */
-export async function assertWritable({ file, output, report }: Paths): Promise<void> {
+export async function assertWritable(file: string, output: string | undefined, report: string | undefined): Promise<boolean> {
     const outputAt = output === undefined ? null : await realPathOf(output);
     const reportAt = report === undefined ? null : await realPathOf(report);
     const fileAt = await realPathOf(file).catch(() => null);
     if (reportAt !== null && (reportAt === outputAt || reportAt === fileAt)) {
         throw new ScanwireError('INVALID_INPUT', `Cannot write the report to ${report}: the records are there`, { field: 'report' });
     }
-}
 
-/** Whether two paths lead to the same file. */
-export async function isSameFile(file: string, other: string): Promise<boolean> {
-    const [at, otherAt] = await Promise.all([file, other].map((path) => realPathOf(path).catch(() => null)));
-    return at !== null && at === otherAt;
+    return outputAt !== null && outputAt === fileAt;
 }
 
 /** The path without links, of what is not there yet as well. */

@@ -1,9 +1,8 @@
-import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { generateKeyPairSync } from 'node:crypto';
 import Joi from 'joi';
 import { CompactSign } from 'jose';
 import { checked, nameSchema } from '../checked.ts';
-import { ScanwireError } from '../errors.ts';
-import { ed25519Key, LICENSE_TYPE, type License } from './verify-license.ts';
+import { LICENSE_TYPE, type License, licenseKey } from './verify-license.ts';
 
 /** Both in PEM form: the private key as PKCS #8, the public key as SPKI. */
 export interface LicenseKeyPair {
@@ -37,18 +36,7 @@ export async function issueLicense(license: License, privateKey: string): Promis
     const claims = { sub: holder, nbf: toSeconds(notBefore), exp: toSeconds(expires) };
     return new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
         .setProtectedHeader({ alg: 'EdDSA', typ: LICENSE_TYPE })
-        .sign(signingKey(privateKey));
-}
-
-function signingKey(pem: string): KeyObject {
-    const key = ed25519Key(() => createPrivateKey(pem));
-    if (key === null) {
-        throw new ScanwireError('INVALID_INPUT', 'Invalid privateKey: it must be an Ed25519 private key in PEM form', {
-            field: 'privateKey',
-        });
-    }
-
-    return key;
+        .sign(licenseKey('private', privateKey));
 }
 
 function toSeconds(date: Date): number {

@@ -7,8 +7,8 @@ import {
     type License,
     type LicenseSource,
     type LicenseStatus,
+    licenseKey,
     licenseProblem,
-    licensePublicKey,
     verifyLicense,
 } from './verify-license.ts';
 
@@ -34,7 +34,7 @@ export interface SignedLicense extends LicenseSource {
 /** Nothing larger can be a licence; it counts as a text that is none. */
 const MAX_FILE_BYTES = 65_536;
 
-const optionsSchema = Joi.object<SignedLicenseOptions, true>({
+const optionsSchema = Joi.object<SignedLicenseOptions & { readonly checkEveryMs: number }, true>({
     read: Joi.function(),
     file: Joi.string(),
     publicKey: Joi.string().required(),
@@ -51,16 +51,9 @@ const optionsSchema = Joi.object<SignedLicenseOptions, true>({
  * @throws ScanwireError `MISCONFIGURED` for options that cannot work.
  */
 export function signedLicense(options: SignedLicenseOptions): SignedLicense {
-    const {
-        publicKey,
-        clock = systemClock,
-        checkEveryMs = 1000,
-        ...source
-    } = checked(optionsSchema, options, {
-        subject: 'signedLicense',
-        code: 'MISCONFIGURED',
-    });
-    const key = licensePublicKey(publicKey);
+    const settings = checked(optionsSchema, options, { subject: 'signedLicense', code: 'MISCONFIGURED' });
+    const { publicKey, clock = systemClock, checkEveryMs, ...source } = settings;
+    const key = licenseKey('public', publicKey);
     const read = source.read ?? fileReader(source.file ?? '');
 
     let text: string | null = null;

@@ -1,4 +1,4 @@
-import { createPublicKey, type KeyObject } from 'node:crypto';
+import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import Joi from 'joi';
 import { compactVerify } from 'jose';
 import { ScanwireError } from '../errors.ts';
@@ -30,15 +30,9 @@ const MAX_LENGTH = 8192;
 /** Last second that a Date can hold. */
 const MAX_SECONDS = 8.64e12;
 
-interface LicenseClaims {
-    readonly sub: string;
-    readonly nbf: number;
-    readonly exp: number;
-}
-
 const seconds = (): Joi.NumberSchema => Joi.number().integer().min(0).max(MAX_SECONDS).required();
 
-const claimsSchema = Joi.object<LicenseClaims, true>({
+const claimsSchema = Joi.object<{ readonly sub: string; readonly nbf: number; readonly exp: number }, true>({
     sub: Joi.string()
         .max(255)
         .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
@@ -50,26 +44,25 @@ const claimsSchema = Joi.object<LicenseClaims, true>({
     .unknown();
 
 /**
- * @param pem SPKI PEM of an Ed25519 public key.
- * @throws ScanwireError `MISCONFIGURED` when it is anything else.
+ * The Ed25519 key in a PEM text, SPKI or PKCS #8; what is wrong with the text does not belong in an error.
+ *
+ * @throws ScanwireError `MISCONFIGURED` for a public key that is anything else, `INVALID_INPUT` for a private key.
  */
-export function licensePublicKey(pem: string): KeyObject {
-    const key = ed25519Key(() => createPublicKey(pem));
-    if (key === null) {
-        throw new ScanwireError('MISCONFIGURED', 'Invalid publicKey: it must be an Ed25519 public key in PEM form', { field: 'publicKey' });
+export function licenseKey(kind: 'public' | 'private', pem: string): KeyObject {
+    let key: KeyObject | null = null;
+    try {
+        key = kind === 'public' ? createPublicKey(pem) : createPrivateKey(pem);
+    } catch {
+        // Refused below.
+    }
+
+    if (key?.asymmetricKeyType !== 'ed25519') {
+        const code = kind === 'public' ? 'MISCONFIGURED' : 'INVALID_INPUT';
+        const field = `${kind}Key`;
+        throw new ScanwireError(code, `Invalid ${field}: it must be an Ed25519 ${kind} key in PEM form`, { field });
     }
 
     return key;
-}
-
-/** The key that is read, null when it is none of Ed25519; what is wrong with its text does not belong in an error. */
-export function ed25519Key(read: () => KeyObject): KeyObject | null {
-    try {
-        const key = read();
-        return key.asymmetricKeyType === 'ed25519' ? key : null;
-    } catch {
-        return null;
-    }
 }
 
 /** The licence in the text, or null when it was not signed with that key or does not have the form of a licence. */
@@ -122,7 +115,7 @@ export interface LicenseStatus {
  * @param text Null when there is none.
  */
 export async function inspectLicense(text: string | null, publicKey: string, now: Date): Promise<LicenseStatus> {
-    const key = licensePublicKey(publicKey);
+    const key = licenseKey('public', publicKey);
     const license = text === null ? null : await verifyLicense(text, key);
     if (license === null) {
         const reason = text === null ? 'no licence is installed' : 'not a licence signed with the expected key';

@@ -76,10 +76,13 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
         .default([]),
 };
 
+/** Attempts at once, per collector. */
+export const CONCURRENCY = { byDefault: 200, max: 5000 } as const;
+
 /** The rules of what `Webhooks.work` takes, with their defaults. */
 export const workerSettingSchemas: Readonly<Record<'collectors' | 'concurrency', Joi.Schema>> = {
     collectors: Joi.array().items(collectorSchema).default([DEFAULT_COLLECTOR]),
-    concurrency: Joi.number().integer().min(1).max(5000).default(200),
+    concurrency: Joi.number().integer().min(1).max(CONCURRENCY.max).default(CONCURRENCY.byDefault),
 };
 
 export const workSchema: Joi.ObjectSchema<{ collectors: readonly string[]; concurrency: number }> = Joi.object(workerSettingSchemas);

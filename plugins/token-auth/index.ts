@@ -26,14 +26,11 @@ export const plugin: NamedPlugin<TokenAuthOptions> = {
 
         server.auth.scheme('token', tokenScheme(keys));
         server.auth.strategy(strategy, 'token');
-        exposeKeys(server, keys);
+        const { create, list, reveal, revoke } = keys;
+        server.expose({ create, list, reveal, revoke });
         server.ext('onPreStart', () => refuseUnknownSealingKey(server, keys));
     },
 };
-
-function exposeKeys(server: Server, { create, list, reveal, revoke }: ApiKeys): void {
-    server.expose({ create, list, reveal, revoke });
-}
 
 /** A key ring that lacks a key can never work; a store that is down now may be up by the first request. */
 async function refuseUnknownSealingKey(server: Server, keys: ApiKeys): Promise<void> {
@@ -62,16 +59,8 @@ function tokenScheme(keys: ApiKeys): ServerAuthScheme {
 
         async authenticate(request, h) {
             const key: unknown = request.headers[HEADER];
-            if (typeof key !== 'string') {
-                return h.unauthenticated(Boom.forbidden(DENIAL));
-            }
-
-            const credentials = await orUnavailable(request, UNREACHABLE, () => keys.verify(key));
-            if (credentials === null) {
-                return h.unauthenticated(Boom.forbidden(DENIAL));
-            }
-
-            return h.authenticated({ credentials: { ...credentials } });
+            const credentials = typeof key === 'string' ? await orUnavailable(request, UNREACHABLE, () => keys.verify(key)) : null;
+            return credentials === null ? h.unauthenticated(Boom.forbidden(DENIAL)) : h.authenticated({ credentials: { ...credentials } });
         },
     });
 }

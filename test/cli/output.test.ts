@@ -1,5 +1,5 @@
 import t from 'tap';
-import { displayUrl, facts, printable, relativeTime, table } from '../../cli/output/table.ts';
+import { aligned, displayUrl, printable, relativeTime, table } from '../../cli/output/table.ts';
 
 t.test('says how long ago, or when', async (t) => {
     const now = new Date('2026-11-21T12:00:00Z');
@@ -52,7 +52,7 @@ t.test('aligns columns without lines, colours or trailing blanks', async (t) => 
     );
     t.equal(await table(['ID'], [], 'none'), 'none');
     t.equal(
-        await facts([
+        await aligned([
             ['Id', '1'],
             ['Longer', '2'],
         ]),

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { checked, objectWith } from '../../lib/checked.ts';
+import { checked, objectWith, schemaRefusal } from '../../lib/checked.ts';
 
 interface Store {
     get(): string;
@@ -25,4 +25,12 @@ t.test('names the function that is missing', async (t) => {
         message: 'store must have the function put',
     });
     t.throws(() => checked(objectWith<Store>('get').label('store'), 7), { code: 'INVALID_INPUT' });
+});
+
+t.test('refuses also what the schema gives no reason for', async (t) => {
+    t.match(schemaRefusal({ details: [] }, { subject: 'options' }), {
+        code: 'INVALID_INPUT',
+        message: 'options: is invalid',
+        field: undefined,
+    });
 });

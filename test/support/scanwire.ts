@@ -33,7 +33,7 @@ export async function scanwire(args: readonly string[], options: RunOptions = {}
     return { code, ...output };
 }
 
-/** One that goes on running: wait for {@link firstLine}, then signal it. */
+/** One that goes on running: wait for {@link nextJson}, then signal it. */
 export function startScanwire(args: readonly string[], { env = {}, cwd }: RunOptions = {}): ChildProcess {
     return spawn(process.execPath, [ENTRY, ...args], {
         env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },

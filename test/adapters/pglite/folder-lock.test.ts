@@ -65,6 +65,11 @@ t.test('admits one of many who find a dead lock at the same time', async (t) => 
     }
 });
 
+t.test('says what is wrong with a folder in which no lock can be', async (t) => {
+    await t.rejects(lockFolder(join(t.testdir(), 'missing')), { code: 'ENOENT' });
+    await t.rejects(lockFolder(t.testdir({ 'database.lock': {} })), { code: 'EISDIR' });
+});
+
 t.test('leaves the lock of another alone when it is given back late', async (t) => {
     const folder = t.testdir();
     const unlock = await lockFolder(folder);

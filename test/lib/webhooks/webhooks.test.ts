@@ -5,6 +5,8 @@ import Joi from 'joi';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/until.ts';
 import { memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
+import { openMemoryDatabase } from '../../../adapters/pglite/index.ts';
+import { migrate, type PoolLike, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { egressGuard } from '../../../lib/egress/guard.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
@@ -520,4 +522,76 @@ t.test('takes a claim back from a worker that vanished, and lets its late outcom
         { number: 2, outcome: { code: 'delivered' }, late: false },
     ]);
     t.match(before, delivery);
+});
+
+t.test('on a database', async (t) => {
+    const pool = await openMemoryDatabase();
+    t.teardown(() => pool.end());
+    await migrate(pool);
+    let down = false;
+    const lost = async (): Promise<never> => {
+        throw Object.assign(new Error('gone'), { code: 'ECONNREFUSED' });
+    };
+    const breakable: PoolLike = {
+        query: (...statement) => (down ? lost() : pool.query(...statement)),
+        connect: () => (down ? lost() : pool.connect()),
+    };
+    const queue = memoryQueue();
+    const to = await receiver(t);
+    const slept: number[] = [];
+    const sleep = async (milliseconds: number): Promise<void> => {
+        slept.push(milliseconds);
+        down = false;
+        await new Promise((resolve) => setTimeout(resolve, Math.min(milliseconds, 25)));
+    };
+    const exporter = await setting(t, { ...postgresWebhooks({ pool: breakable }), queue, sleep });
+    const { exporter: made } = await exporter.exporters.create({ url: to.url });
+    await exporter.exporters.start(made.id);
+
+    t.test("publishes in the host's transaction", async (t) => {
+        const client = await pool.connect();
+        for (const end of ['rollback', 'commit']) {
+            await client.query('begin');
+            const { deliveries } = await exporter.publish('idr_investigation_created', investigation, { tx: client });
+            t.equal(deliveries.length, 1);
+            await client.query(end);
+        }
+
+        client.release();
+        t.equal((await settled(exporter, 'delivered')).length, 1);
+    });
+
+    t.test('writes an outcome down when the database is back', async (t) => {
+        slept.length = 0;
+        to.answer = (response) => {
+            down = true;
+            response.writeHead(204).end();
+        };
+        const { deliveries } = await exporter.publish('idr_investigation_created', investigation);
+        await until(() => slept.length > 0);
+        to.answer = (response) => response.writeHead(204).end();
+        await settled(exporter, 'delivered');
+        t.equal(slept[0], 100);
+        t.match(exporter.errors[0], { code: 'UNAVAILABLE' });
+        t.match((await exporter.deliveries.show(deliveries[0] ?? '')).history, [
+            { number: 1, outcome: { code: 'delivered' }, late: false },
+        ]);
+    });
+
+    t.test('sends nothing for a job without a delivery', async (t) => {
+        const before = to.received.length;
+        await queue.add([{ collector: 'default', deliveryId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa', attempt: 1 }]);
+        await exporter.publish('idr_investigation_created', investigation);
+        await settled(exporter, 'delivered');
+        t.equal(to.received.length, before + 1);
+    });
+
+    t.test('blames a secret that cannot be opened on this side', async (t) => {
+        await pool.query("update scanwire.exporters set sealed_secret = 'v1.k.AAAA'");
+        const { deliveries } = await exporter.publish('idr_investigation_created', investigation);
+        const shown = () => exporter.deliveries.show(deliveries[0] ?? '');
+        await until(async () => typeof (await shown()).history[0]?.outcome?.code === 'string');
+        t.match((await shown()).history, [{ outcome: { code: 'interrupted', detail: /^Cannot open a text sealed with key k:/ } }]);
+        t.match(await exporter.exporters.get(made.id), { consecutiveFailures: 0 });
+    });
 });

@@ -5,8 +5,13 @@ import { ScanwireError } from '../lib/errors.ts';
 import type { ProcessIdentity } from '../lib/process-identity.ts';
 import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
 
+/*
+ * Both ends of the socket by which the commands of a data folder ask its server: commands look for the server and connect, the
+ * server claims the folder and says where it listens.
+ */
+
 /** The server that runs on a data folder. */
-export interface RunningServer extends ProcessIdentity {
+interface RunningServer extends ProcessIdentity {
     /** Path of its socket. */
     readonly socket: string;
 }
@@ -103,13 +108,8 @@ async function temporarySocket({ path }: DataFolder): Promise<string> {
     // Anyone may have made it before us: a link, or a folder that others can look into, is not ours.
     const found = await lstat(folder);
     if (!found.isDirectory() || found.uid !== user || (found.mode & 0o077) !== 0) {
-        throw new ScanwireError(
-            'MISCONFIGURED',
-            `${folder} belongs to somebody else; the path of the data folder is too long for a socket`,
-            {
-                field: 'data',
-            },
-        );
+        const message = `${folder} belongs to somebody else; the path of the data folder is too long for a socket`;
+        throw new ScanwireError('MISCONFIGURED', message, { field: 'data' });
     }
 
     return join(folder, 'scanwire.sock');

@@ -4,8 +4,8 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
+import { claimSocket, runningServer, withdrawSocket } from '../../cli/admin-socket.ts';
 import { type DataFolder, dataFolder } from '../../cli/data-folder.ts';
-import { claimSocket, runningServer, withdrawSocket } from '../../cli/server-socket.ts';
 import { ownIdentity, type ProcessIdentity } from '../../lib/process-identity.ts';
 
 /** No process has it. */

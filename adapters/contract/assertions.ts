@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { setTimeout as wait } from 'node:timers/promises';
 
 /** Asserts that the object is there and has these fields; it may have others as well. */
 export function assertFields<T extends object>(actual: T | null | undefined, expected: Partial<T>): void {
@@ -20,4 +21,20 @@ export function only<T>(list: readonly T[]): T {
 /** The ids of rows, in their order. */
 export function ids<Id>(rows: readonly { readonly id: Id }[]): Id[] {
     return rows.map(({ id }) => id);
+}
+
+/**
+ * Resolves when the condition holds. Looks again and again instead of sleeping for a guessed time; only a broken one runs into the
+ * deadline.
+ *
+ * @param deadline Milliseconds.
+ */
+export async function until(condition: () => boolean | Promise<boolean>, deadline = 60_000): Promise<void> {
+    const end = Date.now() + deadline;
+    while (!(await condition())) {
+        if (Date.now() > end) {
+            throw new Error(`Gave up after ${deadline} ms waiting for: ${condition}`);
+        }
+        await wait(5);
+    }
 }

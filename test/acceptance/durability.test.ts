@@ -1,5 +1,5 @@
 import t from 'tap';
-import { until } from '../../adapters/contract/until.ts';
+import { until } from '../../adapters/contract/assertions.ts';
 import { assertSameDuplicates } from './support/duplicates.ts';
 import { publishMany } from './support/investigations.ts';
 import { json, receiver, serve } from './support/processes.ts';

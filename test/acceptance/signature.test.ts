@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { Webhook } from 'standardwebhooks';
 import t from 'tap';
-import { until } from '../../adapters/contract/until.ts';
+import { until } from '../../adapters/contract/assertions.ts';
 import { json, type Message, receiver, serve } from './support/processes.ts';
 import { temporaryFolder } from './support/temporary-folder.ts';
 

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { until } from '../../adapters/contract/until.ts';
+import { until } from '../../adapters/contract/assertions.ts';
 import { type RedisServer, redisServer } from '../support/redis-server.ts';
 import { testDatabase } from '../support/test-database.ts';
 import { assertSameDuplicates } from './support/duplicates.ts';

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
-import { until } from '../../adapters/contract/until.ts';
+import { until } from '../../adapters/contract/assertions.ts';
 import { checkRecord } from '../../lib/records/index.ts';
 import { certificate } from '../support/certificates.ts';
 import { type Ran, scanwire, startScanwire } from '../support/scanwire.ts';

@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import type { Server } from '@hapi/hapi';
 import pg from 'pg';
 import t, { type Test } from 'tap';
-import { until } from '../../adapters/contract/until.ts';
+import { until } from '../../adapters/contract/assertions.ts';
 import { testDatabase } from '../support/test-database.ts';
 
 interface Example {

@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto';
 import { constants, gunzipSync, gzipSync } from 'node:zlib';
+import { seeded } from './seeded.ts';
 
 /** A gzip file, whole or not, and why reading it ends before its end; null where it does not. */
 export interface GzipFile {
@@ -11,6 +11,8 @@ const WHOLE = null;
 const DAMAGED = /^is where reading ends: The gzip file is damaged or was cut off$/;
 const MORE = /^is where reading ends: The gzip file has something else behind it: not read any further$/;
 const PADDED = /^is where reading ends: The gzip file has padding with something behind it: not read any further$/;
+
+const random = seeded(20_261_122);
 
 const TEXT = text(1500);
 const PACKED = gzipSync(TEXT);
@@ -34,7 +36,7 @@ export const GZIP_FILES: Readonly<Record<string, GzipFile>> = {
     'with zeros behind its end': { bytes: Buffer.concat([PACKED, Buffer.alloc(70_000)]), reason: WHOLE },
     'with a file behind zeros': { bytes: Buffer.concat([PACKED, Buffer.alloc(70_000), PACKED]), reason: PADDED },
     'with a line behind its end': { bytes: Buffer.concat([PACKED, LINE]), reason: MORE },
-    'with much behind its end': { bytes: Buffer.concat([PACKED, randomBytes(200_000).fill('x', 0, 2)]), reason: MORE },
+    'with much behind its end': { bytes: Buffer.concat([PACKED, noise(200_000).fill('x', 0, 2)]), reason: MORE },
     'with a line break behind its end': { bytes: Buffer.concat([PACKED, Buffer.from('\n')]), reason: DAMAGED },
     'cut off': { bytes: PACKED.subarray(0, PACKED.length >> 1), reason: DAMAGED },
     'cut off in its checksum': { bytes: PACKED.subarray(0, -6), reason: DAMAGED },
@@ -56,10 +58,18 @@ export const GZIP_FILES: Readonly<Record<string, GzipFile>> = {
     'small and damaged': { bytes: overwritten(gzipSync(TEXT.subarray(0, 5000)), 2000), reason: DAMAGED },
 };
 
+/**
+ * Bytes that pack badly, the same in each run. They must be: what Node's zlib makes of noise that it takes for deflate data depends, once
+ * in some thousand cases, on how the noise is cut into chunks.
+ */
+export function noise(count: number): Buffer {
+    return Buffer.from(Array.from({ length: count }, () => Math.floor(random() * 256)));
+}
+
 /** Records of about 700 bytes that pack badly, as responses do. */
 export function text(records: number): Buffer {
     const lines = Array.from({ length: records }, (_, index) =>
-        JSON.stringify({ data: randomBytes(450).toString('base64'), host: `h${index}.example`, ip: '192.0.2.7', port: 443 }),
+        JSON.stringify({ data: noise(450).toString('base64'), host: `h${index}.example`, ip: '192.0.2.7', port: 443 }),
     );
     return Buffer.from(lines.map((line) => `${line}\n`).join(''));
 }
@@ -73,8 +83,8 @@ function flipped(bytes: Buffer, at: number, bits = 1): Buffer {
 
 /** With so many bytes of noise; zlib finds that wrong somewhat later, or in the checksum only. */
 export function overwritten(bytes: Buffer, at: number, count = 64): Buffer {
-    const noise = randomBytes(count).subarray(0, bytes.length - at);
-    return Buffer.concat([bytes.subarray(0, at), noise, bytes.subarray(at + noise.length)]);
+    const inserted = noise(count).subarray(0, bytes.length - at);
+    return Buffer.concat([bytes.subarray(0, at), inserted, bytes.subarray(at + inserted.length)]);
 }
 
 /** All that zlib can unpack of it, at once and byte by byte: what comes out of the longest beginning without an error. */

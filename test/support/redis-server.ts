@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { until } from '../../adapters/contract/until.ts';
+import { until } from '../../adapters/contract/assertions.ts';
 import { freePort } from './free-port.ts';
 import { inlineCommand, pingRedis } from './ping-redis.ts';
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { until } from '../../adapters/contract/until.ts';
+import { until } from '../../adapters/contract/assertions.ts';
 import { required } from './required.ts';
 
 /** A database of a test's own on the server of `DATABASE_URL`. */

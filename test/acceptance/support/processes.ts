@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
-import { until } from '../../../adapters/contract/until.ts';
+import { until } from '../../../adapters/contract/assertions.ts';
 
 const CLI = fileURLToPath(new URL('../../../../dist/cli/scanwire.js', import.meta.url));
 const RECEIVER = fileURLToPath(new URL('./receiver.js', import.meta.url));

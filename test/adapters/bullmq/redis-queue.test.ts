@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import t, { type Test } from 'tap';
 import { redisQueue } from '../../../adapters/bullmq/index.ts';
-import { until } from '../../../adapters/contract/until.ts';
+import { until } from '../../../adapters/contract/assertions.ts';
 import type { DeliveryJob, DeliveryQueue } from '../../../lib/webhooks/queue.ts';
 import { freePort } from '../../support/free-port.ts';
 import { type RedisServer, redisServer } from '../../support/redis-server.ts';

@@ -1,7 +1,6 @@
 import pg from 'pg';
 import t from 'tap';
-import { only } from '../../../adapters/contract/assertions.ts';
-import { until } from '../../../adapters/contract/until.ts';
+import { only, until } from '../../../adapters/contract/assertions.ts';
 import { at, failure, sampleEvent, success, WebhookBench } from '../../../adapters/contract/webhooks/fixture.ts';
 import { deliveries } from '../../../adapters/postgres/deliveries.ts';
 import { postgresWebhooks } from '../../../adapters/postgres/index.ts';

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type Server, type ServerRespons
 import type { AddressInfo } from 'node:net';
 import Joi from 'joi';
 import t, { type Test } from 'tap';
-import { until } from '../../../adapters/contract/until.ts';
+import { until } from '../../../adapters/contract/assertions.ts';
 import { memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { openMemoryDatabase } from '../../../adapters/pglite/index.ts';
 import { migrate, type PoolLike, postgresWebhooks } from '../../../adapters/postgres/index.ts';

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import type { Server, ServerInjectResponse } from '@hapi/hapi';
 import type Joi from 'joi';
 import t, { type Test } from 'tap';
-import { until } from '../../../adapters/contract/until.ts';
+import { until } from '../../../adapters/contract/assertions.ts';
 import { endpoints, type Input, type OperationName, type Output } from '../../../plugins/admin-console/operations.ts';
 import { admin, host, receiver, register, systemOf, VALID_LICENSE } from './host.ts';
 

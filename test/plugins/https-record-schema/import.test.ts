@@ -4,7 +4,7 @@ import http from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
-import { until } from '../../../adapters/contract/until.ts';
+import { until } from '../../../adapters/contract/assertions.ts';
 import { memoryRecords } from '../../../adapters/memory/records.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { RecordStore } from '../../../lib/records/index.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import t, { type Test } from 'tap';
-import { until } from '../../../adapters/contract/until.ts';
+import { until } from '../../../adapters/contract/assertions.ts';
 import { memoryInventory } from '../../../adapters/memory/inventory.ts';
 import type { Host, HostInput } from '../../../lib/inventory/host.ts';
 import type { Collection, InventoryStore } from '../../../lib/inventory/store.ts';

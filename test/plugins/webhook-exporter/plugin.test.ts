@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { server as hapiServer } from '@hapi/hapi';
 import Joi from 'joi';
 import t from 'tap';
-import { until } from '../../../adapters/contract/until.ts';
+import { until } from '../../../adapters/contract/assertions.ts';
 import { memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import { timestamp } from '../../../lib/webhooks/index.ts';

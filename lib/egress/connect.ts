@@ -1,18 +1,16 @@
-import dns from 'node:dns';
 import net, { isIP } from 'node:net';
 import { parseAddress, unmapped, withBrackets } from '../addresses.ts';
 import { within } from '../within.ts';
 import { ConnectionFailure, connectionCode } from './connection-code.ts';
 import type { EgressGuard } from './guard.ts';
+import { nameResolver, type ResolverOptions } from './resolver.ts';
 
 /** Of a name with more addresses only so many are tried, both families in turn. */
 const MAX_TRIED = 4;
 
 /** Who may be called, and how long it may take. */
-export interface ConnectorOptions {
+export interface ConnectorOptions extends Pick<ResolverOptions, 'resolver' | 'lookup'> {
     readonly guard: EgressGuard;
-    /** Stands in for `dns.lookup`. */
-    readonly lookup?: Lookup | undefined;
     /** Milliseconds in which a name must be resolved. */
     readonly dnsTimeout: number;
     /** Milliseconds for all addresses together. */
@@ -45,8 +43,8 @@ export type ConnectVetted = (target: ConnectTarget) => Promise<net.Socket>;
  * The one way out for every outgoing connection: resolves the name once, vets every address that it has (one forbidden
  * address refuses them all), connects to a vetted address and makes sure that this is where the socket went. No proxy is used.
  */
-export function connectVetted({ guard, connectTimeout, ...options }: ConnectorOptions): ConnectVetted {
-    const resolve = resolver(options);
+export function connectVetted({ guard, connectTimeout, resolver, lookup, dnsTimeout, maxLookups = 64 }: ConnectorOptions): ConnectVetted {
+    const resolve = nameResolver({ resolver, lookup, timeout: dnsTimeout, maxPending: maxLookups });
 
     return async (target) => {
         const { host, port, signal, progress } = target;
@@ -147,57 +145,4 @@ function refusedBy(where: string, error: unknown): ConnectionFailure {
 function sameAddress(one: string | undefined, other: string): boolean {
     const [left, right] = [parseAddress(one ?? ''), parseAddress(other)];
     return left !== null && right !== null && unmapped(left).toString() === unmapped(right).toString();
-}
-
-/** The part of `dns.lookup` that is used. */
-export type Lookup = (
-    hostname: string,
-    options: { readonly all: true; readonly order: 'verbatim' },
-    callback: (error: NodeJS.ErrnoException | null, addresses: readonly { readonly address: string }[]) => void,
-) => void;
-
-/**
- * Resolves names to at least one address, in the resolver's order and within a time limit of its own. The system's resolver cannot be
- * called off, so a lookup that hangs goes on in the background: whoever asks for the same name meanwhile shares it, and there is an
- * end to how many names hang at once.
- */
-function resolver({ lookup = dns.lookup, dnsTimeout: timeout, maxLookups = 64 }: Omit<ConnectorOptions, 'guard' | 'connectTimeout'>) {
-    const pending = new Map<string, Promise<readonly string[]>>();
-
-    const start = (hostname: string): Promise<readonly string[]> => {
-        if (pending.size >= maxLookups) {
-            throw new ConnectionFailure('interrupted', 'Too many host names are being resolved');
-        }
-
-        const addresses = lookUp(lookup, hostname).finally(() => pending.delete(hostname));
-        pending.set(hostname, addresses);
-        return addresses;
-    };
-
-    return async (hostname: string, signal: AbortSignal): Promise<readonly string[]> => {
-        const addresses = pending.get(hostname) ?? start(hostname);
-        const late = (): ConnectionFailure => new ConnectionFailure('dns_timeout', `Resolving ${hostname} took longer than ${timeout} ms`);
-        return within(addresses, { timeout, late, signal });
-    };
-}
-
-async function lookUp(lookup: Lookup, hostname: string): Promise<readonly string[]> {
-    const found = await new Promise<readonly { readonly address: string }[]>((resolve, reject) => {
-        lookup(hostname, { all: true, order: 'verbatim' }, (error, addresses) => {
-            if (error === null || error === undefined) {
-                resolve(addresses);
-            } else {
-                reject(error);
-            }
-        });
-    }).catch((error: unknown) => {
-        const code = connectionCode(error, 'dns_failed');
-        throw new ConnectionFailure(code, `${hostname} ${code === 'dns_not_found' ? 'does not exist' : 'could not be resolved'}`, error);
-    });
-    const addresses = Array.isArray(found) ? [...new Set(found.map(({ address }) => address))] : [];
-    if (addresses.length === 0) {
-        throw new ConnectionFailure('dns_not_found', `${hostname} has no address`);
-    }
-
-    return addresses;
 }

@@ -1,9 +1,10 @@
 import Joi from 'joi';
 import { checked, milliseconds } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
-import { type ConnectVetted, connectVetted, type Lookup } from '../egress/connect.ts';
+import { type ConnectVetted, connectVetted } from '../egress/connect.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import { hostOf, portOf } from '../egress/outgoing-url.ts';
+import { RESOLVERS, type ResolverOptions } from '../egress/resolver.ts';
 import type { Trust } from './choices.ts';
 import { type Connection, connection, type Exchange, exchange } from './connection.ts';
 import { connectionPool, type Lease } from './connection-pool.ts';
@@ -47,8 +48,6 @@ export interface SenderLimits {
     readonly attemptTimeout: number;
     /** How much of a response's body is read; the rest is cut off. 64 KiB by default. */
     readonly maxResponseBytes: number;
-    /** Maximum number of connections to one exporter's receiver. 32 by default. */
-    readonly connectionsPerExporter: number;
     /** Maximum number of idle connections of all exporters together. 256 by default. */
     readonly maxIdleConnections: number;
     /** After this a connection is not used again, so that its address is vetted anew. 60,000 by default. */
@@ -56,12 +55,10 @@ export interface SenderLimits {
 }
 
 /** Limits of the sender, and what it asks. */
-export interface HttpSenderOptions extends Partial<SenderLimits> {
+export interface HttpSenderOptions extends Partial<SenderLimits>, Pick<ResolverOptions, 'resolver' | 'lookup'> {
     readonly guard: EgressGuard;
     /** For `Retry-After` dates and certificates. */
     readonly clock?: Clock;
-    /** Stands in for `dns.lookup`. */
-    readonly lookup?: Lookup;
 }
 
 const count = (byDefault: number): Joi.NumberSchema => Joi.number().integer().min(1).default(byDefault);
@@ -72,12 +69,14 @@ export const senderLimitSchemas: { readonly [Limit in keyof SenderLimits]: Joi.N
     connectTimeout: milliseconds(5000),
     attemptTimeout: milliseconds(15_000).max(30_000),
     maxResponseBytes: count(65_536).min(0),
-    connectionsPerExporter: count(32),
     maxIdleConnections: count(256).min(0),
     socketMaxAge: milliseconds(60_000),
 };
 
-const limitsSchema = Joi.object<SenderLimits, true>(senderLimitSchemas);
+const limitsSchema = Joi.object<SenderLimits & Pick<ResolverOptions, 'resolver'>>({
+    ...senderLimitSchemas,
+    resolver: Joi.string().valid(...RESOLVERS),
+});
 
 /**
  * Sends messages over HTTP/1.1. Redirects are not followed, responses not decoded, proxies not used, cookies and other state of a
@@ -152,8 +151,8 @@ function targetOf({ url, headers }: Message): URL {
 
 /** Posts over connections that are kept open between messages. */
 function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
-    const { connectTimeout, maxResponseBytes, connectionsPerExporter, maxIdleConnections, socketMaxAge } = limits;
-    const pool = connectionPool({ maxPerKey: connectionsPerExporter, maxIdle: maxIdleConnections, maxAge: socketMaxAge });
+    const { connectTimeout, maxResponseBytes, maxIdleConnections, socketMaxAge } = limits;
+    const pool = connectionPool({ maxIdle: maxIdleConnections, maxAge: socketMaxAge });
 
     async function open(url: URL, trust: Trust, signal: AbortSignal, progress: AttemptProgress): Promise<Connection> {
         const host = hostOf(url);
@@ -174,7 +173,7 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
             const key = JSON.stringify([exporterId, url.origin, trust]);
             const openNew = (): Promise<Connection> => open(url, trust, signal, progress);
             for (;;) {
-                const lease = newConnection ? await unpooled(openNew) : await pool.lease(key, openNew, signal);
+                const lease = newConnection ? await unpooled(openNew) : await pool.lease(key, openNew);
                 try {
                     const { connection: used } = lease;
                     progress.address = used.address;

@@ -1,9 +1,10 @@
 import { isIP } from 'node:net';
 import Joi from 'joi';
 import { checked, milliseconds, objectWith } from '../../checked.ts';
-import { type ConnectionProgress, connectVetted, type Lookup } from '../../egress/connect.ts';
+import { type ConnectionProgress, connectVetted } from '../../egress/connect.ts';
 import { ConnectionFailure } from '../../egress/connection-code.ts';
 import type { EgressGuard } from '../../egress/guard.ts';
+import { RESOLVERS, type ResolverOptions } from '../../egress/resolver.ts';
 import { ScanwireError } from '../../errors.ts';
 import { VERSION } from '../../version.ts';
 import { within } from '../../within.ts';
@@ -37,11 +38,9 @@ export interface CaptureLimits {
 }
 
 /** Who may be called, and the limits of a capture where they differ from the defaults. */
-export interface CaptureOptions extends Partial<CaptureLimits> {
+export interface CaptureOptions extends Partial<CaptureLimits>, Pick<ResolverOptions, 'resolver' | 'lookup'> {
     /** Which addresses may be called. */
     readonly guard: EgressGuard;
-    /** Stands in for `dns.lookup`. */
-    readonly lookup?: Lookup;
 }
 
 const headerValue = (): Joi.StringSchema =>
@@ -50,8 +49,9 @@ const headerValue = (): Joi.StringSchema =>
         .pattern(/^[!-~](?:[ -~]*[!-~])?$/)
         .messages({ 'string.pattern.base': '{{#label}} must be printable ASCII' });
 
-const optionsSchema = Joi.object<CaptureLimits & Pick<CaptureOptions, 'guard' | 'lookup'>, true>({
+const optionsSchema = Joi.object<CaptureLimits & Pick<CaptureOptions, 'guard' | 'resolver' | 'lookup'>, true>({
     guard: objectWith<EgressGuard>('vet', 'vetHost').required(),
+    resolver: Joi.string().valid(...RESOLVERS),
     lookup: Joi.function(),
     dnsTimeout: milliseconds(5000),
     connectTimeout: milliseconds(5000),
@@ -137,8 +137,8 @@ const MAX_LOOKUPS = 1024;
  * @throws ScanwireError `MISCONFIGURED` for options that cannot be, and without a guard.
  */
 export function capturer(options: CaptureOptions): Capturer {
-    const { guard, lookup, ...limits } = checked(optionsSchema, options, { subject: 'capture options', code: 'MISCONFIGURED' });
-    const connect = connectVetted({ guard, maxLookups: MAX_LOOKUPS, lookup, ...limits });
+    const { guard, resolver, lookup, ...limits } = checked(optionsSchema, options, { subject: 'capture options', code: 'MISCONFIGURED' });
+    const connect = connectVetted({ guard, resolver, lookup, maxLookups: MAX_LOOKUPS, ...limits });
 
     return async (wanted, signal = new AbortController().signal) => {
         const deadline = performance.now() + limits.timeout;

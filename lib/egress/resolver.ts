@@ -1,0 +1,239 @@
+import dns from 'node:dns';
+import { readFile, stat } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { errorCode } from '../errors.ts';
+import { within } from '../within.ts';
+import { type ConnectionCode, ConnectionFailure, connectionCode } from './connection-code.ts';
+
+/** The part of `dns.lookup` that is used. */
+export type Lookup = (
+    hostname: string,
+    options: { readonly all: true; readonly order: 'verbatim' },
+    callback: (error: NodeJS.ErrnoException | null, addresses: readonly { readonly address: string }[]) => void,
+) => void;
+
+/**
+ * Who is asked for the addresses of a name.
+ *
+ * - `dns`: the hosts file, then the name servers of the system. Their answers hold as long as they say.
+ * - `system`: `getaddrinfo`, for a machine that finds names in other ways too (mDNS, NIS, a search list). It occupies one of the few
+ *   threads of the process for as long as a name server is silent, and its answers hold for half a minute.
+ */
+export const RESOLVERS = ['dns', 'system'] as const;
+
+/** How names are resolved. */
+export interface ResolverOptions {
+    /** `dns` by default. */
+    readonly resolver?: (typeof RESOLVERS)[number] | undefined;
+    /** Stands in for both, has the shape of `dns.lookup`; what it answers is not kept. */
+    readonly lookup?: Lookup | undefined;
+    /** Milliseconds in which a name must be resolved. */
+    readonly timeout: number;
+    /** Names that are resolved at the same time. */
+    readonly maxPending: number;
+    /** Name servers, `address` or `address:port`; those of the system by default. */
+    readonly nameServers?: readonly string[] | undefined;
+    /** Path of a hosts file; that of the system by default. */
+    readonly hostsFile?: string | undefined;
+}
+
+/** Addresses of a name, in the resolver's order, at least one. @throws ConnectionFailure, or the signal's reason. */
+export type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
+
+/** What was found, and for how many milliseconds it may be used. */
+interface Answer {
+    readonly addresses: readonly string[];
+    readonly maxAge: number;
+}
+
+/** Looks a name up. Rejects with the signal's reason when it can leave off; who cannot goes on. */
+type LookUp = (hostname: string, signal: AbortSignal) => Promise<Answer>;
+
+/** An answer of `getaddrinfo` says nothing of its age. */
+const SYSTEM_MAX_AGE = 30_000;
+
+/** However long a name server says. */
+const MAX_AGE = 60 * 60_000;
+
+/** Names whose addresses are kept. */
+const MAX_KEPT = 4096;
+
+/**
+ * Resolves names, each within a time limit. Whoever asks for a name that is being looked up shares the answer, and there is an end to
+ * how many names are looked up at once: beyond it a name fails as `interrupted`.
+ */
+export function nameResolver({ resolver = 'dns', lookup, timeout, maxPending, nameServers, hostsFile }: ResolverOptions): Resolve {
+    const lookUp = lookup
+        ? byLookup(lookup, 0)
+        : resolver === 'system'
+          ? byLookup(dns.lookup, SYSTEM_MAX_AGE)
+          : byDns(timeout, nameServers, hostsFile);
+    const pending = new Map<string, Promise<Answer>>();
+    const kept = new Map<string, Answer & { readonly until: number }>();
+
+    function start(hostname: string): Promise<Answer> {
+        if (pending.size >= maxPending) {
+            throw new ConnectionFailure('interrupted', 'Too many host names are being resolved');
+        }
+
+        const controller = new AbortController();
+        const timer = setTimeout(() => controller.abort(late(hostname)), timeout);
+        const answer = lookUp(hostname, controller.signal)
+            .then((found) => keep(hostname, found))
+            .finally(() => {
+                clearTimeout(timer);
+                pending.delete(hostname);
+            });
+        pending.set(hostname, answer);
+        return answer;
+    }
+
+    function keep(hostname: string, answer: Answer): Answer {
+        if (answer.addresses.length === 0) {
+            throw new ConnectionFailure('dns_not_found', `${hostname} has no address`);
+        }
+
+        const [oldest] = kept.keys();
+        if (kept.size >= MAX_KEPT && oldest !== undefined) {
+            kept.delete(oldest);
+        }
+        if (answer.maxAge > 0) {
+            kept.set(hostname, { ...answer, until: performance.now() + Math.min(answer.maxAge, MAX_AGE) });
+        }
+        return answer;
+    }
+
+    const late = (hostname: string): ConnectionFailure =>
+        new ConnectionFailure('dns_timeout', `Resolving ${hostname} took longer than ${timeout} ms`);
+
+    return async (hostname, signal) => {
+        const known = kept.get(hostname);
+        if (known !== undefined && performance.now() < known.until) {
+            return known.addresses;
+        }
+
+        kept.delete(hostname);
+        const answer = pending.get(hostname) ?? start(hostname);
+        const { addresses } = await within(answer, { timeout, late: () => late(hostname), signal });
+        return addresses;
+    };
+}
+
+/** Such a lookup cannot be called off: one that hangs goes on in the background, and is pending all the while. */
+function byLookup(lookup: Lookup, maxAge: number): LookUp {
+    return async (hostname) => {
+        const found = await new Promise<readonly { readonly address: string }[]>((resolve, reject) => {
+            lookup(hostname, { all: true, order: 'verbatim' }, (error, addresses) => {
+                if (error === null || error === undefined) {
+                    resolve(addresses);
+                } else {
+                    reject(error);
+                }
+            });
+        }).catch((error: unknown) => {
+            throw failureOf(hostname, error);
+        });
+        return { addresses: Array.isArray(found) ? [...new Set(found.map(({ address }) => address))] : [], maxAge };
+    };
+}
+
+/** Errors of the way to the name servers, which elsewhere mean something else or nothing. */
+const DNS_CODES: ReadonlyMap<string, ConnectionCode> = new Map([
+    ['ECONNREFUSED', 'dns_failed'],
+    ['ETIMEOUT', 'dns_timeout'],
+    ['ECANCELLED', 'dns_timeout'],
+]);
+
+function failureOf(hostname: string, error: unknown): ConnectionFailure {
+    const code = DNS_CODES.get(errorCode(error)) ?? connectionCode(error, 'dns_failed');
+    return new ConnectionFailure(code, `${hostname} ${code === 'dns_not_found' ? 'does not exist' : 'could not be resolved'}`, error);
+}
+
+/** The first try waits for this share of the time; a second one, of the next server if there is one, for the rest. */
+const FIRST_TRY = 0.3;
+
+/** Milliseconds that one family's answer waits for the other's, which a broken name server may never give. */
+const OTHER_FAMILY = 250;
+
+/** A channel to the name servers for each name: when its time is over, that one alone stops asking. */
+function byDns(timeout: number, servers?: readonly string[], hostsFile?: string): LookUp {
+    const hosts = hostsReader(hostsFile);
+
+    return async (hostname, signal) => {
+        const local = await hosts(hostname);
+        if (local.length > 0) {
+            return { addresses: local, maxAge: 0 };
+        }
+
+        const channel = new dns.promises.Resolver({ timeout: Math.ceil(timeout * FIRST_TRY), tries: 2 });
+        if (servers !== undefined) {
+            channel.setServers(servers);
+        }
+        const tooLate = new Promise<never>((_resolve, reject) => {
+            signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+        });
+        const asked = [channel.resolve4(hostname, { ttl: true }), channel.resolve6(hostname, { ttl: true })];
+        return await Promise.race([ofBothFamilies(hostname, asked), tooLate]).finally(() => channel.cancel());
+    };
+}
+
+async function ofBothFamilies(hostname: string, families: readonly Promise<dns.RecordWithTtl[]>[]): Promise<Answer> {
+    const records: dns.RecordWithTtl[][] = families.map(() => []);
+    const failures: unknown[] = [];
+    const all = Promise.all(
+        families.map(async (family, index) => {
+            try {
+                records[index] = await family;
+            } catch (error) {
+                failures.push(error);
+            }
+        }),
+    );
+    const enough = Promise.any(families).then(
+        () => sleep(OTHER_FAMILY, undefined, { ref: false }),
+        () => all,
+    );
+    await Promise.race([all, enough]);
+
+    const found = records.flat();
+    if (found.length === 0) {
+        throw failureOf(hostname, failures.find((error) => connectionCode(error, 'dns_failed') !== 'dns_not_found') ?? failures[0]);
+    }
+
+    return { addresses: found.map(({ address }) => address), maxAge: 1000 * Math.min(...found.map(({ ttl }) => ttl)) };
+}
+
+const HOSTS_FILE =
+    process.platform === 'win32' ? join(process.env.SystemRoot ?? 'C:\\Windows', 'System32/drivers/etc/hosts') : '/etc/hosts';
+
+/** Looks names up in a hosts file, which is read again when it has changed. A file that is not there names nothing. */
+function hostsReader(path = HOSTS_FILE): (hostname: string) => Promise<readonly string[]> {
+    let version = '';
+    let names: ReadonlyMap<string, readonly string[]> = new Map();
+
+    return async (hostname) => {
+        const found = await stat(path).then(
+            ({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`,
+            () => '',
+        );
+        if (found !== version) {
+            names = found === '' ? new Map() : namesIn(await readFile(path, 'utf8'));
+            version = found;
+        }
+        return names.get(hostname.toLowerCase().replace(/\.$/, '')) ?? [];
+    };
+}
+
+function namesIn(hostsFile: string): ReadonlyMap<string, readonly string[]> {
+    const names = new Map<string, readonly string[]>();
+    for (const line of hostsFile.split('\n')) {
+        const [address = '', ...aliases] = line.replace(/#.*/, '').trim().split(/\s+/);
+        for (const alias of isIP(address) === 0 ? [] : aliases) {
+            const name = alias.toLowerCase();
+            names.set(name, [...(names.get(name) ?? []), address]);
+        }
+    }
+    return names;
+}

@@ -1,0 +1,131 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { nameResolver, type Resolve, type ResolverOptions } from '../../../lib/egress/resolver.ts';
+import { type NameServerBehaviour, nameServer } from '../../support/name-server.ts';
+
+const forever = new AbortController().signal;
+
+async function asking(
+    t: Test,
+    behaviour: (name: string, type: 'A' | 'AAAA') => NameServerBehaviour,
+    { ttl, ...options }: Partial<ResolverOptions> & { readonly ttl?: number } = {},
+): Promise<{ resolve: Resolve; questions: readonly string[] }> {
+    const server = await nameServer(behaviour, ttl);
+    t.teardown(server.close);
+    const hostsFile = join(t.testdir(), 'hosts');
+    const resolve = nameResolver({ timeout: 2000, maxPending: 8, nameServers: [server.address], hostsFile, ...options });
+    return { resolve, questions: server.questions };
+}
+
+t.test('gives the addresses of both families', async (t) => {
+    const { resolve, questions } = await asking(t, () => ['192.0.2.1', '192.0.2.2', '2001:db8::1']);
+    t.strictSame(await resolve('receiver.example', forever), ['192.0.2.1', '192.0.2.2', '2001:db8::1']);
+    t.strictSame([...questions].sort(), ['A receiver.example', 'AAAA receiver.example']);
+});
+
+t.test('asks again only when the answer has aged as the server said', async (t) => {
+    const kept = await asking(t, () => ['192.0.2.1'], { ttl: 3600 });
+    await kept.resolve('receiver.example', forever);
+    await kept.resolve('receiver.example', forever);
+    t.equal(kept.questions.length, 2, 'one for each family');
+
+    const { resolve, questions } = await asking(t, () => ['192.0.2.1'], { ttl: 0 });
+    await resolve('receiver.example', forever);
+    await resolve('receiver.example', forever);
+    t.equal(questions.length, 4);
+});
+
+t.test('asks once for all who want a name at the same time', async (t) => {
+    const { resolve, questions } = await asking(t, () => ['192.0.2.1'], { ttl: 0 });
+    await Promise.all(Array.from({ length: 50 }, () => resolve('receiver.example', forever)));
+    t.equal(questions.length, 2);
+});
+
+t.test('goes with one family when the other has no addresses or no answer', async (t) => {
+    for (const other of [[], 'fails', 'silent', 'refuses', 'garbage', 'truncates'] as const) {
+        const { resolve } = await asking(t, (_name, type) => (type === 'A' ? ['192.0.2.1'] : other));
+        t.strictSame(await resolve('receiver.example', forever), ['192.0.2.1'], String(other));
+    }
+});
+
+t.test('says why a name has no address', async (t) => {
+    const reasons: readonly (readonly [NameServerBehaviour, string])[] = [
+        ['unknown', 'dns_not_found'],
+        [[], 'dns_not_found'],
+        ['fails', 'dns_failed'],
+        ['refuses', 'dns_failed'],
+        ['truncates', 'dns_failed'],
+        ['silent', 'dns_timeout'],
+    ];
+    for (const [behaviour, code] of reasons) {
+        const { resolve } = await asking(t, () => behaviour, { timeout: 500 });
+        await t.rejects(resolve('receiver.example', forever), { code }, String(behaviour));
+    }
+
+    const { resolve: fooled } = await asking(t, () => 'garbage', { timeout: 500 });
+    await t.rejects(fooled('receiver.example', forever), { code: /^dns_(failed|timeout)$/ }, 'as the c-ares of this Node takes it');
+
+    const { resolve } = await asking(t, (_name, type) => (type === 'A' ? 'fails' : 'unknown'));
+    await t.rejects(resolve('receiver.example', forever), { code: 'dns_failed' }, 'the family that cannot tell may have addresses');
+
+    const closed = nameResolver({ timeout: 2000, maxPending: 8, nameServers: ['127.0.0.1:1'], hostsFile: '/nowhere' });
+    await t.rejects(closed('receiver.example', forever), { code: 'dns_failed' }, 'nobody listens there');
+});
+
+t.test('answers for one name while the servers of many others are silent', async (t) => {
+    const { resolve } = await asking(t, (name) => (name === 'receiver.example' ? ['192.0.2.1'] : 'silent'), { maxPending: 200 });
+    const silent = Array.from({ length: 100 }, (_, index) => resolve(`silent-${index}.example`, forever).catch(({ code }) => code));
+    t.strictSame(await Promise.race([resolve('receiver.example', forever), ...silent]), ['192.0.2.1']);
+    t.strictSame(new Set(await Promise.all(silent)), new Set(['dns_timeout']));
+});
+
+t.test('stops asking for a name whose time is over, and is asked anew by the next', async (t) => {
+    let silent = true;
+    const { resolve } = await asking(t, () => (silent ? 'silent' : ['192.0.2.1']), { timeout: 100, maxPending: 1 });
+    await t.rejects(resolve('one.example', forever), { code: 'dns_timeout', message: 'Resolving one.example took longer than 100 ms' });
+    silent = false;
+    t.strictSame(await resolve('two.example', forever), ['192.0.2.1'], 'the first is pending no more');
+    t.strictSame(await resolve('one.example', forever), ['192.0.2.1']);
+});
+
+t.test('leaves waiting when the signal says so, with its reason', async (t) => {
+    const { resolve } = await asking(t, () => 'silent');
+    const controller = new AbortController();
+    const waiting = resolve('receiver.example', controller.signal);
+    controller.abort(new Error('enough'));
+    await t.rejects(waiting, { message: 'enough' });
+});
+
+t.test('refuses more names at once than it may ask for: a fault of its own', async (t) => {
+    const { resolve } = await asking(t, () => 'silent', { maxPending: 1, timeout: 200 });
+    const first = resolve('one.example', forever).catch(({ code }) => code);
+    await t.rejects(resolve('two.example', forever), { code: 'interrupted' });
+    t.equal(await first, 'dns_timeout');
+});
+
+t.test('looks into the hosts file first, as it is now', async (t) => {
+    const hostsFile = join(t.testdir({ hosts: '# none yet\n' }), 'hosts');
+    const { resolve, questions } = await asking(t, () => ['192.0.2.1'], { hostsFile, ttl: 0 });
+    t.strictSame(await resolve('receiver.example', forever), ['192.0.2.1']);
+
+    await writeFile(hostsFile, '10.0.0.1\tother Receiver.Example # ours\n\nfe80::1 receiver.example\nno-address receiver.example\n');
+    const asked = questions.length;
+    t.strictSame(await resolve('receiver.example', forever), ['10.0.0.1', 'fe80::1']);
+    t.equal(questions.length, asked, 'no server is asked');
+});
+
+t.test('takes the answers of the system, or of a lookup of the caller', async (t) => {
+    const system = nameResolver({ resolver: 'system', timeout: 5000, maxPending: 8 });
+    t.ok((await system('localhost', forever)).length > 0);
+    t.equal(await system('localhost', forever), await system('localhost', forever), 'kept for a while');
+
+    let asked = 0;
+    const lookup: ResolverOptions['lookup'] = (_name, _options, done) => {
+        asked += 1;
+        done(null, [{ address: '192.0.2.1' }, { address: '192.0.2.1' }]);
+    };
+    const own = nameResolver({ lookup, timeout: 5000, maxPending: 8 });
+    t.strictSame([await own('a.example', forever), await own('a.example', forever)], [['192.0.2.1'], ['192.0.2.1']]);
+    t.equal(asked, 2, 'its caller keeps answers if anybody does');
+});

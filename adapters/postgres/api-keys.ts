@@ -1,5 +1,5 @@
 import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
-import { guarded, isUniqueViolation, type PoolLike, uuidOrNull } from './database.ts';
+import { IMPATIENT, isUniqueViolation, type PoolLike, patiently, uuidOrNull } from './database.ts';
 
 /** Where the keys are. */
 export interface PostgresApiKeysOptions {
@@ -12,7 +12,7 @@ const COLUMNS = `id, name, digest, start, sealed,
 
 /** API keys in the table `scanwire.api_keys`. */
 export function postgresApiKeys({ pool }: PostgresApiKeysOptions): ApiKeyStore {
-    const database = guarded(pool);
+    const database = patiently(pool, IMPATIENT);
 
     async function find(condition: string, value: string | null): Promise<StoredApiKey | null> {
         const { rows } = await database.query<StoredApiKey>(`select ${COLUMNS} from scanwire.api_keys where ${condition}`, [value]);

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/executor.ts';
+import { within } from '../../lib/within.ts';
 
 /** A client checked out of a pool, for several statements in one session. A `pg.PoolClient` fits. */
 export interface ClientLike extends Executor {
@@ -22,40 +23,113 @@ export interface PostgresStoresOptions {
     readonly clock?: Clock;
 }
 
+/** How long the database is waited for, in milliseconds. A connection that is silent for longer counts as lost and is replaced. */
+export interface Patience {
+    /** For a connection of the pool. 4,000 by default. */
+    readonly connect?: number;
+    /** For the answer to a statement. 25,000 by default. */
+    readonly statement?: number;
+}
+
+/** For what somebody waits for at the other end of an HTTP request: the connection and the answer together in less than 10 s. */
+export const IMPATIENT: Patience = { statement: 4_500 };
+
 /**
  * Runs statements in one transaction: committed when `run` resolves, rolled back when it rejects. A connection that does not even
  * take the rollback is dropped.
  *
  * @throws What `run` throws; ScanwireError `UNAVAILABLE` when the database cannot be used.
  */
-export async function transaction<T>(pool: PoolLike, run: (client: Executor) => Promise<T>): Promise<T> {
-    const client = await pool.connect().catch(rethrow);
-    const statements = guarded(client);
-    let broken = false;
-    const noteBroken = (): void => {
-        broken = true;
+export async function transaction<T>(pool: PoolLike, run: (client: Executor) => Promise<T>, patience: Patience = {}): Promise<T> {
+    return await withClient(pool, patience, async (client, drop) => {
+        const statements = guarded(client, patience);
+        try {
+            // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
+            await statements.query('begin isolation level read committed');
+            const result = await run(statements);
+            await statements.query('commit');
+            return result;
+        } catch (error) {
+            // A connection that is silent would be so once more.
+            if (isUnavailable(error)) {
+                drop();
+            } else {
+                await statements.query('rollback').catch(drop);
+            }
+            throw error;
+        }
+    });
+}
+
+/** A pool whose statements and connections are waited for so long and no longer, with every error passed through {@link storeError}. */
+export function patiently(pool: PoolLike, patience: Patience = {}): Executor {
+    return {
+        query: <Row>(text: string, values?: unknown[]) =>
+            withClient(pool, patience, async (client, drop) => {
+                try {
+                    return await guarded(client, patience).query<Row>(text, values);
+                } catch (error) {
+                    if (isUnavailable(error)) {
+                        drop();
+                    }
+                    throw error;
+                }
+            }),
+    };
+}
+
+/** A connection, or a transaction of the application's, whose statements are waited for so long, with every error passed through {@link storeError}. */
+export function guarded(executor: Executor, { statement = 25_000 }: Patience = {}): Executor {
+    const late = (): Error => silent(`has not answered within ${statement} ms`);
+    return {
+        query: <Row>(text: string, values?: unknown[]) =>
+            within(executor.query<Row>(text, values), { timeout: statement, late }).catch(rethrow),
+    };
+}
+
+/** @param use Gets a function that keeps the connection from being used again. */
+async function withClient<T>(
+    pool: PoolLike,
+    { connect = 4_000 }: Patience,
+    use: (client: ClientLike, drop: () => void) => Promise<T>,
+): Promise<T> {
+    const client = await connected(pool, connect);
+    let dropped = false;
+    const drop = (): void => {
+        dropped = true;
     };
 
     // A client that is checked out emits the loss of its connection, and an unheard error would end the process.
-    client.on('error', noteBroken);
+    client.on('error', drop);
     try {
-        // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
-        await statements.query('begin isolation level read committed');
-        const result = await run(statements);
-        await statements.query('commit');
-        return result;
-    } catch (error) {
-        await statements.query('rollback').catch(noteBroken);
-        throw error;
+        return await use(client, drop);
     } finally {
-        client.removeListener('error', noteBroken);
-        client.release(broken);
+        client.removeListener('error', drop);
+        client.release(dropped);
     }
 }
 
-/** The pool or client with every error of its statements passed through {@link storeError}. */
-export function guarded(executor: Executor): Executor {
-    return { query: <Row>(text: string, values?: unknown[]) => executor.query<Row>(text, values).catch(rethrow) };
+async function connected(pool: PoolLike, timeout: number): Promise<ClientLike> {
+    const connecting = pool.connect();
+    let waiting = true;
+    connecting.then(
+        (client) => waiting || client.release(),
+        () => undefined,
+    );
+    try {
+        return await within(connecting, { timeout, late: () => silent(`has given no connection within ${timeout} ms`) });
+    } catch (error) {
+        waiting = false;
+        throw storeError(error);
+    }
+}
+
+function silent(what: string): ScanwireError {
+    return new ScanwireError('UNAVAILABLE', `The database cannot be used now: it ${what}`);
+}
+
+function isUnavailable(error: unknown): boolean {
+    return error instanceof ScanwireError && error.code === 'UNAVAILABLE';
 }
 
 function rethrow(error: unknown): never {
@@ -79,9 +153,10 @@ const NETWORK = new Set([
 
 /**
  * SQLSTATE classes and codes that say nothing about the statement: connection (08), authorisation (28), no such database (3D),
- * deadlock and serialisation (40), resources (53), lock time-out (55P03), operator intervention (57), system error (58).
+ * deadlock and serialisation (40), resources (53), lock time-out (55P03), operator intervention (57), system error (58); and a server
+ * that a fail-over has left read-only (25006).
  */
-const SERVER = /^(?:08|28|3D|40|53|57|58)...$|^55P03$/;
+const SERVER = /^(?:08|28|3D|40|53|57|58)...$|^55P03$|^25006$/;
 
 /** What node-postgres says, without a code, of a connection that it has lost or a pool that is closed. */
 const DRIVER = /^Connection terminated|^timeout exceeded when trying|not queryable$|^Cannot use a pool after|^Query read timeout/;
@@ -106,6 +181,7 @@ const CAUSES: ReadonlyMap<string, string> = new Map([
     ['28P01', 'user name or password is wrong'],
     ['28000', 'the server does not let this user in'],
     ['53300', 'the server has no connection left'],
+    ['25006', 'the server takes no writes'],
 ]);
 
 function why(code: string): string {

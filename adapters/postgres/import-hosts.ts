@@ -6,7 +6,7 @@ import { byHostField, type HostInput } from '../../lib/inventory/host.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
 import type { ImportSummary } from '../../lib/inventory/store.ts';
 import type { Endpoint } from '../../lib/records/endpoints.ts';
-import { guarded, type PoolLike, sqlState, transaction } from './database.ts';
+import { type PoolLike, patiently, sqlState, transaction } from './database.ts';
 
 /** The columns of a {@link Workspace}, from `scanwire.workspaces rows`. */
 export const WORKSPACE_COLUMNS = `rows.id, rows.name, rows.boundary, rows.description, rows.owner_id, rows.limit_to_network,
@@ -97,7 +97,7 @@ export async function importHosts(
     hosts: AsyncIterable<HostInput>,
     clock: Clock,
 ): Promise<ImportSummary> {
-    const database = guarded(pool);
+    const database = patiently(pool);
     const importId = randomUUID();
     try {
         const batches = await readAside(database, importId, hosts);

@@ -3,7 +3,7 @@ import type { ApiKeyStore } from '../../lib/keys/store.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import type { DeliveryStore, ExporterStore } from '../../lib/webhooks/store.ts';
 import { postgresApiKeys } from './api-keys.ts';
-import { guarded, type PoolLike, type PostgresStoresOptions } from './database.ts';
+import { type PoolLike, type PostgresStoresOptions, patiently } from './database.ts';
 import { deliveries } from './deliveries.ts';
 import { exporters } from './exporters.ts';
 import { postgresInventory } from './inventory.ts';
@@ -45,6 +45,6 @@ export function postgresStores(options: PostgresStoresOptions): PostgresStores {
  * migration `0002-webhooks`. The pool stays the caller's to close.
  */
 export function postgresWebhooks({ pool }: { readonly pool: PoolLike }): PostgresStores['webhooks'] {
-    const db = guarded(pool);
+    const db = patiently(pool);
     return { exporters: exporters(db), deliveries: deliveries(db) };
 }

@@ -3,7 +3,7 @@ import type { Executor } from '../../lib/executor.ts';
 import { HOST_FIELDS, type Host } from '../../lib/inventory/host.ts';
 import type { Note, Service, Session, Vuln, Workspace } from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
-import { guarded, type PostgresStoresOptions } from './database.ts';
+import { IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
 import { ensureWorkspace, importHosts, WORKSPACE_COLUMNS } from './import-hosts.ts';
 
 const TIMES = 'rows.created_at, rows.updated_at';
@@ -19,7 +19,7 @@ const BELOW_HOST = 'join scanwire.hosts on hosts.id = rows.host_id';
 
 /** Workspaces, hosts and what belongs to hosts, in the tables of the schema `scanwire`. */
 export function postgresInventory({ pool, clock = systemClock }: PostgresStoresOptions): Required<InventoryStore> & InventoryWriter {
-    const database = guarded(pool);
+    const database = patiently(pool, IMPATIENT);
 
     return {
         workspaces: collection<Workspace>(database, { select: WORKSPACE_COLUMNS, from: 'scanwire.workspaces rows', parents: [] }),

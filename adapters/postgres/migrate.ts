@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/executor.ts';
-import { type PoolLike, transaction } from './database.ts';
+import { type Patience, type PoolLike, transaction } from './database.ts';
 import { inventoryAndKeys } from './migrations/0001-inventory-and-keys.ts';
 import { webhooks } from './migrations/0002-webhooks.ts';
 import { records } from './migrations/0003-records.ts';
 
 /** Key of the advisory lock that lets one migration run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
+
+/** For the lock while another process migrates, and for steps over large tables. */
+const PATIENCE: Patience = { statement: 60 * 60_000 };
 
 /** What the schema is brought to. */
 export interface MigrateOptions {
@@ -25,20 +28,24 @@ export interface MigrateOptions {
  * @throws ScanwireError `UNAVAILABLE` when the database cannot be used.
  */
 export async function migrate(pool: PoolLike, { steps = migrations }: MigrateOptions = {}): Promise<readonly string[]> {
-    return await transaction(pool, async (client) => {
-        await client.query('select pg_catalog.pg_advisory_xact_lock($1, $2)', LOCK);
-        await ensureLedger(client);
+    return await transaction(
+        pool,
+        async (client) => {
+            await client.query('select pg_catalog.pg_advisory_xact_lock($1, $2)', LOCK);
+            await ensureLedger(client);
 
-        const done = await readLedger(client);
-        assertFits(done, steps);
-        const pending = steps.filter(({ id }) => !done.has(id));
-        for (const { id, sql } of pending) {
-            await client.query(sql);
-            await client.query('insert into scanwire.migration (id, checksum) values ($1, $2)', [id, checksum(sql)]);
-        }
+            const done = await readLedger(client);
+            assertFits(done, steps);
+            const pending = steps.filter(({ id }) => !done.has(id));
+            for (const { id, sql } of pending) {
+                await client.query(sql);
+                await client.query('insert into scanwire.migration (id, checksum) values ($1, $2)', [id, checksum(sql)]);
+            }
 
-        return pending.map(({ id }) => id);
-    });
+            return pending.map(({ id }) => id);
+        },
+        PATIENCE,
+    );
 }
 
 /** The schema may have been made for us by somebody with more rights, so it is made only where it is missing. */

@@ -5,7 +5,7 @@ import type { Executor } from '../../lib/executor.ts';
 import { endpointsOf } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, Enrichment, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
-import { guarded, type PostgresStoresOptions, transaction } from './database.ts';
+import { type PostgresStoresOptions, patiently, transaction } from './database.ts';
 import { enrichInventory } from './import-hosts.ts';
 
 const COLUMNS = 'id, imported_at, record';
@@ -25,7 +25,7 @@ interface RecordRow {
 
 /** HTTPS scan records in the table of migration `0003-records`; they enrich the inventory of the same database. */
 export function postgresRecords({ pool, clock = systemClock }: PostgresStoresOptions): RecordStore {
-    const database = guarded(pool);
+    const database = patiently(pool);
     let last: Promise<unknown> = Promise.resolve();
 
     async function add(records: readonly HttpsRecord[], enrich: Enrichment | undefined): Promise<readonly AddedRecord[]> {

@@ -2,9 +2,7 @@ import type net from 'node:net';
 import tls from 'node:tls';
 import t, { type Test } from 'tap';
 import { until } from '../../../../adapters/contract/assertions.ts';
-import type { Lookup } from '../../../../lib/egress/resolver.ts';
 import { egressGuard } from '../../../../lib/egress/guard.ts';
-import type { Lookup } from '../../../../lib/egress/resolver.ts';
 import {
     type CaptureCode,
     type CaptureOptions,

@@ -1,0 +1,85 @@
+import pg from 'pg';
+import t, { type Test } from 'tap';
+import { patiently } from '../../adapters/postgres/database.ts';
+import { migrate, type PoolLike, postgresStores, transaction } from '../../adapters/postgres/index.ts';
+import { tcpProxy } from '../support/tcp-proxy.ts';
+import { testDatabase } from '../support/test-database.ts';
+
+/** A pool as an application may have it, with no limit of its own, whose way to the database may fall silent. */
+async function silenceable(t: Test, max = 10) {
+    const database = await testDatabase();
+    const url = new URL(database.url);
+    const proxy = await tcpProxy({ host: url.hostname, port: Number(url.port || 5432) });
+    url.hostname = '127.0.0.1';
+    url.port = String(proxy.port);
+    const pool = new pg.Pool({ connectionString: url.href, max });
+    pool.on('error', () => undefined);
+    t.teardown(async () => {
+        proxy.reset();
+        await pool.end();
+        await proxy.close();
+        await database.drop();
+    });
+    return { pool, proxy };
+}
+
+const PATIENCE = { connect: 300, statement: 300 };
+
+t.test('a connection that falls silent is noticed, and replaced', async (t) => {
+    const { pool, proxy } = await silenceable(t, 1);
+    const db = patiently(pool, PATIENCE);
+    await db.query('select 1');
+    proxy.silence();
+    await t.rejects(db.query('select 2'), {
+        code: 'UNAVAILABLE',
+        message: 'The database cannot be used now: it has not answered within 300 ms',
+    });
+    t.match(await db.query('select 3 as three'), { rows: [{ three: 3 }] }, 'by the only connection that the pool may have');
+});
+
+t.test('a transaction whose connection falls silent ends, and its connection is replaced', async (t) => {
+    const { pool, proxy } = await silenceable(t, 1);
+    const run = transaction(
+        pool,
+        async (client) => {
+            await client.query('select 1');
+            proxy.silence();
+            await client.query('select 2');
+        },
+        PATIENCE,
+    );
+    await t.rejects(run, { code: 'UNAVAILABLE' });
+    t.match(await patiently(pool, PATIENCE).query('select 3 as three'), { rows: [{ three: 3 }] });
+});
+
+t.test('a connection that never comes is not waited for, and not lost when it comes later', async (t) => {
+    const { pool, proxy } = await silenceable(t, 1);
+    const db = patiently(pool, PATIENCE);
+    proxy.silenceAll();
+    await t.rejects(db.query('select 1'), {
+        code: 'UNAVAILABLE',
+        message: 'The database cannot be used now: it has given no connection within 300 ms',
+    });
+    proxy.recover();
+    proxy.reset();
+    t.match(await db.query('select 2 as two'), { rows: [{ two: 2 }] });
+
+    const held = await pool.connect();
+    await t.rejects(db.query('select 3'), { code: 'UNAVAILABLE' }, 'others hold all that the pool may have');
+    held.release();
+    t.match(await db.query('select 4 as four'), { rows: [{ four: 4 }] });
+});
+
+t.test('nobody waits for 10 seconds at the other end of a request, whatever pool the application has', async (t) => {
+    const { pool, proxy } = await silenceable(t);
+    await migrate(pool as PoolLike);
+    const { apiKeys, inventory } = postgresStores({ pool });
+    await apiKeys.list();
+    proxy.silenceAll();
+    const startedAt = performance.now();
+    await Promise.all([
+        t.rejects(apiKeys.list(), { code: 'UNAVAILABLE' }),
+        t.rejects(inventory.workspaces.get([], 1), { code: 'UNAVAILABLE' }),
+    ]);
+    t.ok(performance.now() - startedAt < 10_000);
+});

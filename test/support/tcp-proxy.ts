@@ -1,0 +1,75 @@
+import net from 'node:net';
+
+/** A proxy between a client and a server, whose connections can be made to fail as networks do. */
+export interface TcpProxy {
+    readonly port: number;
+    /** Connections that are open now. */
+    connections(): number;
+    /** From now on nothing passes over the connections that are open: each side sees a connection on which nothing comes. */
+    silence(): void;
+    /** From now on nothing passes over new connections either, until `recover`. */
+    silenceAll(): void;
+    /** From now on new connections pass all; those that were silenced stay so. */
+    recover(): void;
+    /** Breaks the connections that are open. */
+    reset(): void;
+    close(): Promise<void>;
+}
+
+/** A proxy on a free loopback port to a server. */
+export async function tcpProxy(server: { readonly host: string; readonly port: number }): Promise<TcpProxy> {
+    const pairs = new Set<readonly [net.Socket, net.Socket]>();
+    let silent = false;
+
+    function silencePair([client, upstream]: readonly [net.Socket, net.Socket]): void {
+        for (const socket of [client, upstream]) {
+            socket.unpipe();
+            // what comes is taken, as by a network that loses it behind the last one that acknowledges
+            socket.on('data', () => undefined);
+            socket.resume();
+        }
+    }
+
+    const listener = net.createServer((client) => {
+        const pair = [client, net.connect(server)] as const;
+        pairs.add(pair);
+        for (const [socket, other] of [pair, pair.toReversed()] as [net.Socket, net.Socket][]) {
+            socket.on('error', () => other.destroy());
+            socket.on('close', () => {
+                pairs.delete(pair);
+                other.destroy();
+            });
+            socket.pipe(other);
+        }
+        if (silent) {
+            silencePair(pair);
+        }
+    });
+    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+
+    return {
+        port: (listener.address() as net.AddressInfo).port,
+        connections: () => pairs.size,
+        silence: () => pairs.forEach(silencePair),
+        silenceAll() {
+            silent = true;
+            pairs.forEach(silencePair);
+        },
+        recover() {
+            silent = false;
+        },
+        reset() {
+            for (const [client, upstream] of pairs) {
+                client.resetAndDestroy();
+                upstream.resetAndDestroy();
+            }
+        },
+        close() {
+            const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
+            for (const [client] of pairs) {
+                client.destroy();
+            }
+            return closed;
+        },
+    };
+}

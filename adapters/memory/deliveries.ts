@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Executor } from '../../lib/executor.ts';
+import { type BreakerRules, FAULTS, faultDelay, probeDelay, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import {
     type AcceptedEvent,
@@ -7,6 +8,7 @@ import {
     type ClaimRequest,
     type Delivery,
     type DeliveryQuery,
+    type DeliveryState,
     type DeliveryStore,
     type Dispatched,
     type DispatchOptions,
@@ -17,17 +19,43 @@ import {
     type SweepOptions,
     storeRefusals,
 } from '../../lib/webhooks/store.ts';
-import { asDelivery, asExporter, type DeliveryRow, type ExporterRow, interrupt, move, type WebhookState } from './webhook-state.ts';
+import {
+    type AttemptRow,
+    asDelivery,
+    asExporter,
+    type DeliveryRow,
+    type ExporterRow,
+    type HeldClaim,
+    interrupt,
+    move,
+    type WebhookState,
+} from './webhook-state.ts';
 
 /** Events, deliveries and attempts of the state. */
 export function deliveryStore(state: WebhookState): DeliveryStore {
     return {
         transactions: false,
         accept: async (newEvents, options) => accept(state, newEvents, options?.tx),
+        now: async () => state.clock(),
         dispatch: async (options) => dispatch(state, options),
         sweep: async (options) => sweep(state, options),
-        claim: async (requests) => requests.map((request) => claim(state, request)),
-        recordOutcomes: async (outcomes) => outcomes.map((recorded) => recordOutcome(state, recorded)),
+        claim: async (requests, session) => requests.map((request) => claim(state, request, session)),
+        recordOutcomes: async (outcomes, rules) => recordOutcomes(state, outcomes, rules),
+
+        async keepAlive(session, duration) {
+            state.sessions.set(session.id, { session: { ...session }, until: later(state.clock(), duration) });
+        },
+
+        async sessions() {
+            const now = state.clock();
+            return [...state.sessions.values()].filter(({ until }) => until > now).map(({ session }) => ({ ...session }));
+        },
+
+        async endSessions(ids) {
+            for (const id of ids) {
+                state.sessions.delete(id);
+            }
+        },
 
         async get(id) {
             const row = state.deliveries.get(id);
@@ -40,7 +68,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         },
 
         list: async (query) => list(state, query),
-        replay: async (id, at) => replay(state, id, at),
+        replay: async (id) => replay(state, id),
     };
 }
 
@@ -55,18 +83,21 @@ function list(state: WebhookState, { state: wanted, exporterId, after, limit }: 
         .map((row) => asDelivery(state, row));
 }
 
-function replay(state: WebhookState, id: string, at: Date): Delivery {
+const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned'];
+
+function replay(state: WebhookState, id: string): Delivery {
     const row = state.deliveries.get(id);
     if (row === undefined) {
         throw storeRefusals.unknownDelivery();
     }
-    if (!state.exporters.has(row.exporterId) || (row.state !== 'delivered' && row.state !== 'exhausted')) {
+    if (!state.exporters.has(row.exporterId) || !REPLAYABLE.includes(row.state)) {
         throw storeRefusals.notReplayable();
     }
 
-    move(state, row, 'pending', at);
-    row.dueAt = at;
-    row.attemptsSinceReplay = 0;
+    const now = state.clock();
+    move(state, row, 'pending', now);
+    row.dueAt = now;
+    Object.assign(row, { attemptsSinceReplay: 0, faults: 0, expiredClaims: 0 });
     row.priority = row.priority === 0 ? 0 : 1;
     return asDelivery(state, row);
 }
@@ -84,7 +115,7 @@ function accept(state: WebhookState, newEvents: readonly NewEvent[], tx: Executo
     }
 
     return newEvents.map((newEvent, index) => {
-        const event = structuredClone(newEvent.event);
+        const event = { ...structuredClone(newEvent.event), createdAt: state.clock() };
         const singleAttempt = 'exporterId' in newEvent.recipients;
         const rows = (addressed[index] ?? []).map((exporter) => newRow(state, event, exporter, singleAttempt));
         state.events.set(event.id, event);
@@ -115,6 +146,8 @@ function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, 
         priority: singleAttempt ? 0 : 1,
         attempts: 0,
         attemptsSinceReplay: 0,
+        faults: 0,
+        expiredClaims: 0,
         dueAt: event.createdAt,
         queuedAt: null,
         finishedAt: null,
@@ -129,8 +162,9 @@ function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, 
 
 /** As `DeliveryStore.dispatch` says. Exporters alternate, so that the longest backlog does not use up a small limit. */
 function dispatch(state: WebhookState, options: DispatchOptions): readonly Dispatched[] {
+    const now = state.clock();
     const ranked = [...groupByExporter(state)].flatMap(([exporter, rows]) => {
-        return pickWithinWindow(exporter, rows, options).map((row, rank) => ({ row, rank, collector: exporter.collector }));
+        return pickWithinWindow(exporter, rows, options, now).map((row, rank) => ({ row, rank, collector: exporter.collector }));
     });
     const order = (a: (typeof ranked)[number], b: (typeof ranked)[number]): number => {
         return Number(a.row.priority > 0) - Number(b.row.priority > 0) || a.rank - b.rank || byPriorityAndAge(a.row, b.row);
@@ -141,7 +175,7 @@ function dispatch(state: WebhookState, options: DispatchOptions): readonly Dispa
         .slice(0, options.limit)
         .map(({ row, collector }) => {
             row.state = 'queued';
-            row.queuedAt = options.now;
+            row.queuedAt = now;
             return { deliveryId: row.id, collector, attempt: row.attempts + 1 };
         });
 }
@@ -159,24 +193,29 @@ function groupByExporter(state: WebhookState): Map<ExporterRow, DeliveryRow[]> {
     return groups;
 }
 
-function pickWithinWindow(exporter: ExporterRow, rows: readonly DeliveryRow[], options: DispatchOptions): DeliveryRow[] {
-    const due = rows.filter((row) => row.state === 'pending' && row.dueAt <= options.now).sort(byPriorityAndAge);
+function pickWithinWindow(exporter: ExporterRow, rows: readonly DeliveryRow[], options: DispatchOptions, now: Date): DeliveryRow[] {
+    const due = rows.filter((row) => row.state === 'pending' && isDue(row, exporter, now)).sort(byPriorityAndAge);
     const inFlight = rows.filter((row) => row.state !== 'pending').length;
     const room = options.window - inFlight;
-    const ordinaryRoom = ordinaryWindow(exporter, options) - inFlight;
+    const ordinaryRoom = ordinaryWindow(exporter, options, now) - inFlight;
 
     return due.filter((row, rank) => rank < (row.priority === 0 ? room : ordinaryRoom));
 }
 
+/** What was tried before the exporter recovered waits no longer. */
+function isDue({ dueAt, queuedAt }: DeliveryRow, { recoveredAt }: ExporterRow, now: Date): boolean {
+    return dueAt <= now || (recoveredAt !== null && queuedAt !== null && queuedAt < recoveredAt);
+}
+
 /** How many deliveries of the exporter, single-attempt ones aside, may be in flight. */
-function ordinaryWindow(exporter: ExporterRow, { window, breakerAfter, now }: DispatchOptions): number {
+function ordinaryWindow(exporter: ExporterRow, { window, breakerAfter }: DispatchOptions, now: Date): number {
     if (exporter.state !== 'running') {
         return 0;
     }
-    if (exporter.consecutiveFailures < breakerAfter) {
-        return window;
+    if (exporter.pausedUntil !== null || exporter.consecutiveFailures >= breakerAfter) {
+        return [exporter.pausedUntil, exporter.probeAt].every((time) => time === null || time <= now) ? 1 : 0;
     }
-    return exporter.probeAt === null || exporter.probeAt <= now ? 1 : 0;
+    return Math.min(window, exporter.slowStart ?? window);
 }
 
 function byPriorityAndAge(a: DeliveryRow, b: DeliveryRow): number {
@@ -184,7 +223,8 @@ function byPriorityAndAge(a: DeliveryRow, b: DeliveryRow): number {
 }
 
 /** As `DeliveryStore.claim` says, for one delivery. */
-function claim(state: WebhookState, { deliveryId, token, now, expiresAt }: ClaimRequest): Claim | null {
+function claim(state: WebhookState, { deliveryId, token, duration }: ClaimRequest, session: string | null): Claim | null {
+    const now = state.clock();
     const row = state.deliveries.get(deliveryId);
     const exporter = state.exporters.get(row?.exporterId ?? '');
     if (row?.state !== 'queued' || exporter === undefined) {
@@ -199,13 +239,14 @@ function claim(state: WebhookState, { deliveryId, token, now, expiresAt }: Claim
 
     row.attempts += 1;
     row.attemptsSinceReplay += 1;
-    row.claim = { token, expiresAt };
+    row.claim = { token, session, expiresAt: later(now, duration) };
     row.history.push({ number: row.attempts, token, startedAt: now, finishedAt: null, outcome: null, lost: false, late: false });
     move(state, row, 'sending', now);
     const { attempts, attemptsSinceReplay, event } = row;
     return {
         deliveryId,
         token,
+        claimedAt: now,
         attempt: attempts,
         attemptSinceReplay: attemptsSinceReplay,
         singleAttempt,
@@ -214,70 +255,150 @@ function claim(state: WebhookState, { deliveryId, token, now, expiresAt }: Claim
     };
 }
 
-/** As `DeliveryStore.recordOutcomes` says, for one outcome. */
-function recordOutcome(state: WebhookState, recorded: RecordedOutcome): boolean {
-    const row = state.deliveries.get(recorded.deliveryId);
-    const attempt = row?.history.find(({ token }) => token === recorded.token);
-    if (row === undefined || attempt === undefined) {
-        return false;
-    }
+/** As `DeliveryStore.recordOutcomes` says. */
+function recordOutcomes(state: WebhookState, outcomes: readonly RecordedOutcome[], rules: BreakerRules): readonly boolean[] {
+    return outcomes.map((recorded) => {
+        const row = state.deliveries.get(recorded.deliveryId);
+        const attempt = row?.history.find(({ token }) => token === recorded.token);
+        if (row === undefined || attempt === undefined) {
+            return false;
+        }
 
-    const held = row.claim?.token === recorded.token;
-    if (held || (attempt.lost && !attempt.late)) {
-        attempt.finishedAt = recorded.finishedAt;
-        attempt.outcome = structuredClone(recorded.outcome);
-        attempt.late = !held;
-    }
-    if (held) {
-        applyNextStep(state, row, recorded);
-        applyHealth(state, recorded);
-    }
-    return held;
+        const held = row.claim?.token === recorded.token;
+        if (held) {
+            complete(state, attempt, recorded, false);
+            applyNextStep(state, row, recorded);
+            applyHealth(state, attempt, recorded, rules);
+        } else if (attempt.lost && !attempt.late) {
+            complete(state, attempt, recorded, true);
+            deliverLate(state, row, recorded);
+        }
+        return held;
+    });
 }
 
-function applyNextStep(state: WebhookState, row: DeliveryRow, { next, outcome, finishedAt }: RecordedOutcome): void {
-    move(state, row, next.state, finishedAt);
+function complete(state: WebhookState, attempt: AttemptRow, { outcome }: RecordedOutcome, late: boolean): void {
+    Object.assign(attempt, { finishedAt: state.clock(), outcome: structuredClone(outcome), late });
+}
+
+function applyNextStep(state: WebhookState, row: DeliveryRow, { next, outcome }: RecordedOutcome): void {
+    const now = state.clock();
+    move(state, row, next.state, now);
     row.lastCode = outcome.code;
-    if (next.state === 'pending') {
-        row.dueAt = next.dueAt;
+    row.expiredClaims = 0;
+    if (next.state !== 'pending') {
+        return;
+    }
+
+    if (next.delay === 'fault') {
+        retryAfterFault(row, now);
+    } else {
+        row.dueAt = later(now, next.delay);
+        row.faults = 0;
         row.priority = row.priority === 0 ? 0 : 2;
     }
 }
 
-function applyHealth(state: WebhookState, { exporterId, health, probeAt, stopReason, finishedAt }: RecordedOutcome): void {
+/** The try is not used up, and what was tried for the first time still is. */
+function retryAfterFault(row: DeliveryRow, now: Date): void {
+    row.attemptsSinceReplay -= 1;
+    row.faults += 1;
+    row.dueAt = later(now, faultDelay(row.faults));
+}
+
+/** A 2xx ends its delivery whenever it comes, unless that has ended by itself; who sends it once more does so in vain. */
+function deliverLate(state: WebhookState, row: DeliveryRow, { outcome }: RecordedOutcome): void {
+    if (outcome.code === 'delivered' && (state.unfinished.has(row) || row.state === 'poisoned')) {
+        const now = state.clock();
+        if (row.state === 'sending') {
+            interrupt(row, now, INTERRUPTIONS.delivered);
+        }
+        move(state, row, 'delivered', now);
+        row.lastCode = 'delivered';
+    }
+}
+
+function applyHealth(state: WebhookState, attempt: AttemptRow, { exporterId, health, pause, stopReason }: RecordedOutcome, rules: BreakerRules): void {
+    const now = state.clock();
     const exporter = state.exporters.get(exporterId);
     if (exporter === undefined) {
         return;
     }
 
     if (health === 'success') {
-        Object.assign(exporter, { consecutiveFailures: 0, probeAt: null });
-    } else if (health === 'failure') {
-        exporter.consecutiveFailures += 1;
-        exporter.probeAt = probeAt ?? exporter.probeAt;
+        applySuccess(exporter, now, rules);
+    } else if (health === 'failure' && (exporter.failedAt === null || attempt.startedAt > exporter.failedAt)) {
+        applyFailure(exporter, now, rules);
     }
-    if (stopReason !== null && exporter.state === 'running') {
-        Object.assign(exporter, { state: 'stopped', stopReason, updatedAt: finishedAt });
+    if (pause !== null) {
+        const until = later(now, pause);
+        exporter.pausedUntil = exporter.pausedUntil !== null && exporter.pausedUntil > until ? exporter.pausedUntil : until;
+        exporter.failingSince ??= now;
+    }
+
+    const failedTooLong = exporter.failingSince !== null && now.getTime() - exporter.failingSince.getTime() >= rules.stopAfter;
+    const reason = stopReason ?? (health !== 'none' && failedTooLong ? STOPPED_FAILING : null);
+    if (reason !== null && exporter.state === 'running') {
+        Object.assign(exporter, { state: 'stopped', stopReason: reason, updatedAt: now });
+    }
+}
+
+/** The first success after a breaker was open, or a pause, begins a slow start; what waits for a retry becomes due under it. */
+function applySuccess(exporter: ExporterRow, now: Date, rules: BreakerRules): void {
+    const recovers = exporter.pausedUntil !== null || exporter.consecutiveFailures >= rules.after;
+    const grown = recovers ? 2 : exporter.slowStart === null ? null : exporter.slowStart + 1;
+    Object.assign(exporter, { consecutiveFailures: 0, probeAt: null, pausedUntil: null, failingSince: null });
+    exporter.slowStart = grown === null || grown >= rules.window ? null : grown;
+    exporter.recoveredAt = recovers ? now : exporter.recoveredAt;
+}
+
+/** A failure in a slow start opens the breaker at once. */
+function applyFailure(exporter: ExporterRow, now: Date, rules: BreakerRules): void {
+    exporter.consecutiveFailures = exporter.slowStart === null ? exporter.consecutiveFailures + 1 : rules.after;
+    exporter.failedAt = now;
+    exporter.failingSince ??= now;
+    const delay = probeDelay(exporter.consecutiveFailures, rules);
+    if (delay !== null) {
+        Object.assign(exporter, { probeAt: later(now, delay), slowStart: null, recoveredAt: null });
     }
 }
 
 /** As `DeliveryStore.sweep` says. */
-function sweep(state: WebhookState, { now, queuedBefore, limit }: SweepOptions): readonly Dispatched[] {
+function sweep(state: WebhookState, { requeueAfter, limit }: SweepOptions): readonly Dispatched[] {
+    const now = state.clock();
     const rows = [...state.unfinished];
-    const expired = rows.filter(({ claim }) => claim !== null && claim.expiresAt <= now).slice(0, limit);
-    for (const row of expired) {
+    for (const row of rows.filter(({ claim }) => claim !== null && hasRunOut(state, claim, now)).slice(0, limit)) {
         interrupt(row, now, INTERRUPTIONS.expired);
-        row.dueAt = now;
-        move(state, row, row.priority === 0 ? 'exhausted' : 'pending', now);
-        row.priority = row.priority === 0 ? 0 : 2;
+        expire(state, row, now);
     }
 
-    const lost = rows.filter((row) => row.state === 'queued' && row.queuedAt !== null && row.queuedAt < queuedBefore);
+    const queuedBefore = later(now, -requeueAfter);
+    const lost = rows.filter((row) => row.state === 'queued' && row.queuedAt !== null && row.queuedAt <= queuedBefore);
     return lost.slice(0, limit).map((row) => requeue(state, row, now));
+}
+
+function hasRunOut({ sessions }: WebhookState, { session, expiresAt }: HeldClaim, now: Date): boolean {
+    return expiresAt <= now || (session !== null && (sessions.get(session)?.until ?? now) <= now);
+}
+
+function expire(state: WebhookState, row: DeliveryRow, now: Date): void {
+    row.expiredClaims += 1;
+    if (row.priority === 0) {
+        move(state, row, 'exhausted', now);
+    } else if (row.expiredClaims >= FAULTS.poisonedAfter) {
+        move(state, row, 'poisoned', now);
+    } else {
+        move(state, row, 'pending', now);
+        retryAfterFault(row, now);
+    }
 }
 
 function requeue(state: WebhookState, row: DeliveryRow, now: Date): Dispatched {
     row.queuedAt = now;
     const collector = state.exporters.get(row.exporterId)?.collector ?? row.collector;
     return { deliveryId: row.id, collector, attempt: row.attempts + 1 };
+}
+
+function later(time: Date, milliseconds: number): Date {
+    return new Date(time.getTime() + milliseconds);
 }

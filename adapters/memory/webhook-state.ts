@@ -1,6 +1,7 @@
+import type { Clock } from '../../lib/clock.ts';
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import { interrupted } from '../../lib/webhooks/outcome.ts';
-import type { Attempt, Delivery, DeliveryState, StoredEvent } from '../../lib/webhooks/store.ts';
+import type { Attempt, Delivery, DeliveryState, Session, StoredEvent } from '../../lib/webhooks/store.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -11,10 +12,44 @@ export interface WebhookState {
     readonly deliveries: Map<string, DeliveryRow>;
     /** Those that are not final: all that dispatcher and sweep have to read. */
     readonly unfinished: Set<DeliveryRow>;
+    /** By id, with the time until which they are alive. */
+    readonly sessions: Map<string, { readonly session: Session; readonly until: Date }>;
+    /** The store's time. */
+    readonly clock: Clock;
 }
 
-/** An exporter and, while its breaker is open, when it is probed next. */
-export type ExporterRow = Mutable<StoredExporter> & { probeAt: Date | null };
+/** An exporter and the state of its breaker. */
+export interface ExporterRow extends Mutable<StoredExporter> {
+    /** While the breaker is open: when it is probed next. */
+    probeAt: Date | null;
+    /** When the last failure was counted: those that began before belong to it. */
+    failedAt: Date | null;
+    /** When the first failure since the last success was counted. */
+    failingSince: Date | null;
+    /** Until when the receiver wants to be left alone; not null until it has taken a probe. */
+    pausedUntil: Date | null;
+    /** When it took the first delivery after its breaker was open. */
+    recoveredAt: Date | null;
+    /** Its window while it grows, null when it has grown. */
+    slowStart: number | null;
+}
+
+/** The breaker of an exporter that never failed. */
+export const CLOSED_BREAKER: Omit<ExporterRow, keyof StoredExporter> = {
+    probeAt: null,
+    failedAt: null,
+    failingSince: null,
+    pausedUntil: null,
+    recoveredAt: null,
+    slowStart: null,
+};
+
+/** The claim of an open attempt. */
+export interface HeldClaim {
+    readonly token: string;
+    readonly session: string | null;
+    readonly expiresAt: Date;
+}
 
 /** 0: a single attempt that is never retried, 1: first try since it was accepted or replayed, 2: retry. */
 export type Priority = 0 | 1 | 2;
@@ -25,8 +60,12 @@ export interface DeliveryRow extends Mutable<Omit<Delivery, 'eventId' | 'kind' |
     readonly event: StoredEvent;
     priority: Priority;
     attemptsSinceReplay: number;
+    /** Faults of ours in a row. */
+    faults: number;
+    /** Claims that ran out in a row. */
+    expiredClaims: number;
     queuedAt: Date | null;
-    claim: { readonly token: string; readonly expiresAt: Date } | null;
+    claim: HeldClaim | null;
     readonly history: AttemptRow[];
 }
 
@@ -37,7 +76,7 @@ export interface AttemptRow extends Mutable<Attempt> {
     lost: boolean;
 }
 
-const FINAL: readonly DeliveryState[] = ['delivered', 'exhausted', 'cancelled'];
+const FINAL: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'cancelled'];
 
 /** Moves a delivery to a state; a final one is stamped with `at`. */
 export function move(state: WebhookState, row: DeliveryRow, next: DeliveryState, at: Date): void {
@@ -74,6 +113,7 @@ export function asDelivery(state: WebhookState, row: DeliveryRow): Delivery {
 }
 
 /** The exporter as the store returns it, a copy. */
-export function asExporter({ probeAt: _, ...exporter }: ExporterRow): StoredExporter {
+export function asExporter(row: ExporterRow): StoredExporter {
+    const { probeAt, failedAt, failingSince, pausedUntil, recoveredAt, slowStart, ...exporter } = row;
     return structuredClone(exporter);
 }

@@ -1,11 +1,23 @@
+import { type Clock, systemClock } from '../../lib/clock.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import { type DeliveryStore, type ExporterStore, storeRefusals } from '../../lib/webhooks/store.ts';
 import { deliveryStore } from './deliveries.ts';
-import { asExporter, interrupt, move, type WebhookState } from './webhook-state.ts';
+import { asExporter, CLOSED_BREAKER, interrupt, move, type WebhookState } from './webhook-state.ts';
 
-/** Exporters and deliveries in the memory of this process, gone with it: for tests and for trying things out. */
-export function memoryWebhooks(): { readonly exporters: ExporterStore; readonly deliveries: DeliveryStore } {
-    const state: WebhookState = { exporters: new Map(), events: new Map(), deliveries: new Map(), unfinished: new Set() };
+/**
+ * Exporters and deliveries in the memory of this process, gone with it: for tests and for trying things out.
+ *
+ * @param options.clock The store's time; that of the process by default.
+ */
+export function memoryWebhooks({ clock = systemClock }: { readonly clock?: Clock } = {}): { readonly exporters: ExporterStore; readonly deliveries: DeliveryStore } {
+    const state: WebhookState = {
+        exporters: new Map(),
+        events: new Map(),
+        deliveries: new Map(),
+        unfinished: new Set(),
+        sessions: new Map(),
+        clock,
+    };
     return { exporters: exporterStore(state), deliveries: deliveryStore(state) };
 }
 
@@ -15,7 +27,7 @@ function exporterStore(state: WebhookState): ExporterStore {
             if (state.exporters.has(exporter.id)) {
                 throw storeRefusals.exporterExists();
             }
-            state.exporters.set(exporter.id, { ...structuredClone(exporter), probeAt: null });
+            state.exporters.set(exporter.id, { ...structuredClone(exporter), ...CLOSED_BREAKER });
         },
 
         async get(id) {
@@ -28,7 +40,7 @@ function exporterStore(state: WebhookState): ExporterStore {
             return rows.map(asExporter);
         },
 
-        async update(id, { ifType, ...patch }, at) {
+        async update(id, { ifType, ...patch }) {
             const row = state.exporters.get(id);
             if (row === undefined) {
                 throw storeRefusals.unknownExporter();
@@ -38,14 +50,15 @@ function exporterStore(state: WebhookState): ExporterStore {
             }
 
             const changes = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined));
-            Object.assign(row, structuredClone(changes), { updatedAt: new Date(at) });
+            Object.assign(row, structuredClone(changes), { updatedAt: state.clock() });
             if (patch.state === 'running') {
-                Object.assign(row, { consecutiveFailures: 0, probeAt: null });
+                Object.assign(row, { consecutiveFailures: 0, ...CLOSED_BREAKER });
             }
             return asExporter(row);
         },
 
-        async remove(id, at) {
+        async remove(id) {
+            const at = state.clock();
             const exporter = state.exporters.get(id);
             if (exporter === undefined) {
                 return false;

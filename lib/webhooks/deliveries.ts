@@ -29,7 +29,7 @@ export const deliveryQuerySchema: Joi.ObjectSchema<DeliveryQuery> = Joi.object<D
     .default();
 
 /** The deliveries of a store. */
-export function deliveriesOf({ deliveries: store, clock, wake }: WebhooksContext): Deliveries {
+export function deliveriesOf({ deliveries: store, wake }: WebhooksContext): Deliveries {
     return {
         async list(query) {
             return store.list(checked(deliveryQuerySchema, query));
@@ -45,7 +45,7 @@ export function deliveriesOf({ deliveries: store, clock, wake }: WebhooksContext
         },
 
         async replay(id) {
-            const delivery = await store.replay(id, clock());
+            const delivery = await store.replay(id);
             wake();
             return delivery;
         },

@@ -17,7 +17,10 @@ export interface Dispatcher {
 const POLL_EVERY = 1_000;
 
 /** How often lost jobs and run-out claims are looked for, in milliseconds. */
-const SWEEP_EVERY = 5_000;
+const SWEEP_EVERY = 1_000;
+
+/** After the store was away claims may look lost whose outcomes are just being recorded: so long they are left alone. Milliseconds. */
+const GRACE = 5_000;
 
 /** A delivery that has been queued for so long, in milliseconds, is added to the queue once more. */
 const REQUEUE_AFTER = 10_000;
@@ -29,32 +32,31 @@ const BATCH = 500;
 export function dispatcher({
     deliveries,
     queue,
-    clock,
+    monotonic,
     window,
     breakerAfter,
     onError,
-}: Pick<WebhooksContext, 'deliveries' | 'queue' | 'clock' | 'window' | 'breakerAfter' | 'onError'>): Dispatcher {
+}: Pick<WebhooksContext, 'deliveries' | 'queue' | 'monotonic' | 'window' | 'breakerAfter' | 'onError'>): Dispatcher {
     let running: Promise<void> | null = null;
     let woken = false;
     let stopped = true;
     let poll: NodeJS.Timeout | undefined;
-    let lastSweep = Number.NEGATIVE_INFINITY;
+    let nextSweep = Number.NEGATIVE_INFINITY;
     /** Marked queued in their rows, not yet in the queue. */
     let unqueued: readonly Dispatched[] = [];
 
     async function dispatch(): Promise<void> {
         let batch: readonly Dispatched[];
         do {
-            batch = await deliveries.dispatch({ now: clock(), window, breakerAfter, limit: BATCH });
+            batch = await deliveries.dispatch({ window, breakerAfter, limit: BATCH });
             await enqueue(batch);
         } while (batch.length === BATCH);
     }
 
     async function sweep(): Promise<void> {
-        const now = clock();
-        if (now.getTime() - lastSweep >= SWEEP_EVERY) {
-            lastSweep = now.getTime();
-            await enqueue(await deliveries.sweep({ now, queuedBefore: new Date(now.getTime() - REQUEUE_AFTER), limit: BATCH }));
+        if (monotonic() >= nextSweep) {
+            nextSweep = monotonic() + SWEEP_EVERY;
+            await enqueue(await deliveries.sweep({ requeueAfter: REQUEUE_AFTER, limit: BATCH }));
         }
     }
 
@@ -74,6 +76,7 @@ export function dispatcher({
                 await sweep();
                 await dispatch();
             } catch (error) {
+                nextSweep = monotonic() + GRACE;
                 onError(error as Error);
             }
         } while (woken && !stopped);

@@ -64,7 +64,7 @@ const SECRET_OVERLAP = 86_400_000;
 
 /** The exporters of a store. */
 export function exporters(context: WebhooksContext): Exporters {
-    const { exporters: store, keyRing, clock } = context;
+    const { exporters: store, deliveries, keyRing } = context;
 
     async function stored(id: string): Promise<StoredExporter> {
         const exporter = await store.get(id);
@@ -76,7 +76,7 @@ export function exporters(context: WebhooksContext): Exporters {
     }
 
     async function change(id: string, patch: ExporterPatch, testTimeout: number = context.claimDuration): Promise<ChangedExporter> {
-        const exporter = await store.update(id, patch, clock());
+        const exporter = await store.update(id, patch);
         return { exporter: visible(exporter), test: await sendTest(exporter, testTimeout, context) };
     }
 
@@ -86,7 +86,7 @@ export function exporters(context: WebhooksContext): Exporters {
             const secret = checkSecret(valid.secret ?? generateSecret());
             const id = context.newId();
             const exporter: StoredExporter = {
-                ...newExporter(id, valid, clock()),
+                ...newExporter(id, valid, await deliveries.now()),
                 url: checkReceiverUrl(valid.url, context.guard),
                 sealedSecret: sealSecret(keyRing, id, secret),
                 ...sealHeaders(id, valid.headers, context),
@@ -104,13 +104,13 @@ export function exporters(context: WebhooksContext): Exporters {
         },
 
         async secret(id) {
-            const [secret] = openSecrets(await stored(id), keyRing, clock());
+            const [secret] = openSecrets(await stored(id), keyRing, await deliveries.now());
             return secret;
         },
 
         async update(id, changes) {
             const valid = checked(exporterChangesSchema, changes, { subject: 'Exporter' });
-            return change(id, patchOf(await stored(id), valid, context));
+            return change(id, await patchOf(await stored(id), valid, context));
         },
 
         async start(id) {
@@ -126,7 +126,7 @@ export function exporters(context: WebhooksContext): Exporters {
         },
 
         async remove(id) {
-            if (!(await store.remove(id, clock()))) {
+            if (!(await store.remove(id))) {
                 throw storeRefusals.unknownExporter();
             }
         },
@@ -138,22 +138,22 @@ export async function sealedForExporters(store: ExporterStore, now: Date): Promi
     return (await store.list()).flatMap((exporter) => [...sealedSecrets(exporter, now), ...sealedHeaders(exporter)]);
 }
 
-function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): ExporterPatch {
+async function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Promise<ExporterPatch> {
     const { url, secret, headers, type, ...stored } = changes;
     return {
         ...stored,
         ...(url !== undefined && { url: checkReceiverUrl(url, context.guard) }),
         ...(headers !== undefined && sealHeaders(before.id, headers, context)),
-        ...(secret !== undefined && secretPatch(before, checkSecret(secret), context)),
+        ...(secret !== undefined && (await secretPatch(before, checkSecret(secret), context))),
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
     };
 }
 
-function secretPatch(before: StoredExporter, secret: string, { keyRing, clock }: WebhooksContext): ExporterPatch {
+async function secretPatch(before: StoredExporter, secret: string, { keyRing, deliveries }: WebhooksContext): Promise<ExporterPatch> {
     return {
         sealedSecret: sealSecret(keyRing, before.id, secret),
         sealedPreviousSecret: before.sealedSecret,
-        previousSecretUntil: new Date(clock().getTime() + SECRET_OVERLAP),
+        previousSecretUntil: new Date((await deliveries.now()).getTime() + SECRET_OVERLAP),
     };
 }
 
@@ -177,11 +177,10 @@ const TEST_POLL = 25;
 async function sendTest(
     exporter: StoredExporter,
     timeout: number,
-    { deliveries, clock, newId, sleep, wake }: WebhooksContext,
+    { deliveries, newId, sleep, wake }: WebhooksContext,
 ): Promise<TestResult> {
-    const now = clock();
-    const body = eventBody(testEvent, { timestamp: now, webhook_id: exporter.id, webhook_name: exporter.name });
-    const event = { id: newId(), kind: testEvent.name, body, createdAt: now };
+    const body = eventBody(testEvent, { timestamp: await deliveries.now(), webhook_id: exporter.id, webhook_name: exporter.name });
+    const event = { id: newId(), kind: testEvent.name, body };
     const [accepted] = await deliveries.accept([{ event, recipients: { exporterId: exporter.id } }]);
     const deliveryId = accepted?.deliveries[0] as string;
     wake();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Joi from 'joi';
 import { objectWith } from '../checked.ts';
-import { type Clock, systemClock } from '../clock.ts';
+import type { BreakerRules } from './breaker.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import type { EventKind, EventKinds } from './events.ts';
@@ -30,6 +30,8 @@ export interface WebhooksSettings {
     readonly window?: number;
     /** Consecutive failures from which on an exporter is sent one probe at a time. Default 10. */
     readonly breakerAfter?: number;
+    /** An exporter that has failed for so many milliseconds is stopped. Default 5 days. */
+    readonly stopAfter?: number;
     /** Event kinds beside `test` and `idr_investigation_created`. */
     readonly kinds?: readonly EventKind[];
 }
@@ -38,7 +40,8 @@ export interface WebhooksSettings {
 export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     readonly sender: Sender;
     readonly guard: EgressGuard;
-    readonly clock?: Clock;
+    /** Milliseconds that only go forward, as `performance.now`. Times are the store's. */
+    readonly monotonic?: () => number;
     /** 0 to 1, as `Math.random`. */
     readonly random?: () => number;
     readonly newId?: () => string;
@@ -53,9 +56,13 @@ export const webhookStoreSchemas: Readonly<Record<keyof WebhookStores, Joi.Schem
     exporters: objectWith<ExporterStore>('insert', 'get', 'list', 'update', 'remove').required(),
     deliveries: objectWith<DeliveryStore>(
         'accept',
+        'now',
         'dispatch',
         'sweep',
         'claim',
+        'keepAlive',
+        'sessions',
+        'endSessions',
         'recordOutcomes',
         'get',
         'attempts',
@@ -71,6 +78,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
     vendor: Joi.string().default('Vendor'),
     window: Joi.number().integer().min(1).max(10_000).default(50),
     breakerAfter: Joi.number().integer().min(1).default(10),
+    stopAfter: Joi.number().integer().min(1).default(5 * 24 * 60 * 60_000),
     kinds: Joi.array()
         .items(Joi.object({ name: Joi.string().required(), schema: Joi.object().schema().required(), types: Joi.function() }))
         .default([]),
@@ -93,7 +101,7 @@ export const webhooksSchema: Joi.ObjectSchema<Required<WebhooksOptions>> = Joi.o
     ...webhooksSettingSchemas,
     sender: objectWith<Sender>('send', 'close').required().custom(withTimeout),
     guard: objectWith<EgressGuard>('vet', 'vetHost').required(),
-    clock: Joi.function().default(() => systemClock),
+    monotonic: Joi.function().default(() => () => performance.now()),
     random: Joi.function().default(() => Math.random),
     newId: Joi.function().default(() => randomUUID),
     sleep: Joi.function().default(() => sleep),
@@ -114,6 +122,7 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     readonly kinds: EventKinds;
     /** How long a claim holds, in milliseconds; longer than an attempt can take. */
     readonly claimDuration: number;
+    readonly breaker: BreakerRules;
     /** Tells the dispatcher that something became due or that room became free. */
     readonly wake: () => void;
 }

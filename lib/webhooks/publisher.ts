@@ -30,7 +30,7 @@ export type Publish = (kind: string, body: unknown, options?: PublishOptions) =>
 const BATCH = 200;
 
 /** Makes the `publish` of an event table and a store. */
-export function publisher({ kinds, deliveries, clock, newId, wake }: WebhooksContext): Publish {
+export function publisher({ kinds, deliveries, newId, wake }: WebhooksContext): Publish {
     const acceptBatched = batched<NewEvent, AcceptedEvent>((newEvents) => deliveries.accept(newEvents), BATCH);
 
     return async (kindName, body, { rules, tx } = {}) => {
@@ -44,7 +44,7 @@ export function publisher({ kinds, deliveries, clock, newId, wake }: WebhooksCon
             throw new ScanwireError('INVALID_INPUT', `Rules must be ${RULE_SETS.join(' or ')}`, { field: 'rules' });
         }
 
-        const event = { id: newId(), kind: kind.name, body: eventBody(kind, body), createdAt: clock() };
+        const event = { id: newId(), kind: kind.name, body: eventBody(kind, body) };
         const newEvent: NewEvent = { event, recipients: { types: typesFor(kind, rules ?? null) } };
         const accepted = tx === undefined ? await acceptBatched(newEvent) : (await deliveries.accept([newEvent], { tx }))[0];
         wake();

@@ -36,15 +36,18 @@ export interface EndedAttempt {
     readonly attemptSinceReplay: number;
     /** True for a delivery that is tried once. */
     readonly singleAttempt: boolean;
-    readonly now: Date;
     /** 0 to 1, as `Math.random`. */
     readonly random: () => number;
 }
 
 /** What becomes of a delivery after an attempt. The receiver's `Retry-After` is a floor for the next try. */
-export function nextStep({ outcome, url, schedule, attemptSinceReplay, singleAttempt, now, random }: EndedAttempt): NextStep {
+export function nextStep({ outcome, url, schedule, attemptSinceReplay, singleAttempt, random }: EndedAttempt): NextStep {
     if (outcome.code === 'delivered') {
         return { state: 'delivered' };
+    }
+
+    if (outcome.code === 'interrupted' && !singleAttempt) {
+        return { state: 'pending', delay: 'fault' };
     }
 
     const retries = singleAttempt ? 0 : maxRetries(outcome, url);
@@ -54,7 +57,7 @@ export function nextStep({ outcome, url, schedule, attemptSinceReplay, singleAtt
     }
 
     const jittered = delay * (1 - JITTER + 2 * JITTER * random());
-    return { state: 'pending', dueAt: new Date(now.getTime() + Math.round(Math.max(jittered, outcome.retryAfter ?? 0))) };
+    return { state: 'pending', delay: Math.round(Math.max(jittered, outcome.retryAfter ?? 0)) };
 }
 
 /** Client errors that pass by themselves: 408 Request Timeout and 425 Too Early. */

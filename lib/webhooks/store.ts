@@ -1,5 +1,6 @@
 import { ScanwireError } from '../errors.ts';
 import type { Executor } from '../executor.ts';
+import type { BreakerRules } from './breaker.ts';
 import type { ExportType } from './choices.ts';
 import type { StoredExporter } from './exporter.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
@@ -17,9 +18,9 @@ export interface ExporterStore {
     /** Oldest first. */
     list(): Promise<readonly StoredExporter[]>;
     /** The exporter after the change. Starting one (`state: 'running'`) also resets its failures and its breaker. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
-    update(id: string, patch: ExporterPatch, at: Date): Promise<StoredExporter>;
+    update(id: string, patch: ExporterPatch): Promise<StoredExporter>;
     /** Removes the exporter with its secrets; its unfinished deliveries become `cancelled` in the same transaction. False when there was none. */
-    remove(id: string, at: Date): Promise<boolean>;
+    remove(id: string): Promise<boolean>;
 }
 
 /** Something that happened, accepted once. */
@@ -36,9 +37,10 @@ export interface StoredEvent {
  * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
  * - `queued`: a job for it was handed to the queue.
  * - `sending`: an attempt was claimed and its outcome has not been recorded.
- * - `delivered`, `exhausted` (no tries left; kept for replay), `cancelled` (its exporter was removed): final.
+ * - `delivered`, `exhausted` (no tries left; kept for replay), `poisoned` (its attempts seem to end the processes that make them; kept
+ *   for replay), `cancelled` (its exporter was removed): final.
  */
-export const DELIVERY_STATES = ['pending', 'queued', 'sending', 'delivered', 'exhausted', 'cancelled'] as const;
+export const DELIVERY_STATES = ['pending', 'queued', 'sending', 'delivered', 'exhausted', 'poisoned', 'cancelled'] as const;
 
 /** One of {@link DELIVERY_STATES}. */
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
@@ -79,9 +81,9 @@ export type Recipients =
     /** This exporter, running or not, with a single attempt that is never retried: a `test`. */
     | { readonly exporterId: string };
 
-/** An event to accept. */
+/** An event to accept. It happens when it is accepted, in the store's time. */
 export interface NewEvent {
-    readonly event: StoredEvent;
+    readonly event: Omit<StoredEvent, 'createdAt'>;
     readonly recipients: Recipients;
 }
 
@@ -101,7 +103,6 @@ export interface Dispatched {
 
 /** Which deliveries to hand out. */
 export interface DispatchOptions {
-    readonly now: Date;
     /** Maximum number of deliveries of one exporter that are in flight: `queued` or `sending`. */
     readonly window: number;
     /** Circuit breaker: number of consecutive failures from which on an exporter's window is one probe, and none before its probe is due. */
@@ -112,9 +113,9 @@ export interface DispatchOptions {
 
 /** What counts as lost. */
 export interface SweepOptions {
-    readonly now: Date;
-    /** Deliveries `queued` before this time are returned, so that their jobs can be added again. */
-    readonly queuedBefore: Date;
+    /** Deliveries that have been `queued` for so many milliseconds are returned, so that their jobs can be added again. */
+    readonly requeueAfter: number;
+    /** Maximum number of deliveries of each kind. */
     readonly limit: number;
 }
 
@@ -122,15 +123,16 @@ export interface SweepOptions {
 export interface ClaimRequest {
     readonly deliveryId: string;
     readonly token: string;
-    readonly now: Date;
-    /** When the claim runs out, if no outcome was recorded until then. */
-    readonly expiresAt: Date;
+    /** Milliseconds after which the claim runs out, if no outcome was recorded until then. */
+    readonly duration: number;
 }
 
 /** A claimed attempt, with all that its holder needs to send. */
 export interface Claim {
     readonly deliveryId: string;
     readonly token: string;
+    /** In the store's time. */
+    readonly claimedAt: Date;
     /** Number of this attempt since the delivery was accepted, from 1. */
     readonly attempt: number;
     /** Number of this attempt since the delivery was accepted or last replayed, from 1: how far it is in the schedule. */
@@ -145,22 +147,37 @@ export interface Claim {
 export type NextStep =
     | { readonly state: 'delivered' }
     | { readonly state: 'exhausted' }
-    | { readonly state: 'pending'; readonly dueAt: Date };
+    /** Tried again when so many milliseconds have passed. */
+    | { readonly state: 'pending'; readonly delay: number }
+    /**
+     * Tried again after a fault of ours, by a back-off of its own ({@link faultDelay}): what failed on this side uses up no try of the
+     * delivery's schedule.
+     */
+    | { readonly state: 'pending'; readonly delay: 'fault' };
 
 /** The outcome of a claimed attempt, and what follows from it. */
 export interface RecordedOutcome {
     readonly deliveryId: string;
     readonly exporterId: string;
     readonly token: string;
-    readonly finishedAt: Date;
     readonly outcome: Outcome;
     readonly next: NextStep;
-    /** Counts for the exporter's breaker: `success` closes it, `failure` counts up, `none` (a `test`) changes nothing. */
+    /**
+     * Counts for the exporter's breaker: `success` closes it, `failure` counts up, `none` (a `test`, a fault of ours) changes nothing.
+     */
     readonly health: 'success' | 'failure' | 'none';
-    /** When the exporter is probed next; null while its breaker stays closed. */
-    readonly probeAt: Date | null;
+    /** Milliseconds for which the receiver wants to be left alone; null when it did not say so. */
+    readonly pause: number | null;
     /** Stops the exporter with this reason (a response 410). */
     readonly stopReason: string | null;
+}
+
+/** A process that claims, for as long as it keeps itself alive in the store. */
+export interface Session {
+    /** UUID, a new one for each start. */
+    readonly id: string;
+    /** What runs under it, so that another process on the same machine can tell whether it has ended: an opaque text. */
+    readonly process: string;
 }
 
 /** Reads of many deliveries, newest first. */
@@ -175,8 +192,14 @@ export interface DeliveryQuery {
 /**
  * Events, deliveries and attempts. Rows are the truth: what `accept` has returned survives the loss of queue and processes.
  * Methods that take arrays do so in one statement each where the store can, and resolve with results in the same order.
+ *
+ * All times are the store's own: those that are given are lengths of time, and those that come back can be compared with each other
+ * whichever process asked. Processes whose clocks differ, or are set, change nothing.
  */
 export interface DeliveryStore {
+    /** The store's time. */
+    now(): Promise<Date>;
+
     /**
      * Stores each event with one `pending` delivery per recipient, in one transaction: all of them or none.
      *
@@ -197,9 +220,10 @@ export interface DeliveryStore {
     dispatch(options: DispatchOptions): Promise<readonly Dispatched[]>;
 
     /**
-     * Finds what queue or workers have lost. Claims that ran out: their attempts end as `interrupted`, the deliveries are
-     * `pending` and due now, or `exhausted` when they have a single attempt. Jobs queued too long ago: resolves with them, still
-     * `queued`, their time of queueing set to `now`.
+     * Finds what queue or workers have lost. Claims that ran out, or whose session has ended: their attempts end as `interrupted`, the
+     * deliveries are `pending` and due after {@link faultDelay}, `poisoned` when that has happened {@link FAULTS.poisonedAfter} times in
+     * a row, or `exhausted` when they have a single attempt. Jobs queued too long ago: resolves with them, still `queued`, as if they had
+     * been queued now.
      */
     sweep(options: SweepOptions): Promise<readonly Dispatched[]>;
 
@@ -207,14 +231,28 @@ export interface DeliveryStore {
      * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. Null for a delivery that is in any other
      * state, or whose exporter is gone or (unless it has a single attempt) stopped; a `queued` delivery of a stopped exporter goes
      * back to `pending`.
+     *
+     * @param session The session that claims, so that its end ends the claims; null for none.
      */
-    claim(requests: readonly ClaimRequest[]): Promise<readonly (Claim | null)[]>;
+    claim(requests: readonly ClaimRequest[], session: string | null): Promise<readonly (Claim | null)[]>;
 
     /**
-     * Records outcomes. Resolves, for each, with whether its token still held the claim; where not, only the attempt is completed
-     * (`late`), the delivery and the exporter stay untouched.
+     * Says that a session is alive, for so many milliseconds from now; its claims are lost unless it is said again in time. A session
+     * that is not known (any more) begins.
      */
-    recordOutcomes(outcomes: readonly RecordedOutcome[]): Promise<readonly boolean[]>;
+    keepAlive(session: Session, duration: number): Promise<void>;
+
+    /** The sessions that are alive. */
+    sessions(): Promise<readonly Session[]>;
+
+    /** Ends sessions: the next sweep takes their claims away. */
+    endSessions(ids: readonly string[]): Promise<void>;
+
+    /**
+     * Records outcomes. Resolves, for each, with whether its token still held the claim; where not, the attempt is completed (`late`)
+     * and a `delivered` ends the delivery all the same, unless it has ended already; nothing else changes.
+     */
+    recordOutcomes(outcomes: readonly RecordedOutcome[], breaker: BreakerRules): Promise<readonly boolean[]>;
 
     get(id: string): Promise<Delivery | null>;
     /** Attempts of a delivery, first to last. */
@@ -222,12 +260,12 @@ export interface DeliveryStore {
     list(query: DeliveryQuery): Promise<readonly Delivery[]>;
 
     /**
-     * Starts the retry schedule anew for a delivery that is `delivered` or `exhausted`: `pending`, due now, the same body and
+     * Starts the retry schedule anew for a delivery that is `delivered`, `exhausted` or `poisoned`: `pending`, due now, the same body and
      * message id.
      *
      * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is not final yet or its exporter was removed.
      */
-    replay(id: string, at: Date): Promise<Delivery>;
+    replay(id: string): Promise<Delivery>;
 }
 
 /** What every store refuses, in the same words. */

@@ -1,5 +1,7 @@
 import { checked } from '../checked.ts';
+import { ScanwireError } from '../errors.ts';
 import { assertOpens } from '../keys/key-ring.ts';
+import { FIRST_PROBE, MAX_PROBE } from './breaker.ts';
 import { type Deliveries, deliveriesOf } from './deliveries.ts';
 import { deliveryWorker } from './delivery-worker.ts';
 import { dispatcher } from './dispatcher.ts';
@@ -8,6 +10,7 @@ import { type Exporters, exporters, sealedForExporters } from './exporters.ts';
 import { type WebhooksContext, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
 import { type Publish, publisher } from './publisher.ts';
 import type { QueueWorker } from './queue.ts';
+import { claimingSession } from './session.ts';
 import { vendorNamed } from './signature.ts';
 
 /** The webhook exporter without a server around it. */
@@ -39,15 +42,18 @@ const CLAIM_MARGIN = 5_000;
  */
 export function webhooks(options: WebhooksOptions): Webhooks {
     const settings = checked(webhooksSchema, options, { subject: 'webhooks options', code: 'MISCONFIGURED' });
+    const { window, breakerAfter, stopAfter } = settings;
     const { start, wake, stop } = dispatcher(settings);
     const context: WebhooksContext = {
         ...settings,
         vendor: vendorNamed(settings.vendor),
         kinds: eventKinds(settings.kinds),
+        breaker: { after: breakerAfter, firstProbe: FIRST_PROBE, maxProbe: MAX_PROBE, stopAfter, window },
         claimDuration: settings.sender.attemptTimeout + CLAIM_MARGIN,
         wake,
     };
-    const startWorker = deliveryWorker(context);
+    const session = claimingSession(context);
+    const startWorker = deliveryWorker(context, session.id);
     const workers: QueueWorker[] = [];
 
     return {
@@ -57,12 +63,17 @@ export function webhooks(options: WebhooksOptions): Webhooks {
 
         async start() {
             await settings.queue.ready();
-            assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, settings.clock()));
+            const now = await settings.deliveries.now();
+            reportDifference(now, settings.onError);
+            assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, now));
             start();
         },
 
         async work(collectors, { concurrency } = {}) {
             const valid = checked(workSchema, { collectors, concurrency }, { subject: 'work options', code: 'MISCONFIGURED' });
+            if (workers.length === 0) {
+                await session.begin();
+            }
             for (const collector of new Set(valid.collectors)) {
                 workers.push(await startWorker(collector, valid.concurrency));
             }
@@ -70,8 +81,24 @@ export function webhooks(options: WebhooksOptions): Webhooks {
 
         async close() {
             await stop();
-            await Promise.all(workers.splice(0).map((worker) => worker.close()));
+            if (workers.length > 0) {
+                await Promise.all(workers.splice(0).map((worker) => worker.close()));
+                await session.end();
+            }
             await settings.sender.close();
         },
     };
+}
+
+/** Milliseconds between the clock of this process and that of the store from which on people should hear of it. */
+const MAX_DIFFERENCE = 1_000;
+
+/** Nothing here depends on the clock of this process, but its log and that of the receivers are hard to read side by side then. */
+function reportDifference(storeTime: Date, onError: (error: Error) => void): void {
+    const difference = Date.now() - storeTime.getTime();
+    if (Math.abs(difference) > MAX_DIFFERENCE) {
+        const seconds = (Math.abs(difference) / 1000).toFixed(1);
+        const side = difference > 0 ? 'ahead of' : 'behind';
+        onError(new ScanwireError('MISCONFIGURED', `The clock of this process is ${seconds} s ${side} that of the store`));
+    }
 }

@@ -3,6 +3,7 @@ import tls from 'node:tls';
 import t, { type Test } from 'tap';
 import { until } from '../../../../adapters/contract/assertions.ts';
 import { egressGuard } from '../../../../lib/egress/guard.ts';
+import type { Lookup } from '../../../../lib/egress/resolver.ts';
 import {
     type CaptureCode,
     type CaptureOptions,

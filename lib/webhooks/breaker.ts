@@ -1,0 +1,37 @@
+/** When an exporter that fails is left alone, how it is tried again, and when it is given up. Times in milliseconds. */
+export interface BreakerRules {
+    /** Consecutive failures from which on its breaker is open: one probe at a time. Failures of one burst count once. */
+    readonly after: number;
+    /** Until the first probe; doubled for each further one that fails, up to the maximum. */
+    readonly firstProbe: number;
+    readonly maxProbe: number;
+    /** An exporter that has failed for so long is stopped. */
+    readonly stopAfter: number;
+    /** The window that a slow start grows to: 1, 2, 4 … deliveries in flight from the first success on. */
+    readonly window: number;
+}
+
+export const FIRST_PROBE = 5_000;
+export const MAX_PROBE = 5 * 60_000;
+
+/** Milliseconds until an exporter with so many consecutive failures is probed; null while its breaker stays closed. */
+export function probeDelay(failures: number, { after, firstProbe, maxProbe }: BreakerRules): number | null {
+    return failures < after ? null : Math.min(maxProbe, firstProbe * 2 ** Math.min(failures - after, 30));
+}
+
+/** Why an exporter was stopped that has failed for longer than {@link BreakerRules.stopAfter}. */
+export const STOPPED_FAILING = 'The receiver has taken nothing for too long';
+
+/** What our own faults come to, for a delivery. Times in milliseconds. */
+export const FAULTS = {
+    /** Until the delivery is tried again after the first; doubled for each further one in a row, up to the maximum. */
+    firstDelay: 1_000,
+    maxDelay: 60_000,
+    /** So many claims in a row that ran out, and the delivery is `poisoned`: it seems to end the process that sends it. */
+    poisonedAfter: 20,
+} as const;
+
+/** Milliseconds until a delivery is tried again after so many faults of ours in a row. */
+export function faultDelay(faults: number): number {
+    return Math.min(FAULTS.maxDelay, FAULTS.firstDelay * 2 ** Math.min(faults - 1, 30));
+}

@@ -1,0 +1,72 @@
+import { hostname } from 'node:os';
+import { readlinkSync } from 'node:fs';
+import { isAlive, ownIdentity, type ProcessIdentity } from '../process-identity.ts';
+import type { WebhooksContext } from './options.ts';
+import type { Session } from './store.ts';
+
+/** Under which a process claims: whoever holds claims says all the time that it is alive. */
+export interface ClaimingSession {
+    readonly id: string;
+    /** Ends the sessions of processes of this machine that have ended, then begins. */
+    begin(): Promise<void>;
+    /** Ends it, so that what was claimed under it and not recorded is free at once. */
+    end(): Promise<void>;
+}
+
+/** Milliseconds without a sign of life after which the claims of a process count as lost. */
+const ALIVE_FOR = 7_500;
+const SIGN_EVERY = 2_000;
+
+/** A session of this process that has not begun. */
+export function claimingSession({ deliveries, newId, onError }: Pick<WebhooksContext, 'deliveries' | 'newId' | 'onError'>): ClaimingSession {
+    const session: Session = { id: newId(), process: JSON.stringify({ ...ownIdentity(), machine: ownMachine() }) };
+    let timer: NodeJS.Timeout | undefined;
+    let sign: Promise<void> = Promise.resolve();
+
+    function signOfLife(): void {
+        sign = deliveries.keepAlive(session, ALIVE_FOR).catch(onError);
+    }
+
+    return {
+        id: session.id,
+
+        async begin() {
+            const ended = (await deliveries.sessions()).filter(hasEnded).map(({ id }) => id);
+            await deliveries.endSessions(ended);
+            await deliveries.keepAlive(session, ALIVE_FOR);
+            timer = setInterval(signOfLife, SIGN_EVERY);
+            timer.unref();
+        },
+
+        async end() {
+            clearInterval(timer);
+            await sign;
+            await deliveries.endSessions([session.id]).catch(onError);
+        },
+    };
+}
+
+/** Only of a process of this machine, whose ids mean the same here, can that be told; others end when they are silent. */
+function hasEnded({ process }: Session): boolean {
+    const { machine, ...identity } = identityIn(process);
+    return machine === ownMachine() && !isAlive(identity);
+}
+
+/** What another version has written need not be read. */
+function identityIn(process: string): ProcessIdentity & { readonly machine: string | null } {
+    try {
+        const { pid, started, machine } = JSON.parse(process);
+        return { pid: Number(pid), started: String(started), machine: String(machine) };
+    } catch {
+        return { pid: 0, started: '', machine: null };
+    }
+}
+
+/** Where ids of processes mean the same: the name of the machine and, on Linux, what keeps the processes of containers apart. */
+function ownMachine(): string {
+    try {
+        return `${hostname()} ${readlinkSync('/proc/self/ns/pid')}`;
+    } catch {
+        return hostname();
+    }
+}

@@ -318,7 +318,12 @@ function deliverLate(state: WebhookState, row: DeliveryRow, { outcome }: Recorde
     }
 }
 
-function applyHealth(state: WebhookState, attempt: AttemptRow, { exporterId, health, pause, stopReason }: RecordedOutcome, rules: BreakerRules): void {
+function applyHealth(
+    state: WebhookState,
+    attempt: AttemptRow,
+    { exporterId, health, pause, stopReason }: RecordedOutcome,
+    rules: BreakerRules,
+): void {
     const now = state.clock();
     const exporter = state.exporters.get(exporterId);
     if (exporter === undefined) {

@@ -9,7 +9,10 @@ import { asExporter, CLOSED_BREAKER, interrupt, move, type WebhookState } from '
  *
  * @param options.clock The store's time; that of the process by default.
  */
-export function memoryWebhooks({ clock = systemClock }: { readonly clock?: Clock } = {}): { readonly exporters: ExporterStore; readonly deliveries: DeliveryStore } {
+export function memoryWebhooks({ clock = systemClock }: { readonly clock?: Clock } = {}): {
+    readonly exporters: ExporterStore;
+    readonly deliveries: DeliveryStore;
+} {
     const state: WebhookState = {
         exporters: new Map(),
         events: new Map(),

@@ -1,4 +1,5 @@
 import type { Executor } from '../../lib/executor.ts';
+import { type BreakerRules, FAULTS, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import {
     type AcceptedEvent,
@@ -11,9 +12,10 @@ import {
     type Dispatched,
     type NewEvent,
     type RecordedOutcome,
+    type Session,
     storeRefusals,
 } from '../../lib/webhooks/store.ts';
-import { guarded, isUniqueViolation, isUuid, type Row, uuidOrNull, withDates } from './database.ts';
+import { guarded, isUniqueViolation, isUuid, type Row, type Time, uuidOrNull, withDates } from './database.ts';
 import {
     ACCEPT,
     type AcceptedRow,
@@ -23,7 +25,7 @@ import {
     DELIVERY_COLUMNS,
     DISPATCH,
     GET,
-    RECORD_LATE_OUTCOMES,
+    KEEP_ALIVE,
     RECORD_OUTCOMES,
     REPLAY,
     STAGES,
@@ -37,19 +39,38 @@ export function deliveries(db: Executor): DeliveryStore {
         transactions: true,
         accept: (newEvents, options) => accept(options?.tx === undefined ? db : guarded(options.tx), newEvents),
 
-        async dispatch({ now, window, breakerAfter, limit }) {
-            const { rows } = await db.query<Dispatched>(DISPATCH, [now, window, breakerAfter, limit]);
+        async now() {
+            const { rows } = await db.query<{ now: Time }>('select scanwire.now() as now');
+            return new Date(rows[0]?.now as Time);
+        },
+
+        async dispatch({ window, breakerAfter, limit }) {
+            const { rows } = await db.query<Dispatched>(DISPATCH, [window, breakerAfter, limit]);
             return rows;
         },
 
-        async sweep({ now, queuedBefore, limit }) {
+        async sweep({ requeueAfter, limit }) {
             const outcome = JSON.stringify(interrupted(0, INTERRUPTIONS.expired));
-            const { rows } = await db.query<Dispatched>(SWEEP, [now, queuedBefore, limit, outcome]);
+            const { rows } = await db.query<Dispatched>(SWEEP, [requeueAfter, limit, FAULTS.poisonedAfter, outcome]);
             return rows;
         },
 
-        claim: (requests) => claim(db, requests),
-        recordOutcomes: (outcomes) => recordOutcomes(db, outcomes),
+        claim: (requests, session) => claim(db, requests, session),
+        recordOutcomes: (outcomes, rules) => recordOutcomes(db, outcomes, rules),
+
+        async keepAlive({ id, process }, duration) {
+            await db.query(KEEP_ALIVE, [id, process, duration]);
+        },
+
+        async sessions() {
+            const { rows } = await db.query<Session>('select id, process from scanwire.sessions where alive_until > scanwire.now()');
+            return rows;
+        },
+
+        async endSessions(ids) {
+            await db.query('delete from scanwire.sessions where id = any ($1::uuid[])', [ids]);
+        },
+
         get: (id) => get(db, id),
 
         async attempts(deliveryId) {
@@ -58,7 +79,7 @@ export function deliveries(db: Executor): DeliveryStore {
         },
 
         list: (query) => list(db, query),
-        replay: (id, at) => replay(db, id, at),
+        replay: (id) => replay(db, id),
     };
 }
 
@@ -81,10 +102,10 @@ async function accept(db: Executor, newEvents: readonly NewEvent[]): Promise<rea
 }
 
 function eventParameter({ event, recipients }: NewEvent, index: number): object {
-    const { id, kind, body, createdAt } = event;
+    const { id, kind, body } = event;
     const types = 'types' in recipients ? recipients.types : null;
     const exporterId = 'exporterId' in recipients ? recipients.exporterId : null;
-    return { index, id, kind, body, created_at: createdAt, types, exporter_id: exporterId };
+    return { index, id, kind, body, types, exporter_id: exporterId };
 }
 
 /** The statement looks for known ids itself; only one that is accepted in the same moment runs into the unique index. */
@@ -97,50 +118,49 @@ async function queryAccept(db: Executor, newEvents: string): Promise<readonly Ac
     }
 }
 
-async function claim(db: Executor, requests: readonly ClaimRequest[]): Promise<readonly (Claim | null)[]> {
-    const parameters = requests.map(({ deliveryId, token, now, expiresAt }, index) => {
-        return { index, id: uuidOrNull(deliveryId), token, at: now, expires_at: expiresAt };
-    });
-    const { rows } = await db.query<ClaimRow>(CLAIM, [JSON.stringify(parameters)]);
+async function claim(db: Executor, requests: readonly ClaimRequest[], session: string | null): Promise<readonly (Claim | null)[]> {
+    const parameters = requests.map(({ deliveryId, token, duration }, index) => ({ index, id: uuidOrNull(deliveryId), token, duration }));
+    const { rows } = await db.query<ClaimRow>(CLAIM, [JSON.stringify(parameters), session]);
     const claims = new Map(rows.map((row) => [row.index, claimFromRow(row)]));
     return requests.map((_, index) => claims.get(index) ?? null);
 }
 
 function claimFromRow({ index: _, eventId, kind, body, eventCreatedAt, ...row }: ClaimRow): Claim {
-    const { deliveryId, token, attempt, attemptSinceReplay, singleAttempt, ...exporter } = row;
+    const { deliveryId, token, claimedAt, attempt, attemptSinceReplay, singleAttempt, ...exporter } = row;
     const event = { id: eventId, kind, body, createdAt: new Date(eventCreatedAt) };
-    return { deliveryId, token, attempt, attemptSinceReplay, singleAttempt, event, exporter: exporterFromRow(exporter) };
+    const claimed = { deliveryId, token, claimedAt: new Date(claimedAt), attempt, attemptSinceReplay, singleAttempt };
+    return { ...claimed, event, exporter: exporterFromRow(exporter) };
 }
 
-async function recordOutcomes(db: Executor, outcomes: readonly RecordedOutcome[]): Promise<readonly boolean[]> {
+async function recordOutcomes(db: Executor, outcomes: readonly RecordedOutcome[], rules: BreakerRules): Promise<readonly boolean[]> {
     const parameters = outcomes.map(outcomeParameter).filter(({ id, exporter_id }) => isUuid(id) && isUuid(exporter_id));
     if (parameters.length === 0) {
         return outcomes.map(() => false);
     }
 
-    const { rows } = await db.query<{ index: number }>(RECORD_OUTCOMES, [JSON.stringify(parameters)]);
+    const { rows } = await db.query<{ index: number }>(RECORD_OUTCOMES, [
+        JSON.stringify(parameters),
+        JSON.stringify({ ...rules, stopReason: STOPPED_FAILING }),
+        JSON.stringify(interrupted(0, INTERRUPTIONS.delivered)),
+    ]);
     const held = new Set(rows.map(({ index }) => index));
-    const late = parameters.filter(({ index }) => !held.has(index));
-    if (late.length > 0) {
-        await db.query(RECORD_LATE_OUTCOMES, [JSON.stringify(late)]);
-    }
     return outcomes.map((_, index) => held.has(index));
 }
 
-function outcomeParameter(recorded: RecordedOutcome, index: number) {
-    const { deliveryId, exporterId, token, finishedAt, outcome, next, health, probeAt, stopReason } = recorded;
+function outcomeParameter({ deliveryId, exporterId, token, outcome, next, health, pause, stopReason }: RecordedOutcome, index: number) {
+    const delay = next.state === 'pending' ? next.delay : null;
     return {
         index,
         id: deliveryId,
         exporter_id: exporterId,
         token,
-        finished_at: finishedAt,
         code: outcome.code,
         outcome: JSON.stringify(outcome),
         state: next.state,
-        due_at: next.state === 'pending' ? next.dueAt : null,
+        delay: delay === 'fault' ? null : delay,
+        fault: delay === 'fault',
         health,
-        probe_at: probeAt,
+        pause,
         stop_reason: stopReason,
     };
 }
@@ -150,8 +170,8 @@ async function get(db: Executor, id: string): Promise<Delivery | null> {
     return rows[0] === undefined ? null : deliveryFromRow(rows[0]);
 }
 
-async function replay(db: Executor, id: string, at: Date): Promise<Delivery> {
-    const { rows } = await db.query<Row<Delivery>>(REPLAY, [uuidOrNull(id), at]);
+async function replay(db: Executor, id: string): Promise<Delivery> {
+    const { rows } = await db.query<Row<Delivery>>(REPLAY, [uuidOrNull(id)]);
     if (rows[0] !== undefined) {
         return deliveryFromRow(rows[0]);
     }

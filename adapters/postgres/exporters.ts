@@ -19,6 +19,11 @@ export function exporterFromRow(row: ExporterRow): StoredExporter {
 
 const SELECT = `select ${EXPORTER_COLUMNS} from scanwire.exporters e`;
 
+/** The breaker of an exporter that never failed. */
+const CLOSED_BREAKER = `consecutive_failures = 0, ${['probe_at', 'failed_at', 'failing_since', 'paused_until', 'recovered_at', 'slow_start']
+    .map((column) => `${column} = null`)
+    .join(', ')}`;
+
 /** Exporters in `scanwire.exporters`. */
 export function exporters(db: Executor): ExporterStore {
     async function get(id: string): Promise<StoredExporter | null> {
@@ -46,10 +51,13 @@ export function exporters(db: Executor): ExporterStore {
             return rows.map(exporterFromRow);
         },
 
-        async update(id, { ifType, ...patch }, at) {
-            const restart = patch.state === 'running' ? { consecutive_failures: 0, probe_at: null } : {};
-            const values = { ...columnValues({ ...patch, updatedAt: at }), ...restart };
-            const assignments = Object.keys(values).map((column, index) => `${column} = $${index + 3}`);
+        async update(id, { ifType, ...patch }) {
+            const values = columnValues(patch);
+            const assignments = [
+                'updated_at = scanwire.now()',
+                ...(patch.state === 'running' ? [CLOSED_BREAKER] : []),
+                ...Object.keys(values).map((column, index) => `${column} = $${index + 3}`),
+            ];
             const { rows } = await db.query<ExporterRow>(
                 `update scanwire.exporters e set ${assignments.join(', ')}
                 where e.id = $1 and e.type = coalesce($2, e.type) returning ${EXPORTER_COLUMNS}`,
@@ -62,10 +70,10 @@ export function exporters(db: Executor): ExporterStore {
             throw (await get(id)) === null ? storeRefusals.unknownExporter() : storeRefusals.exporterTypeChanged();
         },
 
-        async remove(id, at) {
+        async remove(id) {
             const outcome = JSON.stringify(interrupted(0, INTERRUPTIONS.removed));
-            const sql = 'select scanwire.remove_exporter($1, $2, $3) as removed';
-            const { rows } = await db.query<{ removed: boolean }>(sql, [uuidOrNull(id), at, outcome]);
+            const sql = 'select scanwire.remove_exporter($1, scanwire.now(), $2) as removed';
+            const { rows } = await db.query<{ removed: boolean }>(sql, [uuidOrNull(id), outcome]);
             return rows[0]?.removed ?? false;
         },
     };

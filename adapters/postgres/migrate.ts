@@ -5,6 +5,7 @@ import { type Patience, type PoolLike, transaction } from './database.ts';
 import { inventoryAndKeys } from './migrations/0001-inventory-and-keys.ts';
 import { webhooks } from './migrations/0002-webhooks.ts';
 import { records } from './migrations/0003-records.ts';
+import { engine } from './migrations/0004-engine.ts';
 
 /** Key of the advisory lock that lets one migration run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -85,7 +86,7 @@ function checksum(sql: string): string {
 }
 
 /** All steps in order. A new one goes to the end. */
-export const migrations: readonly Migration[] = [inventoryAndKeys, webhooks, records];
+export const migrations: readonly Migration[] = [inventoryAndKeys, webhooks, records, engine];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */
 export interface Migration {

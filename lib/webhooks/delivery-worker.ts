@@ -22,7 +22,10 @@ const DEFAULT_PAUSE = 5_000;
  * Sends the deliveries of a collector: claims, signs, posts, records. Every step may be repeated or lost without harm: a job
  * whose delivery cannot be claimed is somebody else's or done.
  */
-export function deliveryWorker(context: WebhooksContext, session: string): (collector: string, concurrency: number) => Promise<QueueWorker> {
+export function deliveryWorker(
+    context: WebhooksContext,
+    session: string,
+): (collector: string, concurrency: number) => Promise<QueueWorker> {
     const { deliveries, queue, newId, claimDuration, breaker, wake, onError } = context;
     const claimBatched = batched<ClaimRequest, Claim | null>((requests) => deliveries.claim(requests, session), BATCH);
     const recordBatched = batched<RecordedOutcome, boolean>((outcomes) => deliveries.recordOutcomes(outcomes, breaker), BATCH);

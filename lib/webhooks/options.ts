@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Joi from 'joi';
 import { objectWith } from '../checked.ts';
-import type { BreakerRules } from './breaker.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
+import type { BreakerRules } from './breaker.ts';
 import type { EventKind, EventKinds } from './events.ts';
 import { collectorSchema, DEFAULT_COLLECTOR } from './exporter.ts';
 import type { Sender } from './http-sender.ts';
@@ -78,7 +78,10 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
     vendor: Joi.string().default('Vendor'),
     window: Joi.number().integer().min(1).max(10_000).default(50),
     breakerAfter: Joi.number().integer().min(1).default(10),
-    stopAfter: Joi.number().integer().min(1).default(5 * 24 * 60 * 60_000),
+    stopAfter: Joi.number()
+        .integer()
+        .min(1)
+        .default(5 * 24 * 60 * 60_000),
     kinds: Joi.array()
         .items(Joi.object({ name: Joi.string().required(), schema: Joi.object().schema().required(), types: Joi.function() }))
         .default([]),

@@ -1,5 +1,5 @@
-import { hostname } from 'node:os';
 import { readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { isAlive, ownIdentity, type ProcessIdentity } from '../process-identity.ts';
 import type { WebhooksContext } from './options.ts';
 import type { Session } from './store.ts';
@@ -18,7 +18,11 @@ const ALIVE_FOR = 7_500;
 const SIGN_EVERY = 2_000;
 
 /** A session of this process that has not begun. */
-export function claimingSession({ deliveries, newId, onError }: Pick<WebhooksContext, 'deliveries' | 'newId' | 'onError'>): ClaimingSession {
+export function claimingSession({
+    deliveries,
+    newId,
+    onError,
+}: Pick<WebhooksContext, 'deliveries' | 'newId' | 'onError'>): ClaimingSession {
     const session: Session = { id: newId(), process: JSON.stringify({ ...ownIdentity(), machine: ownMachine() }) };
     let timer: NodeJS.Timeout | undefined;
     let sign: Promise<void> = Promise.resolve();

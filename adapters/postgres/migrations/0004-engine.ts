@@ -1,0 +1,421 @@
+import type { Migration } from '../migrate.ts';
+
+/**
+ * One clock, sessions, faults of our own, and a breaker that counts bursts.
+ *
+ * Processes of the version before may go on working beside those of this one: nothing that they use is changed or taken away, columns
+ * are added with defaults that need no rewrite of a table, and the check of `state` is not run over what is there.
+ */
+const sql = `
+-- The time of everything that is compared with a time. A function, so that tests replace it; the clock's and not 'now()', which
+-- stands still in a transaction of the application. Milliseconds, as JavaScript has them.
+create function scanwire.now()
+returns timestamptz
+language sql
+volatile
+as $$ select date_trunc('milliseconds', clock_timestamp()) $$;
+
+-- Processes that claim, for as long as they say that they are alive.
+create table scanwire.sessions (
+    id uuid primary key,
+    process text not null,
+    alive_until timestamptz not null
+);
+
+alter table scanwire.deliveries
+    add column session uuid,
+    -- faults of ours in a row, and claims that ran out in a row
+    add column faults integer not null default 0,
+    add column expired_claims integer not null default 0,
+    drop constraint deliveries_state_check,
+    add constraint deliveries_state_check
+        check (state in ('pending', 'queued', 'sending', 'delivered', 'exhausted', 'poisoned', 'cancelled')) not valid;
+
+alter table scanwire.exporters
+    -- when the last failure was counted: those of attempts that began before belong to it
+    add column failed_at timestamptz,
+    -- when the first failure since the last success was counted
+    add column failing_since timestamptz,
+    -- until when the receiver wants to be left alone; not null until it has taken a probe
+    add column paused_until timestamptz,
+    -- when it took the first delivery after its breaker was open
+    add column recovered_at timestamptz,
+    -- the window while it grows
+    add column slow_start integer;
+
+-- How long a delivery waits after so many faults of ours in a row.
+create function scanwire.fault_delay(faults integer)
+returns interval
+language sql
+immutable
+as $$ select interval '1 second' * least(60, 2 ^ least(faults - 1, 30)) $$;
+
+-- Marks due deliveries queued, as DeliveryStore.dispatch says. What is said of its namesake with four parameters holds here too.
+create function scanwire.dispatch_deliveries(max_in_flight integer, breaker_after integer, max_rows integer)
+returns table (delivery_id uuid, collector text, attempt integer)
+language plpgsql
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    at timestamptz;
+begin
+    perform pg_advisory_xact_lock(hashtextextended('scanwire.dispatch_deliveries', 0));
+    at := scanwire.now();
+
+    return query
+    with due_classes as materialized (
+        select w.exporter_id, w.priority, x.recovered_at
+        from scanwire.earliest_due w
+        join scanwire.exporters x on x.id = w.exporter_id
+        where w.due_at <= at or x.recovered_at is not null
+    ),
+    rooms as materialized (
+        select
+            e.id,
+            e.collector,
+            max_in_flight - flying.count as room,
+            case
+                when e.state <> 'running' then 0
+                when e.paused_until > at then 0
+                when e.paused_until is null and e.consecutive_failures < breaker_after
+                    then least(max_in_flight, coalesce(e.slow_start, max_in_flight)) - flying.count
+                when e.probe_at > at then 0
+                else 1 - flying.count
+            end as ordinary_room
+        from (select distinct c.exporter_id from due_classes c) due
+        join scanwire.exporters e on e.id = due.exporter_id
+        cross join lateral (
+            select count(*)::integer as count from scanwire.deliveries d
+            where d.stage = 'in flight' and d.exporter_id = e.id
+        ) flying
+    ),
+    ranked as (
+        select
+            r.collector,
+            d.*,
+            case d.priority when 0 then r.room else r.ordinary_room end as room,
+            row_number() over (partition by r.id order by d.priority, d.due_at, d.seq) as rank
+        from rooms r
+        join due_classes c on c.exporter_id = r.id
+        cross join lateral (
+            select d.id, d.priority, d.due_at, d.seq from scanwire.deliveries d
+            where
+                d.stage = 'waiting' and d.exporter_id = r.id and d.priority = c.priority
+                and d.due_at <= case when c.recovered_at is null then at else 'infinity' end
+                -- what was tried before the exporter recovered waits no longer
+                and (d.due_at <= at or d.queued_at < c.recovered_at)
+            order by d.due_at, d.seq
+            limit greatest(0, least(max_rows, case c.priority when 0 then r.room else r.ordinary_room end))
+        ) d
+    ),
+    picked as materialized (
+        select r.id, r.collector, row_number() over (order by r.priority > 0, r.rank, r.priority, r.due_at, r.seq) as place
+        from ranked r
+        where r.rank <= r.room
+        order by place
+        limit max_rows
+    ),
+    free as materialized (
+        select d.id, p.collector, p.place from picked p join scanwire.deliveries d on d.id = p.id
+        where d.state = 'pending'
+        for update of d skip locked
+    ),
+    queued as (
+        update scanwire.deliveries d
+        set state = 'queued', queued_at = at
+        from free f
+        where d.id = f.id
+        returning d.id, f.collector, d.attempts + 1 as attempt, f.place
+    )
+    select q.id, q.collector, q.attempt from queued q order by q.place;
+end
+$$;
+
+-- Applies outcomes to the health of their exporters, one after the other, as the deliveries were recorded. Only exporters whose health
+-- they may change are read and written.
+create function scanwire.apply_health(outcomes json, at timestamptz, rules json)
+returns void
+language plpgsql
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    after integer := rules->>'after';
+    first_probe interval := (rules->>'firstProbe')::double precision * interval '1 millisecond';
+    max_probe interval := (rules->>'maxProbe')::double precision * interval '1 millisecond';
+    stop_after interval := (rules->>'stopAfter')::double precision * interval '1 millisecond';
+    full_window integer := rules->>'window';
+    e scanwire.exporters%rowtype;
+    o record;
+    recovers boolean;
+    reason text;
+begin
+    for e in
+        select x.* from scanwire.exporters x
+        join (
+            select i.exporter_id, bool_or(i.health <> 'success' or i.stop_reason is not null) as other
+            from json_to_recordset(outcomes) as i (exporter_id uuid, health text, stop_reason text)
+            group by i.exporter_id
+        ) i on i.exporter_id = x.id
+        where i.other or x.consecutive_failures > 0 or x.failing_since is not null or x.slow_start is not null or x.paused_until is not null
+        order by x.id
+        for no key update of x
+    loop
+        for o in
+            select i.* from json_to_recordset(outcomes) as i (
+                index integer, exporter_id uuid, health text, claimed_at timestamptz, pause double precision, stop_reason text
+            )
+            where i.exporter_id = e.id
+            order by i.index
+        loop
+            if o.health = 'success' then
+                recovers := e.paused_until is not null or e.consecutive_failures >= after;
+                e.slow_start := case when recovers then 2 else e.slow_start + 1 end;
+                e.slow_start := case when e.slow_start < full_window then e.slow_start end;
+                e.recovered_at := case when recovers then at else e.recovered_at end;
+                e.consecutive_failures := 0;
+                e.probe_at := null;
+                e.paused_until := null;
+                e.failing_since := null;
+            elsif o.health = 'failure' and (e.failed_at is null or o.claimed_at > e.failed_at) then
+                e.consecutive_failures := case when e.slow_start is null then e.consecutive_failures + 1 else after end;
+                e.failed_at := at;
+                e.failing_since := coalesce(e.failing_since, at);
+                if e.consecutive_failures >= after then
+                    e.probe_at := at + least(max_probe, first_probe * 2 ^ least(e.consecutive_failures - after, 30));
+                    e.slow_start := null;
+                    e.recovered_at := null;
+                end if;
+            end if;
+
+            if o.pause is not null then
+                e.paused_until := greatest(e.paused_until, at + o.pause * interval '1 millisecond');
+                e.failing_since := coalesce(e.failing_since, at);
+            end if;
+
+            reason := coalesce(o.stop_reason, case when o.health <> 'none' and at - e.failing_since >= stop_after then rules->>'stopReason' end);
+            if reason is not null and e.state = 'running' then
+                e.state := 'stopped';
+                e.stop_reason := reason;
+                e.updated_at := at;
+            end if;
+        end loop;
+
+        update scanwire.exporters x
+        set
+            consecutive_failures = e.consecutive_failures,
+            probe_at = e.probe_at,
+            failed_at = e.failed_at,
+            failing_since = e.failing_since,
+            paused_until = e.paused_until,
+            recovered_at = e.recovered_at,
+            slow_start = e.slow_start,
+            state = e.state,
+            stop_reason = e.stop_reason,
+            updated_at = e.updated_at
+        where x.id = e.id;
+    end loop;
+end
+$$;
+
+-- Records outcomes, as DeliveryStore.recordOutcomes says, and returns the indexes of those who still held their claims. 'outcome' is the
+-- text of its JSON, which may hold what 'jsonb' refuses. A function, because it needs several snapshots in one round trip: what is late
+-- must see what took its claim away.
+create function scanwire.record_outcomes(outcomes json, rules json, interruption jsonb)
+returns setof integer
+language plpgsql
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    at timestamptz := scanwire.now();
+    held integer[];
+    noted json;
+begin
+    -- Exporters are locked before the deliveries, in the order in which a removal locks them.
+    perform from scanwire.exporters e
+    join (
+        select
+            i.exporter_id,
+            bool_or(i.health = 'failure' or i.pause is not null or i.stop_reason is not null) as changes,
+            bool_or(i.health = 'success') as succeeded
+        from json_to_recordset(outcomes) as i (exporter_id uuid, health text, pause double precision, stop_reason text)
+        group by i.exporter_id
+    ) i on i.exporter_id = e.id
+    where i.changes or (
+        i.succeeded and (e.consecutive_failures > 0 or e.failing_since is not null or e.slow_start is not null or e.paused_until is not null)
+    )
+    order by e.id
+    for no key update of e;
+
+    with input as (
+        select distinct on (i.id, i.token) i.*
+        from json_to_recordset(outcomes) as i (
+            index integer, id uuid, exporter_id uuid, token text, code text, outcome text,
+            state text, delay double precision, fault boolean, health text, pause double precision, stop_reason text
+        )
+        order by i.id, i.token, i.index
+    ),
+    holders as materialized (
+        select i.*, d.attempts, d.claimed_at
+        from input i
+        join scanwire.deliveries d on d.id = i.id
+        where d.state = 'sending' and d.token = i.token
+        order by d.id
+        for update of d
+    ),
+    moved as (
+        update scanwire.deliveries d
+        set
+            state = h.state,
+            due_at = case
+                when h.state <> 'pending' then d.due_at
+                when h.fault then at + scanwire.fault_delay(d.faults + 1)
+                else at + h.delay * interval '1 millisecond'
+            end,
+            -- a fault of ours uses up no try
+            round = d.round - h.fault::integer,
+            faults = case when h.fault then d.faults + 1 else 0 end,
+            expired_claims = 0,
+            priority = case when h.state = 'pending' and not h.fault and d.priority > 0 then 2 else d.priority end,
+            finished_at = case when h.state <> 'pending' then at end,
+            last_code = h.code,
+            token = null,
+            session = null,
+            claim_expires_at = null
+        from holders h
+        where d.id = h.id
+    ),
+    recorded as (
+        insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, outcome)
+        select h.id, h.attempts, h.claimed_at, at, h.token, false, h.outcome::json
+        from holders h
+    )
+    select
+        array_agg(h.index),
+        json_agg(json_build_object(
+            'index', h.index, 'exporter_id', h.exporter_id, 'health', h.health, 'claimed_at', h.claimed_at,
+            'pause', h.pause, 'stop_reason', h.stop_reason
+        )) filter (where h.health <> 'none' or h.pause is not null or h.stop_reason is not null)
+    from holders h
+    into held, noted;
+
+    if noted is not null then
+        perform scanwire.apply_health(noted, at, rules);
+    end if;
+
+    -- Completes the attempts whose claims were taken away before. One that was delivered ends its delivery; who is sending it
+    -- once more loses the claim.
+    if json_array_length(outcomes) > coalesce(cardinality(held), 0) then
+        with late as (
+            update scanwire.attempts a
+            set finished_at = at, outcome = i.outcome::json, late = true
+            from json_to_recordset(outcomes) as i (index integer, id uuid, token text, code text, outcome text)
+            where
+                a.delivery_id = i.id and a.token = i.token and a.lost and not a.late
+                and not i.index = any (coalesce(held, '{}'))
+            returning a.delivery_id, i.code
+        ),
+        ended as materialized (
+            select d.id, d.state = 'sending' as claimed, d.attempts, d.claimed_at, d.token
+            from scanwire.deliveries d
+            where
+                d.id in (select l.delivery_id from late l where l.code = 'delivered')
+                and d.state in ('pending', 'queued', 'sending', 'poisoned')
+            order by d.id
+            for update
+        ),
+        interrupted as (
+            insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, outcome)
+            select x.id, x.attempts, x.claimed_at, at, x.token, true, scanwire.interruption(interruption, at - x.claimed_at)
+            from ended x
+            where x.claimed
+        )
+        update scanwire.deliveries d
+        set state = 'delivered', finished_at = at, last_code = 'delivered', token = null, session = null, claim_expires_at = null
+        from ended x
+        where d.id = x.id;
+    end if;
+
+    return query select unnest(held);
+end
+$$;
+
+-- Takes claims away that ran out or whose session has ended, and renews and returns jobs that were queued too long ago, as
+-- DeliveryStore.sweep says. Rows that somebody else is changing now need no sweeping.
+create function scanwire.sweep_deliveries(requeue_after interval, max_rows integer, poisoned_after integer, interruption jsonb)
+returns table (delivery_id uuid, collector text, attempt integer)
+language plpgsql
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    at timestamptz := scanwire.now();
+begin
+    delete from scanwire.sessions s where s.alive_until < at - interval '1 hour';
+
+    return query
+    with expired as materialized (
+        select d.id, d.token, d.claimed_at, d.attempts, d.priority, d.faults, d.expired_claims + 1 as expired_claims
+        from scanwire.deliveries d
+        where
+            d.stage = 'in flight' and d.state = 'sending'
+            and (
+                d.claim_expires_at <= at
+                or (
+                    d.session is not null
+                    and not exists (select from scanwire.sessions s where s.id = d.session and s.alive_until > at)
+                )
+            )
+        order by d.claim_expires_at
+        limit max_rows
+        for update skip locked
+    ),
+    judged as (
+        select x.*, case when x.priority = 0 then 'exhausted' when x.expired_claims >= poisoned_after then 'poisoned' else 'pending' end as next
+        from expired x
+    ),
+    interrupted as (
+        update scanwire.deliveries d
+        set
+            state = j.next,
+            due_at = case when j.next = 'pending' then at + scanwire.fault_delay(j.faults + 1) else d.due_at end,
+            round = d.round - 1,
+            faults = j.faults + 1,
+            expired_claims = j.expired_claims,
+            finished_at = case when j.next <> 'pending' then at end,
+            last_code = interruption->>'code',
+            token = null,
+            session = null,
+            claim_expires_at = null
+        from judged j
+        where d.id = j.id
+    ),
+    recorded as (
+        insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, outcome)
+        select x.id, x.attempts, x.claimed_at, at, x.token, true, scanwire.interruption(interruption, at - x.claimed_at)
+        from expired x
+    ),
+    lost as materialized (
+        select d.id from scanwire.deliveries d
+        where d.stage = 'in flight' and d.state = 'queued' and d.queued_at <= at - requeue_after
+        order by d.queued_at
+        limit max_rows
+        for update skip locked
+    ),
+    renewed as (
+        update scanwire.deliveries d
+        set queued_at = at
+        from lost l
+        where d.id = l.id
+        returning d.id, d.exporter_id, d.collector, d.attempts + 1 as attempt
+    )
+    select r.id, coalesce(e.collector, r.collector), r.attempt
+    from renewed r
+    left join scanwire.exporters e on e.id = r.exporter_id;
+end
+$$;
+`;
+
+export const engine: Migration = { id: '0004-engine', sql };

@@ -378,7 +378,7 @@ function sweep(state: WebhookState, { requeueAfter, limit }: SweepOptions): read
     }
 
     const queuedBefore = later(now, -requeueAfter);
-    const lost = rows.filter((row) => row.state === 'queued' && row.queuedAt !== null && row.queuedAt <= queuedBefore);
+    const lost = rows.filter((row) => row.state === 'queued' && row.queuedAt !== null && row.queuedAt < queuedBefore);
     return lost.slice(0, limit).map((row) => requeue(state, row, now));
 }
 

@@ -63,12 +63,12 @@ export function deliveries(db: Executor): DeliveryStore {
         },
 
         async sessions() {
-            const { rows } = await db.query<Session>('select id, process from scanwire.sessions where alive_until > scanwire.now()');
+            const { rows } = await db.query<Session>('select id, process from scanwire.worker_sessions where alive_until > scanwire.now()');
             return rows;
         },
 
         async endSessions(ids) {
-            await db.query('delete from scanwire.sessions where id = any ($1::uuid[])', [ids]);
+            await db.query('delete from scanwire.worker_sessions where id = any ($1::uuid[])', [ids]);
         },
 
         get: (id) => get(db, id),

@@ -84,10 +84,10 @@ export interface AcceptedRow {
 const DISPATCHED = 'delivery_id as "deliveryId", collector, attempt';
 
 /** `$1` window, `$2` failures from which an exporter is probed only, `$3` limit. */
-export const DISPATCH = `select ${DISPATCHED} from scanwire.dispatch_deliveries($1, $2, $3)`;
+export const DISPATCH: string = `select ${DISPATCHED} from scanwire.dispatch_deliveries($1, $2, $3)`;
 
 /** `$1` milliseconds after which a job counts as lost, `$2` how many of each kind, `$3` claims in a row, `$4` outcome of those that ran out. */
-export const SWEEP = `select ${DISPATCHED} from scanwire.sweep_deliveries($1 * interval '1 millisecond', $2, $3, $4)`;
+export const SWEEP: string = `select ${DISPATCHED} from scanwire.sweep_deliveries($1 * interval '1 millisecond', $2, $3, $4)`;
 
 /** `$1` is a JSON array of outcomes, `$2` the rules of the breaker, `$3` the outcome of who sends what was delivered already. */
 export const RECORD_OUTCOMES = 'select record_outcomes as index from scanwire.record_outcomes($1, $2, $3)';
@@ -139,7 +139,7 @@ join scanwire.events v on v.id = d.event_id`;
 
 /** `$1` id, `$2` process, `$3` milliseconds. */
 export const KEEP_ALIVE = `
-insert into scanwire.sessions as s (id, process, alive_until)
+insert into scanwire.worker_sessions as s (id, process, alive_until)
 values ($1, $2, scanwire.now() + $3 * interval '1 millisecond')
 on conflict (id) do update set alive_until = excluded.alive_until`;
 

@@ -11,8 +11,8 @@ export interface BreakerRules {
     readonly window: number;
 }
 
-export const FIRST_PROBE = 5_000;
-export const MAX_PROBE = 5 * 60_000;
+export const FIRST_PROBE: number = 5_000;
+export const MAX_PROBE: number = 5 * 60_000;
 
 /** Milliseconds until an exporter with so many consecutive failures is probed; null while its breaker stays closed. */
 export function probeDelay(failures: number, { after, firstProbe, maxProbe }: BreakerRules): number | null {

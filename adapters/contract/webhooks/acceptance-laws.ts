@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { NewEvent } from '../../../lib/webhooks/store.ts';
 import type { Laws } from '../announce.ts';
 import { ids, only } from '../assertions.ts';
-import { at, forAll, sampleEvent, type WebhookBench } from './fixture.ts';
+import { at, forAll, RULES, sampleEvent, type WebhookBench } from './fixture.ts';
 
 /** Events as they are accepted. */
 export const acceptanceLaws: Laws<WebhookBench> = {
@@ -13,7 +13,8 @@ export const acceptanceLaws: Laws<WebhookBench> = {
         await bench.addExporter({ type: 'investigation_legacy_and_library' });
         await bench.addExporter({ state: 'stopped' });
 
-        const event = sampleEvent({ createdAt: at(5) });
+        const event = sampleEvent();
+        await bench.setTime(at(5));
         const recipients = { types: ['investigation_legacy', 'investigation'] } as const;
         const accepted = only(await bench.deliveries.accept([{ event, recipients }]));
         assert.equal(accepted.eventId, event.id);
@@ -51,9 +52,9 @@ export const acceptanceLaws: Laws<WebhookBench> = {
     async 'answers in the order of the events'(bench) {
         const { id } = await bench.addExporter();
         const newEvents: NewEvent[] = [
-            forAll(sampleEvent({ createdAt: at(9) })),
+            forAll(sampleEvent()),
             { event: sampleEvent(), recipients: { types: ['investigation_legacy'] } },
-            { event: sampleEvent({ createdAt: at(1) }), recipients: { exporterId: id } },
+            { event: sampleEvent(), recipients: { exporterId: id } },
             forAll(sampleEvent()),
         ];
         const accepted = await bench.deliveries.accept(newEvents);
@@ -67,7 +68,7 @@ export const acceptanceLaws: Laws<WebhookBench> = {
 
     async 'stores nothing when one of the named exporters does not exist'(bench) {
         const removed = await bench.addExporter();
-        await bench.exporters.remove(removed.id, at(0));
+        await bench.remove(removed.id, at(0));
         await bench.addExporter();
         const event = sampleEvent();
 
@@ -120,7 +121,10 @@ export const acceptanceLaws: Laws<WebhookBench> = {
     },
 
     async 'does nothing when given nothing'({ deliveries }) {
-        assert.deepEqual([await deliveries.accept([]), await deliveries.claim([]), await deliveries.recordOutcomes([])], [[], [], []]);
+        assert.deepEqual(
+            [await deliveries.accept([]), await deliveries.claim([], null), await deliveries.recordOutcomes([], RULES)],
+            [[], [], []],
+        );
     },
 };
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { ClaimRequest, Dispatched, SweepOptions } from '../../../lib/webhooks/store.ts';
 import type { Laws } from '../announce.ts';
-import { assertFields, only, present } from '../assertions.ts';
+import { assertFields, ids, only, present } from '../assertions.ts';
 import { at, failure, forAll, inParallel, sampleEvent, success, type WebhookBench } from './fixture.ts';
 
 /** Claims: who gets one, and what it holds. */
@@ -10,16 +10,19 @@ export const claimLaws: Laws<WebhookBench> = {
     async 'claims a queued delivery with its event and its exporter'(bench) {
         const exporter = await bench.addExporter({ schedule: [1, 2], previousSecretUntil: at(9), sealedHeaders: 'sealed too' });
         const event = sampleEvent({ body: '{"a":1}' });
+        await bench.setTime(at(0));
         await bench.deliveries.accept([forAll(event)]);
-        const request = requestFor(only(await bench.dispatchedIds()), at(10));
-        assert.deepEqual(await bench.deliveries.claim([request]), [
+        const request = requestFor(only(await bench.dispatchedIds()));
+        await bench.setTime(at(10));
+        assert.deepEqual(await bench.deliveries.claim([request], null), [
             {
                 deliveryId: request.deliveryId,
                 token: request.token,
+                claimedAt: at(10),
                 attempt: 1,
                 attemptSinceReplay: 1,
                 singleAttempt: false,
-                event,
+                event: { ...event, createdAt: at(0) },
                 exporter,
             },
         ]);
@@ -35,13 +38,17 @@ export const claimLaws: Laws<WebhookBench> = {
 
     async 'claims nothing but what is queued'(bench) {
         await bench.addExporter();
-        const [pending, done, retry, sending, queued] = await bench.publish({ createdAt: at(9) }, {}, {}, {}, {});
+        const [done, retry, sending, queued] = await bench.publish({}, {}, {}, {});
         await bench.dispatch();
+        const [pending] = await bench.publishAt(at(9));
         const [first, second] = await bench.claim([done, retry, sending].map(String));
-        await bench.deliveries.recordOutcomes([success(present(first)), failure(present(second), at(5))]);
+        await bench.record([success(present(first)), failure(present(second), 0)]);
 
         const asked = [pending, done, retry, sending, randomUUID(), 'no-uuid', '', queued].map(String);
-        const claims = await bench.deliveries.claim(asked.map((id) => requestFor(id)));
+        const claims = await bench.deliveries.claim(
+            asked.map((id) => requestFor(id)),
+            null,
+        );
         const claimed = claims.map((one) => one?.deliveryId ?? null);
         assert.deepEqual(claimed, [...Array(7).fill(null), queued]);
         await bench.assertDelivery(String(pending), { attempts: 0 });
@@ -50,7 +57,7 @@ export const claimLaws: Laws<WebhookBench> = {
 
     async 'answers claims in the order in which they were asked for'(bench) {
         const requests = (await bench.queueMany(8)).toReversed().map((id) => requestFor(id));
-        const claims = await bench.deliveries.claim(requests);
+        const claims = await bench.deliveries.claim(requests, null);
         for (const [index, { deliveryId, token }] of requests.entries()) {
             assertFields(claims[index], { deliveryId, token });
         }
@@ -62,21 +69,17 @@ export const claimLaws: Laws<WebhookBench> = {
             const both = [requestFor(String(id)), requestFor(String(other))];
             return index % 2 === 0 ? both : both.reverse();
         });
-        const claims = (await inParallel(50, (index) => bench.deliveries.claim(requests[index] ?? []))).flat();
+        const claims = (await inParallel(50, (index) => bench.deliveries.claim(requests[index] ?? [], null))).flat();
         const won = claims.filter((one) => one !== null);
         assert.deepEqual(won.map(({ deliveryId }) => deliveryId).sort(), [id, other].sort());
         await bench.assertDelivery(String(id), { attempts: 1 });
-        assert.deepEqual(
-            await bench.deliveries.recordOutcomes(won.map((one) => success(one))),
-            [true, true],
-            'the winners hold the claims',
-        );
+        assert.deepEqual(await bench.record(won.map((one) => success(one))), [true, true], 'the winners hold the claims');
     },
 
     async 'lets the first of two claims in one call win'(bench) {
         const id = only(await bench.queueMany(1));
         const requests = [requestFor(id), requestFor(id)];
-        const [first, second] = await bench.deliveries.claim(requests);
+        const [first, second] = await bench.deliveries.claim(requests, null);
         assert.equal(first?.token, requests[0]?.token);
         assert.equal(second, null);
         assert.equal((await bench.deliveries.attempts(id)).length, 1);
@@ -86,10 +89,10 @@ export const claimLaws: Laws<WebhookBench> = {
         const exporter = await bench.addExporter();
         const id = only(await bench.publish());
         await bench.dispatch();
-        await bench.exporters.update(exporter.id, { state: 'stopped' }, at(1));
-        assert.deepEqual(await bench.deliveries.claim([requestFor(id)]), [null]);
+        await bench.update(exporter.id, { state: 'stopped' }, at(1));
+        assert.deepEqual(await bench.deliveries.claim([requestFor(id)], null), [null]);
         await bench.assertDelivery(id, { state: 'pending', attempts: 0, dueAt: at(0) });
-        await bench.exporters.update(exporter.id, { state: 'running' }, at(2));
+        await bench.update(exporter.id, { state: 'running' }, at(2));
         assert.deepEqual(await bench.dispatchedIds(), [id]);
     },
 
@@ -104,8 +107,14 @@ export const claimLaws: Laws<WebhookBench> = {
         const { id } = await bench.addExporter();
         await bench.publish();
         const ids = await bench.dispatchedIds();
-        await bench.exporters.remove(id, at(1));
-        assert.deepEqual(await bench.deliveries.claim(ids.map((id) => requestFor(id))), [null]);
+        await bench.remove(id, at(1));
+        assert.deepEqual(
+            await bench.deliveries.claim(
+                ids.map((id) => requestFor(id)),
+                null,
+            ),
+            [null],
+        );
     },
 
     async 'counts the attempts since the last replay'(bench) {
@@ -121,9 +130,9 @@ export const claimLaws: Laws<WebhookBench> = {
 export const sweepLaws: Laws<WebhookBench> = {
     async 'takes a claim away that ran out'(bench) {
         const { deliveryId } = await bench.claimOne();
-        assert.deepEqual(await sweep(bench, { now: at(60_000) }), []);
+        assert.deepEqual(await sweep(bench, at(60_000)), []);
 
-        await bench.assertDelivery(deliveryId, { state: 'pending', dueAt: at(60_000), finishedAt: null, attempts: 1 });
+        await bench.assertDelivery(deliveryId, { state: 'pending', dueAt: at(61_000), finishedAt: null, attempts: 1 });
         await bench.assertDelivery(deliveryId, { lastCode: 'interrupted' });
         const attempt = only(await bench.deliveries.attempts(deliveryId));
         assertFields(attempt, { number: 1, finishedAt: at(60_000), late: false });
@@ -139,33 +148,91 @@ export const sweepLaws: Laws<WebhookBench> = {
                 fingerprint: null,
             },
         );
-        assert.deepEqual(await bench.dispatch({ now: at(60_000) }), [{ deliveryId, collector: 'default', attempt: 2 }]);
+        assert.deepEqual(await bench.dispatch({ now: at(61_000) }), [{ deliveryId, collector: 'default', attempt: 2 }]);
     },
 
     async 'exhausts a test whose claim ran out'(bench) {
         const { id } = await bench.addExporter();
         const test = await bench.publishTest(id);
         await bench.claimDue();
-        assert.deepEqual(await sweep(bench, { now: at(60_000) }), []);
+        assert.deepEqual(await sweep(bench, at(60_000)), []);
         await bench.assertDelivery(test, { state: 'exhausted', finishedAt: at(60_000), lastCode: 'interrupted' });
     },
 
     async 'leaves a claim alone that has not run out'(bench) {
         const { deliveryId } = await bench.claimOne();
-        assert.deepEqual(await sweep(bench, { now: at(59_999) }), []);
+        assert.deepEqual(await sweep(bench, at(59_999)), []);
         await bench.assertDelivery(deliveryId, { state: 'sending' });
     },
 
-    async 'tries fresh deliveries before an interrupted one'(bench) {
+    async 'uses up no try for an interrupted attempt, and takes its time'(bench) {
         const { deliveryId } = await bench.claimOne();
-        await sweep(bench, { now: at(60_000) });
-        const fresh = await bench.publish({ createdAt: at(70_000) });
-        assert.deepEqual(await bench.dispatchedIds({ now: at(80_000) }), [...fresh, deliveryId]);
+        for (const [index, [ranOut, due]] of (
+            [
+                [60_000, 61_000],
+                [200_000, 202_000],
+                [300_000, 304_000],
+            ] as const
+        ).entries()) {
+            await sweep(bench, at(ranOut));
+            await bench.assertDelivery(deliveryId, { state: 'pending', dueAt: at(due) });
+            assert.deepEqual(await bench.dispatchedIds({ now: at(due) }), [deliveryId]);
+            const again = only(await bench.claim([deliveryId], at(due)));
+            assert.deepEqual([again.attempt, again.attemptSinceReplay], [index + 2, 1]);
+        }
+    },
+
+    async 'sets aside a delivery whose claims run out again and again'(bench) {
+        const { deliveryId } = await bench.claimOne();
+        for (let hour = 1; hour < 20; hour++) {
+            await sweep(bench, at(hour * 3_600_000));
+            await bench.dispatch({ now: at(hour * 3_600_000 + 60_000) });
+            only(await bench.claim([deliveryId], at(hour * 3_600_000 + 60_000)));
+        }
+        await sweep(bench, at(20 * 3_600_000));
+        await bench.assertDelivery(deliveryId, { state: 'poisoned', finishedAt: at(20 * 3_600_000), attempts: 20 });
+        assert.deepEqual(ids(await bench.listed({ state: 'poisoned' })), [deliveryId]);
+        await bench.replay(deliveryId, at(99));
+        assert.deepEqual(await bench.dispatchedIds({ now: at(99) }), [deliveryId]);
+    },
+
+    async 'takes the claims of a session away that is not heard of any more'(bench) {
+        const [first, second, third] = await bench.queueMany(3);
+        const session = { id: randomUUID(), process: 'a process' };
+        await bench.setTime(at(0));
+        await bench.deliveries.keepAlive(session, 1000);
+        await bench.claim([String(first)], at(0), session.id);
+        await bench.claim([String(second)], at(0));
+        await bench.claim([String(third)], at(0), randomUUID());
+        assert.deepEqual(await bench.deliveries.sessions(), [session]);
+
+        await sweep(bench, at(999));
+        assert.deepEqual(ids(await bench.listed({ state: 'sending' })), [second, first], 'the third is of a session that nobody knows');
+        await bench.deliveries.keepAlive(session, 1000);
+        await sweep(bench, at(1998));
+        await bench.assertDelivery(String(first), { state: 'sending' });
+        await sweep(bench, at(1999));
+        await bench.assertDelivery(String(first), { state: 'pending', lastCode: 'interrupted' });
+        assert.deepEqual(await bench.deliveries.sessions(), []);
+        assert.deepEqual(ids(await bench.listed({ state: 'sending' })), [second]);
+    },
+
+    async 'ends a session'(bench) {
+        const id = only(await bench.queueMany(1));
+        const sessions = ['one', 'two'].map((process) => ({ id: randomUUID(), process }));
+        for (const session of sessions) {
+            await bench.deliveries.keepAlive(session, 1000);
+        }
+        await bench.claim([id], at(0), present(sessions[0]).id);
+        await bench.deliveries.endSessions([present(sessions[0]).id, randomUUID()]);
+        assert.deepEqual(await bench.deliveries.sessions(), [sessions[1]]);
+        await sweep(bench, at(1));
+        await bench.assertDelivery(id, { state: 'pending' });
     },
 
     async 'counts no failure for an interrupted attempt'(bench) {
         const { exporter } = await bench.claimOne();
-        await sweep(bench, { now: at(60_000) });
+        await sweep(bench, at(60_000));
         assert.deepEqual(await bench.exporters.get(exporter.id), exporter);
     },
 
@@ -175,11 +242,11 @@ export const sweepLaws: Laws<WebhookBench> = {
         await bench.dispatch({ now: at(0) });
         const fresh = only(await bench.publish());
         await bench.dispatch({ now: at(10) });
-        await bench.exporters.update(id, { collector: 'west' }, at(1));
+        await bench.update(id, { collector: 'west' }, at(11));
 
         const requeue = [{ deliveryId: old, collector: 'west', attempt: 1 }];
-        assert.deepEqual(await sweep(bench, { now: at(20), queuedBefore: at(10) }), requeue);
-        assert.deepEqual(await sweep(bench, { now: at(20), queuedBefore: at(10) }), [], 'renewed');
+        assert.deepEqual(await sweep(bench, at(20), { requeueAfter: 10 }), requeue);
+        assert.deepEqual(await sweep(bench, at(20), { requeueAfter: 10 }), [], 'renewed');
         assert.equal((await bench.claim([old, fresh])).length, 2, 'still queued');
     },
 
@@ -191,7 +258,7 @@ export const sweepLaws: Laws<WebhookBench> = {
             [2, 2],
             [1, 3],
         ]) {
-            assert.equal((await sweep(bench, { now: at(60_000), queuedBefore: at(1), limit: 2 })).length, requeued);
+            assert.equal((await sweep(bench, at(60_000), { requeueAfter: 50_000, limit: 2 })).length, requeued);
             assert.equal((await bench.listed({ state: 'pending' })).length, interrupted);
         }
     },
@@ -200,17 +267,18 @@ export const sweepLaws: Laws<WebhookBench> = {
         await bench.addExporter();
         await bench.publish(...Array(10).fill({}));
         await bench.claim((await bench.dispatchedIds()).slice(0, 5));
-        const swept = await inParallel(8, () => sweep(bench, { now: at(60_000), queuedBefore: at(1) }));
+        const swept = await inParallel(8, () => sweep(bench, at(60_000), { requeueAfter: 50_000 }));
         const requeued = swept.flat().map(({ deliveryId }) => deliveryId);
         assert.deepEqual([requeued.length, new Set(requeued).size], [5, 5]);
         assert.equal((await bench.listed({ state: 'pending' })).length, 5);
     },
 };
 
-async function sweep({ deliveries }: WebhookBench, overrides: Partial<SweepOptions>): Promise<readonly Dispatched[]> {
-    return await deliveries.sweep({ now: at(0), queuedBefore: at(0), limit: 100, ...overrides });
+async function sweep(bench: WebhookBench, now: Date, overrides: Partial<SweepOptions> = {}): Promise<readonly Dispatched[]> {
+    await bench.setTime(now);
+    return await bench.deliveries.sweep({ requeueAfter: 1_000_000, limit: 100, ...overrides });
 }
 
-function requestFor(deliveryId: string, now: Date = at(0)): ClaimRequest {
-    return { deliveryId, token: randomUUID(), now, expiresAt: new Date(now.getTime() + 1000) };
+function requestFor(deliveryId: string): ClaimRequest {
+    return { deliveryId, token: randomUUID(), duration: 1000 };
 }

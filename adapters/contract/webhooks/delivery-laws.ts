@@ -10,7 +10,7 @@ export const deliveryLaws: Laws<WebhookBench> = {
         for (const id of [randomUUID(), 'no-uuid']) {
             assert.equal(await deliveries.get(id), null);
             assert.deepEqual(await deliveries.attempts(id), []);
-            await assert.rejects(deliveries.replay(id, at(0)), { code: 'NOT_FOUND' });
+            await assert.rejects(deliveries.replay(id), { code: 'NOT_FOUND' });
             assert.deepEqual(await deliveries.list({ exporterId: id, limit: 9 }), []);
             assert.deepEqual(await deliveries.list({ after: id, limit: 9 }), []);
         }
@@ -18,7 +18,7 @@ export const deliveryLaws: Laws<WebhookBench> = {
 
     async 'lists the newest first, page by page'(bench) {
         await bench.addExporter();
-        const published = await bench.publish({ createdAt: at(2) }, { createdAt: at(1) }, {}, {}, {});
+        const published = await bench.publish({}, {}, {}, {}, {});
         const newestFirst = await Promise.all(published.toReversed().map((id) => bench.deliveries.get(id)));
         assert.deepEqual(await bench.deliveries.list({ limit: 2 }), newestFirst.slice(0, 2));
         for (const [after, page] of [
@@ -32,17 +32,16 @@ export const deliveryLaws: Laws<WebhookBench> = {
 
     async 'lists the deliveries of a state'(bench) {
         const { id } = await bench.addExporter();
-        const published = await bench.publish({}, {}, {}, {}, { createdAt: at(9) });
-        const [delivered, exhausted] = await bench.claim((await bench.dispatchedIds()).slice(0, 3));
-        await bench.deliveries.recordOutcomes([
-            success(present(delivered)),
-            failure(present(exhausted), at(0), { next: { state: 'exhausted' } }),
-        ]);
+        const handed = [...(await bench.publish({}, {}, {}, {}))];
+        await bench.dispatch();
+        const published = [...handed, ...(await bench.publishAt(at(9)))];
+        const [delivered, exhausted] = await bench.claim(handed.slice(0, 3));
+        await bench.record([success(present(delivered)), failure(present(exhausted), 0, { next: { state: 'exhausted' } })]);
 
         for (const [index, state] of (['delivered', 'exhausted', 'sending', 'queued', 'pending'] as const).entries()) {
             assert.deepEqual(ids(await bench.listed({ state })), [published[index]]);
         }
-        await bench.exporters.remove(id, at(1));
+        await bench.remove(id, at(1));
         assert.deepEqual(ids(await bench.listed({ state: 'cancelled' })), published.slice(2).reverse());
     },
 
@@ -80,17 +79,17 @@ export const deliveryLaws: Laws<WebhookBench> = {
             await bench.fail([first], at(10));
             await bench.dispatch({ now: at(10) });
             const second = only(await bench.claim([first.deliveryId], at(10)));
-            await bench.deliveries.recordOutcomes([success(second, { next: { state } })]);
+            await bench.record([success(second, { next: { state } })]);
             const before = await bench.deliveries.get(first.deliveryId);
 
-            const replayed = await bench.deliveries.replay(first.deliveryId, at(99));
+            const replayed = await bench.replay(first.deliveryId, at(99));
             assert.deepEqual(replayed, { ...before, state: 'pending', dueAt: at(99), finishedAt: null });
             assert.deepEqual(await bench.deliveries.get(first.deliveryId), replayed);
             assert.deepEqual(await bench.dispatchedIds({ now: at(98) }), []);
             assert.deepEqual(await bench.dispatch({ now: at(99) }), [{ deliveryId: first.deliveryId, collector: 'default', attempt: 3 }]);
             const third = only(await bench.claim([first.deliveryId], at(99)));
             assert.deepEqual([third.attempt, third.attemptSinceReplay, third.event], [3, 1, first.event]);
-            await bench.exporters.remove(first.exporter.id, at(99));
+            await bench.remove(first.exporter.id, at(99));
         }
     },
 
@@ -99,7 +98,7 @@ export const deliveryLaws: Laws<WebhookBench> = {
         await bench.fail([held], at(0), { next: { state: 'exhausted' } });
         const retry = only(await bench.publish());
         await bench.fail(await bench.claimDue(), at(10));
-        await bench.deliveries.replay(held.deliveryId, at(20));
+        await bench.replay(held.deliveryId, at(20));
         assert.deepEqual(await bench.dispatchedIds({ now: at(20) }), [held.deliveryId, retry]);
     },
 
@@ -108,18 +107,19 @@ export const deliveryLaws: Laws<WebhookBench> = {
         const test = await bench.publishTest(id);
         const held = only(await bench.claimDue());
         await bench.fail([held], at(0), { next: { state: 'exhausted' }, health: 'none' });
-        await bench.deliveries.replay(test, at(9));
+        await bench.replay(test, at(9));
         const again = only(await bench.claimDue({ now: at(9) }));
         assert.deepEqual([again.singleAttempt, again.attempt], [true, 2]);
     },
 
     async 'refuses to replay what is under way'(bench) {
         await bench.addExporter();
-        const [sending, queued, pending] = await bench.publish({}, {}, { createdAt: at(9) });
+        const [sending, queued] = await bench.publish({}, {});
         await bench.dispatch();
+        const [pending] = await bench.publishAt(at(9));
         await bench.claim([String(sending)]);
         for (const id of [sending, queued, pending]) {
-            await assert.rejects(bench.deliveries.replay(String(id), at(9)), { code: 'CONFLICT' });
+            await assert.rejects(bench.replay(String(id), at(9)), { code: 'CONFLICT' });
         }
         const states = (await bench.listed()).map(({ state }) => state);
         assert.deepEqual(states, ['pending', 'queued', 'sending']);
@@ -128,10 +128,10 @@ export const deliveryLaws: Laws<WebhookBench> = {
     async 'refuses to replay for an exporter that was removed'(bench) {
         const held = await bench.claimOne();
         const cancelled = only(await bench.publish());
-        await bench.deliveries.recordOutcomes([success(held)]);
-        await bench.exporters.remove(held.exporter.id, at(60));
+        await bench.record([success(held)]);
+        await bench.remove(held.exporter.id, at(60));
         for (const id of [held.deliveryId, cancelled]) {
-            await assert.rejects(bench.deliveries.replay(id, at(99)), { code: 'CONFLICT' });
+            await assert.rejects(bench.replay(id, at(99)), { code: 'CONFLICT' });
         }
         await bench.assertDelivery(held.deliveryId, { state: 'delivered' });
     },

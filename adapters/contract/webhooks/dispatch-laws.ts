@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Laws } from '../announce.ts';
 import { ids, only, present } from '../assertions.ts';
-import { at, inParallel, success, type WebhookBench } from './fixture.ts';
+import { at, failure, inParallel, success, type WebhookBench } from './fixture.ts';
 
 /** Which deliveries are handed out, when and in what order. */
 export const dispatchLaws: Laws<WebhookBench> = {
@@ -15,7 +15,8 @@ export const dispatchLaws: Laws<WebhookBench> = {
 
     async 'keeps back what is not due'(bench) {
         await bench.addExporter();
-        const [first, second] = await bench.publish({ createdAt: at(1) }, { createdAt: at(2) });
+        const [first] = await bench.publishAt(at(1));
+        const [second] = await bench.publishAt(at(2));
         assert.deepEqual(await bench.dispatchedIds({ now: at(0) }), []);
         assert.deepEqual(await bench.dispatchedIds({ now: at(1) }), [first]);
         assert.deepEqual(await bench.dispatchedIds({ now: at(2) }), [second]);
@@ -24,7 +25,7 @@ export const dispatchLaws: Laws<WebhookBench> = {
     async 'names the collector that the exporter has now'(bench) {
         const { id } = await bench.addExporter({ collector: 'west' });
         const deliveryId = only(await bench.publish());
-        await bench.exporters.update(id, { collector: 'east' }, at(1));
+        await bench.update(id, { collector: 'east' }, at(1));
         assert.deepEqual(await bench.dispatch(), [{ deliveryId, collector: 'east', attempt: 1 }]);
         await bench.assertDelivery(deliveryId, { collector: 'east' });
     },
@@ -38,7 +39,7 @@ export const dispatchLaws: Laws<WebhookBench> = {
         const claims = await bench.claim([published[0], published[2]].map(String));
         assert.deepEqual(await bench.dispatchedIds({ window: 2 }), [], 'queued and sending both count');
 
-        await bench.deliveries.recordOutcomes([success(present(claims[0]))]);
+        await bench.record([success(present(claims[0]))]);
         assert.deepEqual(await bench.dispatchedIds({ window: 2 }), [published[4]]);
     },
 
@@ -67,7 +68,7 @@ export const dispatchLaws: Laws<WebhookBench> = {
             let sent = 0;
             for (let turn = 0; turn < 500; turn++) {
                 const claims = await bench.claimDue({ window: 3, limit: 4 });
-                const recorded = await bench.deliveries.recordOutcomes(claims.map((one) => success(one)));
+                const recorded = await bench.record(claims.map((one) => success(one)));
                 sent += recorded.filter(Boolean).length;
                 if (claims.length === 0 && (await bench.deliveries.list({ state: 'pending', limit: 1 })).length === 0) {
                     return sent;
@@ -83,10 +84,7 @@ export const dispatchLaws: Laws<WebhookBench> = {
         const running = await bench.addExporter();
         const stopped = await bench.addExporter({ state: 'stopped' });
         const ordinary = only(await bench.publish());
-        const tests = [
-            await bench.publishTest(stopped.id, { createdAt: at(3) }),
-            await bench.publishTest(running.id, { createdAt: at(4) }),
-        ];
+        const tests = [await bench.publishTest(stopped.id, at(3)), await bench.publishTest(running.id, at(4))];
         assert.deepEqual(await bench.dispatchedIds({ now: at(5), limit: 2 }), tests);
         assert.deepEqual(await bench.dispatchedIds({ now: at(5), limit: 2 }), [ordinary]);
     },
@@ -102,9 +100,9 @@ export const dispatchLaws: Laws<WebhookBench> = {
     async 'keeps back what a stopped exporter would receive'(bench) {
         const { id } = await bench.addExporter();
         const delivery = only(await bench.publish());
-        await bench.exporters.update(id, { state: 'stopped' }, at(1));
+        await bench.update(id, { state: 'stopped' }, at(1));
         assert.deepEqual(await bench.dispatchedIds(), []);
-        await bench.exporters.update(id, { state: 'running' }, at(2));
+        await bench.update(id, { state: 'running' }, at(2));
         assert.deepEqual(await bench.dispatchedIds(), [delivery]);
     },
 
@@ -112,14 +110,15 @@ export const dispatchLaws: Laws<WebhookBench> = {
         await bench.addExporter();
         const old = await bench.publish({}, {});
         await bench.fail(await bench.claimDue(), at(10));
-        const fresh = await bench.publish({ createdAt: at(20) }, { createdAt: at(20) });
+        const fresh = await bench.publishAt(at(20), {}, {});
         assert.deepEqual(await bench.dispatchedIds({ now: at(99), window: 3 }), [...fresh, old[0]]);
     },
 
     async 'hands out older before newer'(bench) {
         await bench.addExporter();
-        const [second, first] = await bench.publish({ createdAt: at(2) }, { createdAt: at(1) });
-        const third = await bench.publish({ createdAt: at(2) }, { createdAt: at(2) }, { createdAt: at(2) });
+        const [second] = await bench.publishAt(at(2));
+        const [first] = await bench.publishAt(at(1));
+        const third = await bench.publishAt(at(2), {}, {}, {});
         assert.deepEqual(await bench.dispatchedIds({ now: at(5), window: 4 }), [first, second, ...third.slice(0, 2)]);
     },
 
@@ -127,40 +126,110 @@ export const dispatchLaws: Laws<WebhookBench> = {
         await bench.addExporter();
         await bench.publish({}, {}, {}, {});
         await bench.addExporter();
-        await bench.publish({ createdAt: at(1) });
+        await bench.publishAt(at(1));
         const handed = await bench.dispatch({ now: at(1), limit: 2 });
         const deliveries = await Promise.all(handed.map(({ deliveryId }) => bench.deliveries.get(deliveryId)));
         assert.equal(handed.length, 2);
         assert.equal(new Set(deliveries.map((delivery) => delivery?.exporterId)).size, 2);
     },
 
-    async 'sends a failing exporter one probe, when it is due'(bench) {
+    async 'sends a failing exporter one probe, when it is due, each time later'(bench) {
         await bench.addExporter();
         await bench.publish({}, {}, {}, {});
-        await bench.fail(await bench.claimDue(), at(10), { probeAt: at(500) });
-        assert.deepEqual(await bench.dispatchedIds({ now: at(499), breakerAfter: 4 }), []);
-        const probe = only(await bench.dispatchedIds({ now: at(500), breakerAfter: 4 }));
-        assert.deepEqual(await bench.dispatchedIds({ now: at(999), breakerAfter: 4 }), [], 'one probe at a time');
+        await bench.failInTurn(3, 100);
+        for (const [failed, due] of [
+            [125, 1125],
+            [2000, 4000],
+            [5000, 9000],
+            [10_000, 14_000],
+        ] as const) {
+            assert.deepEqual(await bench.dispatchedIds({ now: at(due - 1) }), [], `failed at ${failed}`);
+            const probe = only(await bench.claimDue({ now: at(due) }));
+            assert.deepEqual(await bench.dispatchedIds({ now: at(due + 1) }), [], 'one probe at a time');
+            const next = { 1125: 2000, 4000: 5000, 9000: 10_000, 14000: 15_000 }[due];
+            await bench.record([failure(probe, 0)], at(next));
+        }
+    },
 
-        await bench.fail(await bench.claim([probe]), at(510), { probeAt: at(900) });
-        assert.deepEqual(await bench.dispatchedIds({ now: at(899), breakerAfter: 4 }), []);
-        const second = only(await bench.claimDue({ now: at(900), breakerAfter: 4 }));
-        await bench.deliveries.recordOutcomes([success(second)]);
-        assert.equal((await bench.dispatchedIds({ now: at(900), breakerAfter: 4 })).length, 3, 'delivered: the breaker is closed');
+    async 'counts failures of attempts that began before the last one counted as one'(bench) {
+        await bench.addExporter();
+        const published = await bench.publish(...Array(8).fill({}));
+        const claims = await bench.claimDue();
+        for (const [index, one] of claims.entries()) {
+            await bench.record([failure(one, 0)], at(10 + index));
+        }
+        const { exporterId } = present((await bench.listed())[0]);
+        assert.equal((await bench.exporters.get(exporterId))?.consecutiveFailures, 1);
+        assert.equal((await bench.dispatchedIds({ now: at(100) })).length, published.length, 'the breaker is closed');
+    },
+
+    async 'opens the window step by step after a probe was delivered, also to what waits for a retry'(bench) {
+        await bench.addExporter();
+        await bench.publish(...Array(12).fill({}));
+        await bench.record(
+            (await bench.claimDue({ window: 8 })).map((one) => failure(one, 3_600_000)),
+            at(10),
+        );
+        await bench.failInTurn(2, 100);
+        const probe = only(await bench.claimDue({ now: at(2000) }));
+        await bench.record([success(probe)], at(2001));
+        const second = await bench.claimDue({ now: at(2002) });
+        assert.equal(second.length, 2);
+        await bench.record(
+            second.map((one) => success(one)),
+            at(2003),
+        );
+        const third = await bench.claimDue({ now: at(2004) });
+        assert.equal(third.length, 4);
+        await bench.record(
+            third.map((one) => success(one)),
+            at(2005),
+        );
+        assert.equal((await bench.dispatchedIds({ now: at(2006) })).length, 12 - 1 - 2 - 4);
+    },
+
+    async 'opens the breaker again at the first failure in a slow start'(bench) {
+        await bench.addExporter();
+        await bench.publish(...Array(6).fill({}));
+        await bench.failInTurn(3, 100);
+        await bench.record([success(only(await bench.claimDue({ now: at(1200) })))], at(1201));
+        const second = await bench.claimDue({ now: at(1202) });
+        await bench.record([failure(present(second[0]), 3_600_000), success(present(second[1]))].slice(0, 1), at(1203));
+        assert.deepEqual(await bench.dispatchedIds({ now: at(2202) }), []);
+    },
+
+    async 'leaves an exporter alone that asks for it, then probes it'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.addExporter({ createdAt: at(1) });
+        await bench.publish({}, {}, {});
+        const [first, second] = (await bench.claimDue({ window: 2 })).filter(({ exporter }) => exporter.id === id);
+        const asks = { health: 'none', pause: 500 } as const;
+        await bench.record([failure(present(first), 0, asks), failure(present(second), 0, { ...asks, pause: 100 })], at(100));
+        const handed = await bench.dispatch({ now: at(599) });
+        assert.ok(handed.length > 0, 'others go on');
+        const deliveries = await Promise.all(handed.map(({ deliveryId }) => bench.deliveries.get(deliveryId)));
+        assert.ok(deliveries.every((delivery) => delivery?.exporterId !== id));
+
+        const probe = only(await bench.claimDue({ now: at(600) }));
+        assert.equal(probe.exporter.id, id);
+        assert.deepEqual(await bench.dispatchedIds({ now: at(601) }), [], 'one probe at a time');
+        await bench.record([success(probe)], at(602));
+        assert.equal((await bench.dispatchedIds({ now: at(603) })).length, 2);
+        assert.equal((await bench.exporters.get(id))?.consecutiveFailures, 0, 'no failure');
     },
 
     async 'keeps the window while failures are fewer than the breaker needs'(bench) {
         await bench.addExporter();
         await bench.publish({}, {}, {});
-        await bench.fail(await bench.claimDue(), at(10), { probeAt: at(500) });
-        assert.equal((await bench.dispatchedIds({ now: at(100), breakerAfter: 4 })).length, 3);
+        await bench.failInTurn(2, 100);
+        assert.equal((await bench.dispatchedIds({ now: at(200) })).length, 3);
     },
 
     async 'hands out a test of a failing exporter before its probe is due'(bench) {
         const { id } = await bench.addExporter();
         await bench.publish({}, {}, {});
-        await bench.fail(await bench.claimDue(), at(10), { probeAt: at(500) });
-        const test = await bench.publishTest(id);
-        assert.deepEqual(await bench.dispatchedIds({ now: at(100) }), [test]);
+        await bench.failInTurn(3, 100);
+        const test = await bench.publishTest(id, at(200));
+        assert.deepEqual(await bench.dispatchedIds({ now: at(200) }), [test]);
     },
 };

@@ -57,50 +57,47 @@ export const exporterLaws: Laws<WebhookBench> = {
         const other = await bench.addExporter();
         const patch = { name: '', signatures: ['base64'], schedule: null, headerNames: ['a', 'b'] } as const;
         const changed = { ...exporter, ...patch, updatedAt: at(99) };
-        assert.deepEqual(await bench.exporters.update(exporter.id, patch, at(99)), changed);
+        assert.deepEqual(await bench.update(exporter.id, patch, at(99)), changed);
         assert.deepEqual(await bench.exporters.list(), [other, changed]);
     },
 
     async 'forgets failures when an exporter is started'(bench) {
         const id = await breakExporter(bench);
-        const stopped = await bench.exporters.update(id, { state: 'stopped' }, at(60));
+        const stopped = await bench.update(id, { state: 'stopped' }, at(60));
         assert.equal(stopped.consecutiveFailures, 3);
 
-        const started = await bench.exporters.update(id, { state: 'running' }, at(70));
+        const started = await bench.update(id, { state: 'running' }, at(70));
         assert.equal(started.consecutiveFailures, 0);
         assert.equal((await bench.exporters.get(id))?.consecutiveFailures, 0);
     },
 
     async 'closes the breaker when an exporter is started'(bench) {
         const id = await breakExporter(bench);
-        await bench.exporters.update(id, { state: 'running' }, at(70));
-        const claims = await bench.claimDue({ now: at(150), limit: 3 });
-        assert.equal(claims.length, 3);
-        await bench.fail(claims, at(160));
-        assert.equal((await bench.dispatchedIds({ now: at(200) })).length, 1, 'the old probe time is forgotten');
+        await bench.update(id, { state: 'running' }, at(200));
+        assert.equal((await bench.dispatchedIds({ now: at(200) })).length, 3);
     },
 
     async 'refuses to change an exporter that does not exist'({ exporters }) {
-        await assert.rejects(exporters.update(randomUUID(), { name: 'x' }, at(0)), { code: 'NOT_FOUND' });
-        await assert.rejects(exporters.update('no-uuid', { name: 'x' }, at(0)), { code: 'NOT_FOUND' });
+        await assert.rejects(exporters.update(randomUUID(), { name: 'x' }), { code: 'NOT_FOUND' });
+        await assert.rejects(exporters.update('no-uuid', { name: 'x' }), { code: 'NOT_FOUND' });
     },
 
     async 'changes an exporter only while it has the expected type'(bench) {
         const exporter = await bench.addExporter({ type: 'investigation_legacy' });
         const patch = { type: 'investigation_legacy_and_library', ifType: 'investigation_legacy' } as const;
-        const changed = await bench.exporters.update(exporter.id, patch, at(1));
+        const changed = await bench.update(exporter.id, patch, at(1));
         assert.deepEqual(changed, { ...exporter, type: 'investigation_legacy_and_library', updatedAt: at(1) });
 
-        await assert.rejects(bench.exporters.update(exporter.id, patch, at(2)), { code: 'CONFLICT' });
+        await assert.rejects(bench.update(exporter.id, patch, at(2)), { code: 'CONFLICT' });
         assert.deepEqual(await bench.exporters.get(exporter.id), changed);
     },
 
     async 'removes an exporter once'(bench) {
         const { id } = await bench.addExporter();
         const other = await bench.addExporter();
-        assert.equal(await bench.exporters.remove(id, at(1)), true);
-        assert.equal(await bench.exporters.remove(id, at(2)), false);
-        assert.equal(await bench.exporters.remove('no-uuid', at(2)), false);
+        assert.equal(await bench.remove(id, at(1)), true);
+        assert.equal(await bench.remove(id, at(2)), false);
+        assert.equal(await bench.remove('no-uuid', at(2)), false);
         assert.equal(await bench.exporters.get(id), null);
         assert.deepEqual(await bench.exporters.list(), [other]);
     },
@@ -109,11 +106,11 @@ export const exporterLaws: Laws<WebhookBench> = {
         const exporter = await bench.addExporter();
         const ids = await bench.publish({}, {}, {}, {});
         const [done] = await bench.claim((await bench.dispatchedIds({ window: 3 })).slice(0, 2));
-        await bench.deliveries.recordOutcomes([success(present(done))]);
+        await bench.record([success(present(done))]);
         await bench.addExporter({ name: 'other' });
         const foreign = (await bench.publish()).slice(1);
 
-        await bench.exporters.remove(exporter.id, at(77));
+        await bench.remove(exporter.id, at(77));
         const states = await Promise.all([...ids, ...foreign].map((id) => bench.deliveries.get(id)));
         assert.deepEqual(
             states.map((delivery) => [delivery?.state, delivery?.finishedAt]),
@@ -124,8 +121,8 @@ export const exporterLaws: Laws<WebhookBench> = {
     async 'keeps the deliveries of a removed exporter readable'(bench) {
         const exporter = await bench.addExporter({ collector: 'east' });
         const id = only(await bench.publish());
-        await bench.exporters.update(exporter.id, { collector: 'west' }, at(1));
-        await bench.exporters.remove(exporter.id, at(2));
+        await bench.update(exporter.id, { collector: 'west' }, at(1));
+        await bench.remove(exporter.id, at(2));
 
         await bench.assertDelivery(id, { exporterId: exporter.id, collector: 'west' });
         assert.deepEqual(await bench.listed({ exporterId: exporter.id }), [await bench.deliveries.get(id)]);
@@ -133,12 +130,12 @@ export const exporterLaws: Laws<WebhookBench> = {
 
     async 'takes the claims on a removed exporter away'(bench) {
         const held = await bench.claimOne();
-        await bench.exporters.remove(held.exporter.id, at(30));
+        await bench.remove(held.exporter.id, at(30));
         const { outcome, finishedAt } = only(await bench.deliveries.attempts(held.deliveryId));
         assert.deepEqual([outcome?.code, outcome?.timings.total, finishedAt], ['interrupted', 30, at(30)]);
         await bench.assertDelivery(held.deliveryId, { lastCode: 'interrupted' });
 
-        assert.deepEqual(await bench.deliveries.recordOutcomes([success(held)]), [false]);
+        assert.deepEqual(await bench.record([success(held)]), [false]);
         assertFields(only(await bench.deliveries.attempts(held.deliveryId)), { outcome: sampleOutcome('delivered'), late: true });
         await bench.assertDelivery(held.deliveryId, { state: 'cancelled' });
     },
@@ -146,7 +143,7 @@ export const exporterLaws: Laws<WebhookBench> = {
     async 'leaves no unfinished delivery behind when an exporter is removed while events arrive'(bench) {
         const { id } = await bench.addExporter();
         const publishing = Array.from({ length: 20 }, () => bench.publish());
-        const removing = bench.exporters.remove(id, at(1));
+        const removing = bench.remove(id, at(1));
         const accepted = (await Promise.all(publishing)).flat();
         assert.equal(await removing, true);
 
@@ -155,9 +152,10 @@ export const exporterLaws: Laws<WebhookBench> = {
     },
 };
 
-/** An exporter with three failures, that is probed again at 1,000. */
+/** An exporter with three failures and three deliveries, that is probed again at 1,125. */
 async function breakExporter(bench: WebhookBench): Promise<string> {
-    const claims = await bench.claimMany(3);
-    await bench.fail(claims, at(100), { probeAt: at(1000) });
-    return present(claims[0]).exporter.id;
+    const { id } = await bench.addExporter();
+    await bench.publish({}, {}, {});
+    await bench.failInTurn(3, 100);
+    return id;
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { checked } from '../../../lib/checked.ts';
 import type { Executor } from '../../../lib/executor.ts';
+import type { BreakerRules } from '../../../lib/webhooks/breaker.ts';
 import { newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporter.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
 import type {
@@ -11,10 +12,10 @@ import type {
     DeliveryStore,
     Dispatched,
     DispatchOptions,
+    ExporterPatch,
     ExporterStore,
     NewEvent,
     RecordedOutcome,
-    StoredEvent,
 } from '../../../lib/webhooks/store.ts';
 import type { Ability, ContractFixture, Laws } from '../announce.ts';
 import { assertFields, only, present } from '../assertions.ts';
@@ -30,6 +31,8 @@ export interface HostTransaction {
 export interface WebhookStores extends ContractFixture {
     readonly exporters: ExporterStore;
     readonly deliveries: DeliveryStore;
+    /** Sets the store's time, which stands still until it is set again. It begins wherever the store likes. */
+    readonly setTime: (time: Date) => void | Promise<void>;
     /** Opens a transaction of the application; needed where `deliveries.transactions` is true. */
     readonly begin?: () => Promise<HostTransaction>;
 }
@@ -59,9 +62,9 @@ export function sampleExporter(overrides: Partial<StoredExporter> = {}): StoredE
     return { ...newExporter(randomUUID(), settings, at(0)), sealedSecret: 'sealed', state: 'running', ...overrides };
 }
 
-/** An event of the time at which every law begins. */
-export function sampleEvent(overrides: Partial<StoredEvent> = {}): StoredEvent {
-    return { id: randomUUID(), kind: 'idr_investigation_created', body: '{"title":"x"}', createdAt: at(0), ...overrides };
+/** An event to publish. */
+export function sampleEvent(overrides: Partial<NewEvent['event']> = {}): NewEvent['event'] {
+    return { id: randomUUID(), kind: 'idr_investigation_created', body: '{"title":"x"}', ...overrides };
 }
 
 /** An outcome with a value in most fields. */
@@ -79,7 +82,7 @@ export function sampleOutcome(code: OutcomeCode, overrides: Partial<Outcome> = {
 }
 
 /** The event for every running exporter of the type `investigation`. */
-export function forAll(event: StoredEvent): NewEvent {
+export function forAll(event: NewEvent['event']): NewEvent {
     return { event, recipients: { types: ['investigation'] } };
 }
 
@@ -89,26 +92,31 @@ export function success(claim: Claim, overrides: Partial<RecordedOutcome> = {}):
         deliveryId: claim.deliveryId,
         exporterId: claim.exporter.id,
         token: claim.token,
-        finishedAt: at(50),
         outcome: sampleOutcome('delivered'),
         next: { state: 'delivered' },
         health: 'success',
-        probeAt: null,
+        pause: null,
         stopReason: null,
         ...overrides,
     };
 }
 
-/** The outcome of a claim that failed and is tried again at `dueAt`. */
-export function failure(claim: Claim, dueAt: Date, overrides: Partial<RecordedOutcome> = {}): RecordedOutcome {
+/** The outcome of a claim that failed and is tried again after so many milliseconds. */
+export function failure(claim: Claim, delay: number, overrides: Partial<RecordedOutcome> = {}): RecordedOutcome {
     const outcome = sampleOutcome('connect_refused');
-    return success(claim, { outcome, next: { state: 'pending', dueAt }, health: 'failure', ...overrides });
+    return success(claim, { outcome, next: { state: 'pending', delay }, health: 'failure', ...overrides });
 }
+
+/** A breaker that opens at the third failure. */
+export const RULES: BreakerRules = { after: 3, firstProbe: 1000, maxProbe: 4000, stopAfter: 1_000_000, window: 10 };
 
 /** So many results of the same call, all under way at once. */
 export async function inParallel<T>(count: number, run: (index: number) => Promise<T>): Promise<readonly T[]> {
     return await Promise.all(Array.from({ length: count }, (_, index) => run(index)));
 }
+
+/** What is dispatched, and when. */
+type DispatchAt = Partial<DispatchOptions> & { readonly now?: Date };
 
 /** The stores under test, and what the laws do with them. */
 export class WebhookBench {
@@ -120,6 +128,11 @@ export class WebhookBench {
         this.exporters = stores.exporters;
         this.deliveries = stores.deliveries;
         this.#stores = stores;
+    }
+
+    /** From now on it is so late in the store. */
+    async setTime(time: Date): Promise<void> {
+        await this.#stores.setTime(time);
     }
 
     /** Opens a transaction of the application. */
@@ -134,40 +147,46 @@ export class WebhookBench {
         return exporter;
     }
 
-    /** Accepts one event per entry of `overrides`, for all exporters; answers with all deliveries, in order. */
-    async publish(...overrides: readonly Partial<StoredEvent>[]): Promise<readonly string[]> {
+    /** Accepts one event per entry of `overrides`, for all exporters, at the beginning; answers with all deliveries, in order. */
+    async publish(...overrides: readonly Partial<NewEvent['event']>[]): Promise<readonly string[]> {
+        return await this.publishAt(at(0), ...overrides);
+    }
+
+    /** The same at another time. */
+    async publishAt(time: Date, ...overrides: readonly Partial<NewEvent['event']>[]): Promise<readonly string[]> {
+        await this.setTime(time);
         const events = overrides.length === 0 ? [{}] : overrides;
         const accepted = await this.deliveries.accept(events.map((event) => forAll(sampleEvent(event))));
         return accepted.flatMap((one) => one.deliveries);
     }
 
     /** Accepts a `test` for one exporter. */
-    async publishTest(exporterId: string, overrides: Partial<StoredEvent> = {}): Promise<string> {
-        const [accepted] = await this.deliveries.accept([
-            { event: sampleEvent({ kind: 'test', ...overrides }), recipients: { exporterId } },
-        ]);
+    async publishTest(exporterId: string, time: Date = at(0)): Promise<string> {
+        await this.setTime(time);
+        const [accepted] = await this.deliveries.accept([{ event: sampleEvent({ kind: 'test' }), recipients: { exporterId } }]);
         return only(accepted?.deliveries ?? []);
     }
 
     /** Hands out what is due at the beginning, with a wide window. */
-    async dispatch(overrides: Partial<DispatchOptions> = {}): Promise<readonly Dispatched[]> {
-        return await this.deliveries.dispatch({ now: at(0), window: 10, breakerAfter: 3, limit: 1000, ...overrides });
+    async dispatch({ now = at(0), ...overrides }: DispatchAt = {}): Promise<readonly Dispatched[]> {
+        await this.setTime(now);
+        return await this.deliveries.dispatch({ window: 10, breakerAfter: RULES.after, limit: 1000, ...overrides });
     }
 
     /** Ids of what a dispatch hands out. */
-    async dispatchedIds(overrides: Partial<DispatchOptions> = {}): Promise<readonly string[]> {
+    async dispatchedIds(overrides: DispatchAt = {}): Promise<readonly string[]> {
         return (await this.dispatch(overrides)).map(({ deliveryId }) => deliveryId);
     }
 
     /** Claims deliveries that are `queued`, for a minute. */
-    async claim(ids: readonly string[], now: Date = at(0)): Promise<readonly Claim[]> {
-        const expiresAt = new Date(now.getTime() + 60_000);
-        const claims = await this.deliveries.claim(ids.map((deliveryId) => ({ deliveryId, token: randomUUID(), now, expiresAt })));
-        return claims.filter((one) => one !== null);
+    async claim(ids: readonly string[], now: Date = at(0), session: string | null = null): Promise<readonly Claim[]> {
+        await this.setTime(now);
+        const requests = ids.map((deliveryId) => ({ deliveryId, token: randomUUID(), duration: 60_000 }));
+        return (await this.deliveries.claim(requests, session)).filter((one) => one !== null);
     }
 
     /** Dispatches and claims, for a minute: deliveries that are being sent. */
-    async claimDue(overrides: Partial<DispatchOptions> = {}): Promise<readonly Claim[]> {
+    async claimDue(overrides: DispatchAt = {}): Promise<readonly Claim[]> {
         return await this.claim(await this.dispatchedIds(overrides), overrides.now);
     }
 
@@ -191,9 +210,46 @@ export class WebhookBench {
         return only(await this.claimMany(1));
     }
 
-    /** Records a failure of every claim that is tried again at `dueAt`. */
+    /** Records outcomes. */
+    async record(outcomes: readonly RecordedOutcome[], now: Date = at(50)): Promise<readonly boolean[]> {
+        await this.setTime(now);
+        return await this.deliveries.recordOutcomes(outcomes, RULES);
+    }
+
+    /** Records a failure of every claim, all in one call, that is tried again at `dueAt`. */
     async fail(claims: readonly Claim[], dueAt: Date, overrides: Partial<RecordedOutcome> = {}): Promise<void> {
-        await this.deliveries.recordOutcomes(claims.map((one) => failure(one, dueAt, overrides)));
+        const now = dueAt < at(50) ? dueAt : at(50);
+        const delay = dueAt.getTime() - now.getTime();
+        await this.record(
+            claims.map((one) => failure(one, delay, overrides)),
+            now,
+        );
+    }
+
+    /** Sends one due delivery after the other, each of which fails and is due again at once: from `start` on every 10 ms. */
+    async failInTurn(times: number, start: number): Promise<void> {
+        for (let time = start; time < start + 10 * times; time += 10) {
+            const [claimed] = await this.claimDue({ now: at(time), limit: 1 });
+            await this.record([failure(present(claimed), 0)], at(time + 5));
+        }
+    }
+
+    /** Changes an exporter. */
+    async update(id: string, patch: ExporterPatch, now: Date): Promise<StoredExporter> {
+        await this.setTime(now);
+        return await this.exporters.update(id, patch);
+    }
+
+    /** Removes an exporter. */
+    async remove(id: string, now: Date): Promise<boolean> {
+        await this.setTime(now);
+        return await this.exporters.remove(id);
+    }
+
+    /** Replays a delivery. */
+    async replay(id: string, now: Date): Promise<Delivery> {
+        await this.setTime(now);
+        return await this.deliveries.replay(id);
     }
 
     /** Asserts that the delivery is there and has these fields. */

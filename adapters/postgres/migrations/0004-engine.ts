@@ -16,7 +16,7 @@ volatile
 as $$ select date_trunc('milliseconds', clock_timestamp()) $$;
 
 -- Processes that claim, for as long as they say that they are alive.
-create table scanwire.sessions (
+create table scanwire.worker_sessions (
     id uuid primary key,
     process text not null,
     alive_until timestamptz not null
@@ -353,7 +353,7 @@ as $$
 declare
     at timestamptz := scanwire.now();
 begin
-    delete from scanwire.sessions s where s.alive_until < at - interval '1 hour';
+    delete from scanwire.worker_sessions s where s.alive_until < at - interval '1 hour';
 
     return query
     with expired as materialized (
@@ -365,7 +365,7 @@ begin
                 d.claim_expires_at <= at
                 or (
                     d.session is not null
-                    and not exists (select from scanwire.sessions s where s.id = d.session and s.alive_until > at)
+                    and not exists (select from scanwire.worker_sessions s where s.id = d.session and s.alive_until > at)
                 )
             )
         order by d.claim_expires_at
@@ -399,7 +399,7 @@ begin
     ),
     lost as materialized (
         select d.id from scanwire.deliveries d
-        where d.stage = 'in flight' and d.state = 'queued' and d.queued_at <= at - requeue_after
+        where d.stage = 'in flight' and d.state = 'queued' and d.queued_at < at - requeue_after
         order by d.queued_at
         limit max_rows
         for update skip locked

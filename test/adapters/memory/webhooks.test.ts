@@ -1,6 +1,6 @@
 import t from 'tap';
 import { webhookStoresContract } from '../../../adapters/contract/index.ts';
-import { memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { tapTest } from '../contract/tap-test.ts';
+import { memoryStores } from '../contract/webhooks/mutants.ts';
 
-webhookStoresContract(tapTest(t), memoryWebhooks);
+webhookStoresContract(tapTest(t), memoryStores);

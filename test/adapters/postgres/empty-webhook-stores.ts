@@ -1,12 +1,22 @@
 import type { WebhookStores } from '../../../adapters/contract/index.ts';
 import { type PoolLike, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 
-/** Stores over a pool whose schema is up to date; empty once started. */
+const CLOCK = `
+create table if not exists public.test_clock (at timestamptz not null);
+truncate public.test_clock;
+insert into public.test_clock values (now());
+create or replace function scanwire.now() returns timestamptz language sql volatile as 'select at from public.test_clock'`;
+
+/** Stores over a pool whose schema is up to date; empty once started, and from then on with a time that stands still. */
 export function emptyWebhookStores(pool: PoolLike): Required<Omit<WebhookStores, 'stop'>> {
     return {
         ...postgresWebhooks({ pool }),
         async start() {
-            await pool.query('truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts');
+            await pool.query('truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts, scanwire.worker_sessions');
+            await pool.query(CLOCK);
+        },
+        async setTime(time) {
+            await pool.query('update public.test_clock set at = $1 where at <> $1', [time]);
         },
         async begin() {
             const tx = await pool.connect();

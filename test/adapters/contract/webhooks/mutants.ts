@@ -17,9 +17,20 @@ export type Mutant = (exporters: ExporterStore, deliveries: DeliveryStore) => Fa
 export type Mutants = Readonly<Record<string, Mutant>>;
 
 /** Proves laws of webhook stores, by stores in memory unless `honest` makes others. */
-export function proveWebhookLaws(t: Test, laws: object, mutants: Mutants, honest: () => WebhookStores = memoryWebhooks): void {
+export function proveWebhookLaws(t: Test, laws: object, mutants: Mutants, honest: () => WebhookStores = memoryStores): void {
     const broken = mapValues(mutants, (mutant) => () => withFault(honest(), mutant));
     proveLaws(t, webhookStoresContract, Object.keys(laws), broken, /./);
+}
+
+/** Honest stores in memory, whose time is set. */
+export function memoryStores(): WebhookStores {
+    let now = new Date();
+    return {
+        ...memoryWebhooks({ clock: () => now }),
+        setTime(time) {
+            now = time;
+        },
+    };
 }
 
 function withFault(honest: WebhookStores, mutant: Mutant): WebhookStores {

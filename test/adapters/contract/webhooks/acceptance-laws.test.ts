@@ -45,7 +45,7 @@ const MUTANTS: Mutants = {
         },
     }),
     'does nothing when given nothing': (_, deliveries) => ({
-        deliveries: { claim: async (requests) => (requests.length === 0 ? [null] : await deliveries.claim(requests)) },
+        deliveries: { claim: async (requests, session) => (requests.length === 0 ? [null] : await deliveries.claim(requests, session)) },
     }),
 };
 

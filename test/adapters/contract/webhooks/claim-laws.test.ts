@@ -1,8 +1,7 @@
 import t from 'tap';
 import { claimLaws, sweepLaws } from '../../../../adapters/contract/webhooks/claim-laws.ts';
-import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
 import type { Claim, ClaimRequest, DeliveryStore, Dispatched, SweepOptions } from '../../../../lib/webhooks/store.ts';
-import { type Mutant, type Mutants, newestFirst, proveWebhookLaws } from './mutants.ts';
+import { type Mutant, type Mutants, proveWebhookLaws, runningFast } from './mutants.ts';
 
 const MUTANTS: Mutants = {
     'claims a queued delivery with its event and its exporter': claiming((claim) => {
@@ -13,14 +12,14 @@ const MUTANTS: Mutants = {
     }),
     'claims nothing but what is queued': (_, deliveries) => ({
         deliveries: {
-            claim: async (requests) => {
-                await deliveries.dispatch({ now: at(9), window: 100, breakerAfter: 9, limit: 100 });
-                return await deliveries.claim(requests);
+            claim: async (requests, session) => {
+                await deliveries.dispatch({ window: 100, breakerAfter: 9, limit: 100 });
+                return await deliveries.claim(requests, session);
             },
         },
     }),
     'answers claims in the order in which they were asked for': (_, deliveries) => ({
-        deliveries: { claim: async (requests) => (await deliveries.claim(requests)).toReversed() },
+        deliveries: { claim: async (requests, session) => (await deliveries.claim(requests, session)).toReversed() },
     }),
     'lets one of fifty claims at once win': (_, deliveries) => {
         const won = new Map<string, Claim>();
@@ -32,7 +31,7 @@ const MUTANTS: Mutants = {
         };
     },
     'lets the first of two claims in one call win': (_, deliveries) => ({
-        deliveries: { claim: async (requests) => (await deliveries.claim(requests.toReversed())).toReversed() },
+        deliveries: { claim: async (requests, session) => (await deliveries.claim(requests.toReversed(), session)).toReversed() },
     }),
     'returns a delivery of a stopped exporter': (_, deliveries) => ({
         deliveries: {
@@ -53,7 +52,7 @@ const MUTANTS: Mutants = {
         deliveries,
     }),
     'counts the attempts since the last replay': claiming((claim) => claim && { ...claim, attemptSinceReplay: 1 }),
-    'takes a claim away that ran out': sweeping(({ now }) => ({ now: new Date(now.getTime() - 1) })),
+    'takes a claim away that ran out': runningFast('sweep', -1),
     'exhausts a test whose claim ran out': (_, deliveries) => ({
         deliveries: {
             get: async (id) => {
@@ -62,8 +61,20 @@ const MUTANTS: Mutants = {
             },
         },
     }),
-    'leaves a claim alone that has not run out': sweeping(({ now }) => ({ now: new Date(now.getTime() + 1) })),
-    'tries fresh deliveries before an interrupted one': newestFirst,
+    'leaves a claim alone that has not run out': runningFast('sweep', 1),
+    'uses up no try for an interrupted attempt, and takes its time': claiming((claim) => {
+        return claim && { ...claim, attemptSinceReplay: claim.attempt };
+    }),
+    'sets aside a delivery whose claims run out again and again': (_, deliveries) => ({
+        deliveries: {
+            recordOutcomes: deliveries.recordOutcomes,
+            list: async (query) => (await deliveries.list(query)).filter(({ state }) => state !== 'poisoned'),
+        },
+    }),
+    'takes the claims of a session away that is not heard of any more': (_, deliveries) => ({
+        deliveries: { claim: (requests) => deliveries.claim(requests, null) },
+    }),
+    'ends a session': (_, deliveries) => ({ deliveries: { endSessions: async () => await deliveries.endSessions([]) } }),
     'counts no failure for an interrupted attempt': (exporters, deliveries) => ({
         exporters: {
             get: async (id) => {
@@ -73,7 +84,7 @@ const MUTANTS: Mutants = {
             },
         },
     }),
-    'returns jobs that were queued too long ago': sweeping(({ queuedBefore }) => ({ queuedBefore: new Date(queuedBefore.getTime() + 1) })),
+    'returns jobs that were queued too long ago': sweeping(({ requeueAfter }) => ({ requeueAfter: requeueAfter - 1 })),
     'sweeps no more than the limit': sweeping(({ limit }) => ({ limit: limit + 1 })),
     'finds each lost claim and job once when several sweep at once': (_, deliveries) => {
         let first: Promise<readonly Dispatched[]> | undefined;
@@ -92,12 +103,12 @@ proveWebhookLaws(t, { ...claimLaws, ...sweepLaws }, MUTANTS);
 
 function claiming(change: (claim: Claim | null) => Claim | null): Mutant {
     return (_, deliveries) => ({
-        deliveries: { claim: async (requests) => (await deliveries.claim(requests)).map(change) },
+        deliveries: { claim: async (requests, session) => (await deliveries.claim(requests, session)).map(change) },
     });
 }
 
 async function remember(deliveries: DeliveryStore, requests: readonly ClaimRequest[], won: Map<string, Claim>) {
-    const claims = await deliveries.claim(requests);
+    const claims = await deliveries.claim(requests, null);
     for (const claim of claims) {
         if (claim !== null) {
             won.set(claim.deliveryId, claim);

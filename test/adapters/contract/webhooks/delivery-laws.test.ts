@@ -8,7 +8,7 @@ import { type Mutant, type Mutants, newestFirst, proveWebhookLaws } from './muta
 const MUTANTS: Mutants = {
     'knows nothing of a delivery that does not exist': (_, deliveries) => ({
         deliveries: {
-            replay: (id, at) => deliveries.replay(id, at).catch(() => Promise.reject(new ScanwireError('CONFLICT', 'it is under way'))),
+            replay: (id) => deliveries.replay(id).catch(() => Promise.reject(new ScanwireError('CONFLICT', 'it is under way'))),
         },
     }),
     'lists the newest first, page by page': (_, deliveries) => ({
@@ -21,15 +21,15 @@ const MUTANTS: Mutants = {
     }),
     'starts the retry schedule anew for a replayed delivery': (_, deliveries) => ({
         deliveries: {
-            claim: async (requests) =>
-                (await deliveries.claim(requests)).map((claim) => claim && { ...claim, attemptSinceReplay: claim.attempt }),
+            claim: async (requests, session) =>
+                (await deliveries.claim(requests, session)).map((claim) => claim && { ...claim, attemptSinceReplay: claim.attempt }),
         },
     }),
     'tries a replayed delivery like a fresh one': newestFirst,
     'replays a test as a single attempt': (_, deliveries) => ({
         deliveries: {
-            claim: async (requests) =>
-                (await deliveries.claim(requests)).map((claim) => claim && { ...claim, singleAttempt: claim.attempt === 1 }),
+            claim: async (requests, session) =>
+                (await deliveries.claim(requests, session)).map((claim) => claim && { ...claim, singleAttempt: claim.attempt === 1 }),
         },
     }),
     'refuses to replay what is under way': (_, deliveries) => ({ deliveries: { replay: replayAnything(deliveries) } }),

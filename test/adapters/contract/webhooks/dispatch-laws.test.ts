@@ -1,8 +1,8 @@
 import t from 'tap';
 import { dispatchLaws } from '../../../../adapters/contract/webhooks/dispatch-laws.ts';
-import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
+import type { BreakerRules } from '../../../../lib/webhooks/breaker.ts';
 import type { Dispatched, DispatchOptions } from '../../../../lib/webhooks/store.ts';
-import { type Mutant, type Mutants, newestFirst, proveWebhookLaws } from './mutants.ts';
+import { type Mutant, type Mutants, newestFirst, proveWebhookLaws, runningFast } from './mutants.ts';
 
 const MUTANTS: Mutants = {
     'hands out what is due, once': (_, deliveries) => {
@@ -16,7 +16,7 @@ const MUTANTS: Mutants = {
             },
         };
     },
-    'keeps back what is not due': withOptions(({ now }) => ({ now: new Date(now.getTime() + 1) })),
+    'keeps back what is not due': runningFast('dispatch', 1),
     'names the collector that the exporter has now': (_, deliveries) => ({
         deliveries: { dispatch: async (options) => (await deliveries.dispatch(options)).map((one) => ({ ...one, collector: 'west' })) },
     }),
@@ -44,20 +44,57 @@ const MUTANTS: Mutants = {
         deliveries: {
             dispatch: async (options) => {
                 for (const { id } of await exporters.list()) {
-                    await exporters.update(id, { state: 'running' }, at(0));
+                    await exporters.update(id, { state: 'running' });
                 }
                 return await deliveries.dispatch(options);
             },
         },
     }),
     'hands out first tries before retries': newestFirst,
-    'hands out older before newer': (_, deliveries) => ({
+    'hands out older before newer': (_, deliveries, setTime) => ({
         deliveries: {
-            accept: (newEvents) => deliveries.accept(newEvents.map((one) => ({ ...one, event: { ...one.event, createdAt: at(0) } }))),
+            accept: async (newEvents) => {
+                await setTime(new Date(0));
+                return await deliveries.accept(newEvents);
+            },
         },
     }),
     'hands out no more than the limit, exporters in turn': withOptions(({ limit }) => ({ limit: limit + 1 })),
-    'sends a failing exporter one probe, when it is due': withOptions(() => ({ breakerAfter: 1_000_000 })),
+    'sends a failing exporter one probe, when it is due, each time later': recording((rules) => ({ maxProbe: rules.firstProbe })),
+    'counts failures of attempts that began before the last one counted as one': (_, deliveries, setTime) => ({
+        deliveries: {
+            recordOutcomes: async (outcomes, rules) => {
+                // as if each attempt had begun just before its outcome: nothing is taken for part of a burst
+                const now = await deliveries.now();
+                await setTime(new Date(0));
+                const result = await deliveries.recordOutcomes(outcomes, rules);
+                await setTime(now);
+                return result;
+            },
+        },
+    }),
+    'opens the window step by step after a probe was delivered, also to what waits for a retry': recording(() => ({ window: 1 })),
+    'opens the breaker again at the first failure in a slow start': (_, deliveries) => {
+        let delivered = false;
+        return {
+            deliveries: {
+                recordOutcomes: async (outcomes, rules) => {
+                    const changed = outcomes.map((one) => (delivered ? { ...one, health: 'none' as const } : one));
+                    delivered ||= outcomes.some(({ health }) => health === 'success');
+                    return await deliveries.recordOutcomes(changed, rules);
+                },
+            },
+        };
+    },
+    'leaves an exporter alone that asks for it, then probes it': (_, deliveries) => ({
+        deliveries: {
+            recordOutcomes: (outcomes, rules) =>
+                deliveries.recordOutcomes(
+                    outcomes.map((one) => ({ ...one, pause: null })),
+                    rules,
+                ),
+        },
+    }),
     'keeps the window while failures are fewer than the breaker needs': withOptions(() => ({ breakerAfter: 1 })),
     'hands out a test of a failing exporter before its probe is due': (exporters, deliveries) => ({
         deliveries: {
@@ -74,5 +111,11 @@ proveWebhookLaws(t, dispatchLaws, MUTANTS);
 function withOptions(change: (options: DispatchOptions) => Partial<DispatchOptions>): Mutant {
     return (_, deliveries) => ({
         deliveries: { dispatch: (options) => deliveries.dispatch({ ...options, ...change(options) }) },
+    });
+}
+
+function recording(change: (rules: BreakerRules) => Partial<BreakerRules>): Mutant {
+    return (_, deliveries) => ({
+        deliveries: { recordOutcomes: (outcomes, rules) => deliveries.recordOutcomes(outcomes, { ...rules, ...change(rules) }) },
     });
 }

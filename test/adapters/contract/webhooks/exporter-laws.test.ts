@@ -1,6 +1,6 @@
 import t from 'tap';
 import { exporterLaws } from '../../../../adapters/contract/webhooks/exporter-laws.ts';
-import { at, sampleExporter } from '../../../../adapters/contract/webhooks/fixture.ts';
+import { sampleExporter } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {
@@ -17,30 +17,28 @@ const MUTANTS: Mutants = {
         exporters: { list: async () => (await exporters.list()).toReversed() },
     }),
     'changes what a patch holds and nothing else': (exporters) => ({
-        exporters: { update: (id, patch, at) => exporters.update(id, { collector: 'default', ...patch }, at) },
+        exporters: { update: (id, patch) => exporters.update(id, { collector: 'default', ...patch }) },
     }),
     'forgets failures when an exporter is started': (exporters) => ({
         exporters: {
-            update: async (id, patch, at) => {
+            update: async (id, patch) => {
                 const before = await exporters.get(id);
-                const after = await exporters.update(id, patch, at);
+                const after = await exporters.update(id, patch);
                 return { ...after, consecutiveFailures: before?.consecutiveFailures ?? 0 };
             },
         },
     }),
-    'closes the breaker when an exporter is started': (_, deliveries) => ({
-        deliveries: {
-            recordOutcomes: (outcomes) => deliveries.recordOutcomes(outcomes.map((one) => ({ ...one, probeAt: one.probeAt ?? at(1000) }))),
-        },
+    'closes the breaker when an exporter is started': (exporters) => ({
+        exporters: { update: (id, { state: _, ...patch }) => exporters.update(id, patch) },
     }),
     'refuses to change an exporter that does not exist': (exporters) => ({
-        exporters: { update: (id, patch, at) => exporters.update(id, patch, at).catch(() => sampleExporter()) },
+        exporters: { update: (id, patch) => exporters.update(id, patch).catch(() => sampleExporter()) },
     }),
     'changes an exporter only while it has the expected type': (exporters) => ({
-        exporters: { update: (id, { ifType: _, ...patch }, at) => exporters.update(id, patch, at) },
+        exporters: { update: (id, { ifType: _, ...patch }) => exporters.update(id, patch) },
     }),
     'removes an exporter once': (exporters) => ({
-        exporters: { remove: async (id, at) => (await exporters.remove(id, at)) || true },
+        exporters: { remove: async (id) => (await exporters.remove(id)) || true },
     }),
     'cancels the unfinished deliveries of a removed exporter': (_, deliveries) => ({
         deliveries: {
@@ -64,9 +62,9 @@ const MUTANTS: Mutants = {
         let removed = '';
         return {
             exporters: {
-                remove: async (id, at) => {
+                remove: async (id) => {
                     removed = id;
-                    return await exporters.remove(id, at);
+                    return await exporters.remove(id);
                 },
             },
             deliveries: {

@@ -10,8 +10,8 @@ interface Fault {
     readonly deliveries?: Partial<DeliveryStore>;
 }
 
-/** Makes one thing wrong in honest stores: the methods that it gives replace theirs. */
-export type Mutant = (exporters: ExporterStore, deliveries: DeliveryStore) => Fault;
+/** Makes one thing wrong in honest stores: the methods that it gives replace theirs. `setTime` sets the time of honest ones. */
+export type Mutant = (exporters: ExporterStore, deliveries: DeliveryStore, setTime: WebhookStores['setTime']) => Fault;
 
 /** By the name of the law that must catch it. */
 export type Mutants = Readonly<Record<string, Mutant>>;
@@ -34,8 +34,23 @@ export function memoryStores(): WebhookStores {
 }
 
 function withFault(honest: WebhookStores, mutant: Mutant): WebhookStores {
-    const { exporters, deliveries } = mutant(honest.exporters, honest.deliveries);
+    const { exporters, deliveries } = mutant(honest.exporters, honest.deliveries, honest.setTime);
     return { ...honest, exporters: { ...honest.exporters, ...exporters }, deliveries: { ...honest.deliveries, ...deliveries } };
+}
+
+/** Takes the time for so many milliseconds later than it is in one of its methods, if the options say so. */
+export function runningFast<Name extends 'dispatch' | 'sweep'>(name: Name, milliseconds: number): Mutant {
+    return (_, deliveries, setTime) => ({
+        deliveries: {
+            [name]: async (options: never) => {
+                const now = await deliveries.now();
+                await setTime(new Date(now.getTime() + milliseconds));
+                const result = await deliveries[name](options);
+                await setTime(now);
+                return result;
+            },
+        },
+    });
 }
 
 /** Hands out what comes last in the right order. */

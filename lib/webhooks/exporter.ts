@@ -46,29 +46,6 @@ export interface StoredExporter extends Exporter, StoredSettings {
     readonly sealedHeaders: string | null;
 }
 
-/** Every field of a stored exporter and whether it is a time, for stores that make columns of them. */
-export const EXPORTER_FIELDS: { readonly [Field in keyof StoredExporter]: 'value' | 'time' } = {
-    id: 'value',
-    name: 'value',
-    url: 'value',
-    collector: 'value',
-    type: 'value',
-    legacy: 'value',
-    trust: 'value',
-    signatures: 'value',
-    schedule: 'value',
-    headerNames: 'value',
-    state: 'value',
-    stopReason: 'value',
-    consecutiveFailures: 'value',
-    sealedSecret: 'value',
-    sealedPreviousSecret: 'value',
-    previousSecretUntil: 'time',
-    sealedHeaders: 'value',
-    createdAt: 'time',
-    updatedAt: 'time',
-};
-
 /** Additional headers, in the user's order. */
 export type HeaderPairs = readonly (readonly [name: string, value: string])[];
 

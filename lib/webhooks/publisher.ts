@@ -29,7 +29,7 @@ export type Publish = (kind: string, body: unknown, options?: PublishOptions) =>
 /** Maximum number of events that share one statement. */
 const BATCH = 200;
 
-/** Makes the `publish` of an event table and a store. */
+/** Makes the `publish` of a table of event kinds and a store. */
 export function publisher({ kinds, deliveries, clock, newId, wake }: WebhooksContext): Publish {
     const acceptBatched = batched<NewEvent, AcceptedEvent>((newEvents) => deliveries.accept(newEvents), BATCH);
 

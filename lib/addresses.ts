@@ -44,13 +44,14 @@ const ZONE = /^[\x21-\x24\x26-\x7e]{1,64}$/;
  * The canonical form of an IP address, so that one address has one text. White space around it and the zone of an IPv6 address
  * are accepted besides what {@link parseAddress} takes.
  *
- * @throws ScanwireError `INVALID_INPUT` for field `address`.
+ * @param field What the caller's input calls it; the error names it.
+ * @throws ScanwireError `INVALID_INPUT` with the field.
  */
-export function canonicalAddress(text: string): CanonicalAddress {
+export function canonicalAddress(text: string, field = 'address'): CanonicalAddress {
     const [, withoutZone = '', zone] = /^([^%]*)(?:%(.*))?$/s.exec(text.trim()) ?? [];
     const address = parseAddress(withoutZone);
     if (address === null || (zone !== undefined && (address.kind() === 'ipv4' || !ZONE.test(zone)))) {
-        throw new ScanwireError('INVALID_INPUT', 'address must be an IPv4 or IPv6 address', { field: 'address' });
+        throw new ScanwireError('INVALID_INPUT', `${field} must be an IPv4 or IPv6 address`, { field });
     }
 
     // RFC 5952, section 5: an IPv4-mapped address shows its IPv4 part as such
@@ -58,9 +59,9 @@ export function canonicalAddress(text: string): CanonicalAddress {
     return { address: inner === address ? address.toString() : `::ffff:${inner.toString()}`, scope: zone ?? null };
 }
 
-/** What addresses are compared by: one address has one text, however it was written. */
+/** What addresses are compared by: one address has one text, however it was written. @throws ScanwireError `INVALID_INPUT` for field `ip`. */
 export function addressKey(ip: string): string {
-    return canonicalAddress(ip).address;
+    return canonicalAddress(ip, 'ip').address;
 }
 
 /** What hosts are compared by: names as {@link normalName} gives them, addresses as addresses. */

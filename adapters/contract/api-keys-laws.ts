@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
 import { sealingKeyId } from '../../lib/keys/key-ring.ts';
 import type { ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
-import type { ContractFixture, Laws } from './announce.ts';
+import type { ContractFixture, Laws } from './register-laws.ts';
 
 /** For a store of API keys. */
 export interface ApiKeyStoreFixture extends ContractFixture {

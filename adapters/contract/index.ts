@@ -1,4 +1,3 @@
-import { announce, announceLaws, type ContractTest } from './announce.ts';
 import { type ApiKeyStoreFixture, apiKeyLaws } from './api-keys-laws.ts';
 import { type AnyInventoryFixture, inventoryAbilities } from './inventory/fixture.ts';
 import { importGroups } from './inventory/import-laws.ts';
@@ -6,6 +5,7 @@ import { readingGroups } from './inventory/reading-laws.ts';
 import { enrichingLaws, notEnrichingLaws } from './records/enriching-laws.ts';
 import { type RecordStoreFixture, recordAbilities } from './records/fixture.ts';
 import { storingLaws } from './records/storing-laws.ts';
+import { type ContractTest, registerLaws, registerSuite } from './register-laws.ts';
 import { acceptanceLaws, noTransactionLaws, transactionLaws } from './webhooks/acceptance-laws.ts';
 import { claimLaws, sweepLaws } from './webhooks/claim-laws.ts';
 import { deliveryLaws } from './webhooks/delivery-laws.ts';
@@ -15,10 +15,10 @@ import { onBench, type WebhookStores, webhookAbilities } from './webhooks/fixtur
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
 
-export type { ContractFixture, ContractTest } from './announce.ts';
 export type { ApiKeyStoreFixture } from './api-keys-laws.ts';
 export type { InventoryFixture, InventoryRows, ReadOnlyInventoryFixture } from './inventory/fixture.ts';
 export type { RecordStoreFixture } from './records/fixture.ts';
+export type { ContractFixture, ContractTest } from './register-laws.ts';
 export type { HostTransaction, WebhookStores } from './webhooks/fixture.ts';
 export type { Queues } from './webhooks/queue-laws.ts';
 
@@ -32,7 +32,7 @@ export type { Queues } from './webhooks/queue-laws.ts';
  * apiKeyStoreContract(test, () => ({ store: memoryApiKeys() }));
  */
 export function apiKeyStoreContract(test: ContractTest, create: () => ApiKeyStoreFixture | Promise<ApiKeyStoreFixture>): void {
-    announceLaws(test, create, apiKeyLaws);
+    registerLaws(test, create, apiKeyLaws);
 }
 
 /**
@@ -50,7 +50,7 @@ export function apiKeyStoreContract(test: ContractTest, create: () => ApiKeyStor
  * }));
  */
 export function inventoryContract(test: ContractTest, create: () => AnyInventoryFixture): void {
-    announce(test, create, { abilities: inventoryAbilities, groups: [...readingGroups, ...importGroups] });
+    registerSuite(test, create, { abilities: inventoryAbilities, groups: [...readingGroups, ...importGroups] });
 }
 
 /**
@@ -65,7 +65,7 @@ export function recordStoreContract(test: ContractTest, create: () => RecordStor
         { needs: ['enriches'], laws: enrichingLaws },
         { lacks: 'enriches', laws: notEnrichingLaws },
     ] as const;
-    announce(test, create, { abilities: recordAbilities, groups });
+    registerSuite(test, create, { abilities: recordAbilities, groups });
 }
 
 /**
@@ -84,7 +84,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['transactions'], laws: onBench(transactionLaws) },
         { lacks: 'transactions', laws: onBench(noTransactionLaws) },
     ] as const;
-    announce(test, create, { abilities: webhookAbilities, groups });
+    registerSuite(test, create, { abilities: webhookAbilities, groups });
 }
 
 /** How patient the laws of a queue are. */
@@ -104,5 +104,5 @@ export function deliveryQueueContract(
     create: () => Queues | Promise<Queues>,
     { deadline = 20_000 }: DeliveryQueueContractOptions = {},
 ): void {
-    announceLaws(test, async () => queueBench(await create(), deadline), queueLaws);
+    registerLaws(test, async () => queueBench(await create(), deadline), queueLaws);
 }

@@ -1,10 +1,33 @@
 import type { Executor } from '../../lib/executor.ts';
-import { EXPORTER_FIELDS, type StoredExporter } from '../../lib/webhooks/exporter.ts';
+import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import { type ExporterStore, storeRefusals } from '../../lib/webhooks/store.ts';
 import { isUniqueViolation, type Row, uuidOrNull, withDates } from './database.ts';
 
 type ExporterRow = Row<StoredExporter>;
+
+/** Every field of a stored exporter, each a column, and whether it is a time. */
+const EXPORTER_FIELDS: { readonly [Field in keyof StoredExporter]: 'value' | 'time' } = {
+    id: 'value',
+    name: 'value',
+    url: 'value',
+    collector: 'value',
+    type: 'value',
+    legacy: 'value',
+    trust: 'value',
+    signatures: 'value',
+    schedule: 'value',
+    headerNames: 'value',
+    state: 'value',
+    stopReason: 'value',
+    consecutiveFailures: 'value',
+    sealedSecret: 'value',
+    sealedPreviousSecret: 'value',
+    previousSecretUntil: 'time',
+    sealedHeaders: 'value',
+    createdAt: 'time',
+    updatedAt: 'time',
+};
 
 const FIELDS = Object.keys(EXPORTER_FIELDS) as (keyof StoredExporter)[];
 const TIMES = FIELDS.filter((field) => EXPORTER_FIELDS[field] === 'time');

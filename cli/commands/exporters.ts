@@ -10,7 +10,7 @@ import { isDelivered, testText } from '../output/test-result.ts';
 export function define(exporters: Command): void {
     const create = command(exporters, 'create', 'configure a receiver', created);
     addSettings(create, true)
-        .option('--legacy', 'taken over from the older product: holds the legacy export types')
+        .option('--legacy', 'dates from before the detection rules library: has the legacy export types')
         .option('--start', 'start it at once');
 
     command(exporters, 'list', 'list all exporters', listed);

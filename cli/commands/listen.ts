@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { type Call, performing, wholeNumber } from '../command.ts';
 import { printable } from '../output/table.ts';
-import { type Received, startReceiver } from '../receiver.ts';
 import { stopSignal } from '../stop-signal.ts';
+import { type Received, startReceiver } from '../verifying-receiver.ts';
 
 export function define(self: Command): void {
     performing(self, listen);

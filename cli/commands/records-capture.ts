@@ -5,8 +5,11 @@ import { command, commander, wholeNumber } from '../command.ts';
 
 export function addCapture(records: Command): void {
     const capture = command(records, 'capture [target...]', 'make records from live HTTPS endpoints: URL or host:port', async (call) => {
-        const [{ capture }, { reportText }] = await Promise.all([import('../records/capture.ts'), import('../records/capture-report.ts')]);
-        const report = await capture(call);
+        const [{ runCapture }, { reportText }] = await Promise.all([
+            import('../records/capture-run.ts'),
+            import('../records/capture-report.ts'),
+        ]);
+        const report = await runCapture(call);
         return {
             json: report,
             text: () => reportText(report),

@@ -21,10 +21,10 @@ import { type Demo, type DemoShown, startDemo } from '../demo.ts';
 import { errorLog } from '../output/errors.ts';
 import { aligned } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
-import { cannotListen } from '../receiver.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { openParts, type Parts, systemOf } from '../system.ts';
 import { type TlsPair, tlsCertificate } from '../tls-certificate.ts';
+import { cannotListen } from '../verifying-receiver.ts';
 
 export function define(self: Command): void {
     performing(self, serve);

@@ -7,7 +7,7 @@ import { ScanwireError } from '../errors.ts';
 import { assertOpens, type KeyRing, type SealedText } from './key-ring.ts';
 import type { ApiKeyStore, StoredApiKey } from './store.ts';
 
-/** What {@link apiKeys} and the plugin over it have in common. */
+/** What {@link apiKeys} and its plugin (`plugins/token-auth`) have in common. */
 export interface ApiKeysSettings {
     /** Where the keys are. */
     readonly store: ApiKeyStore;

@@ -4,15 +4,18 @@
  */
 
 /**
- * Which investigations an exporter receives. `investigation` and `investigation_legacy_and_library` take every one,
- * `investigation_legacy` all but those that a rule of the detection rules library raised.
+ * Which investigations (cases that a security product, a SIEM, opens) an exporter receives:
+ *
+ * - `investigation`: every one. The only type of an exporter that is not legacy.
+ * - `investigation_legacy`: all but those of the rule set `library`. What a legacy exporter starts with.
+ * - `investigation_legacy_and_library`: every one as well. Only a legacy exporter gets there, and never back.
  */
 export const EXPORT_TYPES = ['investigation', 'investigation_legacy', 'investigation_legacy_and_library'] as const;
 
 /** One of {@link EXPORT_TYPES}. */
 export type ExportType = (typeof EXPORT_TYPES)[number];
 
-/** The rule sets whose rules raise investigations. */
+/** The sets of detection rules that raise investigations: the detection rules `library`, and the `legacy` rules from before it. */
 export const RULE_SETS = ['legacy', 'library'] as const;
 
 /** One of {@link RULE_SETS}. */

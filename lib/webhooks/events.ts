@@ -4,7 +4,7 @@ import { ScanwireError } from '../errors.ts';
 import { timestamp } from '../timestamp.ts';
 import { EXPORT_TYPES, type ExportType, type RuleSet } from './choices.ts';
 
-/** One row of the event table: what `X-Vendor-Event` may say, and what a body of that kind must look like. */
+/** One row of the table of event kinds: what `X-Vendor-Event` may say, and what a body of that kind must look like. */
 export interface EventKind {
     /** Letters, digits, `_`, `-` and `.`; at most 64. */
     readonly name: string;
@@ -14,7 +14,7 @@ export interface EventKind {
     readonly types?: (event: { readonly rules: RuleSet | null }) => readonly ExportType[];
 }
 
-/** The event table: every kind by its name. */
+/** The table of event kinds: every kind by its name. */
 export type EventKinds = ReadonlyMap<string, EventKind>;
 
 const requiredText = (): Joi.StringSchema => Joi.string().required();
@@ -29,7 +29,10 @@ export const testEvent: EventKind = {
     }),
 };
 
-/** An investigation was created. */
+/**
+ * An investigation was created (`idr`: incident detection and response). Of an asset, `fqdn` is the name with its whole domain,
+ * `shortname` the one without, `hostname` either: the name that the product shows.
+ */
 export const investigationCreated: EventKind = {
     name: 'idr_investigation_created',
     schema: Joi.object({
@@ -38,6 +41,7 @@ export const investigationCreated: EventKind = {
         description: Joi.string().allow(''),
         link: requiredText(),
         investigationId: Joi.string().guid().required(),
+        // RRN: resource name, an identifier in colon-separated segments
         investigationRrn: Joi.string()
             .pattern(/^[^:\s]+(?::[^:\s]*)+$/, 'colon-separated segments')
             .required(),
@@ -48,6 +52,7 @@ export const investigationCreated: EventKind = {
                         name: requiredText(),
                         distinguishedName: Joi.string(),
                         link: requiredText(),
+                        // one text: several addresses are joined with a comma, none is ''
                         emails: Joi.string().allow('').required(),
                     }),
                 )
@@ -61,7 +66,7 @@ export const investigationCreated: EventKind = {
 };
 
 /**
- * The event table: the two kinds of the specification and the application's own.
+ * The table of event kinds: {@link testEvent}, {@link investigationCreated} and the application's own.
  *
  * @throws ScanwireError `MISCONFIGURED` for a malformed name or one that exists already.
  */

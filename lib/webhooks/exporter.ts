@@ -22,7 +22,7 @@ export interface Exporter extends Omit<StoredSettings, 'schedule'> {
     /** UUID; goes out as `webhook_id`. The `webhook-id` of Standard Webhooks is another: that of the event. */
     readonly id: string;
     readonly type: ExportType;
-    /** Came from the older product and may therefore hold the legacy types. */
+    /** Dates from before the detection rules library: only such an exporter has one of the two legacy types of {@link EXPORT_TYPES}. */
     readonly legacy: boolean;
     /** Names of the additional headers. */
     readonly headerNames: readonly string[];
@@ -46,29 +46,6 @@ export interface StoredExporter extends Exporter, StoredSettings {
     readonly sealedHeaders: string | null;
 }
 
-/** Every field of a stored exporter and whether it is a time, for stores that make columns of them. */
-export const EXPORTER_FIELDS: { readonly [Field in keyof StoredExporter]: 'value' | 'time' } = {
-    id: 'value',
-    name: 'value',
-    url: 'value',
-    collector: 'value',
-    type: 'value',
-    legacy: 'value',
-    trust: 'value',
-    signatures: 'value',
-    schedule: 'value',
-    headerNames: 'value',
-    state: 'value',
-    stopReason: 'value',
-    consecutiveFailures: 'value',
-    sealedSecret: 'value',
-    sealedPreviousSecret: 'value',
-    previousSecretUntil: 'time',
-    sealedHeaders: 'value',
-    createdAt: 'time',
-    updatedAt: 'time',
-};
-
 /** Additional headers, in the user's order. */
 export type HeaderPairs = readonly (readonly [name: string, value: string])[];
 
@@ -80,9 +57,9 @@ export interface ExporterSettings extends Partial<Omit<StoredSettings, 'url'>>, 
     readonly headers?: HeaderPairs;
 }
 
-/** What {@link ExporterSettings} are for an exporter that is made. */
+/** What a user configures when an exporter is made: its settings, and what can never change afterwards. */
 export interface NewExporterSettings extends ExporterSettings {
-    /** An exporter taken over from the older product: starts with `investigation_legacy`. */
+    /** Dates from before the detection rules library: starts with `investigation_legacy`. Default false. */
     readonly legacy?: boolean;
 }
 
@@ -146,7 +123,7 @@ export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.
     trust: configurableSchemas.trust.default('strict'),
     signatures: configurableSchemas.signatures.default(['base64']),
     schedule: configurableSchemas.schedule.default(null),
-    legacy: Joi.boolean().default(false).description('Taken over from the older product: starts with `investigation_legacy`'),
+    legacy: Joi.boolean().default(false).description('Dates from before the detection rules library: starts with `investigation_legacy`'),
 })
     .label('settings')
     .required();

@@ -37,7 +37,7 @@ export interface Exporters {
     create(settings: NewExporterSettings): Promise<{ readonly exporter: Exporter; readonly secret: string }>;
     list(): Promise<readonly Exporter[]>;
     get(id: string): Promise<Exporter>;
-    /** The signing secret, as the console shows it. @throws ScanwireError `UNSEALABLE`. */
+    /** The signing secret, for the admin console (`plugins/admin-console`) to show. @throws ScanwireError `UNSEALABLE`. */
     secret(id: string): Promise<string>;
     /**
      * Changes what is named and sends a `test`. After a change of the secret the old one stays valid for an overlap in the

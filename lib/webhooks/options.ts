@@ -18,7 +18,7 @@ export interface WebhookStores {
     readonly deliveries: DeliveryStore;
 }
 
-/** What `webhooks()` and the plugin over it have in common. */
+/** What `webhooks()` and its plugin (`plugins/webhook-exporter`) have in common. */
 export interface WebhooksSettings {
     /** What wakes the workers up, for example `redisQueue({ url })`. Stays open; whoever made it closes it. */
     readonly queue: DeliveryQueue;
@@ -28,7 +28,7 @@ export interface WebhooksSettings {
     readonly vendor?: string;
     /** Deliveries of one exporter in the queue or being sent at once. Default 50. */
     readonly window?: number;
-    /** Consecutive failures from which on an exporter is sent one probe at a time. Default 10. */
+    /** Consecutive failures that open an exporter's circuit breaker: it gets one due delivery at a time, as a probe. Default 10. */
     readonly breakerAfter?: number;
     /** An exporter that has failed for so many milliseconds is stopped. Default 5 days. */
     readonly stopAfter?: number;

@@ -27,7 +27,7 @@ export interface WorkOptions {
  * any time; the dispatcher adds again what has gone missing and a worker's claim stops what comes twice.
  */
 export interface DeliveryQueue {
-    /** Resolves once the queue can be used. @throws ScanwireError `MISCONFIGURED` for a server that would lose jobs, `UNAVAILABLE`. */
+    /** Resolves once the queue can be used. @throws ScanwireError `MISCONFIGURED` for a server that may drop jobs (a Redis that evicts keys), `UNAVAILABLE`. */
     ready(): Promise<void>;
 
     /** Adds jobs; one that was added before and is not done stays as it is. @throws ScanwireError `UNAVAILABLE` without waiting for a reconnect. */

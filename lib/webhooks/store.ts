@@ -76,7 +76,7 @@ export interface Attempt {
 
 /** To whom an event goes. */
 export type Recipients =
-    /** Every running exporter that holds one of these types. */
+    /** Every running exporter that is of one of these types. */
     | { readonly types: readonly ExportType[] }
     /** This exporter, running or not, with a single attempt that is never retried: a `test`. */
     | { readonly exporterId: string };
@@ -105,7 +105,7 @@ export interface Dispatched {
 export interface DispatchOptions {
     /** Maximum number of deliveries of one exporter that are in flight: `queued` or `sending`. */
     readonly window: number;
-    /** Circuit breaker: number of consecutive failures from which on an exporter's window is one probe, and none before its probe is due. */
+    /** Consecutive failures that open an exporter's circuit breaker. Then, tests aside, only a probe passes: one due delivery at a set time. */
     readonly breakerAfter: number;
     /** Maximum number of deliveries of one call. */
     readonly limit: number;
@@ -184,7 +184,7 @@ export interface Session {
 export interface DeliveryQuery {
     readonly state?: DeliveryState;
     readonly exporterId?: string;
-    /** Continue below this delivery's id. */
+    /** Id of a delivery: the list goes on after it, with older ones. */
     readonly after?: string;
     readonly limit: number;
 }

@@ -80,6 +80,7 @@ t.test('refuses what is no address, or means two', async (t) => {
     ];
     for (const text of [...wrong, ...wrong6, `fe80::1%${'x'.repeat(65)}`, '::1\u0000', '::ffff:1.2.3']) {
         t.throws(() => canonicalAddress(text), { code: 'INVALID_INPUT', field: 'address' }, JSON.stringify(text));
+        t.throws(() => addressKey(text), { code: 'INVALID_INPUT', field: 'ip', message: 'ip must be an IPv4 or IPv6 address' });
     }
 });
 

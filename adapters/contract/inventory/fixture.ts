@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import type { Host, HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
 import type { Note, Service, Session, Vuln, Workspace } from '../../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore, InventoryWriter } from '../../../lib/inventory/store.ts';
-import type { Ability, ContractFixture, LawGroup } from '../announce.ts';
 import { present } from '../assertions.ts';
+import type { Ability, ContractFixture, LawGroup } from '../register-laws.ts';
 
 interface ReadingFixture extends ContractFixture {
     /** How many readings hold something now (connections, cursors); `() => 0` where none holds anything between two batches. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type HostInput, newHost } from '../../../lib/inventory/host.ts';
 import type { InventoryWriter } from '../../../lib/inventory/store.ts';
-import type { Laws } from '../announce.ts';
 import { assertFields, only, present } from '../assertions.ts';
+import type { Laws } from '../register-laws.ts';
 import { dns, each, fullHost, https, type InventoryFixture, type InventoryLaws, manyHosts, names, oneHost, rows } from './fixture.ts';
 import { knownList } from './known-rows.ts';
 

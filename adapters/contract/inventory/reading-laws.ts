@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { Laws } from '../announce.ts';
 import { assertFields, ids, present } from '../assertions.ts';
+import type { Laws } from '../register-laws.ts';
 import { type AnyInventoryFixture, batches, type InventoryFixture, type InventoryLaws, type InventoryRows, MANY, rows } from './fixture.ts';
 import { type KnownList, knownList, knownLists } from './known-rows.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { Laws } from '../announce.ts';
 import { assertFields, only } from '../assertions.ts';
 import { dns, each, fullHost, https } from '../inventory/fixture.ts';
+import type { Laws } from '../register-laws.ts';
 import { all, FIRST, manyRecords, type RecordStoreFixture, record, SECOND, seenIn } from './fixture.ts';
 
 const enrich = { workspace: 'default' };

@@ -3,9 +3,9 @@ import type { Service } from '../../../lib/inventory/resources.ts';
 import type { InventoryStore, InventoryWriter } from '../../../lib/inventory/store.ts';
 import type { HttpsRecord } from '../../../lib/records/record.ts';
 import type { RecordQuery, RecordStore, StoredRecord } from '../../../lib/records/store.ts';
-import type { Ability, ContractFixture } from '../announce.ts';
 import { ids, present } from '../assertions.ts';
 import { rows } from '../inventory/fixture.ts';
+import type { Ability, ContractFixture } from '../register-laws.ts';
 
 /** For a store of records. */
 export interface RecordStoreFixture extends ContractFixture {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { HttpsRecord } from '../../../lib/records/record.ts';
-import type { Laws } from '../announce.ts';
+import type { Laws } from '../register-laws.ts';
 import { all, FIRST, idsOf, manyRecords, type RecordStoreFixture, record, SECOND, THIRD } from './fixture.ts';
 
 /** Each keeps the schema, and each is one that some store would change. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { NewEvent } from '../../../lib/webhooks/store.ts';
-import type { Laws } from '../announce.ts';
 import { ids, only } from '../assertions.ts';
+import type { Laws } from '../register-laws.ts';
 import { at, forAll, RULES, sampleEvent, type WebhookBench } from './fixture.ts';
 
 /** Events as they are accepted. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { ClaimRequest, Dispatched, SweepOptions } from '../../../lib/webhooks/store.ts';
-import type { Laws } from '../announce.ts';
 import { assertFields, ids, only, present } from '../assertions.ts';
+import type { Laws } from '../register-laws.ts';
 import { at, failure, forAll, inParallel, sampleEvent, success, type WebhookBench } from './fixture.ts';
 
 /** Claims: who gets one, and what it holds. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Laws } from '../announce.ts';
 import { ids, only, present } from '../assertions.ts';
+import type { Laws } from '../register-laws.ts';
 import { at, failure, success, type WebhookBench } from './fixture.ts';
 
 /** Deliveries as they are listed, looked at and replayed. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { Laws } from '../announce.ts';
 import { ids, only, present } from '../assertions.ts';
+import type { Laws } from '../register-laws.ts';
 import { at, failure, inParallel, success, type WebhookBench } from './fixture.ts';
 
 /** Which deliveries are handed out, when and in what order. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Laws } from '../announce.ts';
 import { assertFields, only, present } from '../assertions.ts';
+import type { Laws } from '../register-laws.ts';
 import { at, sampleOutcome, success, type WebhookBench } from './fixture.ts';
 
 const FULL = {

@@ -17,8 +17,8 @@ import type {
     NewEvent,
     RecordedOutcome,
 } from '../../../lib/webhooks/store.ts';
-import type { Ability, ContractFixture, Laws } from '../announce.ts';
 import { assertFields, only, present } from '../assertions.ts';
+import type { Ability, ContractFixture, Laws } from '../register-laws.ts';
 
 /** A transaction of the application, on a connection of its own. */
 export interface HostTransaction {

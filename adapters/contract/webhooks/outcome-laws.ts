@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Claim, RecordedOutcome } from '../../../lib/webhooks/store.ts';
-import type { Laws } from '../announce.ts';
 import { assertFields, ids, only, present } from '../assertions.ts';
+import type { Laws } from '../register-laws.ts';
 import { at, failure, inParallel, sampleOutcome, success, type WebhookBench } from './fixture.ts';
 
 /** What an outcome changes, and whose outcome counts. */

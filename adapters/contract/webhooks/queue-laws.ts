@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { DeliveryJob, DeliveryQueue, QueueWorker } from '../../../lib/webhooks/queue.ts';
-import type { ContractFixture, Laws } from '../announce.ts';
 import { until } from '../assertions.ts';
+import type { ContractFixture, Laws } from '../register-laws.ts';
 
 /** Two queue objects over the same jobs, as two processes have them; one and the same where a queue lives in one process. */
 export interface Queues extends ContractFixture {

@@ -1,5 +1,5 @@
 import type { Test } from 'tap';
-import type { ContractTest } from '../../../adapters/contract/announce.ts';
+import type { ContractTest } from '../../../adapters/contract/register-laws.ts';
 
 export type Law = () => Promise<void>;
 type Contract<Fixture> = (test: ContractTest, create: () => Fixture) => void;

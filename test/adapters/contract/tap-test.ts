@@ -1,5 +1,5 @@
 import type { Test } from 'tap';
-import type { ContractTest } from '../../../adapters/contract/announce.ts';
+import type { ContractTest } from '../../../adapters/contract/register-laws.ts';
 
 /** The contracts assert with `node:assert`; tap takes a test without an assertion of its own for a skipped one. */
 export function tapTest(t: Test): ContractTest {

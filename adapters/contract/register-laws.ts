@@ -46,7 +46,7 @@ export interface Suite<Fixture, Subject extends Fixture, Name extends string> {
  *
  * @throws TypeError when `create` answers with a promise.
  */
-export function announce<Fixture extends ContractFixture, Subject extends Fixture, Name extends string>(
+export function registerSuite<Fixture extends ContractFixture, Subject extends Fixture, Name extends string>(
     test: ContractTest,
     create: () => Fixture,
     { abilities, groups }: Suite<Fixture, Subject, Name>,
@@ -61,13 +61,13 @@ export function announce<Fixture extends ContractFixture, Subject extends Fixtur
         if (needs.every(has) && (lacks === undefined || !has(lacks))) {
             const hidden = needs.filter((name) => !abilities[name].shows(sample));
             const supply = hidden.map((name) => `${abilities[name].supply} (${name})`).join(' and ');
-            announceLaws<Subject>(test, create as () => Subject, supply === '' ? laws : failing(laws, supply));
+            registerLaws<Subject>(test, create as () => Subject, supply === '' ? laws : failing(laws, supply));
         }
     }
 }
 
 /** Registers laws that hold for every store. */
-export function announceLaws<Fixture extends ContractFixture>(
+export function registerLaws<Fixture extends ContractFixture>(
     test: ContractTest,
     create: () => Fixture | Promise<Fixture>,
     laws: Laws<Fixture>,

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { announce, announceLaws, type ContractFixture, type Suite } from '../../../adapters/contract/announce.ts';
 import { webhookStoresContract } from '../../../adapters/contract/index.ts';
+import { type ContractFixture, registerLaws, registerSuite, type Suite } from '../../../adapters/contract/register-laws.ts';
 import { memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { lawsOf } from './laws.ts';
 
@@ -20,7 +20,7 @@ const suite: Suite<Bird, Required<Bird>, 'flying'> = {
 
 function lawsFor(bird: Bird): ReturnType<typeof lawsOf> {
     return lawsOf<Bird>(
-        (test, create) => announce(test, create, suite),
+        (test, create) => registerSuite(test, create, suite),
         () => bird,
     );
 }
@@ -53,7 +53,7 @@ t.test('fails the laws of transactions without a way to begin one', async (t) =>
 
 t.test('refuses a fixture that is a promise', async (t) => {
     const create = (async () => ({ flies: true })) as unknown as () => Bird;
-    t.throws(() => announce(() => {}, create, suite), TypeError);
+    t.throws(() => registerSuite(() => {}, create, suite), TypeError);
 });
 
 t.test('starts each fixture, and stops it also after a law that failed', async (t) => {
@@ -61,7 +61,7 @@ t.test('starts each fixture, and stops it also after a law that failed', async (
     const fixture = { start: async () => void calls.push('start'), stop: async () => void calls.push('stop') };
     const laws = lawsOf<ContractFixture>(
         (test, create) =>
-            announceLaws(test, create, { holds: async () => void calls.push('law'), fails: () => Promise.reject(new Error('down')) }),
+            registerLaws(test, create, { holds: async () => void calls.push('law'), fails: () => Promise.reject(new Error('down')) }),
         () => fixture,
     );
     t.same(calls, []);

@@ -33,7 +33,7 @@ export interface Receiver {
 const MAX_BODY = 4 * 1024 * 1024;
 
 /**
- * A receiver of messages: verifies each and answers 204, or 401 to one that is not verified.
+ * The receiver of `scanwire listen` and of the demo: verifies each message and answers 204, or 401 to one that is not verified.
  *
  * @throws ScanwireError `CONFLICT` when the port is in use, `MISCONFIGURED` when it cannot be listened on.
  */

@@ -30,7 +30,7 @@ interface CaptureCommandOptions extends Pick<CaptureManyOptions, 'concurrency' |
 }
 
 /** Captures what it is told to, until the end or a signal, and writes each record as it comes in. */
-export async function capture({ args, options }: Call): Promise<CaptureReport> {
+export async function runCapture({ args, options }: Call): Promise<CaptureReport> {
     const own = options as unknown as CaptureCommandOptions;
     const { json, data: _, targets, output, resume, gzip, connectTo, timeout, ...limits } = own;
     const guard = egressGuard({ allow: egressAllowList(process.env) });

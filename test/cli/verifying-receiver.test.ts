@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { Webhook } from 'standardwebhooks';
 import t from 'tap';
-import { verifyMessage } from '../../cli/receiver.ts';
+import { verifyMessage } from '../../cli/verifying-receiver.ts';
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwJ2x5zJ0wHcM=';
 const BODY = Buffer.from('{"title":"é"}');

@@ -54,6 +54,8 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
             await Promise.all(Array.from(names, (name) => addTo(name, jobs)));
         },
 
+        ...(server.lostJobs === undefined ? {} : { lostJobs: () => (server.lostJobs as () => Promise<boolean>)() }),
+
         async work(collector, handler, options) {
             return bullmqWorker(server, collector, handler, options);
         },

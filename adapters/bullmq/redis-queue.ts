@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { type BackendFactory, createRedisBackend } from 'bullmq';
 import type { Redis, RedisOptions } from 'ioredis';
 import Joi from 'joi';
@@ -69,6 +70,7 @@ function redisServer(open: (role: ConnectionRole) => Promise<Redis>, prefix: str
         backend: createRedisBackend as BackendFactory,
         ready: async () => assertKeepsJobs(await connected(), onWarning),
         producer: async () => ({ connection: await connected(), prefix }),
+        lostJobs: lossDetector(connected, `${prefix}:contents`),
 
         async worker() {
             const connection = await workerConnection(open);
@@ -79,6 +81,29 @@ function redisServer(open: (role: ConnectionRole) => Promise<Redis>, prefix: str
             const redis = await producer?.catch(() => undefined);
             redis?.disconnect();
         },
+    };
+}
+
+/**
+ * Finds that the server was emptied, or may have come back with less than it had: by a key that whoever finds it missing writes anew.
+ */
+function lossDetector(connected: () => Promise<Redis>, key: string): () => Promise<boolean> {
+    let known: string | null = null;
+    let wasAway = false;
+
+    return async () => {
+        try {
+            const redis = await connected();
+            const wasEmpty = (await redis.set(key, randomUUID(), 'NX')) !== null;
+            const contents = await redis.get(key);
+            const lost = wasAway || wasEmpty || (known !== null && contents !== known);
+            known = contents;
+            wasAway = false;
+            return lost;
+        } catch (error) {
+            wasAway = true;
+            throw error instanceof ScanwireError ? error : new ScanwireError('UNAVAILABLE', 'Redis cannot be reached', { cause: error });
+        }
     };
 }
 

@@ -161,6 +161,8 @@ export interface BullmqServer {
     ready(): Promise<void>;
     /** A connection that fails at once while the server is away. @throws ScanwireError `UNAVAILABLE`. */
     producer(): Promise<BullmqConnection>;
+    /** As `DeliveryQueue.lostJobs`. */
+    lostJobs?(): Promise<boolean>;
     /** A connection for one worker, which waits for the server for as long as it takes. */
     worker(): Promise<BullmqWorkerConnection>;
     close(): Promise<void>;

@@ -23,6 +23,13 @@ export type ThreadReply =
 /** Small buffers: what a server of many sessions needs is wasted on one, and half of the memory is saved. So is disk for old log. */
 const SETTINGS = ['shared_buffers=16MB', 'wal_buffers=1MB', 'max_connections=10', 'min_wal_size=32MB', 'max_wal_size=64MB'];
 
+/**
+ * PostgreSQL's clock is that of this thread: anchored now and monotonic from then on, so that a clock of the machine that is set moves no
+ * due time and no claim.
+ */
+const ANCHOR = Date.now() - performance.now();
+Date.now = () => Math.floor(ANCHOR + performance.now());
+
 if (parentPort !== null) {
     await serve(parentPort, workerData as ThreadData);
 }

@@ -1,4 +1,6 @@
+import { COLLECTOR_PATTERN } from './exporter.ts';
 import type { WebhooksContext } from './options.ts';
+import { newProgress, outcomeOf } from './outcome.ts';
 import type { Dispatched } from './store.ts';
 
 /**
@@ -29,56 +31,17 @@ const REQUEUE_AFTER = 10_000;
 const BATCH = 500;
 
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
-export function dispatcher({
-    deliveries,
-    queue,
-    monotonic,
-    window,
-    breakerAfter,
-    onError,
-}: Pick<WebhooksContext, 'deliveries' | 'queue' | 'monotonic' | 'window' | 'breakerAfter' | 'onError'>): Dispatcher {
+export function dispatcher(context: DispatcherContext): Dispatcher {
+    const handOut = handingOut(context);
     let running: Promise<void> | null = null;
     let woken = false;
     let stopped = true;
     let poll: NodeJS.Timeout | undefined;
-    let nextSweep = Number.NEGATIVE_INFINITY;
-    /** Marked queued in their rows, not yet in the queue. */
-    let unqueued: readonly Dispatched[] = [];
 
-    async function dispatch(): Promise<void> {
-        let batch: readonly Dispatched[];
-        do {
-            batch = await deliveries.dispatch({ window, breakerAfter, limit: BATCH });
-            await enqueue(batch);
-        } while (batch.length === BATCH);
-    }
-
-    async function sweep(): Promise<void> {
-        if (monotonic() >= nextSweep) {
-            nextSweep = monotonic() + SWEEP_EVERY;
-            await enqueue(await deliveries.sweep({ requeueAfter: REQUEUE_AFTER, limit: BATCH }));
-        }
-    }
-
-    async function enqueue(batch: readonly Dispatched[]): Promise<void> {
-        unqueued = [...unqueued, ...batch];
-        if (unqueued.length > 0) {
-            await queue.add(unqueued);
-            unqueued = [];
-        }
-    }
-
-    async function handOut(): Promise<void> {
+    async function handOutUntilQuiet(): Promise<void> {
         do {
             woken = false;
-            try {
-                await enqueue([]);
-                await sweep();
-                await dispatch();
-            } catch (error) {
-                nextSweep = monotonic() + GRACE;
-                onError(error as Error);
-            }
+            await handOut().catch(context.onError);
         } while (woken && !stopped);
     }
 
@@ -88,7 +51,7 @@ export function dispatcher({
             return;
         }
 
-        running = handOut().finally(() => {
+        running = handOutUntilQuiet().finally(() => {
             running = null;
             if (woken) {
                 wake();
@@ -111,4 +74,93 @@ export function dispatcher({
             await running;
         },
     };
+}
+
+type DispatcherContext = Omit<WebhooksContext, 'wake'>;
+
+/** Sweeps when it is time, and puts what is lost or due into the queue. */
+function handingOut(context: DispatcherContext): () => Promise<void> {
+    const { deliveries, queue, monotonic, window, breakerAfter, onError } = context;
+    let nextSweep = Number.NEGATIVE_INFINITY;
+    /** Marked queued in their rows, not yet in the queue. */
+    let unqueued: readonly Dispatched[] = [];
+
+    async function fromStore<T>(answer: Promise<T>): Promise<T> {
+        try {
+            return await answer;
+        } catch (error) {
+            nextSweep = monotonic() + GRACE;
+            throw error;
+        }
+    }
+
+    /** While the queue is away claims run out all the same. */
+    async function lostJobs(): Promise<boolean> {
+        try {
+            return (await queue.lostJobs?.()) ?? false;
+        } catch (error) {
+            onError(error as Error);
+            return false;
+        }
+    }
+
+    async function sweep(): Promise<void> {
+        nextSweep = monotonic() + SWEEP_EVERY;
+        const requeueAfter = (await lostJobs()) ? 0 : REQUEUE_AFTER;
+        let swept: readonly Dispatched[];
+        do {
+            swept = await fromStore(deliveries.sweep({ requeueAfter, limit: BATCH }));
+            await enqueue(swept);
+        } while (swept.length === BATCH);
+    }
+
+    async function dispatch(): Promise<void> {
+        let batch: readonly Dispatched[];
+        do {
+            batch = await fromStore(deliveries.dispatch({ window, breakerAfter, limit: BATCH }));
+            await enqueue(batch);
+        } while (batch.length === BATCH);
+    }
+
+    async function enqueue(batch: readonly Dispatched[]): Promise<void> {
+        const possible = batch.filter(({ collector }) => COLLECTOR_PATTERN.test(collector));
+        unqueued = [...unqueued, ...possible];
+        if (possible.length < batch.length) {
+            const impossible = batch.filter((one) => !possible.includes(one));
+            await fromStore(refuse(impossible, context));
+        }
+        if (unqueued.length > 0) {
+            await queue.add(unqueued);
+            unqueued = [];
+        }
+    }
+
+    return async () => {
+        await enqueue([]);
+        if (monotonic() >= nextSweep) {
+            await sweep();
+        }
+        await dispatch();
+    };
+}
+
+/** Rows can be written by others. One that nobody can send ends with a reason and holds nobody up. */
+async function refuse(dispatched: readonly Dispatched[], { deliveries, claimDuration, newId, breaker }: DispatcherContext): Promise<void> {
+    const requests = dispatched.map(({ deliveryId }) => ({ deliveryId, token: newId(), duration: claimDuration }));
+    const claims = (await deliveries.claim(requests, null)).filter((claim) => claim !== null);
+    const result = {
+        code: 'invalid_exporter',
+        status: null,
+        detail: 'No worker can have the name of its collector',
+        retryAfter: null,
+    } as const;
+    const refused = {
+        outcome: outcomeOf(result, newProgress(), 0),
+        next: { state: 'exhausted' },
+        health: 'none',
+        pause: null,
+        stopReason: null,
+    } as const;
+    const outcomes = claims.map(({ deliveryId, token, exporter }) => ({ deliveryId, exporterId: exporter.id, token, ...refused }));
+    await deliveries.recordOutcomes(outcomes, breaker);
 }

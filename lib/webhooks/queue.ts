@@ -33,6 +33,12 @@ export interface DeliveryQueue {
     /** Adds jobs; one that was added before and is not done stays as it is. @throws ScanwireError `UNAVAILABLE` without waiting for a reconnect. */
     add(jobs: readonly DeliveryJob[]): Promise<void>;
 
+    /**
+     * Whether jobs that were added may be gone since it was asked last, or first used; absent where that is not known. Then all that is
+     * `queued` is added again. @throws ScanwireError `UNAVAILABLE`.
+     */
+    lostJobs?(): Promise<boolean>;
+
     /** Runs `handler` for the jobs of a collector, wherever they were added. A rejected handler is reported and its job dropped. */
     work(collector: string, handler: (job: DeliveryJob) => Promise<void>, options: WorkOptions): Promise<QueueWorker>;
 

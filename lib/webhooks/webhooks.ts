@@ -43,15 +43,15 @@ const CLAIM_MARGIN = 5_000;
 export function webhooks(options: WebhooksOptions): Webhooks {
     const settings = checked(webhooksSchema, options, { subject: 'webhooks options', code: 'MISCONFIGURED' });
     const { window, breakerAfter, stopAfter } = settings;
-    const { start, wake, stop } = dispatcher(settings);
-    const context: WebhooksContext = {
+    const parts: Omit<WebhooksContext, 'wake'> = {
         ...settings,
         vendor: vendorNamed(settings.vendor),
         kinds: eventKinds(settings.kinds),
         breaker: { after: breakerAfter, firstProbe: FIRST_PROBE, maxProbe: MAX_PROBE, stopAfter, window },
         claimDuration: settings.sender.attemptTimeout + CLAIM_MARGIN,
-        wake,
     };
+    const { start, wake, stop } = dispatcher(parts);
+    const context: WebhooksContext = { ...parts, wake };
     const session = claimingSession(context);
     const startWorker = deliveryWorker(context, session.id);
     const workers: QueueWorker[] = [];

@@ -2,20 +2,18 @@ import t from 'tap';
 import { OUTCOME_CODES, type OutcomeCode } from '../../../lib/webhooks/outcome.ts';
 import { DEFAULT_SCHEDULE, type EndedAttempt, nextStep } from '../../../lib/webhooks/schedule.ts';
 
-const now = new Date('2026-11-21T00:00:00Z');
-
 interface Circumstances extends Partial<Pick<EndedAttempt, 'singleAttempt' | 'url'>> {
     readonly status?: number | null;
     readonly retryAfter?: number | null;
     readonly random?: number;
 }
 
-/** Milliseconds until the next try, or the state in which the delivery ends. */
+/** Milliseconds until the next try, `fault` for the back-off of our own faults, or the state in which the delivery ends. */
 function after(code: OutcomeCode, attemptSinceReplay: number, circumstances: Circumstances = {}): string | number {
     const { status = null, retryAfter = null, random = 0.5, singleAttempt = false, url = 'https://example.com/' } = circumstances;
     const outcome = { code, status, retryAfter };
-    const step = nextStep({ outcome, url, schedule: DEFAULT_SCHEDULE, attemptSinceReplay, singleAttempt, now, random: () => random });
-    return step.state === 'pending' ? step.dueAt.getTime() - now.getTime() : step.state;
+    const step = nextStep({ outcome, url, schedule: DEFAULT_SCHEDULE, attemptSinceReplay, singleAttempt, random: () => random });
+    return step.state === 'pending' ? step.delay : step.state;
 }
 
 t.test('walks through the schedule and ends exhausted', async (t) => {
@@ -54,8 +52,15 @@ t.test('gives up what only a change of the exporter can help', async (t) => {
     }
 });
 
+t.test('uses up no try for a fault on this side, unless there is a single one', async (t) => {
+    for (const attempt of [1, 9, 10, 1000]) {
+        t.equal(after('interrupted', attempt), 'fault', String(attempt));
+    }
+    t.equal(after('interrupted', 1, { singleAttempt: true }), 'exhausted');
+});
+
 t.test('tries again on the schedule after everything else, a blocked name too', async (t) => {
-    const special = new Set<OutcomeCode>(['delivered', 'gone', 'invalid_exporter', 'client_error']);
+    const special = new Set<OutcomeCode>(['delivered', 'interrupted', 'gone', 'invalid_exporter', 'client_error']);
     for (const code of OUTCOME_CODES.filter((code) => !special.has(code))) {
         t.equal(after(code, 9), 86400e3, code);
     }

@@ -66,12 +66,12 @@ async function setting(t: Test, options: Partial<WebhooksOptions> = {}): Promise
     const guard = egressGuard({ allow: ['127.0.0.0/8'] });
     const queue = memoryQueue();
     const exporter = webhooks({
-        ...memoryWebhooks(),
+        ...memoryWebhooks({ clock: () => new Date(Date.now() + offset) }),
         queue,
         keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
         guard,
         sender: httpSender({ guard, attemptTimeout: 2000 }),
-        clock: () => new Date(Date.now() + offset),
+        monotonic: () => performance.now() + offset,
         random: () => 0.5,
         onError: (error) => errors.push(error),
         ...options,
@@ -197,7 +197,13 @@ t.test('stops an exporter whose receiver is gone, and holds what it was given be
 
 t.test('probes a failing receiver one delivery at a time and burns no attempt of the others', async (t) => {
     const to = await receiver(t);
-    const exporter = await setting(t, { breakerAfter: 3, window: 1 });
+    // No two moments are the same: failures of attempts that began by the last counted one would belong to it.
+    let now = Date.now();
+    const clock = () => {
+        now += 1;
+        return new Date(now);
+    };
+    const exporter = await setting(t, { ...memoryWebhooks({ clock }), breakerAfter: 3, window: 1 });
     const { exporter: made } = await exporter.exporters.create({ url: to.url });
     await exporter.exporters.start(made.id);
     to.received.length = 0;
@@ -212,7 +218,7 @@ t.test('probes a failing receiver one delivery at a time and burns no attempt of
     t.equal(to.received.length, 3);
 
     to.answer = (response) => response.writeHead(204).end();
-    exporter.advance(20_000);
+    now += 20_000;
     await settled(exporter, 'delivered');
     t.equal((await exporter.exporters.get(made.id)).consecutiveFailures, 0);
 });
@@ -327,11 +333,11 @@ t.test('refuses to list deliveries by what cannot be', async (t) => {
 
 t.test('refuses to start with a key ring that does not fit what is sealed, a previous secret too while it is valid', async (t) => {
     const to = await receiver(t);
-    const stores = memoryWebhooks();
-    const [k1, k2] = [randomBytes(32), randomBytes(32)];
     let now = Date.now();
+    const stores = memoryWebhooks({ clock: () => new Date(now) });
+    const [k1, k2] = [randomBytes(32), randomBytes(32)];
     const start = async (current: string, keys: Record<string, Uint8Array>) =>
-        setting(t, { ...stores, keyRing: keyRing({ current, keys }), clock: () => new Date(now) });
+        setting(t, { ...stores, keyRing: keyRing({ current, keys }) });
 
     const first = await start('k1', { k1 });
     const { exporter: plain } = await first.exporters.create({ url: to.url });
@@ -376,7 +382,9 @@ t.test('refuses options that cannot work, with path and rule and never a value',
         ['guard', {}],
         ['sender', { send: () => {}, close: () => {} }],
         ['sender', { ...options.sender, attemptTimeout: Number.NaN }],
-        ['clock', 7],
+        ['monotonic', 7],
+        ['clock', () => new Date(), 'clock'],
+        ['stopAfter', 0],
         ['random', 7],
         ['newId', 7],
         ['sleep', 7],
@@ -409,9 +417,9 @@ t.test('claims for longer than the sender takes for an attempt', async (t) => {
             sender: httpSender({ guard, attemptTimeout }),
             deliveries: {
                 ...stores.deliveries,
-                claim(requests) {
-                    claims.push(...requests.map(({ now, expiresAt }) => expiresAt.getTime() - now.getTime()));
-                    return stores.deliveries.claim(requests);
+                claim(requests, session) {
+                    claims.push(...requests.map(({ duration }) => duration));
+                    return stores.deliveries.claim(requests, session);
                 },
             },
         });
@@ -493,8 +501,7 @@ t.test('loses nothing when the queue is down or forgets its jobs', async (t) => 
 
 t.test('takes a claim back from a worker that vanished, and lets its late outcome change nothing but that attempt', async (t) => {
     const to = await receiver(t);
-    const stores = memoryWebhooks();
-    const exporter = await setting(t, stores);
+    const exporter = await setting(t);
     const { exporter: made } = await exporter.exporters.create({ url: to.url });
     await exporter.exporters.start(made.id);
     await exporter.exporters.stop(made.id);

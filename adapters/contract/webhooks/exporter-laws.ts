@@ -19,8 +19,10 @@ const FULL = {
     createdAt: at(1),
     updatedAt: at(2),
     sealedSecret: 'v1:one',
-    sealedPreviousSecret: 'v1:two',
-    previousSecretUntil: at(86_400_001),
+    previousSecrets: [
+        { sealed: 'v1:two', until: at(86_400_001) },
+        { sealed: 'v1:zero', until: at(5) },
+    ],
     sealedHeaders: 'v1:three',
     schedule: [0, 5000, 31 * 86_400_000],
 } as const;

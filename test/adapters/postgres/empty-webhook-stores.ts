@@ -12,7 +12,9 @@ export function emptyWebhookStores(pool: PoolLike): Required<Omit<WebhookStores,
     return {
         ...postgresWebhooks({ pool }),
         async start() {
-            await pool.query('truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts, scanwire.worker_sessions');
+            await pool.query(
+                'truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts, scanwire.worker_sessions',
+            );
             await pool.query(CLOCK);
         },
         async setTime(time) {

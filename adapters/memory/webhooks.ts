@@ -43,13 +43,16 @@ function exporterStore(state: WebhookState): ExporterStore {
             return rows.map(asExporter);
         },
 
-        async update(id, { ifType, ...patch }) {
+        async update(id, { ifType, ifSecret, ...patch }) {
             const row = state.exporters.get(id);
             if (row === undefined) {
                 throw storeRefusals.unknownExporter();
             }
             if (ifType !== undefined && row.type !== ifType) {
                 throw storeRefusals.exporterTypeChanged();
+            }
+            if (ifSecret !== undefined && row.sealedSecret !== ifSecret) {
+                throw storeRefusals.exporterSecretChanged();
             }
 
             const changes = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined));

@@ -82,8 +82,9 @@ export function patiently(pool: PoolLike, patience: Patience = {}): Executor {
 export function guarded(executor: Executor, { statement = 25_000 }: Patience = {}): Executor {
     const late = (): Error => silent(`has not answered within ${statement} ms`);
     return {
+        // Query builders return what runs its statement anew each time that it is waited for.
         query: <Row>(text: string, values?: unknown[]) =>
-            within(executor.query<Row>(text, values), { timeout: statement, late }).catch(rethrow),
+            within(Promise.resolve(executor.query<Row>(text, values)), { timeout: statement, late }).catch(rethrow),
     };
 }
 

@@ -15,7 +15,7 @@ import {
     type Session,
     storeRefusals,
 } from '../../lib/webhooks/store.ts';
-import { guarded, isUniqueViolation, isUuid, type Row, type Time, uuidOrNull, withDates } from './database.ts';
+import { guarded, isUniqueViolation, isUuid, type Row, sqlState, type Time, uuidOrNull, withDates } from './database.ts';
 import {
     ACCEPT,
     type AcceptedRow,
@@ -37,7 +37,7 @@ import { exporterFromRow } from './exporters.ts';
 export function deliveries(db: Executor): DeliveryStore {
     return {
         transactions: true,
-        accept: (newEvents, options) => accept(options?.tx === undefined ? db : guarded(options.tx), newEvents),
+        accept: (newEvents, options) => (options?.tx === undefined ? accept(db, newEvents) : joined(options.tx, newEvents)),
 
         async now() {
             const { rows } = await db.query<{ now: Time }>('select scanwire.now() as now');
@@ -81,6 +81,16 @@ export function deliveries(db: Executor): DeliveryStore {
         list: (query) => list(db, query),
         replay: (id) => replay(db, id),
     };
+}
+
+/** That a transaction must be run again, its owner has to hear from the database itself: only it can do so. */
+async function joined(tx: Executor, newEvents: readonly NewEvent[]): Promise<readonly AcceptedEvent[]> {
+    try {
+        return await accept(guarded(tx), newEvents);
+    } catch (error) {
+        const { cause } = error as Error;
+        throw sqlState(cause).startsWith('40') ? cause : error;
+    }
 }
 
 async function accept(db: Executor, newEvents: readonly NewEvent[]): Promise<readonly AcceptedEvent[]> {

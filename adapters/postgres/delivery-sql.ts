@@ -13,11 +13,12 @@ export const DELIVERY_COLUMNS = `d.id, d.event_id as "eventId", v.kind, d.export
  * unlike an error, leaves the application's transaction usable. The exporters stay locked against removal until the deliveries are
  * committed.
  *
- * `$1` is a JSON array of `{ index, id, kind, body, types, exporter_id }`, one of the last two being null.
+ * `$1` is a JSON array of `{ index, id, kind, body, types, exporter_id }`, one of the last two being null. It is a text first, since the
+ * application's driver may turn whatever is to be `json` into JSON once more.
  */
 export const ACCEPT = `
 with input as materialized (
-    select i.* from json_to_recordset($1::json) as i (
+    select i.* from json_to_recordset($1::text::json) as i (
         index integer, id uuid, kind text, body text, types text[], exporter_id uuid
     )
 ),

@@ -22,8 +22,7 @@ const EXPORTER_FIELDS: { readonly [Field in keyof StoredExporter]: 'value' | 'ti
     stopReason: 'value',
     consecutiveFailures: 'value',
     sealedSecret: 'value',
-    sealedPreviousSecret: 'value',
-    previousSecretUntil: 'time',
+    previousSecrets: 'value',
     sealedHeaders: 'value',
     createdAt: 'time',
     updatedAt: 'time',
@@ -37,7 +36,8 @@ export const EXPORTER_COLUMNS: string = FIELDS.map((field) => `e.${columnOf(fiel
 
 /** The exporter of a row of {@link EXPORTER_COLUMNS}. */
 export function exporterFromRow(row: ExporterRow): StoredExporter {
-    return withDates(row, TIMES);
+    const previousSecrets = row.previousSecrets.map(({ sealed, until }) => ({ sealed, until: new Date(until) }));
+    return { ...withDates(row, TIMES), previousSecrets };
 }
 
 const SELECT = `select ${EXPORTER_COLUMNS} from scanwire.exporters e`;
@@ -74,23 +74,30 @@ export function exporters(db: Executor): ExporterStore {
             return rows.map(exporterFromRow);
         },
 
-        async update(id, { ifType, ...patch }) {
+        async update(id, { ifType, ifSecret, ...patch }) {
             const values = columnValues(patch);
             const assignments = [
                 'updated_at = scanwire.now()',
                 ...(patch.state === 'running' ? [CLOSED_BREAKER] : []),
-                ...Object.keys(values).map((column, index) => `${column} = $${index + 3}`),
+                ...Object.keys(values).map((column, index) => `${column} = $${index + 4}`),
             ];
             const { rows } = await db.query<ExporterRow>(
                 `update scanwire.exporters e set ${assignments.join(', ')}
-                where e.id = $1 and e.type = coalesce($2, e.type) returning ${EXPORTER_COLUMNS}`,
-                [uuidOrNull(id), ifType ?? null, ...Object.values(values)],
+                where e.id = $1 and e.type = coalesce($2, e.type) and e.sealed_secret = coalesce($3, e.sealed_secret)
+                returning ${EXPORTER_COLUMNS}`,
+                [uuidOrNull(id), ifType ?? null, ifSecret ?? null, ...Object.values(values)],
             );
             if (rows[0] !== undefined) {
                 return exporterFromRow(rows[0]);
             }
 
-            throw (await get(id)) === null ? storeRefusals.unknownExporter() : storeRefusals.exporterTypeChanged();
+            const found = await get(id);
+            if (found === null) {
+                throw storeRefusals.unknownExporter();
+            }
+            throw ifType !== undefined && found.type !== ifType
+                ? storeRefusals.exporterTypeChanged()
+                : storeRefusals.exporterSecretChanged();
         },
 
         async remove(id) {

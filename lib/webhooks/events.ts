@@ -99,11 +99,20 @@ export function typesFor(kind: EventKind, rules: RuleSet | null): readonly Expor
  * The exact text that is stored, signed and sent for an event: checked against its kind, compact, keys in the order of the
  * kind's schema. Made once; every try sends these bytes.
  *
- * @throws ScanwireError `INVALID_INPUT` that names the field and the rule it breaks.
+ * @param maxBytes The most that the text may have in UTF-8.
+ * @throws ScanwireError `INVALID_INPUT` that names the field and the rule it breaks; the field of a body that is too long is `body`.
  */
-export function eventBody(kind: EventKind, body: unknown): string {
+export function eventBody(kind: EventKind, body: unknown, maxBytes: number = Number.POSITIVE_INFINITY): string {
     const { schema, order } = formatOf(kind);
-    return JSON.stringify(inOrder(checked(schema, body, { subject: `Body of ${kind.name}` }), order));
+    const text = JSON.stringify(inOrder(checked(schema, body, { subject: `Body of ${kind.name}` }), order));
+    const bytes = Buffer.byteLength(text);
+    if (bytes > maxBytes) {
+        throw new ScanwireError('INVALID_INPUT', `Body of ${kind.name} must be at most ${maxBytes} bytes; it has ${bytes}`, {
+            field: 'body',
+        });
+    }
+
+    return text;
 }
 
 /** Keys in order, each with the order of what is below it. A value without keys in its order stays as it is. */

@@ -39,11 +39,17 @@ export interface Exporter extends Omit<StoredSettings, 'schedule'> {
 export interface StoredExporter extends Exporter, StoredSettings {
     /** The signing secret, sealed for this exporter. */
     readonly sealedSecret: string;
-    /** The secret before the last rotation, sealed alike, still valid until `previousSecretUntil`. */
-    readonly sealedPreviousSecret: string | null;
-    readonly previousSecretUntil: Date | null;
+    /** The secrets before it, the latest first; some may have ended. */
+    readonly previousSecrets: readonly PreviousSecret[];
     /** JSON of {@link HeaderPairs}, sealed for this exporter; null without additional headers. */
     readonly sealedHeaders: string | null;
+}
+
+/** A secret that was changed, and that still signs until its end in the forms that can carry several. */
+export interface PreviousSecret {
+    /** Sealed as the current one is. */
+    readonly sealed: string;
+    readonly until: Date;
 }
 
 /** Additional headers, in the user's order. */
@@ -151,8 +157,7 @@ export function newExporter(id: string, checked: CheckedExporterSettings, now: D
         state: 'stopped',
         stopReason: null,
         consecutiveFailures: 0,
-        sealedPreviousSecret: null,
-        previousSecretUntil: null,
+        previousSecrets: [],
         sealedHeaders: null,
         createdAt: now,
         updatedAt: now,

@@ -15,7 +15,7 @@ import {
 import { sealedHeaders, sealHeaders } from './headers.ts';
 import type { WebhooksContext } from './options.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
-import { checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret } from './signature.ts';
+import { changeSecret, checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret } from './signature.ts';
 import { type Attempt, type ExporterPatch, type ExporterStore, storeRefusals } from './store.ts';
 
 /** What a `test` event came to. */
@@ -40,8 +40,8 @@ export interface Exporters {
     /** The signing secret, for the admin console (`plugins/admin-console`) to show. @throws ScanwireError `UNSEALABLE`. */
     secret(id: string): Promise<string>;
     /**
-     * Changes what is named and sends a `test`. After a change of the secret the old one stays valid for an overlap in the
-     * signature forms that can carry two.
+     * Changes what is named and sends a `test`. A secret that is changed stays valid for a day in the signature forms that can carry
+     * several; the same secret once more changes nothing.
      *
      * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type that is not allowed.
      */
@@ -59,8 +59,8 @@ export interface Exporters {
 /** How long the outcome of a `test` is waited for on stop, which nothing may delay. Milliseconds. */
 const STOP_TEST_TIMEOUT = 200;
 
-/** How long the old secret stays valid after a change, in milliseconds. */
-const SECRET_OVERLAP = 86_400_000;
+/** Changes of a secret at once, of which each must be seen by the next. */
+const MAX_CHANGES_AT_ONCE = 5;
 
 /** The exporters of a store. */
 export function exporters(context: WebhooksContext): Exporters {
@@ -75,9 +75,22 @@ export function exporters(context: WebhooksContext): Exporters {
         return exporter;
     }
 
-    async function change(id: string, patch: ExporterPatch, testTimeout: number = context.claimDuration): Promise<ChangedExporter> {
-        const exporter = await store.update(id, patch);
+    async function changed(exporter: StoredExporter, testTimeout: number = context.claimDuration): Promise<ChangedExporter> {
         return { exporter: visible(exporter), test: await sendTest(exporter, testTimeout, context) };
+    }
+
+    /** Once more with what is stored by now when somebody else has changed it meanwhile, so that neither change is lost. */
+    async function update(id: string, changes: ExporterChanges, tries: number = MAX_CHANGES_AT_ONCE): Promise<StoredExporter> {
+        const before = await stored(id);
+        const patch = await patchOf(before, changes, context);
+        try {
+            return Object.keys(patch).length === 0 ? before : await store.update(id, patch);
+        } catch (error) {
+            if (tries > 1 && error instanceof ScanwireError && error.code === 'CONFLICT') {
+                return await update(id, changes, tries - 1);
+            }
+            throw error;
+        }
     }
 
     return {
@@ -110,15 +123,15 @@ export function exporters(context: WebhooksContext): Exporters {
 
         async update(id, changes) {
             const valid = checked(exporterChangesSchema, changes, { subject: 'Exporter' });
-            return change(id, await patchOf(await stored(id), valid, context));
+            return changed(await update(id, valid));
         },
 
         async start(id) {
-            return change(id, { state: 'running', stopReason: null });
+            return changed(await store.update(id, { state: 'running', stopReason: null }));
         },
 
         async stop(id) {
-            return change(id, { state: 'stopped', stopReason: null }, STOP_TEST_TIMEOUT);
+            return changed(await store.update(id, { state: 'stopped', stopReason: null }), STOP_TEST_TIMEOUT);
         },
 
         async test(id) {
@@ -150,11 +163,8 @@ async function patchOf(before: StoredExporter, changes: ExporterChanges, context
 }
 
 async function secretPatch(before: StoredExporter, secret: string, { keyRing, deliveries }: WebhooksContext): Promise<ExporterPatch> {
-    return {
-        sealedSecret: sealSecret(keyRing, before.id, secret),
-        sealedPreviousSecret: before.sealedSecret,
-        previousSecretUntil: new Date((await deliveries.now()).getTime() + SECRET_OVERLAP),
-    };
+    const changed = changeSecret(before, secret, keyRing, await deliveries.now());
+    return changed === null ? {} : { ...changed, ifSecret: before.sealedSecret };
 }
 
 function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
@@ -199,6 +209,6 @@ async function sendTest(
 
 /** An exporter without what only the sender may see. */
 function visible(exporter: StoredExporter): Exporter {
-    const { sealedSecret, sealedPreviousSecret, previousSecretUntil, sealedHeaders, schedule, ...shown } = exporter;
+    const { sealedSecret, previousSecrets, sealedHeaders, schedule, ...shown } = exporter;
     return shown;
 }

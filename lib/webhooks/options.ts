@@ -32,6 +32,8 @@ export interface WebhooksSettings {
     readonly breakerAfter?: number;
     /** An exporter that has failed for so many milliseconds is stopped. Default 5 days. */
     readonly stopAfter?: number;
+    /** The longest body of an event, in bytes of UTF-8. Default 1 MiB. */
+    readonly maxBodyBytes?: number;
     /** Event kinds beside `test` and `idr_investigation_created`. */
     readonly kinds?: readonly EventKind[];
 }
@@ -82,6 +84,11 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
         .integer()
         .min(1)
         .default(5 * 24 * 60 * 60_000),
+    maxBodyBytes: Joi.number()
+        .integer()
+        .min(1)
+        .max(64 * 1024 * 1024)
+        .default(1024 * 1024),
     kinds: Joi.array()
         .items(Joi.object({ name: Joi.string().required(), schema: Joi.object().schema().required(), types: Joi.function() }))
         .default([]),

@@ -1,5 +1,5 @@
 import { ScanwireError } from '../errors.ts';
-import type { Executor } from '../executor.ts';
+import { assertTransaction, type Executor } from '../executor.ts';
 import { batched } from './batched.ts';
 import { RULE_SETS, type RuleSet } from './choices.ts';
 import { eventBody, testEvent, typesFor } from './events.ts';
@@ -12,7 +12,7 @@ export interface PublishOptions {
     readonly rules?: RuleSet;
     /**
      * An open transaction of the application: event and deliveries exist if and only if it commits. Needs a store that keeps them
-     * in the same database (`transactions`).
+     * in the same database (`transactions`). `docs/webhook-exporter.md` has the few lines that make one of a query builder's.
      */
     readonly tx?: Executor;
 }
@@ -21,8 +21,9 @@ export interface PublishOptions {
  * Accepts an event: checks its body, freezes it as bytes and stores it with one delivery per exporter that wants it. Once
  * the promise resolves (with `tx`: once that transaction commits), the event survives the loss of process and queue.
  *
- * @throws ScanwireError `INVALID_INPUT` for an unknown kind or a body that breaks its schema, with the field; `MISCONFIGURED` for
- *     `tx` with a store that cannot join a transaction; `UNAVAILABLE` when the store cannot be reached. Nothing is stored then.
+ * @throws ScanwireError `INVALID_INPUT` for an unknown kind or a body that breaks its schema or is too long, with the field;
+ *     `MISCONFIGURED` for a `tx` that is no transaction, or with a store that cannot join one; `UNAVAILABLE` when the store cannot be
+ *     reached. Nothing is stored then.
  */
 export type Publish = (kind: string, body: unknown, options?: PublishOptions) => Promise<AcceptedEvent>;
 
@@ -30,7 +31,7 @@ export type Publish = (kind: string, body: unknown, options?: PublishOptions) =>
 const BATCH = 200;
 
 /** Makes the `publish` of an event table and a store. */
-export function publisher({ kinds, deliveries, newId, wake }: WebhooksContext): Publish {
+export function publisher({ kinds, deliveries, maxBodyBytes, newId, wake }: WebhooksContext): Publish {
     const acceptBatched = batched<NewEvent, AcceptedEvent>((newEvents) => deliveries.accept(newEvents), BATCH);
 
     return async (kindName, body, { rules, tx } = {}) => {
@@ -44,7 +45,11 @@ export function publisher({ kinds, deliveries, newId, wake }: WebhooksContext): 
             throw new ScanwireError('INVALID_INPUT', `Rules must be ${RULE_SETS.join(' or ')}`, { field: 'rules' });
         }
 
-        const event = { id: newId(), kind: kind.name, body: eventBody(kind, body) };
+        if (tx !== undefined) {
+            assertTransaction(tx);
+        }
+
+        const event = { id: newId(), kind: kind.name, body: eventBody(kind, body, maxBodyBytes) };
         const newEvent: NewEvent = { event, recipients: { types: typesFor(kind, rules ?? null) } };
         const accepted = tx === undefined ? await acceptBatched(newEvent) : (await deliveries.accept([newEvent], { tx }))[0];
         wake();

@@ -139,15 +139,11 @@ export function sealSecret(keyRing: KeyRing, exporterId: string, secret: string)
     return keyRing.seal(secret, secretContext(exporterId));
 }
 
-/** The sealed secrets that sign now: the current one first, then the one before it while a rotation lets it overlap. */
+/** The sealed secrets that sign now: the current one first, then those before it that have not ended. */
 export function sealedSecrets(exporter: StoredExporter, now: Date): readonly [current: SealedText, ...previous: SealedText[]] {
     const context = secretContext(exporter.id);
-    const { sealedSecret, sealedPreviousSecret, previousSecretUntil } = exporter;
-    const overlaps = previousSecretUntil !== null && previousSecretUntil > now;
-    return [
-        { sealed: sealedSecret, context },
-        ...(overlaps && sealedPreviousSecret !== null ? [{ sealed: sealedPreviousSecret, context }] : []),
-    ];
+    const previous = exporter.previousSecrets.filter(({ until }) => until > now);
+    return [{ sealed: exporter.sealedSecret, context }, ...previous.map(({ sealed }) => ({ sealed, context }))];
 }
 
 /** The secrets that sign now, the current one first. @throws ScanwireError `UNSEALABLE`. */
@@ -155,6 +151,37 @@ export function openSecrets(exporter: StoredExporter, keyRing: KeyRing, now: Dat
     const [current, ...previous] = sealedSecrets(exporter, now);
     const open = ({ sealed, context }: SealedText): string => keyRing.open(sealed, context);
     return [open(current), ...previous.map(open)];
+}
+
+/** What an exporter's secrets become when the current one changes. */
+export type SecretChange = Pick<StoredExporter, 'sealedSecret' | 'previousSecrets'>;
+
+/** How long a secret goes on signing after it was changed, in milliseconds. */
+const OVERLAP = 86_400_000;
+
+/** Each is another signature in every message, and receivers limit the length of a header. */
+const MAX_PREVIOUS = 20;
+
+/**
+ * Makes `secret` the current one and the one before it a previous one. Every previous secret keeps its own end, unless it is the one that
+ * is current again. Null when `secret` is the current one already.
+ *
+ * @throws ScanwireError `CONFLICT` when too many previous ones are still valid, `UNSEALABLE`.
+ */
+export function changeSecret(exporter: StoredExporter, secret: string, keyRing: KeyRing, now: Date): SecretChange | null {
+    const { id, sealedSecret } = exporter;
+    const isSecret = (sealed: string): boolean => keyRing.open(sealed, secretContext(id)) === secret;
+    if (isSecret(sealedSecret)) {
+        return null;
+    }
+
+    const valid = exporter.previousSecrets.filter(({ sealed, until }) => until > now && !isSecret(sealed));
+    if (valid.length >= MAX_PREVIOUS) {
+        throw new ScanwireError('CONFLICT', `Cannot change a secret while ${MAX_PREVIOUS} before it are still valid`, { field: 'secret' });
+    }
+
+    const previous = { sealed: sealedSecret, until: new Date(now.getTime() + OVERLAP) };
+    return { sealedSecret: sealSecret(keyRing, id, secret), previousSecrets: [previous, ...valid] };
 }
 
 function secretContext(exporterId: string): string {

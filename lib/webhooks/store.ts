@@ -9,6 +9,8 @@ import type { Outcome, OutcomeCode } from './outcome.ts';
 export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'updatedAt' | 'consecutiveFailures' | 'legacy'>> & {
     /** Only when it still has this type; else `CONFLICT`. */
     readonly ifType?: ExportType;
+    /** Only when its `sealedSecret` is still this text; else `CONFLICT`. */
+    readonly ifSecret?: string;
 };
 
 /** All methods of both stores reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
@@ -276,6 +278,8 @@ export const storeRefusals = {
         new ScanwireError('CONFLICT', 'Cannot add an exporter whose id exists already', { cause }),
     exporterTypeChanged: (): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot change the type of an exporter that has another type by now'),
+    exporterSecretChanged: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot change the secret of an exporter that has another secret by now'),
     eventExists: (cause?: unknown): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot accept an event whose id was accepted before', { cause }),
     notReplayable: (): ScanwireError =>

@@ -8,7 +8,11 @@ import { at, failure, forAll, inParallel, sampleEvent, success, type WebhookBenc
 /** Claims: who gets one, and what it holds. */
 export const claimLaws: Laws<WebhookBench> = {
     async 'claims a queued delivery with its event and its exporter'(bench) {
-        const exporter = await bench.addExporter({ schedule: [1, 2], previousSecretUntil: at(9), sealedHeaders: 'sealed too' });
+        const exporter = await bench.addExporter({
+            schedule: [1, 2],
+            previousSecrets: [{ sealed: 'v1:old', until: at(9) }],
+            sealedHeaders: 'sealed too',
+        });
         const event = sampleEvent({ body: '{"a":1}' });
         await bench.setTime(at(0));
         await bench.deliveries.accept([forAll(event)]);

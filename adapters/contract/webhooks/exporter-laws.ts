@@ -19,8 +19,10 @@ const FULL = {
     createdAt: at(1),
     updatedAt: at(2),
     sealedSecret: 'v1:one',
-    sealedPreviousSecret: 'v1:two',
-    previousSecretUntil: at(86_400_001),
+    previousSecrets: [
+        { sealed: 'v1:two', until: at(86_400_001) },
+        { sealed: 'v1:zero', until: at(5) },
+    ],
     sealedHeaders: 'v1:three',
     schedule: [0, 5000, 31 * 86_400_000],
 } as const;
@@ -149,6 +151,23 @@ export const exporterLaws: Laws<WebhookBench> = {
 
         const states = (await bench.listed({ exporterId: id })).map(({ state }) => state);
         assert.deepEqual(states, Array(accepted.length).fill('cancelled'));
+    },
+
+    async 'changes a secret only while it is the expected one, so that none is lost'(bench) {
+        const exporter = await bench.addExporter({ sealedSecret: 'one' });
+        const change = (sealedSecret: string, ifSecret: string) => {
+            const previousSecrets = [{ sealed: ifSecret, until: at(86_400_000) }];
+            return bench.exporters.update(exporter.id, { sealedSecret, previousSecrets, ifSecret });
+        };
+        const results = await Promise.allSettled([change('two', 'one'), change('three', 'one')]);
+        assert.deepEqual(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
+        const { sealedSecret } = present(await bench.exporters.get(exporter.id));
+        await assert.rejects(change('four', 'one'), { code: 'CONFLICT' });
+        await change('four', sealedSecret);
+        assertFields(await bench.exporters.get(exporter.id), {
+            sealedSecret: 'four',
+            previousSecrets: [{ sealed: sealedSecret, until: at(86_400_000) }],
+        });
     },
 };
 

@@ -75,6 +75,9 @@ const MUTANTS: Mutants = {
             },
         };
     },
+    'changes a secret only while it is the expected one, so that none is lost': (exporters) => ({
+        exporters: { update: (id, { ifSecret: _, ...patch }) => exporters.update(id, patch) },
+    }),
 };
 
 proveWebhookLaws(t, exporterLaws, MUTANTS);

@@ -1,0 +1,169 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { pgTable, serial, text } from 'drizzle-orm/pg-core';
+import knex from 'knex';
+import { Kysely, PostgresDialect } from 'kysely';
+import pg from 'pg';
+import postgres from 'postgres';
+import t, { type Test } from 'tap';
+import { memoryQueue } from '../../adapters/memory/index.ts';
+import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
+import { egressGuard } from '../../lib/egress/guard.ts';
+import { keyRing } from '../../lib/keys/key-ring.ts';
+import { httpSender } from '../../lib/webhooks/http-sender.ts';
+import type { Publish } from '../../lib/webhooks/publisher.ts';
+import { webhooks } from '../../lib/webhooks/webhooks.ts';
+import { testDatabase } from '../support/test-database.ts';
+
+const FOLDER = 'build/docs-transactions';
+
+const investigation = {
+    timestamp: '2026-11-21T09:30:00Z',
+    title: 'Suspicious "sign-in" at $1 and ?',
+    link: 'https://example.com/i/1',
+    investigationId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa',
+    investigationRrn: 'rrn:investigation:eu:1:investigation:ABC',
+    actors: { users: [], assets: [] },
+};
+
+const findings = pgTable('findings', { id: serial().primaryKey(), title: text().notNull() });
+
+/** What an example of the docs stands in. */
+interface Surroundings {
+    readonly pool: pg.Pool;
+    readonly knex: ReturnType<typeof knex>;
+    readonly kysely: Kysely<{ readonly findings: { readonly title: string } }>;
+    readonly drizzle: ReturnType<typeof drizzle>;
+    readonly postgres: ReturnType<typeof postgres>;
+    readonly findings: typeof findings;
+    readonly investigation: typeof investigation;
+    readonly publish: Publish;
+}
+
+type Example = (surroundings: Surroundings) => Promise<void>;
+
+/** The examples of the docs as functions, their imports outside. */
+async function examplesOf(page: string, heading: string): Promise<ReadonlyMap<string, Example>> {
+    const section = readFileSync(page, 'utf8')
+        .split(/^## /m)
+        .find((one) => one.startsWith(heading)) as string;
+    const examples = [...section.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code = '']) => code);
+    mkdirSync(FOLDER, { recursive: true });
+    const named = examples.map(async (code) => {
+        const name = /(?:await |= await )(pool|knex|kysely|drizzle|postgres)\./.exec(code)?.[1] as string;
+        const lines = code.split('\n');
+        const isImport = (line: string): boolean => line.startsWith('import ');
+        const parameters = 'pool, knex, kysely, drizzle, postgres, findings, investigation, publish';
+        const body = lines.filter((line) => !isImport(line)).join('\n');
+        const file = join(FOLDER, `${name}.mjs`);
+        writeFileSync(file, `${lines.filter(isImport).join('\n')}\nexport default async ({ ${parameters} }) => {\n${body}};\n`);
+        const { default: example } = (await import(pathToFileURL(file).href)) as { default: Example };
+        return [name, example] as const;
+    });
+    return new Map(await Promise.all(named));
+}
+
+async function surroundings(t: Test): Promise<Surroundings> {
+    const { url, drop } = await testDatabase();
+    const pool = new pg.Pool({ connectionString: url });
+    pool.on('error', () => undefined);
+    const others = { knex: knex({ client: 'pg', connection: url }), postgres: postgres(url, { max: 2 }) };
+    await migrate(pool);
+    await pool.query('create table findings (id serial primary key, title text not null)');
+    const guard = egressGuard({ allow: [] });
+    const { publish, exporters, close } = webhooks({
+        ...postgresWebhooks({ pool }),
+        queue: memoryQueue(),
+        keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
+        guard,
+        sender: httpSender({ guard }),
+    });
+    const { exporter } = await exporters.create({ url: 'https://receiver.example/hook' });
+    await pool.query(`update scanwire.exporters set state = 'running' where id = $1`, [exporter.id]);
+    t.teardown(async () => {
+        await Promise.all([close(), others.knex.destroy(), others.postgres.end()]);
+        await pool.end();
+        await drop();
+    });
+    const kysely: Surroundings['kysely'] = new Kysely({ dialect: new PostgresDialect({ pool }) });
+    return { pool, ...others, kysely, drizzle: drizzle(pool), findings, investigation, publish };
+}
+
+/** How many rows the host, the events and the deliveries have. */
+async function counts(pool: pg.Pool): Promise<unknown> {
+    const { rows } = await pool.query(`select
+        (select count(*)::integer from findings) as findings,
+        (select count(*)::integer from scanwire.events) as events,
+        (select count(*)::integer from scanwire.deliveries) as deliveries`);
+    return rows[0];
+}
+
+t.test('the examples of the docs publish in a transaction of', async (t) => {
+    const examples = await examplesOf('docs/webhook-exporter.md', "In the host's own transaction");
+    t.same([...examples.keys()], ['pool', 'knex', 'kysely', 'drizzle', 'postgres']);
+    const around = await surroundings(t);
+    const { pool, publish } = around;
+
+    for (const [name, example] of examples) {
+        t.test(name, async (t) => {
+            await pool.query('truncate findings, scanwire.events, scanwire.deliveries');
+            const published: unknown[] = [];
+            const failing: Publish = async (...args) => {
+                published.push(await publish(...args));
+                throw new Error('The host changed its mind');
+            };
+            await t.rejects(example({ ...around, publish: failing }), { message: 'The host changed its mind' });
+            t.match(published, [{ eventId: String, deliveries: [String] }], 'the event was accepted');
+            t.same(await counts(pool), { findings: 0, events: 0, deliveries: 0 }, 'rollback leaves nothing');
+
+            await example(around);
+            t.same(await counts(pool), { findings: 1, events: 1, deliveries: 1 }, 'commit leaves the event');
+            const { rows } = await pool.query('select body from scanwire.events');
+            t.match(JSON.parse(rows[0].body), { title: investigation.title });
+        });
+    }
+});
+
+t.test('publishes in a serializable transaction while exporters change', async (t) => {
+    const { pool, publish } = await surroundings(t);
+    const client = await pool.connect();
+    await client.query('begin isolation level serializable');
+    await client.query('select * from findings');
+    await pool.query('update scanwire.exporters set consecutive_failures = consecutive_failures + 1');
+    await client.query(`insert into findings (title) values ('x')`);
+    const { deliveries } = await publish('idr_investigation_created', investigation, { tx: client });
+    t.equal(deliveries.length, 1);
+    await client.query('commit');
+    client.release();
+    t.same(await counts(pool), { findings: 1, events: 1, deliveries: 1 });
+});
+
+t.test('tells a host whose transaction must be run again so, in the words of the database', async (t) => {
+    const { pool, publish } = await surroundings(t);
+    const client = await pool.connect();
+    await client.query('begin isolation level serializable');
+    await client.query('select * from findings');
+    await pool.query('delete from scanwire.exporters');
+    const refused = publish('idr_investigation_created', investigation, { tx: client });
+    await t.rejects(refused, { code: '40001' });
+    await client.query('rollback');
+    client.release();
+    t.same(await counts(pool), { findings: 0, events: 0, deliveries: 0 });
+});
+
+t.test('refuses what is no transaction', async (t) => {
+    const { pool, knex, kysely, drizzle, postgres, publish } = await surroundings(t);
+    const refusal = (why: string) => ({
+        code: 'MISCONFIGURED',
+        field: 'tx',
+        message: `tx must be an open transaction of the application: ${why}`,
+    });
+    await t.rejects(publish('idr_investigation_created', investigation, { tx: pool }), refusal('a pool is no transaction'));
+    for (const tx of [knex, kysely, drizzle, postgres, null, {}]) {
+        await t.rejects(publish('idr_investigation_created', investigation, { tx: tx as never }), refusal('it has no query(text, values)'));
+    }
+    t.same(await counts(pool), { findings: 0, events: 0, deliveries: 0 });
+});

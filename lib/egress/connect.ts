@@ -9,7 +9,7 @@ import { nameResolver, type ResolverOptions } from './resolver.ts';
 const MAX_TRIED = 4;
 
 /** Who may be called, and how long it may take. */
-export interface ConnectorOptions extends Pick<ResolverOptions, 'resolver' | 'lookup'> {
+export interface ConnectorOptions extends Pick<ResolverOptions, 'resolver' | 'lookup' | 'nameServers'> {
     readonly guard: EgressGuard;
     /** Milliseconds in which a name must be resolved. */
     readonly dnsTimeout: number;
@@ -43,8 +43,9 @@ export type ConnectVetted = (target: ConnectTarget) => Promise<net.Socket>;
  * The one way out for every outgoing connection: resolves the name once, vets every address that it has (one forbidden
  * address refuses them all), connects to a vetted address and makes sure that this is where the socket went. No proxy is used.
  */
-export function connectVetted({ guard, connectTimeout, resolver, lookup, dnsTimeout, maxLookups = 64 }: ConnectorOptions): ConnectVetted {
-    const resolve = nameResolver({ resolver, lookup, timeout: dnsTimeout, maxPending: maxLookups });
+export function connectVetted(options: ConnectorOptions): ConnectVetted {
+    const { guard, connectTimeout, resolver, lookup, nameServers, dnsTimeout, maxLookups = 64 } = options;
+    const resolve = nameResolver({ resolver, lookup, nameServers, timeout: dnsTimeout, maxPending: maxLookups });
 
     return async (target) => {
         const { host, port, signal, progress } = target;

@@ -55,7 +55,7 @@ export interface SenderLimits {
 }
 
 /** Limits of the sender, and what it asks. */
-export interface HttpSenderOptions extends Partial<SenderLimits>, Pick<ResolverOptions, 'resolver' | 'lookup'> {
+export interface HttpSenderOptions extends Partial<SenderLimits>, Pick<ResolverOptions, 'resolver' | 'lookup' | 'nameServers'> {
     readonly guard: EgressGuard;
     /** For `Retry-After` dates and certificates. */
     readonly clock?: Clock;
@@ -73,9 +73,10 @@ export const senderLimitSchemas: { readonly [Limit in keyof SenderLimits]: Joi.N
     socketMaxAge: milliseconds(60_000),
 };
 
-const limitsSchema = Joi.object<SenderLimits & Pick<ResolverOptions, 'resolver'>>({
+const limitsSchema = Joi.object<SenderLimits & Pick<ResolverOptions, 'resolver' | 'nameServers'>>({
     ...senderLimitSchemas,
     resolver: Joi.string().valid(...RESOLVERS),
+    nameServers: Joi.array().items(Joi.string()).min(1),
 });
 
 /**

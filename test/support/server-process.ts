@@ -15,7 +15,8 @@ export interface ServerProcessOptions {
 }
 
 export interface ServerProcess {
-    stop(): Promise<void>;
+    /** Ends it by its `stopSignal`, or by another. */
+    stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
 const START_TIMEOUT = 60_000;
@@ -36,7 +37,7 @@ export async function startServer({ program, args, cwd, user, stopSignal, answer
         env: { PATH: process.env.PATH, LC_ALL: 'C' },
     });
     const printed = tail(server);
-    const stop = (): Promise<void> => ended(server, stopSignal);
+    const stop = (signal = stopSignal): Promise<void> => ended(server, signal);
 
     let failure: Error | undefined;
     server.on('error', (error) => {

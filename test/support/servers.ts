@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { findOnPath, findPostgres, findRedis } from './find-program.ts';
 import { freePort } from './free-port.ts';
 import { pingRedis } from './ping-redis.ts';
+import { postgresServer } from './postgres-server.ts';
 import { type ServerProcess, startServer } from './server-process.ts';
 
 /** The servers that tests and measurements need. */
@@ -91,51 +91,13 @@ async function startRedis(program: string, { folder, durable, started }: Place):
     return `redis://127.0.0.1:${port}`;
 }
 
+/** What is lost with the machine is lost with the folder. */
+const HASTY = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
+
 async function startPostgres(programs: string, { folder, durable, started }: Place): Promise<string> {
-    const data = join(folder, 'postgres');
-    const user = isRoot ? unprivilegedUser() : undefined;
-    if (user !== undefined) {
-        chownSync(folder, user.uid, user.gid);
-    }
-
-    const init = ['-D', data, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'];
-    const made = spawnSync(join(programs, 'initdb'), init, { cwd: folder, ...user, encoding: 'utf8' });
-    if (made.status !== 0) {
-        throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`);
-    }
-
-    const port = await freePort();
-    const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-    const hasty = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
-    const settings = [...(durable ? [] : hasty), 'max_connections=300', 'unix_socket_directories='];
-    const args = ['-D', data, '-h', '127.0.0.1', '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
-    const options = { program: join(programs, 'postgres'), args, cwd: folder, stopSignal: 'SIGINT', answers: () => connects(url) } as const;
-    started.push(await startServer(user === undefined ? options : { ...options, user }));
-    return url;
-}
-
-async function connects(url: string): Promise<boolean> {
-    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 });
-    client.on('error', () => {});
-    try {
-        await client.connect();
-        return true;
-    } finally {
-        await client.end();
-    }
-}
-
-/** PostgreSQL refuses to run as root. */
-function unprivilegedUser(): { uid: number; gid: number } {
-    const users = readFileSync('/etc/passwd', 'utf8')
-        .split('\n')
-        .map((line) => line.split(':'));
-    const user = users.find(([name]) => name === 'postgres') ?? users.find(([name]) => name === 'nobody');
-    if (user === undefined) {
-        throw new Error('PostgreSQL does not run as root, and there is neither a user postgres nor nobody: set DATABASE_URL');
-    }
-
-    return { uid: Number(user[2]), gid: Number(user[3]) };
+    const server = await postgresServer(folder, { programs, settings: durable ? [] : HASTY });
+    started.push(server);
+    return server.url;
 }
 
 function install(packages: readonly string[]): void {

@@ -11,6 +11,8 @@ export interface TcpProxy {
     silenceAll(): void;
     /** From now on new connections pass all; those that were silenced stay so. */
     recover(): void;
+    /** Ends the connections that are open for the server only: the client sees a connection on which nothing comes. */
+    halve(): void;
     /** Breaks the connections that are open. */
     reset(): void;
     close(): Promise<void>;
@@ -19,6 +21,7 @@ export interface TcpProxy {
 /** A proxy on a free loopback port to a server. */
 export async function tcpProxy(server: { readonly host: string; readonly port: number }): Promise<TcpProxy> {
     const pairs = new Set<readonly [net.Socket, net.Socket]>();
+    const halved = new WeakSet<net.Socket>();
     let silent = false;
 
     function silencePair([client, upstream]: readonly [net.Socket, net.Socket]): void {
@@ -34,10 +37,12 @@ export async function tcpProxy(server: { readonly host: string; readonly port: n
         const pair = [client, net.connect(server)] as const;
         pairs.add(pair);
         for (const [socket, other] of [pair, pair.toReversed()] as [net.Socket, net.Socket][]) {
-            socket.on('error', () => other.destroy());
+            socket.on('error', () => halved.has(socket) || other.destroy());
             socket.on('close', () => {
-                pairs.delete(pair);
-                other.destroy();
+                if (!halved.has(socket)) {
+                    pairs.delete(pair);
+                    other.destroy();
+                }
             });
             socket.pipe(other);
         }
@@ -57,6 +62,13 @@ export async function tcpProxy(server: { readonly host: string; readonly port: n
         },
         recover() {
             silent = false;
+        },
+        halve() {
+            for (const pair of pairs) {
+                silencePair(pair);
+                halved.add(pair[1]);
+                pair[1].destroy();
+            }
         },
         reset() {
             for (const [client, upstream] of pairs) {

@@ -5,6 +5,7 @@ import t, { type Test } from 'tap';
 import { egressGuard } from '../../../lib/egress/guard.ts';
 import { type HttpSenderOptions, httpSender, type Message, type Sender } from '../../../lib/webhooks/http-sender.ts';
 import { answers, BAD_RECEIVERS, type Behaviour, type Receiver, receiver } from '../../support/bad-receiver.ts';
+import { nameServer } from '../../support/name-server.ts';
 
 const guard = egressGuard({ allow: ['127.0.0.0/8'] });
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
@@ -275,6 +276,15 @@ t.test('calls nobody but the addresses it has vetted', async (t) => {
     }
 
     t.match(target.received(), new RegExp(`host: good.test:${target.port}`));
+});
+
+t.test('asks the name servers that it is told', async (t) => {
+    const target = await receiverFor(t, answers(OK));
+    const names = await nameServer((name) => (name === 'good.test' ? ['127.0.0.1'] : 'unknown'));
+    t.teardown(() => names.close());
+    const sender = senderFor(t, { nameServers: [names.address] });
+    t.match(await sender.send(message(target.port, { url: `http://good.test:${target.port}/` })), { code: 'delivered' });
+    t.match(await sender.send(message(target.port, { url: `http://bad.test:${target.port}/` })), { code: 'dns_not_found' });
 });
 
 t.test('vets anew at each connection, so that a rebound name leads nowhere', async (t) => {

@@ -1,0 +1,241 @@
+import { setMaxListeners } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Delivery } from 'scanwire/webhooks';
+import { seeded } from '../support/seeded.ts';
+import { type Deployment, deployment } from './deployment.ts';
+import { type Fault, faultPlan, happen, type RecordedFault } from './faults.ts';
+import { type Accepted, type Answer, type Arrival, journalLines, type Publication, trueTime } from './journal.ts';
+import { grouped, type Verdict, verdict } from './ledger.ts';
+
+export interface CampaignOptions {
+    readonly seed: number;
+    /** How long faults happen. */
+    readonly minutes: number;
+    readonly events: number;
+    /** Calls it off; the campaign rejects then. */
+    readonly signal?: AbortSignal;
+    /** Told what happens, a line each. */
+    readonly onProgress?: (line: string) => void;
+}
+
+/** A campaign that is over. */
+export interface Campaign {
+    readonly faults: readonly RecordedFault[];
+    readonly verdict: Verdict;
+    /** All that must not be, in words; empty when all is well. */
+    readonly failures: readonly string[];
+    /** Where logs and journals are when something failed, else null. */
+    readonly folder: string | null;
+}
+
+const MINUTE = 60_000;
+
+const NEVER = new AbortController().signal;
+
+/** How long it may take after the last fault until every message is delivered; longer after a long campaign. */
+const patienceOf = (minutes: number): number => Math.min(2 * MINUTE, 15_000 + 10_000 * minutes);
+
+/** Milliseconds between two orders to publish. */
+const PACE = 100;
+
+/** Of ten events, so many go through a transaction of the host's own, and so many through one that is rolled back. */
+const [COMMITTED, ROLLED_BACK] = [0.2, 0.1];
+
+/** Publishes events and lets things fail, then waits until all is delivered, and judges. */
+export async function campaign(options: CampaignOptions): Promise<Campaign> {
+    const folder = mkdtempSync(join(process.getuid?.() === 0 ? '/tmp' : tmpdir(), 'scanwire-faults-'));
+    const running = await deployment(folder);
+    let kept = false;
+    try {
+        const done = await carriedOut(options, running, folder);
+        kept = done.failures.length > 0;
+        return { ...done, folder: kept ? folder : null };
+    } finally {
+        await running.close();
+        if (!kept) {
+            rmSync(folder, { recursive: true, force: true });
+        }
+    }
+}
+
+async function carriedOut(
+    { seed, minutes, events, signal = NEVER, onProgress = () => {} }: CampaignOptions,
+    running: Deployment,
+    folder: string,
+): Promise<Omit<Campaign, 'folder'>> {
+    // Every fault waits for its time, and may be called off.
+    setMaxListeners(0, signal);
+    const duration = minutes * MINUTE;
+    const patience = patienceOf(minutes);
+    const plan = faultPlan({ seed, duration, patience, processes: running.members.map(({ name }) => name) });
+    const startedAt = trueTime();
+    const [published, ...happened] = await Promise.allSettled([
+        publishAll(running, { seed, events, duration, startedAt, signal }),
+        ...plan.map(async (fault) => {
+            await sleep(startedAt + fault.at - trueTime(), undefined, { signal });
+            onProgress(described(fault));
+            return await happen(fault, running, signal);
+        }),
+    ]);
+    fulfilled(published);
+    const faults = happened.map((each) => fulfilled(each) as RecordedFault);
+    onProgress(`${faults.length} faults are over, ${journalLines(running.files.accepted).length} events accepted`);
+
+    const settled = await settledWithin(running, patience, signal);
+    onProgress(settled ? 'Everything is delivered' : `Not everything was delivered within ${patience / 1000} s`);
+    await running.endMembers();
+    const deliveries = await allDeliveries(running);
+    const judged = verdict({
+        accepted: journalLines<Accepted>(running.files.accepted),
+        received: journalLines<Arrival | Answer>(running.files.received),
+        deliveries,
+        faults,
+        exporters: new Map([...running.exporters].map(([name, id]) => [id, name])),
+    });
+    write(folder, 'faults.json', faults);
+    write(folder, 'exporters.json', await running.admin.webhooks.exporters.list());
+    write(folder, 'examples.json', await examplesOf(judged, deliveries, running));
+    const troubles = running.members.flatMap((each) => each.troubles);
+    const found = leaks(folder, running.secrets).map((file) => `A secret or a header value is in ${file}`);
+    return { faults, verdict: judged, failures: [...failuresOf(judged), ...troubles, ...found] };
+}
+
+function write(folder: string, name: string, content: unknown): void {
+    writeFileSync(join(folder, name), JSON.stringify(content, null, 4));
+}
+
+/** Only once nothing goes on any more. @throws What the promise was rejected with. */
+function fulfilled<T>(settled: PromiseSettledResult<T>): T {
+    if (settled.status === 'rejected') {
+        throw settled.reason;
+    }
+    return settled.value;
+}
+
+function described({ kind, target, at, duration }: Fault): string {
+    const lasts = duration > 0 ? `, for ${(duration / 1000).toFixed(1)} s` : '';
+    return `${(at / 1000).toFixed(1)} s: ${kind}, ${target}${lasts}`;
+}
+
+/** Open loop: what is due is published, however long what was published before takes. What a host that died never accepted is made up for. */
+async function publishAll(
+    { members, files }: Deployment,
+    {
+        seed,
+        events,
+        duration,
+        startedAt,
+        signal,
+    }: { seed: number; events: number; duration: number; startedAt: number; signal: AbortSignal },
+): Promise<void> {
+    const random = seeded(seed + 1);
+    const hosts = members.filter(({ role }) => role === 'host');
+    let asked = 0;
+    let turn = 0;
+
+    const publish = (count: number): void => {
+        const host = [...hosts.slice(turn % hosts.length), ...hosts].find((each) => each.isReady());
+        turn += 1;
+        if (host !== undefined && count > 0) {
+            const publications = Array.from({ length: count }, () => publicationOf(random()));
+            asked += publications.filter((publication) => publication !== 'rolled back').length;
+            host.send({ publish: publications });
+        }
+    };
+
+    for (let passed = 0; passed < duration; passed = trueTime() - startedAt) {
+        publish(Math.floor((events * passed) / duration) - asked);
+        await sleep(PACE, undefined, { signal });
+    }
+
+    for (let round = 0; round < MAKE_UP_ROUNDS && journalLines(files.accepted).length < events; round += 1) {
+        publish(Math.ceil((events - journalLines(files.accepted).length) / (1 - ROLLED_BACK)));
+        await sleep(MAKE_UP_PAUSE, undefined, { signal });
+    }
+}
+
+const MAKE_UP_ROUNDS = 5;
+const MAKE_UP_PAUSE = 1_000;
+
+function publicationOf(number: number): Publication {
+    return number < ROLLED_BACK ? 'rolled back' : number < ROLLED_BACK + COMMITTED ? 'committed' : 'alone';
+}
+
+async function settledWithin({ admin: { webhooks } }: Deployment, patience: number, signal: AbortSignal): Promise<boolean> {
+    const giveUp = trueTime() + patience;
+    for (;;) {
+        const unfinished = await Promise.all(
+            (['pending', 'queued', 'sending'] as const).map((state) => webhooks.deliveries.list({ state, limit: 1 })),
+        );
+        if (unfinished.flat().length === 0) {
+            return true;
+        }
+        if (trueTime() > giveUp) {
+            return false;
+        }
+        await sleep(500, undefined, { signal });
+    }
+}
+
+async function allDeliveries({ admin: { webhooks } }: Pick<Deployment, 'admin'>): Promise<readonly Delivery[]> {
+    const all: Delivery[] = [];
+    for (;;) {
+        const after = all.at(-1)?.id;
+        const page = await webhooks.deliveries.list({ limit: 1000, ...(after !== undefined && { after }) });
+        all.push(...page);
+        if (page.length < 1000) {
+            return all.filter(({ kind }) => kind !== 'test');
+        }
+    }
+}
+
+function failuresOf({ lost, duplicates, wrong, inFlight }: Verdict): string[] {
+    const uncaused = duplicates.filter(({ cause }) => cause === null).length;
+    const excessive = [...inFlight].filter(([fault, count]) => duplicates.filter(({ cause }) => cause === fault).length > count);
+    return [
+        ...[...grouped(lost, ({ exporter, delivery }) => `Lost: ${exporter}, ${delivery}`)].map(
+            ([what, ofKind]) => `${what}: ${ofKind.length} deliveries`,
+        ),
+        ...(uncaused > 0 ? [`Duplicates without a cause: ${uncaused}`] : []),
+        ...excessive.map(([{ kind, target }]) => `More duplicates than were in flight: ${kind}, ${target}`),
+        ...[...wrong].map(([what, count]) => `${what}: ${count} times`),
+    ];
+}
+
+/** The files of a folder that hold one of the secrets: logs, what Redis and PostgreSQL have written, answers. */
+function leaks(folder: string, secrets: readonly string[]): string[] {
+    return readdirSync(folder, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => join(entry.parentPath, entry.name))
+        .filter((file) => {
+            const bytes = readFileSync(file);
+            return secrets.some((secret) => bytes.includes(secret));
+        });
+}
+
+/** How many of each sort are written down in full. */
+const EXAMPLES = 20;
+
+/** What was lost, or came twice without a cause, with all attempts as the store has them. */
+async function examplesOf(
+    { lost, duplicates }: Verdict,
+    deliveries: readonly Delivery[],
+    { admin, exporters }: Deployment,
+): Promise<object> {
+    const history = async (eventId: string, exporter: string): Promise<unknown> => {
+        const row = deliveries.find((each) => each.eventId === eventId && each.exporterId === exporters.get(exporter));
+        return row === undefined ? null : await admin.webhooks.deliveries.show(row.id);
+    };
+    const uncaused = duplicates.filter(({ cause }) => cause === null).slice(0, EXAMPLES);
+    return {
+        lost: await Promise.all(
+            lost.slice(0, EXAMPLES).map(async (loss) => ({ ...loss, history: await history(loss.eventId, loss.exporter) })),
+        ),
+        duplicates: await Promise.all(
+            uncaused.map(async (each) => ({ ...each, history: await history(each.post.messageId, each.post.exporter) })),
+        ),
+    };
+}

@@ -1,0 +1,76 @@
+/* An application that publishes events as it is asked, also within transactions of its own, and sends like a worker. */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import { type Engine, engineSettings, HOST_PATIENCE, runEngine } from './engine.ts';
+import { type Accepted, journal, type Publication, trueTime } from './journal.ts';
+
+const KIND = 'idr_investigation_created';
+const accepted = journal<Accepted>(engineSettings().accepted);
+const publishing = new Set<Promise<void>>();
+
+await runEngine({
+    onMessage(message, engine) {
+        const { publish = [] } = message as { readonly publish?: readonly Publication[] };
+        for (const publication of publish) {
+            const published = accept(publication, engine).catch((error: Error) => {
+                process.stderr.write(`Not published: ${error.message}\n`);
+            });
+            publishing.add(published);
+            void published.finally(() => publishing.delete(published));
+        }
+    },
+    async finish() {
+        await Promise.race([Promise.all(publishing), sleep(HOST_PATIENCE, undefined, { ref: false })]);
+    },
+});
+
+async function accept(publication: Publication, { webhooks, pool }: Engine): Promise<void> {
+    const body = investigation(publication);
+    if (publication === 'alone') {
+        note(await webhooks.publish(KIND, body));
+        return;
+    }
+
+    const client = await pool.connect();
+    let broken = false;
+    client.on('error', ignore);
+    try {
+        await statement(client, 'begin');
+        const event = await webhooks.publish(KIND, body, { tx: client });
+        await statement(client, publication === 'committed' ? 'commit' : 'rollback');
+        if (publication === 'committed') {
+            note(event);
+        }
+    } catch (error) {
+        broken = true;
+        throw error;
+    } finally {
+        client.off('error', ignore);
+        client.release(broken);
+    }
+}
+
+/** What breaks a connection also rejects the statement that needs it. */
+function ignore(): void {}
+
+async function statement(client: pg.PoolClient, text: string): Promise<void> {
+    const query: pg.QueryConfig & { query_timeout: number } = { text, query_timeout: HOST_PATIENCE };
+    await client.query(query);
+}
+
+function note({ eventId }: { readonly eventId: string }): void {
+    accepted.write({ eventId, at: trueTime() });
+}
+
+function investigation(publication: Publication): object {
+    const investigationId = randomUUID();
+    return {
+        timestamp: new Date(trueTime()).toISOString(),
+        title: publication,
+        link: `https://console.example.com/investigations/${investigationId}`,
+        investigationId,
+        investigationRrn: `rrn:investigation:eu:0f2b:investigation:${investigationId}`,
+        actors: { users: [], assets: [] },
+    };
+}

@@ -1,0 +1,210 @@
+import type { Delivery } from 'scanwire/webhooks';
+import type { RecordedFault } from './faults.ts';
+import type { Accepted, Answer, Arrival } from './journal.ts';
+
+/** All that a campaign has written down. */
+export interface Evidence {
+    readonly accepted: readonly Accepted[];
+    readonly received: readonly (Arrival | Answer)[];
+    /** What the store says at the end. */
+    readonly deliveries: readonly Delivery[];
+    readonly faults: readonly RecordedFault[];
+    /** Names of the exporters by their ids. */
+    readonly exporters: ReadonlyMap<string, string>;
+}
+
+/** A POST, with how it ended. */
+export interface Post extends Arrival {
+    /** Null while there is no end. */
+    readonly answer: Answer | null;
+}
+
+/** A message that went out although the receiver had taken it before. */
+export interface Duplicate {
+    readonly post: Post;
+    /** The one before, which the receiver answered with a 2xx. */
+    readonly first: Post;
+    /** The fault of the process or connection of one of the two; null when there was none. */
+    readonly cause: RecordedFault | null;
+}
+
+/** An event that an exporter's receiver has never answered with a 2xx. */
+export interface Loss {
+    readonly eventId: string;
+    readonly exporter: string;
+    /** Its delivery as the store has it: `pending, last connect_refused`. */
+    readonly delivery: string;
+}
+
+/** What came of a campaign. */
+export interface Verdict {
+    /** Events that were accepted. */
+    readonly events: number;
+    readonly posts: number;
+    /** One for each exporter that has not got the event. */
+    readonly lost: readonly Loss[];
+    readonly duplicates: readonly Duplicate[];
+    /** From acceptance to the first 2xx, in milliseconds. */
+    readonly longestDelay: number;
+    /** Messages in flight when a fault happened that may be a cause, in the order of the faults. */
+    readonly inFlight: ReadonlyMap<RecordedFault, number>;
+    /** What else must not be, and how often. */
+    readonly wrong: ReadonlyMap<string, number>;
+}
+
+/** An answer is in the store within so many milliseconds, when nothing fails. */
+const RECORDED_WITHIN = 3_000;
+
+/** A process that goes on after it stood still sends what it had claimed within so many milliseconds. */
+const SENT_WITHIN = 5_000;
+
+/** Judges a campaign. */
+export function verdict({ accepted, received, deliveries, faults, exporters }: Evidence): Verdict {
+    const posts = postsOf(received);
+    const messages = grouped(posts, keyOf);
+    const rows = new Map(deliveries.map((row) => [`${row.eventId} ${exporters.get(row.exporterId)}`, row]));
+    const events = new Set([...accepted.map(({ eventId }) => eventId), ...deliveries.map(({ eventId }) => eventId)]);
+    const wrong = new Counter();
+
+    const lost: Loss[] = [];
+    for (const eventId of events) {
+        for (const exporter of exporters.values()) {
+            const row = rows.get(`${eventId} ${exporter}`);
+            if (!messages.get(`${eventId} ${exporter}`)?.some(isTaken)) {
+                lost.push({ eventId, exporter, delivery: described(row) });
+            } else if (row?.state !== 'delivered') {
+                wrong.add(`A message that was answered 2xx is ${row?.state ?? 'missing'} in the store`);
+            }
+        }
+    }
+
+    for (const post of posts) {
+        if (!events.has(post.messageId)) {
+            wrong.add('An event arrived that was never committed');
+        }
+        if (post.publication === 'rolled back') {
+            wrong.add('An event arrived whose transaction was rolled back');
+        }
+        if (post.refusal !== null) {
+            wrong.add(`A receiver refuses a message: ${post.refusal}`);
+        }
+    }
+    addDifferences(messages, wrong);
+
+    return {
+        events: events.size,
+        posts: posts.length,
+        lost,
+        duplicates: [...messages.values()].flatMap((tries) => duplicatesOf(tries, faults)),
+        longestDelay: longestDelay(accepted, messages, [...exporters.values()]),
+        inFlight: new Map(faults.filter(({ excuses }) => excuses !== null).map((fault) => [fault, inFlightAt(fault, posts)])),
+        wrong: wrong.counts,
+    };
+}
+
+/** By what `key` says of each, in the order of the first. */
+export function grouped<T>(list: readonly T[], key: (value: T) => string): Map<string, T[]> {
+    const groups = new Map<string, T[]>();
+    for (const value of list) {
+        const group = groups.get(key(value));
+        if (group === undefined) {
+            groups.set(key(value), [value]);
+        } else {
+            group.push(value);
+        }
+    }
+    return groups;
+}
+
+class Counter {
+    readonly counts = new Map<string, number>();
+
+    add(what: string): void {
+        this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
+    }
+}
+
+function described(row: Delivery | undefined): string {
+    return row === undefined ? 'without a row' : `${row.state}, ${row.lastCode === null ? 'never tried' : `last ${row.lastCode}`}`;
+}
+
+/** In the order of their arrival, without the tests of exporters. */
+function postsOf(received: readonly (Arrival | Answer)[]): Post[] {
+    const answers = new Map(received.flatMap((line) => (line.is === 'answer' ? [[line.post, line]] : [])));
+    return received.flatMap((line) =>
+        line.is === 'arrival' && line.kind !== 'test' ? [{ ...line, answer: answers.get(line.post) ?? null }] : [],
+    );
+}
+
+function keyOf({ messageId, exporter }: Post): string {
+    return `${messageId} ${exporter}`;
+}
+
+/** The receiver has taken it, and the sender could know. */
+function isTaken({ answer }: Post): boolean {
+    return answer?.status === 204 && answer.written;
+}
+
+function addDifferences(messages: ReadonlyMap<string, readonly Post[]>, wrong: Counter): void {
+    const bodies = new Map<string, string>();
+    for (const [first, ...others] of messages.values()) {
+        if (first === undefined) {
+            continue;
+        }
+        if ((bodies.get(first.messageId) ?? first.bodyHash) !== first.bodyHash) {
+            wrong.add('Two exporters got different bodies of an event');
+        }
+        bodies.set(first.messageId, first.bodyHash);
+        if (others.some(({ bodyHash, signature }) => bodyHash !== first.bodyHash || signature !== first.signature)) {
+            wrong.add('Two tries of a message differ in body or signature');
+        }
+    }
+}
+
+function duplicatesOf(tries: readonly Post[], faults: readonly RecordedFault[]): Duplicate[] {
+    return tries.flatMap((post, index) => {
+        const first = tries.slice(0, index).findLast(isTaken);
+        return first === undefined ? [] : [{ post, first, cause: causeOf(first, post, faults) }];
+    });
+}
+
+/**
+ * What may have kept the outcome of the first from the store, or its sender from knowing that its claim had run out. Only faults of
+ * the very process that sent it count, and of the database that all of them share.
+ */
+function causeOf(first: Post, post: Post, faults: readonly RecordedFault[]): RecordedFault | null {
+    const stoodStill = { from: post.at - SENT_WITHIN, until: post.at };
+    return (
+        faults.find((fault) => hits(fault, first, inFlight(first))) ??
+        faults.find((fault) => fault.kind === 'process stands still' && hits(fault, post, stoodStill)) ??
+        null
+    );
+}
+
+interface Span {
+    readonly from: number;
+    readonly until: number;
+}
+
+/** From its arrival until its outcome is in the store. */
+function inFlight({ at, answer }: Post): Span {
+    return { from: at, until: (answer?.at ?? at) + RECORDED_WITHIN };
+}
+
+function hits({ from, until, excuses, address }: RecordedFault, post: Post, span: Span): boolean {
+    return excuses !== null && (address === null || address === post.to) && from <= span.until && until + excuses >= span.from;
+}
+
+function inFlightAt(fault: RecordedFault, posts: readonly Post[]): number {
+    return posts.filter((post) => hits(fault, post, inFlight(post))).length;
+}
+
+function longestDelay(accepted: readonly Accepted[], messages: ReadonlyMap<string, readonly Post[]>, exporters: readonly string[]): number {
+    let longest = 0;
+    for (const { eventId, at } of accepted) {
+        for (const exporter of exporters) {
+            longest = Math.max(longest, (messages.get(`${eventId} ${exporter}`)?.find(isTaken)?.answer?.at ?? at) - at);
+        }
+    }
+    return longest;
+}

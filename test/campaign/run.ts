@@ -1,0 +1,35 @@
+/*
+ * `npm run faults`: a deployment on servers of its own, under faults that a seed draws. Ends with 1 when anything was lost, when a
+ * message came twice without a cause, or when it found anything else that must not be.
+ */
+import { parseArgs } from 'node:util';
+import { campaign } from './campaign.ts';
+import { report } from './report.ts';
+
+const { values } = parseArgs({
+    options: {
+        seed: { type: 'string' },
+        minutes: { type: 'string', default: '10' },
+        events: { type: 'string', default: '20000' },
+    },
+});
+const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000_000));
+const [minutes, events] = [Number(values.minutes), Number(values.events)];
+if (![seed, minutes, events].every(Number.isSafeInteger) || minutes < 1 || events < 1) {
+    process.stderr.write('--seed must be a whole number, --minutes and --events whole numbers from 1 on\n');
+    process.exit(2);
+}
+
+process.stdout.write(`npm run faults -- --seed ${seed} --minutes ${minutes} --events ${events}\n\n`);
+const interruption = new AbortController();
+process.once('SIGINT', () => interruption.abort());
+process.once('SIGTERM', () => interruption.abort());
+try {
+    const onProgress = (line: string): void => void process.stdout.write(`${line}\n`);
+    const ended = await campaign({ seed, minutes, events, onProgress, signal: interruption.signal });
+    process.stdout.write(`\n${await report(ended)}`);
+    process.exit(ended.failures.length === 0 ? 0 : 1);
+} catch (error) {
+    process.stderr.write(`\n${error instanceof Error ? error.message : error}\n`);
+    process.exit(1);
+}

@@ -39,7 +39,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         now: async () => state.clock(),
         dispatch: async (options) => dispatch(state, options),
         sweep: async (options) => sweep(state, options),
-        claim: async (requests, session) => requests.map((request) => claim(state, request, session)),
+        claim: async (requests, session, maxBytes) => claimAll(state, requests, session, maxBytes),
         recordOutcomes: async (outcomes, rules) => recordOutcomes(state, outcomes, rules),
 
         async keepAlive(session, duration) {
@@ -220,6 +220,34 @@ function ordinaryWindow(exporter: ExporterRow, { window, breakerAfter }: Dispatc
 
 function byPriorityAndAge(a: DeliveryRow, b: DeliveryRow): number {
     return a.priority - b.priority || a.dueAt.getTime() - b.dueAt.getTime() || a.seq - b.seq;
+}
+
+/** As `DeliveryStore.claim` says. */
+function claimAll(
+    state: WebhookState,
+    requests: readonly ClaimRequest[],
+    session: string | null,
+    maxBytes: number = Number.POSITIVE_INFINITY,
+): readonly (Claim | null)[] {
+    const claims: (Claim | null)[] = [];
+    let total = 0;
+    for (const request of requests) {
+        const bytes = claimableBytes(state, request);
+        if (total > 0 && bytes > 0 && total + bytes > maxBytes) {
+            break;
+        }
+        total += bytes;
+        claims.push(claim(state, request, session));
+    }
+    return claims;
+}
+
+/** Those of its body, 0 when it would not be claimed. */
+function claimableBytes(state: WebhookState, { deliveryId }: ClaimRequest): number {
+    const row = state.deliveries.get(deliveryId);
+    const exporter = state.exporters.get(row?.exporterId ?? '');
+    const claimable = row?.state === 'queued' && (row.priority === 0 || exporter?.state === 'running');
+    return claimable ? Buffer.byteLength(row.event.body) : 0;
 }
 
 /** As `DeliveryStore.claim` says, for one delivery. */

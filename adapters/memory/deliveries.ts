@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Executor } from '../../lib/executor.ts';
-import { type BreakerRules, FAULTS, faultDelay, probeDelay, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
+import { type BreakerRules, probeDelay, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import {
     type AcceptedEvent,
-    type Claim,
-    type ClaimRequest,
     type Delivery,
     type DeliveryQuery,
     type DeliveryState,
@@ -16,18 +14,18 @@ import {
     type Recipients,
     type RecordedOutcome,
     type StoredEvent,
-    type SweepOptions,
     storeRefusals,
 } from '../../lib/webhooks/store.ts';
+import { claim, sweep } from './claims.ts';
 import {
     type AttemptRow,
     asDelivery,
-    asExporter,
     type DeliveryRow,
     type ExporterRow,
-    type HeldClaim,
     interrupt,
+    later,
     move,
+    retryAfterFault,
     type WebhookState,
 } from './webhook-state.ts';
 
@@ -39,7 +37,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         now: async () => state.clock(),
         dispatch: async (options) => dispatch(state, options),
         sweep: async (options) => sweep(state, options),
-        claim: async (requests, session) => requests.map((request) => claim(state, request, session)),
+        claim: async (requests, session, maxBytes) => claim(state, requests, session, maxBytes),
         recordOutcomes: async (outcomes, rules) => recordOutcomes(state, outcomes, rules),
 
         async keepAlive(session, duration) {
@@ -222,39 +220,6 @@ function byPriorityAndAge(a: DeliveryRow, b: DeliveryRow): number {
     return a.priority - b.priority || a.dueAt.getTime() - b.dueAt.getTime() || a.seq - b.seq;
 }
 
-/** As `DeliveryStore.claim` says, for one delivery. */
-function claim(state: WebhookState, { deliveryId, token, duration }: ClaimRequest, session: string | null): Claim | null {
-    const now = state.clock();
-    const row = state.deliveries.get(deliveryId);
-    const exporter = state.exporters.get(row?.exporterId ?? '');
-    if (row?.state !== 'queued' || exporter === undefined) {
-        return null;
-    }
-
-    const singleAttempt = row.priority === 0;
-    if (!singleAttempt && exporter.state !== 'running') {
-        move(state, row, 'pending', now);
-        return null;
-    }
-
-    row.attempts += 1;
-    row.attemptsSinceReplay += 1;
-    row.claim = { token, session, expiresAt: later(now, duration) };
-    row.history.push({ number: row.attempts, token, startedAt: now, finishedAt: null, outcome: null, lost: false, late: false });
-    move(state, row, 'sending', now);
-    const { attempts, attemptsSinceReplay, event } = row;
-    return {
-        deliveryId,
-        token,
-        claimedAt: now,
-        attempt: attempts,
-        attemptSinceReplay: attemptsSinceReplay,
-        singleAttempt,
-        event: structuredClone(event),
-        exporter: asExporter(exporter),
-    };
-}
-
 /** As `DeliveryStore.recordOutcomes` says. */
 function recordOutcomes(state: WebhookState, outcomes: readonly RecordedOutcome[], rules: BreakerRules): readonly boolean[] {
     return outcomes.map((recorded) => {
@@ -297,13 +262,6 @@ function applyNextStep(state: WebhookState, row: DeliveryRow, { next, outcome }:
         row.faults = 0;
         row.priority = row.priority === 0 ? 0 : 2;
     }
-}
-
-/** The try is not used up, and what was tried for the first time still is. */
-function retryAfterFault(row: DeliveryRow, now: Date): void {
-    row.attemptsSinceReplay -= 1;
-    row.faults += 1;
-    row.dueAt = later(now, faultDelay(row.faults));
 }
 
 /** A 2xx ends its delivery whenever it comes, unless that has ended by itself; who sends it once more does so in vain. */
@@ -366,44 +324,4 @@ function applyFailure(exporter: ExporterRow, now: Date, rules: BreakerRules): vo
     if (delay !== null) {
         Object.assign(exporter, { probeAt: later(now, delay), slowStart: null, recoveredAt: null });
     }
-}
-
-/** As `DeliveryStore.sweep` says. */
-function sweep(state: WebhookState, { requeueAfter, limit }: SweepOptions): readonly Dispatched[] {
-    const now = state.clock();
-    const rows = [...state.unfinished];
-    for (const row of rows.filter(({ claim }) => claim !== null && hasRunOut(state, claim, now)).slice(0, limit)) {
-        interrupt(row, now, INTERRUPTIONS.expired);
-        expire(state, row, now);
-    }
-
-    const queuedBefore = later(now, -requeueAfter);
-    const lost = rows.filter((row) => row.state === 'queued' && row.queuedAt !== null && row.queuedAt < queuedBefore);
-    return lost.slice(0, limit).map((row) => requeue(state, row, now));
-}
-
-function hasRunOut({ sessions }: WebhookState, { session, expiresAt }: HeldClaim, now: Date): boolean {
-    return expiresAt <= now || (session !== null && (sessions.get(session)?.until ?? now) <= now);
-}
-
-function expire(state: WebhookState, row: DeliveryRow, now: Date): void {
-    row.expiredClaims += 1;
-    if (row.priority === 0) {
-        move(state, row, 'exhausted', now);
-    } else if (row.expiredClaims >= FAULTS.poisonedAfter) {
-        move(state, row, 'poisoned', now);
-    } else {
-        move(state, row, 'pending', now);
-        retryAfterFault(row, now);
-    }
-}
-
-function requeue(state: WebhookState, row: DeliveryRow, now: Date): Dispatched {
-    row.queuedAt = now;
-    const collector = state.exporters.get(row.exporterId)?.collector ?? row.collector;
-    return { deliveryId: row.id, collector, attempt: row.attempts + 1 };
-}
-
-function later(time: Date, milliseconds: number): Date {
-    return new Date(time.getTime() + milliseconds);
 }

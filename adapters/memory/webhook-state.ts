@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { faultDelay } from '../../lib/webhooks/breaker.ts';
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import { interrupted } from '../../lib/webhooks/outcome.ts';
 import type { Attempt, Delivery, DeliveryState, Session, StoredEvent } from '../../lib/webhooks/store.ts';
@@ -116,4 +117,16 @@ export function asDelivery(state: WebhookState, row: DeliveryRow): Delivery {
 export function asExporter(row: ExporterRow): StoredExporter {
     const { probeAt, failedAt, failingSince, pausedUntil, recoveredAt, slowStart, ...exporter } = row;
     return structuredClone(exporter);
+}
+
+/** Due after the back-off for faults of ours. The try is not used up, and what was tried for the first time still is. */
+export function retryAfterFault(row: DeliveryRow, now: Date): void {
+    row.attemptsSinceReplay -= 1;
+    row.faults += 1;
+    row.dueAt = later(now, faultDelay(row.faults));
+}
+
+/** So many milliseconds after the time. */
+export function later(time: Date, milliseconds: number): Date {
+    return new Date(time.getTime() + milliseconds);
 }

@@ -55,7 +55,7 @@ export function deliveries(db: Executor): DeliveryStore {
             return rows;
         },
 
-        claim: (requests, session) => claim(db, requests, session),
+        claim: (requests, session, maxBytes) => claim(db, requests, session, maxBytes),
         recordOutcomes: (outcomes, rules) => recordOutcomes(db, outcomes, rules),
 
         async keepAlive({ id, process }, duration) {
@@ -128,14 +128,19 @@ async function queryAccept(db: Executor, newEvents: string): Promise<readonly Ac
     }
 }
 
-async function claim(db: Executor, requests: readonly ClaimRequest[], session: string | null): Promise<readonly (Claim | null)[]> {
+async function claim(
+    db: Executor,
+    requests: readonly ClaimRequest[],
+    session: string | null,
+    maxBytes?: number,
+): Promise<readonly (Claim | null)[]> {
     const parameters = requests.map(({ deliveryId, token, duration }, index) => ({ index, id: uuidOrNull(deliveryId), token, duration }));
-    const { rows } = await db.query<ClaimRow>(CLAIM, [JSON.stringify(parameters), session]);
+    const { rows } = await db.query<ClaimRow>(CLAIM, [JSON.stringify(parameters), session, maxBytes ?? null]);
     const claims = new Map(rows.map((row) => [row.index, claimFromRow(row)]));
-    return requests.map((_, index) => claims.get(index) ?? null);
+    return requests.slice(0, rows[0]?.end ?? requests.length).map((_, index) => claims.get(index) ?? null);
 }
 
-function claimFromRow({ index: _, eventId, kind, body, eventCreatedAt, ...row }: ClaimRow): Claim {
+function claimFromRow({ index: _, end: __, eventId, kind, body, eventCreatedAt, ...row }: ClaimRow): Claim {
     const { deliveryId, token, claimedAt, attempt, attemptSinceReplay, singleAttempt, ...exporter } = row;
     const event = { id: eventId, kind, body, createdAt: new Date(eventCreatedAt) };
     const claimed = { deliveryId, token, claimedAt: new Date(claimedAt), attempt, attemptSinceReplay, singleAttempt };

@@ -158,7 +158,7 @@ export const STAGES: { readonly [State in DeliveryState]: string } = {
 /**
  * Claims attempts. The open attempt is the delivery row itself, so that a claim writes one row, and no index.
  *
- * `$1` is a JSON array of `{ index, id, token, duration }`, `$2` the session, or null. Here and wherever several deliveries are locked with waiting,
+ * `$1` is a JSON array of `{ index, id, token, duration }`, `$2` the session, or null, `$3` the bytes that all bodies together may have, or null. Here and wherever several deliveries are locked with waiting,
  * this happens in the order of their ids, so that two callers never wait for each other.
  */
 export const CLAIM: string = `
@@ -171,13 +171,19 @@ clock as materialized (
     select scanwire.now() as at
 ),
 found as materialized (
-    select r.*, d.priority = 0 as single, d.priority = 0 or e.state = 'running' as claimed
+    select r.*, d.priority = 0 as single, d.priority = 0 or e.state = 'running' as claimed, octet_length(v.body) as bytes
     from requests r
     join scanwire.deliveries d on d.id = r.id
+    join scanwire.events v on v.id = d.event_id
     join scanwire.exporters e on e.id = d.exporter_id
     where d.state = 'queued'
     order by d.id
     for update of d
+),
+first_beyond as materialized (
+    select min(s.index) as index
+    from (select f.index, f.bytes, sum(f.bytes) over (order by f.index) as total from found f where f.claimed) s
+    where s.total > $3::bigint and s.total > s.bytes
 ),
 moved as (
     update scanwire.deliveries d
@@ -190,12 +196,14 @@ moved as (
         claimed_at = case when f.claimed then clock.at end,
         claim_expires_at = case when f.claimed then clock.at + f.duration * interval '1 millisecond' end
     from found f
+    join first_beyond b on b.index is null or f.index < b.index
     cross join clock
     where d.id = f.id
-    returning f.index, f.claimed, f.token, f.single, d.id, d.event_id, d.exporter_id, d.attempts, d.round, d.claimed_at
+    returning f.index, b.index as "end", f.claimed, f.token, f.single, d.id, d.event_id, d.exporter_id, d.attempts, d.round, d.claimed_at
 )
 select
     m.index,
+    m."end",
     m.id as "deliveryId",
     m.token,
     m.claimed_at as "claimedAt",
@@ -218,6 +226,8 @@ export interface ClaimRow
         Pick<Claim, 'deliveryId' | 'token' | 'attempt' | 'attemptSinceReplay' | 'singleAttempt'> {
     /** Of its request, from 0. */
     readonly index: number;
+    /** The number of requests that were looked at; null for all. */
+    readonly end: number | null;
     readonly eventId: string;
     readonly kind: string;
     readonly body: string;

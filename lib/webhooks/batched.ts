@@ -4,7 +4,8 @@ import { ScanwireError } from '../errors.ts';
  * Lets many callers share one statement: what is called during a run goes together into the next. So a lone caller never waits
  * and a crowd shares round trips.
  *
- * @param run Resolves with the results in the order of its items.
+ * @param run Resolves with the results in the order of its items. Where there are fewer, but one at least, the items without a result go
+ *     into the next run.
  * @param limit Maximum number of items in one run.
  */
 export function batched<Item, Result>(
@@ -29,9 +30,10 @@ export function batched<Item, Result>(
         running = false;
     }
 
-    async function settle(batch: readonly Call[]): Promise<void> {
+    async function settle(batch: Call[]): Promise<void> {
         try {
             const results = await run(batch.map(({ item }) => item));
+            pending.unshift(...batch.splice(results.length));
             for (const [index, { resolve }] of batch.entries()) {
                 resolve(results[index] as Result);
             }

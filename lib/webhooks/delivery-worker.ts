@@ -1,4 +1,5 @@
 import { batched } from './batched.ts';
+import { byteBudget } from './byte-budget.ts';
 import { messageHeaders, openHeaders } from './headers.ts';
 import type { Message } from './http-sender.ts';
 import type { WebhooksContext } from './options.ts';
@@ -27,7 +28,8 @@ export function deliveryWorker(
     session: string,
 ): (collector: string, concurrency: number) => Promise<QueueWorker> {
     const { deliveries, queue, newId, claimDuration, breaker, wake, onError } = context;
-    const claimBatched = batched<ClaimRequest, Claim | null>((requests) => deliveries.claim(requests, session), BATCH);
+    const bodies = byteBudget(context.maxBytesInFlight);
+    const claimBatched = batched<ClaimRequest, Claim | null>(claim, BATCH);
     const recordBatched = batched<RecordedOutcome, boolean>((outcomes) => deliveries.recordOutcomes(outcomes, breaker), BATCH);
 
     async function deliver({ deliveryId }: DeliveryJob): Promise<void> {
@@ -36,9 +38,21 @@ export function deliveryWorker(
             return;
         }
 
-        const outcome = await attempt(claimed, context);
-        await record(outcomeToRecord(claimed, outcome, context));
-        wake();
+        try {
+            const outcome = await attempt(claimed, context);
+            await record(outcomeToRecord(claimed, outcome, context));
+            wake();
+        } finally {
+            bodies.giveBack(bodyBytes(claimed));
+        }
+    }
+
+    /** No more at once than there is room for their bodies. */
+    async function claim(requests: readonly ClaimRequest[]): Promise<readonly (Claim | null)[]> {
+        const maxBytes = await bodies.free(context.maxBodyBytes);
+        const claims = await deliveries.claim(requests, session, maxBytes);
+        bodies.take(claims.reduce((sum, claimed) => sum + (claimed === null ? 0 : bodyBytes(claimed)), 0));
+        return claims;
     }
 
     /** However long the store is away: what is known is not asked for again. */
@@ -55,6 +69,10 @@ export function deliveryWorker(
     }
 
     return (collector, concurrency) => queue.work(collector, deliver, { concurrency, onError });
+}
+
+function bodyBytes({ event }: Claim): number {
+    return Buffer.byteLength(event.body);
 }
 
 async function attempt(claim: Claim, context: WebhooksContext): Promise<Outcome> {

@@ -34,6 +34,8 @@ export interface WebhooksSettings {
     readonly stopAfter?: number;
     /** The longest body of an event, in bytes of UTF-8. Default 1 MiB. */
     readonly maxBodyBytes?: number;
+    /** The most bytes of bodies that this process holds at once while it sends them. Default 64 MiB. */
+    readonly maxBytesInFlight?: number;
     /** Event kinds beside `test` and `idr_investigation_created`. */
     readonly kinds?: readonly EventKind[];
 }
@@ -73,6 +75,8 @@ export const webhookStoreSchemas: Readonly<Record<keyof WebhookStores, Joi.Schem
     ).required(),
 };
 
+const MIB = 1024 * 1024;
+
 /** The rules of {@link WebhooksSettings}, with their defaults. */
 export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi.Schema>> = {
     queue: objectWith<DeliveryQueue>('ready', 'add', 'work', 'close').required(),
@@ -87,8 +91,12 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
     maxBodyBytes: Joi.number()
         .integer()
         .min(1)
-        .max(64 * 1024 * 1024)
-        .default(1024 * 1024),
+        .max(64 * MIB)
+        .default(MIB),
+    maxBytesInFlight: Joi.number()
+        .integer()
+        .min(Joi.ref('maxBodyBytes'))
+        .default(64 * MIB),
     kinds: Joi.array()
         .items(Joi.object({ name: Joi.string().required(), schema: Joi.object().schema().required(), types: Joi.function() }))
         .default([]),

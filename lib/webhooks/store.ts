@@ -235,8 +235,10 @@ export interface DeliveryStore {
      * back to `pending`.
      *
      * @param session The session that claims, so that its end ends the claims; null for none.
+     * @param maxBytes The most bytes that the bodies of all claims together may have, no limit when absent. The first is claimed whatever it
+     *     has; from the first on that would be too much, nothing is claimed and the results end.
      */
-    claim(requests: readonly ClaimRequest[], session: string | null): Promise<readonly (Claim | null)[]>;
+    claim(requests: readonly ClaimRequest[], session: string | null, maxBytes?: number): Promise<readonly (Claim | null)[]>;
 
     /**
      * Says that a session is alive, for so many milliseconds from now; its claims are lost unless it is said again in time. A session

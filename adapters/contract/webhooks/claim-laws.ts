@@ -132,6 +132,22 @@ export const claimLaws: Laws<WebhookBench> = {
 
 /** Claims that ran out and jobs that were lost. */
 export const sweepLaws: Laws<WebhookBench> = {
+    async 'claims in order as many as the bytes of their bodies allow'(bench) {
+        await bench.addExporter();
+        const bodies = ['"é"', '"bb"', '"ccc"', '"d"'];
+        const ids = await bench.publish(...bodies.map((body) => ({ body })));
+        await bench.dispatch();
+        const claimed = async (requested: readonly string[], maxBytes: number) => {
+            const claims = await bench.deliveries.claim(requested.map(requestFor), null, maxBytes);
+            return claims.map((claim) => claim?.event.body ?? null);
+        };
+        assert.deepEqual(await claimed([randomUUID(), ...ids], 8), [null, ...bodies.slice(0, 2)], 'the third would make it 13 bytes');
+        await bench.assertDelivery(present(ids[2]), { state: 'queued', attempts: 0 });
+        assert.deepEqual(await claimed(ids, 1), [null, null, '"ccc"'], 'the first of them is claimed all the same');
+        assert.deepEqual(await claimed(ids, 3), [null, null, null, '"d"']);
+        assert.deepEqual(await claimed(ids, 1), [null, null, null, null]);
+    },
+
     async 'takes a claim away that ran out'(bench) {
         const { deliveryId } = await bench.claimOne();
         assert.deepEqual(await sweep(bench, at(60_000)), []);

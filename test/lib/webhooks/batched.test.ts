@@ -38,3 +38,13 @@ t.test('refuses all at once when the store is away', async (t) => {
     t.ok(results.every(({ status }) => status === 'rejected'));
     t.equal(runs, 2);
 });
+
+t.test('takes what has no result into the next run, in its order', async (t) => {
+    const runs: number[][] = [];
+    const double = batched<number, number>(async (items) => {
+        runs.push([...items]);
+        return items.slice(0, 2).map((item) => item * 2);
+    }, 3);
+    t.strictSame(await Promise.all([1, 2, 3, 4, 5].map(double)), [2, 4, 6, 8, 10]);
+    t.strictSame(runs, [[1], [2, 3, 4], [4, 5]]);
+});

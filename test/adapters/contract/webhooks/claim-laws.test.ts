@@ -52,6 +52,9 @@ const MUTANTS: Mutants = {
         deliveries,
     }),
     'counts the attempts since the last replay': claiming((claim) => claim && { ...claim, attemptSinceReplay: 1 }),
+    'claims in order as many as the bytes of their bodies allow': (_, deliveries) => ({
+        deliveries: { claim: (requests, session) => deliveries.claim(requests, session) },
+    }),
     'takes a claim away that ran out': runningFast('sweep', -1),
     'exhausts a test whose claim ran out': (_, deliveries) => ({
         deliveries: {

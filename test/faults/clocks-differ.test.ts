@@ -36,7 +36,7 @@ t.test('two processes whose clocks are an hour apart send each event once', asyn
     deployment.receive = () => {
         ticks += 1;
         setClock(ticks % 2 === 0 ? HOUR : -HOUR);
-        return { result: 204, after: 2_000 };
+        return { result: 204, after: 10_000 };
     };
     await deployment.publish(ahead, 3);
     await deployment.publish(behind, 2);

@@ -289,7 +289,7 @@ function applyHealth(
     }
 
     if (health === 'success') {
-        applySuccess(exporter, now, rules);
+        applySuccess(exporter, attempt.startedAt, now, rules);
     } else if (health === 'failure' && (exporter.failedAt === null || attempt.startedAt > exporter.failedAt)) {
         applyFailure(exporter, now, rules);
     }
@@ -306,11 +306,16 @@ function applyHealth(
     }
 }
 
-/** The first success after a breaker was open, or a pause, begins a slow start; what waits for a retry becomes due under it. */
-function applySuccess(exporter: ExporterRow, now: Date, rules: BreakerRules): void {
-    const recovers = exporter.pausedUntil !== null || exporter.consecutiveFailures >= rules.after;
+/**
+ * The first success after a breaker was open, or a pause, begins a slow start; what waits for a retry becomes due under it. One of an
+ * attempt that began before the end of the pause leaves it as it is: a receiver that limits its rate takes some and refuses others.
+ */
+function applySuccess(exporter: ExporterRow, startedAt: Date, now: Date, rules: BreakerRules): void {
+    const endsPause = exporter.pausedUntil !== null && startedAt >= exporter.pausedUntil;
+    const recovers = endsPause || exporter.consecutiveFailures >= rules.after;
     const grown = recovers ? 2 : exporter.slowStart === null ? null : exporter.slowStart + 1;
-    Object.assign(exporter, { consecutiveFailures: 0, probeAt: null, pausedUntil: null, failingSince: null });
+    Object.assign(exporter, { consecutiveFailures: 0, probeAt: null, failingSince: null });
+    exporter.pausedUntil = endsPause ? null : exporter.pausedUntil;
     exporter.slowStart = grown === null || grown >= rules.window ? null : grown;
     exporter.recoveredAt = recovers ? now : exporter.recoveredAt;
 }

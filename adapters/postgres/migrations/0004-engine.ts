@@ -148,6 +148,7 @@ declare
     full_window integer := rules->>'window';
     e scanwire.exporters%rowtype;
     o record;
+    ends_pause boolean;
     recovers boolean;
     reason text;
 begin
@@ -170,13 +171,15 @@ begin
             order by i.index
         loop
             if o.health = 'success' then
-                recovers := e.paused_until is not null or e.consecutive_failures >= after;
+                -- not by an attempt that began before: a receiver that limits its rate takes some and refuses others
+                ends_pause := coalesce(o.claimed_at >= e.paused_until, false);
+                recovers := ends_pause or e.consecutive_failures >= after;
                 e.slow_start := case when recovers then 2 else e.slow_start + 1 end;
                 e.slow_start := case when e.slow_start < full_window then e.slow_start end;
                 e.recovered_at := case when recovers then at else e.recovered_at end;
                 e.consecutive_failures := 0;
                 e.probe_at := null;
-                e.paused_until := null;
+                e.paused_until := case when not ends_pause then e.paused_until end;
                 e.failing_since := null;
             elsif o.health = 'failure' and (e.failed_at is null or o.claimed_at > e.failed_at) then
                 e.consecutive_failures := case when e.slow_start is null then e.consecutive_failures + 1 else after end;

@@ -1,0 +1,102 @@
+import t, { type Test } from 'tap';
+import { type SimulatedProcess, simulatedDeployment } from '../support/simulated-deployment.ts';
+
+const HOUR = 3_600_000;
+
+/** The clock of this process, which jumps by whatever is said next. */
+function jumpingClock(t: Test): (milliseconds: number) => void {
+    const RealDate = Date;
+    let offset = 0;
+    globalThis.Date = new Proxy(RealDate, {
+        construct: (target, args) => Reflect.construct(target, args.length > 0 ? args : [target.now() + offset]),
+        get: (target, key) => (key === 'now' ? () => target.now() + offset : Reflect.get(target, key)),
+    });
+    t.teardown(() => {
+        globalThis.Date = RealDate;
+    });
+    return (milliseconds) => {
+        offset = milliseconds;
+    };
+}
+
+function besidesTheClock({ errors }: SimulatedProcess): readonly Error[] {
+    return errors.filter(({ message }) => !message.startsWith('The clock of this process'));
+}
+
+t.test('two processes whose clocks are an hour apart send each event once', async (t) => {
+    const setClock = jumpingClock(t);
+    const deployment = simulatedDeployment(t);
+    setClock(HOUR);
+    const ahead = await deployment.start('ahead');
+    setClock(-HOUR);
+    const behind = await deployment.start('behind');
+    await deployment.exporter(ahead);
+
+    let ticks = 0;
+    deployment.receive = () => {
+        ticks += 1;
+        setClock(ticks % 2 === 0 ? HOUR : -HOUR);
+        return { result: 204, after: 10_000 };
+    };
+    await deployment.publish(ahead, 3);
+    await deployment.publish(behind, 2);
+    for (let second = 0; second < 60; second += 1) {
+        setClock(second % 2 === 0 ? HOUR : -HOUR);
+        await deployment.advance(1_000);
+    }
+    t.equal(deployment.posts.length, 5);
+    t.strictSame(await deployment.states(), { delivered: 5 });
+});
+
+t.test('a clock that is set back stops neither retries nor the sweep', async (t) => {
+    const setClock = jumpingClock(t);
+    const deployment = simulatedDeployment(t);
+    const first = await deployment.start('first');
+    const second = await deployment.start('second');
+    await deployment.exporter(first);
+    deployment.receive = ({ by }) => (by === 'first' ? { result: 503 } : { result: 204 });
+    await deployment.publish(first, 1);
+    await deployment.advance(100);
+    setClock(-HOUR);
+    first.kill();
+    deployment.receive = () => ({ result: 204 });
+    await deployment.advance(20_000);
+    t.strictSame(await deployment.states(), { delivered: 1 });
+    t.strictSame(
+        second.errors.filter(({ message }) => !message.startsWith('The clock of this process')),
+        [],
+    );
+});
+
+t.test('what a process measures itself goes on when its clock is set back: claims of the dead are found', async (t) => {
+    const setClock = jumpingClock(t);
+    const deployment = simulatedDeployment(t);
+    const first = await deployment.start('first');
+    await deployment.exporter(first);
+    deployment.receive = ({ by }) => ({ result: 204, after: by === 'first' ? Number.POSITIVE_INFINITY : 50 });
+    await deployment.publish(first, 1);
+    await deployment.advance(100);
+    const second = await deployment.start('second');
+    first.kill();
+    setClock(-HOUR);
+    await deployment.advance(25_000);
+    t.strictSame(await deployment.states(), { delivered: 1 });
+    t.equal(deployment.posts.length, 2);
+    t.strictSame(besidesTheClock(second), []);
+});
+
+t.test('the start names a difference of more than a second between the clocks of process and store', async (t) => {
+    const setClock = jumpingClock(t);
+    const deployment = simulatedDeployment(t);
+    const storeTime = (await deployment.stores.deliveries.now()).getTime();
+    const startWith = async (difference: number) => {
+        setClock(0);
+        setClock(storeTime - Date.now() + difference);
+        return (await deployment.start(`by ${difference}`)).errors;
+    };
+    t.strictSame(await startWith(0), []);
+    t.match(await startWith(HOUR), [
+        { code: 'MISCONFIGURED', message: /^The clock of this process is 3600\.\d s ahead of that of the store$/ },
+    ]);
+    t.match(await startWith(-HOUR), [{ message: /^The clock of this process is (3600\.0|3599\.9) s behind that of the store$/ }]);
+});

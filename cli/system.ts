@@ -123,6 +123,8 @@ export interface Stores extends PostgresStores {
 /** Beyond what the stores need at once, others wait. */
 const CONNECTIONS = 20;
 const CONNECT_TIMEOUT = 5_000;
+/** Idle connections are probed, so that neither end nor what lies between them forgets one. */
+const KEEP_ALIVE = 10_000;
 
 /** Opens PostgreSQL at `url`, the embedded database of the folder without one. */
 export async function openStores(folder: DataFolder, url: string | undefined, onError: (error: Error) => void): Promise<Stores> {
@@ -150,7 +152,14 @@ async function connect(connectionString: string): Promise<pg.Pool> {
         throw new ScanwireError('MISCONFIGURED', 'DATABASE_URL must be a URL that begins with postgres://', { field: 'DATABASE_URL' });
     }
 
-    return new Pool({ connectionString, max: CONNECTIONS, connectionTimeoutMillis: CONNECT_TIMEOUT });
+    // How long a statement may take is the stores' to say, which have some that take minutes.
+    return new Pool({
+        connectionString,
+        max: CONNECTIONS,
+        connectionTimeoutMillis: CONNECT_TIMEOUT,
+        keepAlive: true,
+        keepAliveInitialDelayMillis: KEEP_ALIVE,
+    });
 }
 
 /** What a webhook exporter works with. */

@@ -119,8 +119,10 @@ interface QueuePool extends Pick<Pool, 'connect' | 'end'> {
 }
 
 const CONNECTION_TIMEOUT = 5_000;
+/** Idle connections are probed from then on. */
+const KEEP_ALIVE = 10_000;
 /** For a server that takes statements and never answers; far above what any statement of BullMQ needs. */
-const QUERY_TIMEOUT = 30_000;
+const QUERY_TIMEOUT = 25_000;
 
 /**
  * A pool of our own like the application's. It keeps the application's sessions as they are, needs no change of `search_path` around each
@@ -166,6 +168,7 @@ function ownOptions(application: HostPool, connections: number): PoolConfig {
         max: connections,
         min: 0,
         keepAlive: true,
+        keepAliveInitialDelayMillis: options.keepAliveInitialDelayMillis || KEEP_ALIVE,
         connectionTimeoutMillis: options.connectionTimeoutMillis || CONNECTION_TIMEOUT,
         query_timeout: options.query_timeout || QUERY_TIMEOUT,
 

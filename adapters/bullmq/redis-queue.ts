@@ -52,9 +52,15 @@ function redisServer(open: (role: ConnectionRole) => Promise<Redis>, prefix: str
         producer ??= open(PRODUCER);
         const redis = await producer;
         if (redis.status === 'wait' || redis.status === 'end') {
-            connecting = connect(redis).finally(() => {
-                connecting = undefined;
-            });
+            connecting = connect(redis)
+                .catch((error: unknown) => {
+                    // A client that was told to give up while it waited to reconnect stays in that state for ever.
+                    producer = undefined;
+                    throw error;
+                })
+                .finally(() => {
+                    connecting = undefined;
+                });
         }
 
         await connecting;

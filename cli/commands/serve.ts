@@ -7,7 +7,6 @@ import type { Command } from 'commander';
 import { systemClock } from '../../lib/clock.ts';
 import { ownIdentity } from '../../lib/process-identity.ts';
 import { VERSION } from '../../lib/version.ts';
-import { within } from '../../lib/within.ts';
 import type { System } from '../../plugins/admin-console/handlers.ts';
 import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';
 import { plugin as httpsRecordSchema } from '../../plugins/https-record-schema/index.ts';
@@ -21,9 +20,9 @@ import { type Demo, type DemoShown, startDemo } from '../demo.ts';
 import { errorLog } from '../output/errors.ts';
 import { aligned } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
-import { stopSignal } from '../stop-signal.ts';
 import { openParts, type Parts, systemOf } from '../system.ts';
 import { type TlsPair, tlsCertificate } from '../tls-certificate.ts';
+import { addDrainTimeout, type Undo, untilStopped } from '../until-stopped.ts';
 import { cannotListen } from '../verifying-receiver.ts';
 
 export function define(self: Command): void {
@@ -34,6 +33,7 @@ export function define(self: Command): void {
         .option('--tls-key <file>', 'its private key in PEM form')
         .option('--enrich <workspace>', 'make hosts and services of imported HTTPS scan records in this workspace')
         .option('--demo', 'import a scan, make a key, deliver a sample investigation to a receiver of its own');
+    addDrainTimeout(self);
 }
 
 interface ServeOptions {
@@ -42,11 +42,13 @@ interface ServeOptions {
     readonly tlsCert?: string;
     readonly tlsKey?: string;
     readonly demo?: boolean;
+    /** Seconds. */
+    readonly drainTimeout: number;
     /** Workspace that imported records enrich. */
     readonly enrich?: string;
 }
 
-/** How long a stop waits, in milliseconds: for answers and attempts under way, for commands. What is cut off is sent again after the next start. */
+/** How long a stop waits, in milliseconds: for answers once nothing is being sent, for commands. */
 const PATIENCE = 3_000;
 const COMMAND_PATIENCE = 500;
 
@@ -55,41 +57,25 @@ const LONGEST_REQUEST = 24 * 3_600_000;
 
 /** Runs the server until it is told to stop. */
 async function serve({ data, options, json }: Call): Promise<undefined> {
-    const stopped = stopSignal();
     const folder = dataFolder(data);
     await prepareDataFolder(folder);
 
-    // Undone in reverse, whatever was reached.
-    const undo: Undo[] = [];
-    const log = errorLog();
-    let stopping = false;
-    const onError = (error: unknown): void => {
-        if (!stopping) {
-            log(error);
-        }
-    };
-
-    try {
-        const { uri, tls, demo } = await start(folder, options as unknown as ServeOptions, undo, onError);
+    const serveOptions = options as unknown as ServeOptions;
+    return await untilStopped(serveOptions.drainTimeout, async ({ undo, stopped, isStopping }) => {
+        const log = errorLog();
+        const onError = (error: unknown): void => {
+            if (!isStopping()) {
+                log(error);
+            }
+        };
+        const { uri, tls, demo } = await start(folder, serveOptions, undo, onError);
         // Whoever has had enough need not wait for the demonstration.
         const shown = await Promise.race([demo(), stopped]);
         if (shown !== undefined) {
             process.stdout.write(await serving({ json, uri, folder, tls, environment: process.env, demo: shown }));
         }
-
-        await stopped;
-    } finally {
-        stopping = true;
-        for (const step of undo.reverse()) {
-            await step();
-        }
-    }
-
-    // A receiver that answers too slowly must not hold the process.
-    process.exit();
+    });
 }
-
-type Undo = () => Promise<unknown>;
 
 /** Starts what serves, and pushes what ends it to `undo`. The demonstration that it returns shows what works, null where none is wanted. */
 async function start(
@@ -104,8 +90,7 @@ async function start(
     await assertCanListen(host, port);
     const tls = await tlsCertificate({ folder, host, clock: systemClock, certificateFile: tlsCert, keyFile: tlsKey });
     const parts = await openParts({ folder, environment: process.env, onError });
-    // A failure while stopping changes nothing, here and below.
-    undo.push(() => within(parts.close(), { timeout: PATIENCE }).catch(() => {}));
+    undo.push(() => parts.close());
 
     const demo = options.demo === true ? await startDemo(folder) : null;
     undo.push(async () => demo?.receiver.close());
@@ -113,7 +98,7 @@ async function start(
     const server = await restServer(options, tls, parts, demo);
     reportErrors(server, onError);
     await listen(server, options);
-    undo.push(() => within(server.stop({ timeout: PATIENCE }), { timeout: PATIENCE }).catch(() => {}));
+    undo.push(() => server.stop({ timeout: PATIENCE }));
 
     const system = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
     const admin = await adminServer(socket, system, onError);
@@ -121,7 +106,12 @@ async function start(
     return { uri: server.info.uri, tls, demo: async () => demo?.show(system, parts.stores.inventory) ?? null };
 }
 
-async function restServer({ host, port, enrich }: ServeOptions, { key, cert }: TlsPair, parts: Parts, demo: Demo | null): Promise<Server> {
+async function restServer(
+    { host, port, enrich, drainTimeout }: ServeOptions,
+    { key, cert }: TlsPair,
+    parts: Parts,
+    demo: Demo | null,
+): Promise<Server> {
     const { stores, keyRing, license, queue, allow } = parts;
     const server = hapiServer({ host, port, tls: { key, cert }, debug: false });
     await server.register([
@@ -129,7 +119,13 @@ async function restServer({ host, port, enrich }: ServeOptions, { key, cert }: T
         { plugin: restApi, options: { store: stores.inventory, license: license.source } },
         {
             plugin: webhookExporter,
-            options: { stores: stores.webhooks, queue, keyRing, egress: { allow: [...allow, ...(demo?.allow ?? [])] } },
+            options: {
+                stores: stores.webhooks,
+                queue,
+                keyRing,
+                egress: { allow: [...allow, ...(demo?.allow ?? [])] },
+                drainTimeout: sendingTimeout(drainTimeout),
+            },
         },
         {
             plugin: httpsRecordSchema,
@@ -138,6 +134,11 @@ async function restServer({ host, port, enrich }: ServeOptions, { key, cert }: T
     ]);
     server.listener.requestTimeout = LONGEST_REQUEST;
     return server;
+}
+
+/** How long of these seconds the sender may take to stop, in milliseconds: most of it, since all else has to end as well. */
+function sendingTimeout(drainTimeout: number): number {
+    return Math.max(drainTimeout * 1000 - PATIENCE, drainTimeout * 500);
 }
 
 /** Says at once what would else be found out only after the database was opened. */

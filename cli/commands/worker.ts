@@ -6,8 +6,8 @@ import { type Call, performing, repeated, wholeNumber } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
 import { existingKeyRing } from '../key-ring.ts';
 import { errorLog } from '../output/errors.ts';
-import { stopSignal } from '../stop-signal.ts';
 import { egressAllowList, openStores, webhooksOver } from '../system.ts';
+import { addDrainTimeout, untilStopped } from '../until-stopped.ts';
 
 export function define(self: Command): void {
     performing(self, worker);
@@ -17,6 +17,14 @@ export function define(self: Command): void {
         wholeNumber(1, CONCURRENCY.max),
         CONCURRENCY.byDefault,
     );
+    addDrainTimeout(self);
+}
+
+interface WorkerOptions {
+    readonly collector: readonly string[];
+    readonly concurrency: number;
+    /** Seconds. */
+    readonly drainTimeout: number;
 }
 
 /**
@@ -25,33 +33,26 @@ export function define(self: Command): void {
  * @throws ScanwireError `MISCONFIGURED` without `DATABASE_URL`, `REDIS_URL` or a key ring.
  */
 async function worker({ data, options, json }: Call): Promise<undefined> {
-    const { collector: collectors, concurrency } = options as { collector: readonly string[]; concurrency: number };
+    const { collector: collectors, concurrency, drainTimeout } = options as unknown as WorkerOptions;
     const databaseUrl = required('DATABASE_URL');
     const redisUrl = required('REDIS_URL');
     const folder = dataFolder(data);
     const keyRing = await existingKeyRing(folder, process.env);
     const onError = errorLog();
 
-    const stopped = stopSignal();
-    const stores = await openStores(folder, databaseUrl, onError);
-    try {
+    await untilStopped(drainTimeout, async ({ undo }) => {
+        const stores = await openStores(folder, databaseUrl, onError);
+        undo.push(() => stores.pool.end());
         const queue = redisQueue({ url: redisUrl, onWarning: onError });
+        undo.push(() => queue.close());
         const exporter = webhooksOver({ stores, keyRing, queue, allow: egressAllowList(process.env) }, onError);
-        try {
-            await exporter.start();
-            await exporter.work(collectors, { concurrency });
-            const ready = { collectors, concurrency, pid: process.pid };
-            process.stdout.write(
-                json ? `${JSON.stringify(ready)}\n` : `Sending for ${collectors.join(', ')}, ${concurrency} at once each\n`,
-            );
-            await stopped;
-        } finally {
-            await exporter.close();
-            await queue.close();
-        }
-    } finally {
-        await stores.pool.end();
-    }
+        undo.push((timeout) => exporter.close({ timeout }));
+
+        await exporter.start();
+        await exporter.work(collectors, { concurrency });
+        const ready = { collectors, concurrency, pid: process.pid };
+        process.stdout.write(json ? `${JSON.stringify(ready)}\n` : `Sending for ${collectors.join(', ')}, ${concurrency} at once each\n`);
+    });
 }
 
 function required(name: string): string {

@@ -34,8 +34,10 @@ export interface Sender {
     readonly attemptTimeout: number;
     /** Never rejects: whatever happens is an {@link Outcome}. */
     send(message: Message): Promise<Outcome>;
-    /** Ends idle connections; messages that are being sent finish first. */
-    close(): Promise<void>;
+    /** Takes messages again after `close`. */
+    open?(): void;
+    /** Ends idle connections. Messages that are being sent finish first; those that take longer than `timeout` milliseconds end as `interrupted`. */
+    close(options?: { readonly timeout?: number }): Promise<void>;
 }
 
 /** Times in milliseconds. */
@@ -91,14 +93,14 @@ const limitsSchema = Joi.object<SenderLimits & Pick<ResolverOptions, 'resolver' 
 export function httpSender({ guard, clock = systemClock, lookup, ...options }: HttpSenderOptions): Sender {
     const limits = checked(limitsSchema, options, { subject: 'httpSender options', code: 'MISCONFIGURED' });
     const { attemptTimeout } = limits;
-    const { post, close } = poster(limits, connectVetted({ guard, lookup, ...limits }), clock);
-    const inFlight = new Set<Promise<Outcome>>();
+    const connect = connectVetted({ guard, lookup, ...limits });
+    let transport = poster(limits, connect, clock);
+    const inFlight = new Map<Promise<Outcome>, AbortController>();
     let closed = false;
 
-    async function attempt(message: Message): Promise<Outcome> {
+    async function attempt(message: Message, deadline: AbortController): Promise<Outcome> {
         const startedAt = performance.now();
         const progress = newProgress();
-        const deadline = new AbortController();
         const timer = setTimeout(() => {
             deadline.abort(new AttemptFailure('timeout', `The attempt took longer than ${attemptTimeout} ms`));
         }, attemptTimeout);
@@ -110,9 +112,15 @@ export function httpSender({ guard, clock = systemClock, lookup, ...options }: H
     async function resultOf(message: Message, signal: AbortSignal, progress: AttemptProgress): Promise<AttemptResult> {
         try {
             const url = targetOf(message);
-            return resultOfExchange(await post(url, message, signal, progress), url, clock());
+            return resultOfExchange(await transport.post(url, message, signal, progress), url, clock());
         } catch (error) {
             return resultOfError(error);
+        }
+    }
+
+    function interrupt(): void {
+        for (const deadline of inFlight.values()) {
+            deadline.abort(new AttemptFailure('interrupted', 'The sender was closed before the receiver had answered'));
         }
     }
 
@@ -124,8 +132,9 @@ export function httpSender({ guard, clock = systemClock, lookup, ...options }: H
                 return outcomeOf(resultOfError(new AttemptFailure('interrupted', 'The sender is closed')), newProgress(), 0);
             }
 
-            const outcome = attempt(message);
-            inFlight.add(outcome);
+            const deadline = new AbortController();
+            const outcome = attempt(message, deadline);
+            inFlight.set(outcome, deadline);
             try {
                 return await outcome;
             } finally {
@@ -133,10 +142,19 @@ export function httpSender({ guard, clock = systemClock, lookup, ...options }: H
             }
         },
 
-        async close() {
+        open() {
+            if (closed) {
+                transport = poster(limits, connect, clock);
+                closed = false;
+            }
+        },
+
+        async close({ timeout } = {}) {
             closed = true;
-            await Promise.all(inFlight);
-            close();
+            const timer = timeout === undefined ? undefined : setTimeout(interrupt, timeout);
+            await Promise.all(inFlight.keys());
+            clearTimeout(timer);
+            transport.close();
         },
     };
 }

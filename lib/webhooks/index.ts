@@ -14,4 +14,4 @@ export type { Publish, PublishOptions } from './publisher.ts';
 export type * from './queue.ts';
 export { DEFAULT_SCHEDULE } from './schedule.ts';
 export type * from './store.ts';
-export { type Webhooks, type WorkerOptions, webhooks } from './webhooks.ts';
+export { type CloseOptions, type Webhooks, type WorkerOptions, webhooks } from './webhooks.ts';

@@ -102,6 +102,9 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
         .default([]),
 };
 
+/** Milliseconds that a stop may take: longer than an attempt. */
+export const DRAIN_TIMEOUT = 20_000;
+
 /** Attempts at once, per collector. */
 export const CONCURRENCY = { byDefault: 200, max: 5000 } as const;
 

@@ -42,6 +42,10 @@ function failureOf({ error, unsent }: Exchange, { host }: URL): AttemptFailure {
             : new AttemptFailure('headers_timeout', `${host} did not answer in time`);
     }
 
+    if (error instanceof AttemptFailure && error.code === 'interrupted') {
+        return error;
+    }
+
     const code = codeOfError(error, 'connection_reset');
     return new AttemptFailure(code, `${host} ${NO_RESPONSE[code] ?? 'broke off'}${codeNote(error)}`);
 }

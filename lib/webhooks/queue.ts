@@ -46,6 +46,72 @@ export interface DeliveryQueue {
     close(): Promise<void>;
 }
 
+/** Gets in touch with a queue whose server may be away. */
+export interface FirstContact {
+    /**
+     * Calls `reached` once the queue can be used: before this resolves if its server is there, later if it is away.
+     *
+     * @throws ScanwireError `MISCONFIGURED` for a server that is there and would lose jobs or refuses the connection.
+     */
+    begin(reached: () => void): Promise<void>;
+    /** Tries no more. */
+    end(): void;
+}
+
+/** Milliseconds between the tries to reach a server that was away, doubled each time. */
+const FIRST_RETRY = 500;
+const MAX_RETRY = 5_000;
+
+/** Every try that fails in the background is reported, whatever the reason: who runs the server may yet mend it. */
+export function firstContact(queue: DeliveryQueue, onError: (error: Error) => void): FirstContact {
+    let retry: NodeJS.Timeout | undefined;
+    let wanted = false;
+
+    function tryLater(reached: () => void, delay: number): void {
+        retry = setTimeout(async () => {
+            try {
+                await queue.ready();
+            } catch (error) {
+                onError(error as Error);
+                if (wanted) {
+                    tryLater(reached, Math.min(2 * delay, MAX_RETRY));
+                }
+                return;
+            }
+
+            if (wanted) {
+                reached();
+            }
+        }, delay);
+    }
+
+    return {
+        async begin(reached) {
+            wanted = true;
+            try {
+                await queue.ready();
+            } catch (error) {
+                if (!(error instanceof ScanwireError && error.code === 'UNAVAILABLE')) {
+                    throw error;
+                }
+
+                onError(error);
+                tryLater(reached, FIRST_RETRY);
+                return;
+            }
+
+            if (wanted) {
+                reached();
+            }
+        },
+
+        end() {
+            wanted = false;
+            clearTimeout(retry);
+        },
+    };
+}
+
 /** What a queue that was closed rejects with. */
 export function closedQueue(): ScanwireError {
     return new ScanwireError('UNAVAILABLE', 'The queue is closed');

@@ -1,15 +1,16 @@
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { assertOpens } from '../keys/key-ring.ts';
+import { within } from '../within.ts';
 import { FIRST_PROBE, MAX_PROBE } from './breaker.ts';
 import { type Deliveries, deliveriesOf } from './deliveries.ts';
 import { deliveryWorker } from './delivery-worker.ts';
 import { dispatcher } from './dispatcher.ts';
 import { eventKinds } from './events.ts';
 import { type Exporters, exporters, sealedForExporters } from './exporters.ts';
-import { type WebhooksContext, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
+import { DRAIN_TIMEOUT, type WebhooksContext, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
 import { type Publish, publisher } from './publisher.ts';
-import type { QueueWorker } from './queue.ts';
+import { firstContact, type QueueWorker } from './queue.ts';
 import { claimingSession } from './session.ts';
 import { vendorNamed } from './signature.ts';
 
@@ -18,12 +19,28 @@ export interface Webhooks {
     readonly publish: Publish;
     readonly exporters: Exporters;
     readonly deliveries: Deliveries;
-    /** Checks queue and key ring, then hands out what is due. @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`. */
+    /**
+     * Checks queue and key ring, then hands out what is due. A queue whose server is away is tried again in the background.
+     *
+     * @throws ScanwireError `MISCONFIGURED`; `UNAVAILABLE` without the stores.
+     */
     start(): Promise<void>;
     /** Sends for these collectors in this process. @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`. */
     work(collectors: readonly string[], options?: WorkerOptions): Promise<void>;
-    /** Hands out nothing more, finishes what is being sent, ends idle connections. Stores and queue stay open. */
-    close(): Promise<void>;
+    /**
+     * Hands out and claims nothing more, finishes what is being sent, ends idle connections. Stores and queue stay open, and it can be
+     * started again.
+     */
+    close(options?: CloseOptions): Promise<void>;
+}
+
+/** How a process stops to send. */
+export interface CloseOptions {
+    /**
+     * Milliseconds, whatever hangs. What is still being sent shortly before is given up, for another process to send it at once, so an
+     * attempt's time-out and a second for its outcome should fit in. Default 20,000.
+     */
+    readonly timeout?: number;
 }
 
 /** How a process sends. */
@@ -34,6 +51,9 @@ export interface WorkerOptions {
 
 /** How much longer than an attempt a claim holds, so that its outcome can be recorded. Milliseconds. */
 const CLAIM_MARGIN = 5_000;
+
+/** The end of a stop, in milliseconds, that is kept for giving back what was not finished. At most a third of the stop. */
+const GIVING_BACK = 1_000;
 
 /**
  * The webhook exporter: accepts events, keeps exporters, hands deliveries to the workers of their collectors, and sends them.
@@ -55,6 +75,8 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     const session = claimingSession(context);
     const startWorker = deliveryWorker(context, session.id);
     const workers: QueueWorker[] = [];
+    const contact = firstContact(settings.queue, settings.onError);
+    let claiming = false;
 
     return {
         publish: publisher(context),
@@ -62,30 +84,42 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         deliveries: deliveriesOf(context),
 
         async start() {
-            await settings.queue.ready();
             const now = await settings.deliveries.now();
             reportDifference(now, settings.onError);
             assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, now));
-            start();
+            await contact.begin(start);
         },
 
         async work(collectors, { concurrency } = {}) {
             const valid = checked(workSchema, { collectors, concurrency }, { subject: 'work options', code: 'MISCONFIGURED' });
-            if (workers.length === 0) {
+            if (!claiming) {
+                settings.sender.open?.();
                 await session.begin();
+                claiming = true;
             }
             for (const collector of new Set(valid.collectors)) {
                 workers.push(await startWorker(collector, valid.concurrency));
             }
         },
 
-        async close() {
-            await stop();
-            if (workers.length > 0) {
-                await Promise.all(workers.splice(0).map((worker) => worker.close()));
-                await session.end();
+        async close({ timeout = DRAIN_TIMEOUT } = {}) {
+            const end = performance.now() + timeout;
+            const inTime = async (work: Promise<unknown>, kept: number, what: string): Promise<void> => {
+                const late = (): Error => new ScanwireError('UNAVAILABLE', `${what} within the ${timeout} ms that stopping may take`);
+                await within(work, { timeout: Math.max(0, end - performance.now() - kept), late }).catch(settings.onError);
+            };
+            const givingBack = Math.min(GIVING_BACK, timeout / 3);
+
+            contact.end();
+            const finished = Promise.all([stop(), ...workers.splice(0).map((worker) => worker.close())]);
+            await inTime(finished, givingBack, 'Not everything that was being sent ended');
+            // What is being sent by now is given up, and its outcome recorded.
+            const sent = Promise.all([settings.sender.close({ timeout: 0 }), finished]);
+            await inTime(sent, givingBack / 2, 'Not every outcome could be recorded');
+            if (claiming) {
+                claiming = false;
+                await inTime(session.end(), 0, 'What was claimed could not be released');
             }
-            await settings.sender.close();
         },
     };
 }

@@ -24,10 +24,14 @@ export const plugin: Plugin<WebhookExporterOptions> = {
     requirements: { hapi: '>=21', node: '>=20.19' },
 
     register(server, options) {
-        const { collectors, concurrency, stores, egress, attemptTimeout, connectTimeout, ...settings } = checked(optionsSchema, options, {
-            subject: 'webhook-exporter options',
-            code: 'MISCONFIGURED',
-        });
+        const { collectors, concurrency, drainTimeout, stores, egress, attemptTimeout, connectTimeout, ...settings } = checked(
+            optionsSchema,
+            options,
+            {
+                subject: 'webhook-exporter options',
+                code: 'MISCONFIGURED',
+            },
+        );
         const guard = egressGuard(egress);
         const { publish, exporters, deliveries, start, work, close } = webhooks({
             ...settings,
@@ -42,6 +46,7 @@ export const plugin: Plugin<WebhookExporterOptions> = {
             await start();
             await work(collectors, { concurrency });
         });
-        server.ext('onPostStop', close);
+        // Before the host ends its pools, which outcomes are recorded with.
+        server.ext('onPreStop', () => close({ timeout: drainTimeout }));
     },
 };

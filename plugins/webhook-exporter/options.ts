@@ -1,6 +1,8 @@
 import Joi from 'joi';
+import { milliseconds } from '../../lib/checked.ts';
 import { senderLimitSchemas } from '../../lib/webhooks/http-sender.ts';
 import {
+    DRAIN_TIMEOUT,
     type WebhookStores,
     type WebhooksSettings,
     webhookStoreSchemas,
@@ -16,6 +18,8 @@ export interface WebhookExporterOptions extends WebhooksSettings {
     readonly collectors?: readonly string[];
     /** Attempts at once, per collector. */
     readonly concurrency?: number;
+    /** Time for stopping the server's part in sending, in milliseconds; longer than an attempt, or what is being sent is sent again. */
+    readonly drainTimeout?: number;
     /** Time for a whole attempt, from DNS to the last byte, in milliseconds. */
     readonly attemptTimeout?: number;
     /** Time to connect, in milliseconds. */
@@ -29,6 +33,7 @@ export const optionsSchema: Joi.ObjectSchema<Required<WebhookExporterOptions>> =
     stores: Joi.object(webhookStoreSchemas).required(),
     ...webhooksSettingSchemas,
     ...workerSettingSchemas,
+    drainTimeout: milliseconds(DRAIN_TIMEOUT),
     attemptTimeout: senderLimitSchemas.attemptTimeout,
     connectTimeout: senderLimitSchemas.connectTimeout.max(Joi.ref('attemptTimeout')),
     egress: Joi.object({ allow: Joi.array().items(Joi.string()).required() }).default({ allow: [] }),

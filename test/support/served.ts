@@ -36,7 +36,17 @@ export function dataOf(t: Test): string {
 
 /** A server on a free port, killed at the end of the test if it still runs. */
 export async function serve(t: Test, data: string, ...more: string[]): Promise<{ readonly server: ChildProcess; readonly served: Served }> {
-    const server = startScanwire(['serve', '--data', data, '--port', '0', '--json', ...more]);
+    return await serveIn(t, {}, data, ...more);
+}
+
+/** The same with variables in its environment. */
+export async function serveIn(
+    t: Test,
+    env: Readonly<Record<string, string>>,
+    data: string,
+    ...more: string[]
+): Promise<{ readonly server: ChildProcess; readonly served: Served }> {
+    const server = startScanwire(['serve', '--data', data, '--port', '0', '--json', ...more], { env });
     t.teardown(() => server.kill('SIGKILL'));
     return { server, served: (await nextJson(server, linesOf(server))) as unknown as Served };
 }

@@ -1,0 +1,88 @@
+import type { ChildProcess } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { countingReceiver } from '../support/counting-receiver.ts';
+import { redisServer } from '../support/redis-server.ts';
+import { ended, scanwire } from '../support/scanwire.ts';
+import { dataOf, fixture, get, json, serveIn } from '../support/served.ts';
+import { testDatabase } from '../support/test-database.ts';
+
+const KIND = 'idr_investigation_created';
+
+/** A data folder with a running exporter, and a Redis that is away. */
+async function withoutRedis(t: Test, policy: string) {
+    const folder = mkdtempSync(join(tmpdir(), 'scanwire-test-'));
+    t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+    const redis = await redisServer(folder, ['--maxmemory-policy', policy]);
+    t.teardown(() => redis.kill());
+    const data = dataOf(t);
+    const receiver = await countingReceiver(t, (response) => response.writeHead(204).end());
+    const database = await testDatabase();
+    t.teardown(() => database.drop());
+    const env = { DATABASE_URL: database.url, SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' };
+    const before = await serveIn(t, env, data);
+    await json(data, 'exporters', 'create', '--url', receiver.url, '--start');
+    await ended(before.server, 'SIGTERM');
+    return { redis, data, receiver, env: { ...env, REDIS_URL: redis.url } };
+}
+
+/** Resolves when it says this on stderr. */
+function says(child: ChildProcess, pattern: RegExp): Promise<void> {
+    let said = '';
+    return new Promise((resolve) => {
+        child.stderr?.on('data', (text) => {
+            said += text;
+            if (pattern.test(said)) {
+                resolve();
+            }
+        });
+    });
+}
+
+t.test('with Redis away the server starts, answers and accepts, and delivers when it comes', async (t) => {
+    const { redis, data, receiver, env } = await withoutRedis(t, 'noeviction');
+    await redis.kill();
+    const { server, served } = await serveIn(t, env, data);
+    const { key } = await json<{ key: string }>(data, 'keys', 'create', 'ci');
+    t.equal((await get(served, '/rest_api/v2/workspaces', key)).status, 200);
+    t.match(await json(data, 'events', 'publish', KIND, fixture('events/investigation.json')), { deliveries: [String] });
+
+    await redis.start();
+    await receiver.received(KIND);
+    t.strictSame(receiver.kinds, ['test', KIND]);
+    t.equal(await ended(server, 'SIGTERM'), 0);
+});
+
+t.test('a Redis that evicts is refused at the start; one that comes later gets no jobs until it is mended', async (t) => {
+    const { redis, data, receiver, env } = await withoutRedis(t, 'allkeys-lru');
+    t.match(await scanwire(['serve', '--data', data, '--port', '0'], { env }), {
+        code: 1,
+        stderr: /^scanwire: Redis has maxmemory-policy allkeys-lru/m,
+    });
+
+    await redis.kill();
+    const { server } = await serveIn(t, env, data);
+    const refused = says(server, /Redis has maxmemory-policy allkeys-lru/);
+    await json(data, 'events', 'publish', KIND, fixture('events/investigation.json'));
+    await redis.start();
+    await refused;
+    t.match(await redis.command('EXISTS scanwire:scanwire-default:wait scanwire:scanwire-default:id'), /^:0/);
+    t.strictSame(receiver.kinds, ['test']);
+
+    await redis.command('CONFIG SET maxmemory-policy noeviction');
+    await receiver.received(KIND);
+    t.equal(await ended(server, 'SIGTERM'), 0);
+});
+
+t.test('a Redis that refuses the password is refused at the start', async (t) => {
+    const { redis, data, env } = await withoutRedis(t, 'noeviction');
+    const url = new URL(redis.url);
+    url.password = 'wrong';
+    await redis.command('CONFIG SET requirepass right');
+    t.match(await scanwire(['serve', '--data', data, '--port', '0'], { env: { ...env, REDIS_URL: url.href } }), {
+        code: 1,
+        stderr: /^scanwire: Redis refused the user or the password$/m,
+    });
+});

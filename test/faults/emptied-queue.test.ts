@@ -69,7 +69,7 @@ t.test('what was in a queue that is emptied is sent without waiting for the time
         timestamp: new Date(),
         title: 't',
         link: 'https://a.example/',
-        investigationId: 'i',
+        investigationId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa',
         investigationRrn: 'rrn:a:b:c:d',
         actors: { users: [], assets: [] },
     };
@@ -111,7 +111,7 @@ t.test('a collector that nobody can have holds nobody up', async (t) => {
         timestamp: new Date(),
         title: 't',
         link: 'https://a.example/',
-        investigationId: 'i',
+        investigationId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa',
         investigationRrn: 'rrn:a:b:c:d',
         actors: { users: [], assets: [] },
     };

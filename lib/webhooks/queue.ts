@@ -67,22 +67,24 @@ export function firstContact(queue: DeliveryQueue, onError: (error: Error) => vo
     let retry: NodeJS.Timeout | undefined;
     let wanted = false;
 
-    function tryLater(reached: () => void, delay: number): void {
-        retry = setTimeout(async () => {
-            try {
-                await queue.ready();
-            } catch (error) {
-                onError(error as Error);
-                if (wanted) {
-                    tryLater(reached, Math.min(2 * delay, MAX_RETRY));
-                }
-                return;
-            }
-
+    async function tryAgain(reached: () => void, delay: number): Promise<void> {
+        try {
+            await queue.ready();
+        } catch (error) {
+            onError(error as Error);
             if (wanted) {
-                reached();
+                tryLater(reached, Math.min(2 * delay, MAX_RETRY));
             }
-        }, delay);
+            return;
+        }
+
+        if (wanted) {
+            reached();
+        }
+    }
+
+    function tryLater(reached: () => void, delay: number): void {
+        retry = setTimeout(() => void tryAgain(reached, delay), delay);
     }
 
     return {

@@ -1,9 +1,12 @@
 import { createPublicKey } from 'node:crypto';
+import Joi from 'joi';
 import type pg from 'pg';
 import { postgresQueue, redisQueue } from '../adapters/bullmq/index.ts';
 import { openEmbeddedDatabase } from '../adapters/pglite/index.ts';
 import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../adapters/postgres/index.ts';
+import { checked } from '../lib/checked.ts';
 import { egressGuard } from '../lib/egress/guard.ts';
+import { type Resolver, resolverSchema } from '../lib/egress/resolver.ts';
 import { ScanwireError } from '../lib/errors.ts';
 import { apiKeys, sealedKeys } from '../lib/keys/api-keys.ts';
 import { assertOpens, type KeyRing } from '../lib/keys/key-ring.ts';
@@ -42,6 +45,7 @@ const QUEUE_PATIENCE = 1_000;
 export async function openParts({ folder, environment, onError }: SystemOptions): Promise<Parts> {
     // Refused before anything is made or opened.
     const allow = egressAllowList(environment);
+    const resolver = resolverIn(environment);
     await prepareDataFolder(folder);
     const [keyRing, license] = await Promise.all([storedKeyRing(folder, environment), storedLicense(folder)]);
     const stores = await openStores(folder, environment.DATABASE_URL, onError);
@@ -57,6 +61,7 @@ export async function openParts({ folder, environment, onError }: SystemOptions)
             license,
             queue,
             allow,
+            resolver,
             async close() {
                 // An attempt that is still under way holds the queue; the stores are closed properly all the same.
                 await within(queue.close(), { timeout: QUEUE_PATIENCE }).catch(() => {});
@@ -169,12 +174,13 @@ export interface WebhooksParts {
     readonly queue: DeliveryQueue;
     /** Non-public receiver addresses that may be called. */
     readonly allow: readonly string[];
+    readonly resolver: Resolver;
 }
 
 /** The webhook exporter of a process that serves nothing. */
-export function webhooksOver({ stores, keyRing, queue, allow }: WebhooksParts, onError: (error: Error) => void): Webhooks {
+export function webhooksOver({ stores, keyRing, queue, allow, resolver }: WebhooksParts, onError: (error: Error) => void): Webhooks {
     const guard = egressGuard({ allow });
-    return webhooks({ ...stores.webhooks, keyRing, queue, guard, sender: httpSender({ guard }), onError });
+    return webhooks({ ...stores.webhooks, keyRing, queue, guard, sender: httpSender({ guard, resolver }), onError });
 }
 
 /**
@@ -197,6 +203,12 @@ async function assertRingFits({ apiKeys: keys, webhooks: { exporters } }: Stores
 }
 
 const EGRESS_ALLOW = 'SCANWIRE_EGRESS_ALLOW';
+const RESOLVER = 'SCANWIRE_RESOLVER';
+
+/** Who is asked for names, as `SCANWIRE_RESOLVER` says. @throws ScanwireError `MISCONFIGURED`. */
+export function resolverIn(environment: NodeJS.ProcessEnv): Resolver {
+    return checked(Joi.object({ [RESOLVER]: resolverSchema }), { [RESOLVER]: environment[RESOLVER] }, { code: 'MISCONFIGURED' })[RESOLVER];
+}
 
 /**
  * What `SCANWIRE_EGRESS_ALLOW` opens: CIDR blocks, addresses and host names, with commas between them.

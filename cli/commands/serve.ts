@@ -112,7 +112,7 @@ async function restServer(
     parts: Parts,
     demo: Demo | null,
 ): Promise<Server> {
-    const { stores, keyRing, license, queue, allow } = parts;
+    const { stores, keyRing, license, queue, allow, resolver } = parts;
     const server = hapiServer({ host, port, tls: { key, cert }, debug: false });
     await server.register([
         { plugin: tokenAuth, options: { store: stores.apiKeys, keyRing } },
@@ -123,6 +123,7 @@ async function restServer(
                 stores: stores.webhooks,
                 queue,
                 keyRing,
+                resolver,
                 egress: { allow: [...allow, ...(demo?.allow ?? [])] },
                 drainTimeout: sendingTimeout(drainTimeout),
             },

@@ -6,7 +6,7 @@ import { type Call, performing, repeated, wholeNumber } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
 import { existingKeyRing } from '../key-ring.ts';
 import { errorLog } from '../output/errors.ts';
-import { egressAllowList, openStores, webhooksOver } from '../system.ts';
+import { egressAllowList, openStores, resolverIn, webhooksOver } from '../system.ts';
 import { addDrainTimeout, untilStopped } from '../until-stopped.ts';
 
 export function define(self: Command): void {
@@ -45,7 +45,10 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
         undo.push(() => stores.pool.end());
         const queue = redisQueue({ url: redisUrl, onWarning: onError });
         undo.push(() => queue.close());
-        const exporter = webhooksOver({ stores, keyRing, queue, allow: egressAllowList(process.env) }, onError);
+        const exporter = webhooksOver(
+            { stores, keyRing, queue, allow: egressAllowList(process.env), resolver: resolverIn(process.env) },
+            onError,
+        );
         undo.push((timeout) => exporter.close({ timeout }));
 
         await exporter.start();

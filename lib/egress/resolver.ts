@@ -3,6 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import Joi from 'joi';
 import { errorCode } from '../errors.ts';
 import { within } from '../within.ts';
 import { type ConnectionCode, ConnectionFailure, connectionCode } from './connection-code.ts';
@@ -21,12 +22,20 @@ export type Lookup = (
  * - `system`: `getaddrinfo`, for a machine that finds names in other ways too (mDNS, NIS, a search list). It occupies one of the few
  *   threads of the process for as long as a name server is silent, and its answers hold for half a minute.
  */
-export const RESOLVERS = ['dns', 'system'] as const;
+const RESOLVERS = ['dns', 'system'] as const;
+
+/** One of {@link RESOLVERS}. */
+export type Resolver = (typeof RESOLVERS)[number];
+
+/** The rule of the option `resolver`. */
+export const resolverSchema: Joi.StringSchema = Joi.string()
+    .valid(...RESOLVERS)
+    .default('dns');
 
 /** How names are resolved. */
 export interface ResolverOptions {
     /** `dns` by default. */
-    readonly resolver?: (typeof RESOLVERS)[number] | undefined;
+    readonly resolver?: Resolver | undefined;
     /** Stands in for both, has the shape of `dns.lookup`; what it answers is not kept. */
     readonly lookup?: Lookup | undefined;
     /** Milliseconds in which a name must be resolved. */

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import { type ConnectVetted, connectVetted } from '../egress/connect.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import { hostOf, portOf } from '../egress/outgoing-url.ts';
-import { RESOLVERS, type ResolverOptions } from '../egress/resolver.ts';
+import { type ResolverOptions, resolverSchema } from '../egress/resolver.ts';
 import type { Trust } from './choices.ts';
 import { type Connection, connection, type Exchange, exchange } from './connection.ts';
 import { connectionPool, type Lease } from './connection-pool.ts';
@@ -77,7 +77,7 @@ export const senderLimitSchemas: { readonly [Limit in keyof SenderLimits]: Joi.N
 
 const limitsSchema = Joi.object<SenderLimits & Pick<ResolverOptions, 'resolver' | 'nameServers'>>({
     ...senderLimitSchemas,
-    resolver: Joi.string().valid(...RESOLVERS),
+    resolver: resolverSchema,
     nameServers: Joi.array().items(Joi.string()).min(1),
 });
 

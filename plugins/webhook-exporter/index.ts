@@ -24,7 +24,7 @@ export const plugin: Plugin<WebhookExporterOptions> = {
     requirements: { hapi: '>=21', node: '>=20.19' },
 
     register(server, options) {
-        const { collectors, concurrency, drainTimeout, stores, egress, attemptTimeout, connectTimeout, ...settings } = checked(
+        const { collectors, concurrency, drainTimeout, stores, egress, attemptTimeout, connectTimeout, resolver, ...settings } = checked(
             optionsSchema,
             options,
             {
@@ -37,7 +37,7 @@ export const plugin: Plugin<WebhookExporterOptions> = {
             ...settings,
             ...stores,
             guard,
-            sender: httpSender({ guard, attemptTimeout, connectTimeout }),
+            sender: httpSender({ guard, attemptTimeout, connectTimeout, resolver }),
             onError: (error) => server.log(['scanwire', 'webhook-exporter', 'error'], error),
         });
 

@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import { milliseconds } from '../../lib/checked.ts';
+import { type Resolver, resolverSchema } from '../../lib/egress/resolver.ts';
 import { senderLimitSchemas } from '../../lib/webhooks/http-sender.ts';
 import {
     DRAIN_TIMEOUT,
@@ -24,6 +25,8 @@ export interface WebhookExporterOptions extends WebhooksSettings {
     readonly attemptTimeout?: number;
     /** Time to connect, in milliseconds. */
     readonly connectTimeout?: number;
+    /** Who is asked for the addresses of receivers: the name servers (`dns`), or the machine in all its ways (`system`). */
+    readonly resolver?: Resolver;
     /** Non-public receiver addresses that may be called: CIDR blocks and host names. */
     readonly egress?: { readonly allow: readonly string[] };
 }
@@ -36,5 +39,6 @@ export const optionsSchema: Joi.ObjectSchema<Required<WebhookExporterOptions>> =
     drainTimeout: milliseconds(DRAIN_TIMEOUT),
     attemptTimeout: senderLimitSchemas.attemptTimeout,
     connectTimeout: senderLimitSchemas.connectTimeout.max(Joi.ref('attemptTimeout')),
+    resolver: resolverSchema,
     egress: Joi.object({ allow: Joi.array().items(Joi.string()).required() }).default({ allow: [] }),
 });

@@ -218,6 +218,15 @@ export const dispatchLaws: Laws<WebhookBench> = {
         assert.equal((await bench.exporters.get(id))?.consecutiveFailures, 0, 'no failure');
     },
 
+    async 'leaves an exporter alone for as long as it asks, whatever attempts that began before come to'(bench) {
+        await bench.addExporter();
+        await bench.publish({}, {}, {});
+        const [first, second] = await bench.claimDue({ window: 2 });
+        await bench.record([failure(present(first), 0, { health: 'none', pause: 500 }), success(present(second))], at(100));
+        assert.deepEqual(await bench.dispatchedIds({ now: at(599) }), []);
+        assert.equal((await bench.dispatchedIds({ now: at(600) })).length, 1);
+    },
+
     async 'keeps the window while failures are fewer than the breaker needs'(bench) {
         await bench.addExporter();
         await bench.publish({}, {}, {});

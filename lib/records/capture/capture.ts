@@ -4,7 +4,7 @@ import { checked, milliseconds, objectWith } from '../../checked.ts';
 import { type ConnectionProgress, connectVetted } from '../../egress/connect.ts';
 import { ConnectionFailure } from '../../egress/connection-code.ts';
 import type { EgressGuard } from '../../egress/guard.ts';
-import { RESOLVERS, type ResolverOptions } from '../../egress/resolver.ts';
+import { type ResolverOptions, resolverSchema } from '../../egress/resolver.ts';
 import { ScanwireError } from '../../errors.ts';
 import { VERSION } from '../../version.ts';
 import { within } from '../../within.ts';
@@ -51,7 +51,7 @@ const headerValue = (): Joi.StringSchema =>
 
 const optionsSchema = Joi.object<CaptureLimits & Pick<CaptureOptions, 'guard' | 'resolver' | 'lookup'>, true>({
     guard: objectWith<EgressGuard>('vet', 'vetHost').required(),
-    resolver: Joi.string().valid(...RESOLVERS),
+    resolver: resolverSchema,
     lookup: Joi.function(),
     dnsTimeout: milliseconds(5000),
     connectTimeout: milliseconds(5000),

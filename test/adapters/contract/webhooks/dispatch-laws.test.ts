@@ -95,6 +95,15 @@ const MUTANTS: Mutants = {
                 ),
         },
     }),
+    'leaves an exporter alone for as long as it asks, whatever attempts that began before come to': (_, deliveries) => ({
+        deliveries: {
+            recordOutcomes: (outcomes, rules) =>
+                deliveries.recordOutcomes(
+                    outcomes.map((one) => ({ ...one, pause: null })),
+                    rules,
+                ),
+        },
+    }),
     'keeps the window while failures are fewer than the breaker needs': withOptions(() => ({ breakerAfter: 1 })),
     'hands out a test of a failing exporter before its probe is due': (exporters, deliveries) => ({
         deliveries: {

@@ -1,6 +1,9 @@
 /** When an exporter that fails is left alone, how it is tried again, and when it is given up. Times in milliseconds. */
 export interface BreakerRules {
-    /** Consecutive failures from which on its breaker is open: one probe at a time. Failures of one burst count once. */
+    /**
+     * Consecutive failures from which on its breaker is open: one probe at a time. Failures of one burst count once: those of attempts
+     * that had begun when the last failure was counted belong to it.
+     */
     readonly after: number;
     /** Until the first probe; doubled for each further one that fails, up to the maximum. */
     readonly firstProbe: number;

@@ -6,7 +6,7 @@ import { EXPORT_TYPES, type ExportType, SIGNATURE_FORMS, type SignatureForm, TRU
 export interface StoredSettings {
     /** Absolute http or https URL of the receiver, normalised. */
     readonly url: string;
-    /** May be empty; goes out as `webhook_name`. */
+    /** May be empty; goes out as `webhook_name` of a `test`. */
     readonly name: string;
     /** The worker pool that sends for it. */
     readonly collector: string;
@@ -19,7 +19,7 @@ export interface StoredSettings {
 
 /** A configured receiver, as people see it: no secret, no header values. */
 export interface Exporter extends Omit<StoredSettings, 'schedule'> {
-    /** UUID; goes out as `webhook_id`. The `webhook-id` of Standard Webhooks is another: that of the event. */
+    /** UUID; goes out as `webhook_id` of a `test`. The `webhook-id` of Standard Webhooks is another: that of the event. */
     readonly id: string;
     readonly type: ExportType;
     /** Dates from before the detection rules library: only such an exporter has one of the two legacy types of {@link EXPORT_TYPES}. */

@@ -1,8 +1,8 @@
 import { CodedError } from '../errors.ts';
 
 /**
- * What an attempt came to. `delivered` is any 2xx in time; everything else is a failure. `docs/outcomes.md` says what each
- * one means for the person who runs the receiver.
+ * What an attempt came to. `delivered` is any 2xx in time, `interrupted` a fault of ours, which says nothing of the receiver;
+ * everything else is a failure. `docs/outcomes.md` says what each one means for the person who runs the receiver.
  */
 export const OUTCOME_CODES = [
     'delivered',

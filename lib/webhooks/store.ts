@@ -124,6 +124,7 @@ export interface SweepOptions {
 /** Asks for the claim of a delivery's next attempt: a lease that one worker holds, so that no other sends the same. */
 export interface ClaimRequest {
     readonly deliveryId: string;
+    /** Proves later that the outcome comes from the holder. */
     readonly token: string;
     /** Milliseconds after which the claim runs out, if no outcome was recorded until then. */
     readonly duration: number;

@@ -247,6 +247,20 @@ export const outcomeLaws: Laws<WebhookBench> = {
             assert.deepEqual(states, Array(8).fill('cancelled'));
         }
     },
+
+    async 'records late outcomes of the same attempts at once without getting stuck'(bench) {
+        for (let round = 0; round < 10; round++) {
+            const claims = await bench.claimMany(10);
+            await sweepAll(bench);
+            const late = claims.map((one) => success(one));
+            const answers = await inParallel(8, (index) => bench.record(index % 2 === 0 ? late : late.toReversed()));
+            assert.deepEqual(new Set(answers.flat()), new Set([false]));
+            const { id } = present(claims[0]).exporter;
+            const states = (await bench.listed({ exporterId: id })).map(({ state }) => state);
+            assert.deepEqual(states, Array(10).fill('delivered'));
+            await bench.remove(id, at(60));
+        }
+    },
 };
 
 /** How often the exporter of the claims has failed without a success since. */

@@ -312,25 +312,34 @@ begin
     end if;
 
     -- Completes the attempts whose claims were taken away before. One that was delivered ends its delivery; who is sending it
-    -- once more loses the claim.
+    -- once more loses the claim. The deliveries are locked first and in their order, as everywhere: two who are late with the same
+    -- attempts would wait for each other.
     if json_array_length(outcomes) > coalesce(cardinality(held), 0) then
-        with late as (
+        with missed as materialized (
+            select d.id, d.state, d.attempts, d.claimed_at, d.token
+            from scanwire.deliveries d
+            where d.id in (
+                select i.id from json_to_recordset(outcomes) as i (index integer, id uuid) where not i.index = any (coalesce(held, '{}'))
+            )
+            order by d.id
+            for update
+        ),
+        late as (
             update scanwire.attempts a
             set finished_at = at, outcome = i.outcome::json, late = true
-            from json_to_recordset(outcomes) as i (index integer, id uuid, token text, code text, outcome text)
+            from missed m
+            join json_to_recordset(outcomes) as i (index integer, id uuid, token text, code text, outcome text) on i.id = m.id
             where
-                a.delivery_id = i.id and a.token = i.token and a.lost and not a.late
+                a.delivery_id = m.id and a.token = i.token and a.lost and not a.late
                 and not i.index = any (coalesce(held, '{}'))
             returning a.delivery_id, i.code
         ),
         ended as materialized (
-            select d.id, d.state = 'sending' as claimed, d.attempts, d.claimed_at, d.token
-            from scanwire.deliveries d
+            select m.*, m.state = 'sending' as claimed
+            from missed m
             where
-                d.id in (select l.delivery_id from late l where l.code = 'delivered')
-                and d.state in ('pending', 'queued', 'sending', 'poisoned')
-            order by d.id
-            for update
+                m.id in (select l.delivery_id from late l where l.code = 'delivered')
+                and m.state in ('pending', 'queued', 'sending', 'poisoned')
         ),
         interrupted as (
             insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, outcome)

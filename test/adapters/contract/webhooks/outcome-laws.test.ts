@@ -69,14 +69,10 @@ const MUTANTS: Mutants = {
         },
     }),
     'records outcomes and removes at once without getting stuck': (_, deliveries) => ({
-        deliveries: {
-            recordOutcomes: async (outcomes, rules) => {
-                if (outcomes.length > 7) {
-                    throw new Error('deadlock detected');
-                }
-                return await deliveries.recordOutcomes(outcomes, rules);
-            },
-        },
+        deliveries: { recordOutcomes: notAtOnce(deliveries) },
+    }),
+    'records late outcomes of the same attempts at once without getting stuck': (_, deliveries) => ({
+        deliveries: { recordOutcomes: notAtOnce(deliveries) },
     }),
 };
 
@@ -111,5 +107,21 @@ function withoutFence(_: unknown, deliveries: DeliveryStore): { readonly deliver
 function alwaysHeld(_: unknown, deliveries: DeliveryStore): { readonly deliveries: Partial<DeliveryStore> } {
     return {
         deliveries: { recordOutcomes: async (outcomes, rules) => (await deliveries.recordOutcomes(outcomes, rules)).map(() => true) },
+    };
+}
+
+/** A store whose transactions get stuck when there are two of them. */
+function notAtOnce(deliveries: DeliveryStore): DeliveryStore['recordOutcomes'] {
+    let recording = 0;
+    return async (outcomes, rules) => {
+        recording++;
+        try {
+            if (recording > 1) {
+                throw new Error('deadlock detected');
+            }
+            return await deliveries.recordOutcomes(outcomes, rules);
+        } finally {
+            recording--;
+        }
     };
 }

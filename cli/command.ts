@@ -86,7 +86,10 @@ async function perform<Name extends OperationName>(data: string, name: Name, inp
     }
 
     // Loaded here: the client of a running server needs none of it.
-    const [{ withOwnSystem }, { handlersOf }] = await Promise.all([import('./system.ts'), import('../plugins/admin-console/handlers.ts')]);
+    const [{ withOwnSystem }, { handlersOf }] = await Promise.all([
+        import('./deployment.ts'),
+        import('../plugins/admin-console/handlers.ts'),
+    ]);
     const options = { folder, environment: process.env, onError: () => {} };
     const output = await withOwnSystem(options, endpoints[name].delivers === true, (system) => handlersOf(system)[name](input));
     return JSON.parse(JSON.stringify(output)) as Output<Name>;

@@ -10,7 +10,7 @@ import { within } from '../lib/within.ts';
 import { attemptView, handlersOf, type System, testView } from '../plugins/admin-console/handlers.ts';
 import type { AttemptView, TestView } from '../plugins/admin-console/operations.ts';
 import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
-import type { Stores } from './system.ts';
+import type { Stores } from './deployment.ts';
 import { type Received, type Receiver, startReceiver, type Verification } from './verifying-receiver.ts';
 
 /** What the demo has to show. */

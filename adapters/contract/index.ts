@@ -7,6 +7,7 @@ import { type RecordStoreFixture, recordAbilities } from './records/fixture.ts';
 import { storingLaws } from './records/storing-laws.ts';
 import { type ContractTest, registerLaws, registerSuite } from './register-laws.ts';
 import { acceptanceLaws, noTransactionLaws, transactionLaws } from './webhooks/acceptance-laws.ts';
+import { breakerLaws } from './webhooks/breaker-laws.ts';
 import { claimLaws, sweepLaws } from './webhooks/claim-laws.ts';
 import { deliveryLaws } from './webhooks/delivery-laws.ts';
 import { dispatchLaws } from './webhooks/dispatch-laws.ts';
@@ -78,7 +79,16 @@ export function recordStoreContract(test: ContractTest, create: () => RecordStor
  * webhookStoresContract(test, () => memoryWebhooks());
  */
 export function webhookStoresContract(test: ContractTest, create: () => WebhookStores): void {
-    const laws = { ...exporterLaws, ...acceptanceLaws, ...dispatchLaws, ...claimLaws, ...outcomeLaws, ...sweepLaws, ...deliveryLaws };
+    const laws = {
+        ...exporterLaws,
+        ...acceptanceLaws,
+        ...dispatchLaws,
+        ...breakerLaws,
+        ...claimLaws,
+        ...outcomeLaws,
+        ...sweepLaws,
+        ...deliveryLaws,
+    };
     const groups = [
         { laws: onBench(laws) },
         { needs: ['transactions'], laws: onBench(transactionLaws) },

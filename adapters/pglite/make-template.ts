@@ -1,7 +1,7 @@
 /** Makes the template, unless it is there: a step of the build, run as `node dist/adapters/pglite/make-template.js`. */
 import { rename, writeFile } from 'node:fs/promises';
 import { PGlite } from '@electric-sql/pglite';
-import { findTemplate, TEMPLATE } from './open.ts';
+import { findTemplate, TEMPLATE } from './template.ts';
 
 if (findTemplate() === null) {
     const database = await PGlite.create();

@@ -4,9 +4,9 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { CONCURRENCY } from '../../lib/webhooks/options.ts';
 import { type Call, performing, repeated, wholeNumber } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
+import { egressAllowList, openStores, resolverIn, webhooksOver } from '../deployment.ts';
 import { existingKeyRing } from '../key-ring.ts';
 import { errorLog } from '../output/errors.ts';
-import { egressAllowList, openStores, resolverIn, webhooksOver } from '../system.ts';
 import { addDrainTimeout, untilStopped } from '../until-stopped.ts';
 
 export function define(self: Command): void {

@@ -9,9 +9,9 @@ import {
     readTargetLines,
 } from '../../lib/records/index.ts';
 import type { Call } from '../command.ts';
+import { egressAllowList } from '../deployment.ts';
 import { openInput } from '../input.ts';
 import { stopSignal } from '../stop-signal.ts';
-import { egressAllowList } from '../system.ts';
 import { type CaptureReport, countFailure } from './capture-report.ts';
 import { packs } from './files.ts';
 import { recordFile, recordStream } from './record-output.ts';

@@ -1,6 +1,6 @@
 import { byErrorCode, ConnectionFailure, connectionCode } from '../egress/connection-code.ts';
 import { CodedError, codeNote, errorCode, ScanwireError } from '../errors.ts';
-import { type Exchange, ResponseTooLong } from './connection.ts';
+import { type Exchange, ResponseTooLong } from './exchange.ts';
 import { AttemptFailure, type AttemptResult, type OutcomeCode } from './outcome.ts';
 
 /** The result of an exchange: by its status, if there was one, and else by what ended it. `now` is for a `Retry-After` date. */

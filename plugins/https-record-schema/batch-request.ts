@@ -7,7 +7,7 @@ import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { MEND_PROFILES, type MendProfile } from '../../lib/records/index.ts';
 import { unpacked } from '../../lib/unpacked.ts';
-import { type StoreFailure, unavailable } from '../store-routes.ts';
+import { type StoreFailure, unavailable } from '../request.ts';
 import type { Settings } from './options.ts';
 
 const TYPES = ['application/x-ndjson', 'application/jsonl', 'text/plain', 'application/octet-stream'];

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { setTimeout } from 'node:timers/promises';
 import type { Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
 import type { ImportedLine, RecordLine, RecordLines, RecordProblem, RecordTotals } from '../../lib/records/index.ts';
-import { untilClosed, withFirst } from '../store-routes.ts';
+import { untilClosed, withFirst } from '../request.ts';
 import { type BatchQuery, batchFailure, restReceived } from './batch-request.ts';
 
 /** A line that breaks the schema. */

@@ -6,7 +6,7 @@ import { HOST_PATTERN, IP_PATTERN } from '../../lib/addresses.ts';
 import { timeSlice } from '../../lib/clock.ts';
 import type { RecordQuery, RecordStore, StoredRecord } from '../../lib/records/index.ts';
 import { timestamp } from '../../lib/timestamp.ts';
-import { orUnavailable, pathId, withFirst } from '../store-routes.ts';
+import { orUnavailable, pathId, withFirst } from '../request.ts';
 import { acceptsLines, queryOf, RECORDS_FAILED } from './batch-request.ts';
 import { LINES_TYPE } from './batch-response.ts';
 import type { Access, Settings } from './options.ts';

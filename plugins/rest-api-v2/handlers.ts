@@ -7,7 +7,7 @@ import type { Collection } from '../../lib/inventory/store.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
 import type { TimestampFormat } from '../../lib/timestamp.ts';
-import { orUnavailable, pathId, type StoreFailure, untilClosed, withFirst } from '../store-routes.ts';
+import { orUnavailable, pathId, type StoreFailure, untilClosed, withFirst } from '../request.ts';
 import type { ResourceRow } from './options.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';

@@ -4,7 +4,7 @@ import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { type ApiKeys, apiKeys, DENIAL } from '../../lib/keys/api-keys.ts';
 import { VERSION } from '../../lib/version.ts';
-import { orUnavailable, type StoreFailure } from '../store-routes.ts';
+import { orUnavailable, type StoreFailure } from '../request.ts';
 import { API_KEY_SCHEME } from '../strategy.ts';
 import { optionsSchema, type TokenAuthOptions } from './options.ts';
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import t, { type Test } from 'tap';
 import { type DatabaseThread, startDatabaseThread } from '../../../adapters/pglite/database-thread.ts';
-import { findTemplate } from '../../../adapters/pglite/open.ts';
+import { findTemplate } from '../../../adapters/pglite/template.ts';
 import { query, readReply, startup } from '../../../adapters/pglite/wire.ts';
 
 /** A connection that the session has greeted. */

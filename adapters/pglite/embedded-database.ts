@@ -1,15 +1,13 @@
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
 import { startDatabaseThread } from './database-thread.ts';
 import { type EmbeddedDatabase, embeddedPool } from './embedded-pool.ts';
 import { lockFolder } from './folder-lock.ts';
 import { maintain, type Ticker } from './maintenance.ts';
+import { findTemplate, unpackTemplate } from './template.ts';
 
 /** Where the embedded database is. */
 export interface EmbeddedDatabaseOptions {
@@ -83,41 +81,4 @@ async function dataFolder(root: string): Promise<string> {
 function timer(task: () => void, milliseconds: number): () => void {
     const handle = setInterval(task, milliseconds).unref();
     return () => clearInterval(handle);
-}
-
-/** Where `make-template.ts` puts an empty database, so that a first start need not make one (0.5 instead of 3 to 6 seconds). */
-export const TEMPLATE: string = fileURLToPath(new URL('./template.tar.gz', import.meta.url));
-
-/** The template's file, null when this build has none. */
-export function findTemplate(): string | null {
-    return existsSync(TEMPLATE) ? TEMPLATE : null;
-}
-
-const BLOCK = 512;
-const DIRECTORY = '5';
-
-/**
- * Unpacks the archive into a folder that does not exist yet. By hand, since the archive is one of our own making and PGlite's
- * `loadDataDir` makes the first start 0.4 to 1.8 s longer.
- */
-export async function unpackTemplate(archive: string, folder: string): Promise<void> {
-    const tar = await promisify(gunzip)(await readFile(archive));
-    await mkdir(folder, { mode: 0o700 });
-
-    for (let at = 0; at + BLOCK <= tar.length && tar[at] !== 0; ) {
-        const size = Number.parseInt(text(tar, at + 124, 12), 8) || 0;
-        const path = join(folder, text(tar, at + 345, 155), text(tar, at, 100));
-        if (text(tar, at + 156, 1) === DIRECTORY) {
-            await mkdir(path, { recursive: true, mode: 0o700 });
-        } else {
-            await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-            await writeFile(path, tar.subarray(at + BLOCK, at + BLOCK + size), { mode: 0o600 });
-        }
-
-        at += BLOCK + Math.ceil(size / BLOCK) * BLOCK;
-    }
-}
-
-function text(tar: Buffer, start: number, length: number): string {
-    return tar.toString('latin1', start, start + length).replace(/\0.*$/s, '');
 }

@@ -6,7 +6,7 @@ import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import t from 'tap';
 import { type EmbeddedDatabase, openEmbeddedDatabase, openMemoryDatabase } from '../../../adapters/pglite/index.ts';
-import { unpackTemplate } from '../../../adapters/pglite/open.ts';
+import { unpackTemplate } from '../../../adapters/pglite/template.ts';
 
 t.test('unpacks an archive as PGlite makes it into a folder that PGlite opens', async (t) => {
     const made = await PGlite.create();

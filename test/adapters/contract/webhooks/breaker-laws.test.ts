@@ -1,0 +1,70 @@
+import t from 'tap';
+import { breakerLaws } from '../../../../adapters/contract/webhooks/breaker-laws.ts';
+import type { BreakerRules } from '../../../../lib/webhooks/breaker.ts';
+import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
+
+const MUTANTS: Mutants = {
+    'sends a failing exporter one probe, when it is due, each time later': recording((rules) => ({ maxProbe: rules.firstProbe })),
+    'counts failures of attempts that began before the last one counted as one': (_, deliveries, setTime) => ({
+        deliveries: {
+            recordOutcomes: async (outcomes, rules) => {
+                // as if each attempt had begun just before its outcome: nothing is taken for part of a burst
+                const now = await deliveries.now();
+                await setTime(new Date(0));
+                const result = await deliveries.recordOutcomes(outcomes, rules);
+                await setTime(now);
+                return result;
+            },
+        },
+    }),
+    'opens the window step by step after a probe was delivered, also to what waits for a retry': recording(() => ({ window: 1 })),
+    'opens the breaker again at the first failure in a slow start': (_, deliveries) => {
+        let delivered = false;
+        return {
+            deliveries: {
+                recordOutcomes: async (outcomes, rules) => {
+                    const changed = outcomes.map((one) => (delivered ? { ...one, health: 'none' as const } : one));
+                    delivered ||= outcomes.some(({ health }) => health === 'success');
+                    return await deliveries.recordOutcomes(changed, rules);
+                },
+            },
+        };
+    },
+    'leaves an exporter alone that asks for it, then probes it': (_, deliveries) => ({
+        deliveries: {
+            recordOutcomes: (outcomes, rules) =>
+                deliveries.recordOutcomes(
+                    outcomes.map((one) => ({ ...one, pause: null })),
+                    rules,
+                ),
+        },
+    }),
+    'leaves an exporter alone for as long as it asks, whatever attempts that began before come to': (_, deliveries) => ({
+        deliveries: {
+            recordOutcomes: (outcomes, rules) =>
+                deliveries.recordOutcomes(
+                    outcomes.map((one) => ({ ...one, pause: null })),
+                    rules,
+                ),
+        },
+    }),
+    'keeps the window while failures are fewer than the breaker needs': (_, deliveries) => ({
+        deliveries: { dispatch: (options) => deliveries.dispatch({ ...options, breakerAfter: 1 }) },
+    }),
+    'hands out a test of a failing exporter before its probe is due': (exporters, deliveries) => ({
+        deliveries: {
+            dispatch: async (options) => {
+                const broken = (await exporters.list()).some((exporter) => exporter.consecutiveFailures >= options.breakerAfter);
+                return broken ? [] : await deliveries.dispatch(options);
+            },
+        },
+    }),
+};
+
+proveWebhookLaws(t, breakerLaws, MUTANTS);
+
+function recording(change: (rules: BreakerRules) => Partial<BreakerRules>): Mutant {
+    return (_, deliveries) => ({
+        deliveries: { recordOutcomes: (outcomes, rules) => deliveries.recordOutcomes(outcomes, { ...rules, ...change(rules) }) },
+    });
+}

@@ -88,6 +88,7 @@ async function openProducer(server: BullmqServer, name: string): Promise<Produce
 }
 
 /** The same attempt has the same job id, so that adding it again while it waits changes nothing. */
-function bullmqJob({ deliveryId, attempt }: DeliveryJob): { name: string; data: object; opts: JobsOptions } {
-    return { name: 'attempt', data: { deliveryId, attempt }, opts: { jobId: `${deliveryId}-${attempt}` } };
+function bullmqJob({ deliveryId, attempt, singleAttempt }: DeliveryJob): { name: string; data: object; opts: JobsOptions } {
+    const data = { deliveryId, attempt, ...(singleAttempt ? { singleAttempt } : {}) };
+    return { name: 'attempt', data, opts: { jobId: `${deliveryId}-${attempt}`, lifo: singleAttempt } };
 }

@@ -129,12 +129,12 @@ export function queueName(collector: string): string {
 }
 
 function deliveryJob(collector: string, { data }: Job): DeliveryJob {
-    const { deliveryId, attempt } = (data ?? {}) as Record<string, unknown>;
+    const { deliveryId, attempt, singleAttempt } = (data ?? {}) as Record<string, unknown>;
     if (typeof deliveryId !== 'string' || typeof attempt !== 'number') {
         throw new ScanwireError('INVALID_INPUT', `Job of collector ${collector} without its ids: does the server evict keys?`);
     }
 
-    return { collector, deliveryId, attempt };
+    return { collector, deliveryId, attempt, singleAttempt: singleAttempt === true };
 }
 
 /** What BullMQ's constructors need to reach the server. */

@@ -15,6 +15,7 @@ import { exporterLaws } from './webhooks/exporter-laws.ts';
 import { onBench, type WebhookStores, webhookAbilities } from './webhooks/fixture.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
+import { sharingLaws } from './webhooks/sharing-laws.ts';
 
 export type { ApiKeyStoreFixture } from './api-keys-laws.ts';
 export type { InventoryFixture, InventoryRows, ReadOnlyInventoryFixture } from './inventory/fixture.ts';
@@ -83,6 +84,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         ...exporterLaws,
         ...acceptanceLaws,
         ...dispatchLaws,
+        ...sharingLaws,
         ...breakerLaws,
         ...claimLaws,
         ...outcomeLaws,

@@ -106,5 +106,5 @@ function expire(state: WebhookState, row: DeliveryRow, now: Date): void {
 function requeue(state: WebhookState, row: DeliveryRow, now: Date): Dispatched {
     row.queuedAt = now;
     const collector = state.exporters.get(row.exporterId)?.collector ?? row.collector;
-    return { deliveryId: row.id, collector, attempt: row.attempts + 1 };
+    return { deliveryId: row.id, collector, attempt: row.attempts + 1, singleAttempt: row.priority === 0 };
 }

@@ -2,14 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { Executor } from '../../lib/executor.ts';
 import { type BreakerRules, probeDelay, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
+import { SHARES } from '../../lib/webhooks/shares.ts';
 import {
     type AcceptedEvent,
     type Delivery,
     type DeliveryQuery,
     type DeliveryState,
     type DeliveryStore,
-    type Dispatched,
-    type DispatchOptions,
     type NewEvent,
     type Recipients,
     type RecordedOutcome,
@@ -17,6 +16,7 @@ import {
     storeRefusals,
 } from '../../lib/webhooks/store.ts';
 import { claim, sweep } from './claims.ts';
+import { dispatch } from './dispatch.ts';
 import {
     type AttemptRow,
     asDelivery,
@@ -158,68 +158,6 @@ function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, 
     return row;
 }
 
-/** As `DeliveryStore.dispatch` says. Exporters alternate, so that the longest backlog does not use up a small limit. */
-function dispatch(state: WebhookState, options: DispatchOptions): readonly Dispatched[] {
-    const now = state.clock();
-    const ranked = [...groupByExporter(state)].flatMap(([exporter, rows]) => {
-        return pickWithinWindow(exporter, rows, options, now).map((row, rank) => ({ row, rank, collector: exporter.collector }));
-    });
-    const order = (a: (typeof ranked)[number], b: (typeof ranked)[number]): number => {
-        return Number(a.row.priority > 0) - Number(b.row.priority > 0) || a.rank - b.rank || byPriorityAndAge(a.row, b.row);
-    };
-
-    return ranked
-        .sort(order)
-        .slice(0, options.limit)
-        .map(({ row, collector }) => {
-            row.state = 'queued';
-            row.queuedAt = now;
-            return { deliveryId: row.id, collector, attempt: row.attempts + 1 };
-        });
-}
-
-function groupByExporter(state: WebhookState): Map<ExporterRow, DeliveryRow[]> {
-    const groups = new Map<ExporterRow, DeliveryRow[]>();
-    for (const row of state.unfinished) {
-        const exporter = state.exporters.get(row.exporterId);
-        if (exporter !== undefined) {
-            const rows = groups.get(exporter) ?? [];
-            groups.set(exporter, rows);
-            rows.push(row);
-        }
-    }
-    return groups;
-}
-
-function pickWithinWindow(exporter: ExporterRow, rows: readonly DeliveryRow[], options: DispatchOptions, now: Date): DeliveryRow[] {
-    const due = rows.filter((row) => row.state === 'pending' && isDue(row, exporter, now)).sort(byPriorityAndAge);
-    const inFlight = rows.filter((row) => row.state !== 'pending').length;
-    const room = options.window - inFlight;
-    const ordinaryRoom = ordinaryWindow(exporter, options, now) - inFlight;
-
-    return due.filter((row, rank) => rank < (row.priority === 0 ? room : ordinaryRoom));
-}
-
-/** What was tried before the exporter recovered waits no longer. */
-function isDue({ dueAt, queuedAt }: DeliveryRow, { recoveredAt }: ExporterRow, now: Date): boolean {
-    return dueAt <= now || (recoveredAt !== null && queuedAt !== null && queuedAt < recoveredAt);
-}
-
-/** How many deliveries of the exporter, single-attempt ones aside, may be in flight. */
-function ordinaryWindow(exporter: ExporterRow, { window, breakerAfter }: DispatchOptions, now: Date): number {
-    if (exporter.state !== 'running') {
-        return 0;
-    }
-    if (exporter.pausedUntil !== null || exporter.consecutiveFailures >= breakerAfter) {
-        return [exporter.pausedUntil, exporter.probeAt].every((time) => time === null || time <= now) ? 1 : 0;
-    }
-    return Math.min(window, exporter.slowStart ?? window);
-}
-
-function byPriorityAndAge(a: DeliveryRow, b: DeliveryRow): number {
-    return a.priority - b.priority || a.dueAt.getTime() - b.dueAt.getTime() || a.seq - b.seq;
-}
-
 /** As `DeliveryStore.recordOutcomes` says. */
 function recordOutcomes(state: WebhookState, outcomes: readonly RecordedOutcome[], rules: BreakerRules): readonly boolean[] {
     return outcomes.map((recorded) => {
@@ -279,13 +217,19 @@ function deliverLate(state: WebhookState, row: DeliveryRow, { outcome }: Recorde
 function applyHealth(
     state: WebhookState,
     attempt: AttemptRow,
-    { exporterId, health, pause, stopReason }: RecordedOutcome,
+    { exporterId, outcome, health, pause, stopReason }: RecordedOutcome,
     rules: BreakerRules,
 ): void {
     const now = state.clock();
     const exporter = state.exporters.get(exporterId);
     if (exporter === undefined) {
         return;
+    }
+
+    if (health !== 'none' && outcome.timings.total >= SHARES.slowAfter) {
+        exporter.answersSlowly = true;
+    } else if (health === 'success' && outcome.timings.total <= SHARES.quickWithin) {
+        exporter.answersSlowly = false;
     }
 
     if (health === 'success') {

@@ -37,7 +37,7 @@ export function memoryQueue(): DeliveryQueue {
                 const lane = laneOf(job.collector);
                 if (!lane.keys.has(keyOf(job))) {
                     lane.keys.add(keyOf(job));
-                    lane.waiting.push({ ...job });
+                    lane.waiting[job.singleAttempt ? 'unshift' : 'push']({ ...job });
                     wake(lane);
                 }
             }

@@ -33,10 +33,12 @@ export interface ExporterRow extends Mutable<StoredExporter> {
     recoveredAt: Date | null;
     /** Its window while it grows, null when it has grown. */
     slowStart: number | null;
+    /** Whether its last attempts took long, see {@link SHARES}. */
+    answersSlowly: boolean;
 }
 
 /** The breaker of an exporter that never failed. */
-export const CLOSED_BREAKER: Omit<ExporterRow, keyof StoredExporter> = {
+export const CLOSED_BREAKER: Omit<ExporterRow, keyof StoredExporter | 'answersSlowly'> = {
     probeAt: null,
     failedAt: null,
     failingSince: null,
@@ -115,7 +117,7 @@ export function asDelivery(state: WebhookState, row: DeliveryRow): Delivery {
 
 /** The exporter as the store returns it, a copy. */
 export function asExporter(row: ExporterRow): StoredExporter {
-    const { probeAt, failedAt, failingSince, pausedUntil, recoveredAt, slowStart, ...exporter } = row;
+    const { probeAt, failedAt, failingSince, pausedUntil, recoveredAt, slowStart, answersSlowly, ...exporter } = row;
     return structuredClone(exporter);
 }
 

@@ -30,7 +30,7 @@ function exporterStore(state: WebhookState): ExporterStore {
             if (state.exporters.has(exporter.id)) {
                 throw storeRefusals.exporterExists();
             }
-            state.exporters.set(exporter.id, { ...structuredClone(exporter), ...CLOSED_BREAKER });
+            state.exporters.set(exporter.id, { ...structuredClone(exporter), ...CLOSED_BREAKER, answersSlowly: true });
         },
 
         async get(id) {

@@ -1,6 +1,7 @@
 import type { Executor } from '../../lib/executor.ts';
 import { type BreakerRules, FAULTS, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
+import { SHARES } from '../../lib/webhooks/shares.ts';
 import {
     type AcceptedEvent,
     type Attempt,
@@ -45,7 +46,7 @@ export function deliveries(db: Executor): DeliveryStore {
         },
 
         async dispatch({ window, breakerAfter, limit }) {
-            const { rows } = await db.query<Dispatched>(DISPATCH, [window, breakerAfter, limit]);
+            const { rows } = await db.query<Dispatched>(DISPATCH, [window, breakerAfter, limit, SHARES.defaultSlots, SHARES.slowAfter]);
             return rows;
         },
 
@@ -58,12 +59,14 @@ export function deliveries(db: Executor): DeliveryStore {
         claim: (requests, session, maxBytes) => claim(db, requests, session, maxBytes),
         recordOutcomes: (outcomes, rules) => recordOutcomes(db, outcomes, rules),
 
-        async keepAlive({ id, process }, duration) {
-            await db.query(KEEP_ALIVE, [id, process, duration]);
+        async keepAlive({ id, process, slots }, duration) {
+            await db.query(KEEP_ALIVE, [id, process, JSON.stringify(slots), duration]);
         },
 
         async sessions() {
-            const { rows } = await db.query<Session>('select id, process from scanwire.worker_sessions where alive_until > scanwire.now()');
+            const { rows } = await db.query<Session>(
+                'select id, process, slots from scanwire.worker_sessions where alive_until > scanwire.now()',
+            );
             return rows;
         },
 
@@ -155,7 +158,7 @@ async function recordOutcomes(db: Executor, outcomes: readonly RecordedOutcome[]
 
     const { rows } = await db.query<{ index: number }>(RECORD_OUTCOMES, [
         JSON.stringify(parameters),
-        JSON.stringify({ ...rules, stopReason: STOPPED_FAILING }),
+        JSON.stringify({ ...rules, ...SHARES, stopReason: STOPPED_FAILING }),
         JSON.stringify(interrupted(0, INTERRUPTIONS.delivered)),
     ]);
     const held = new Set(rows.map(({ index }) => index));
@@ -175,6 +178,7 @@ function outcomeParameter({ deliveryId, exporterId, token, outcome, next, health
         delay: delay === 'fault' ? null : delay,
         fault: delay === 'fault',
         health,
+        took: outcome.timings.total,
         pause,
         stop_reason: stopReason,
     };

@@ -82,10 +82,13 @@ export interface AcceptedRow {
     readonly deliveries: readonly string[];
 }
 
-const DISPATCHED = 'delivery_id as "deliveryId", collector, attempt';
+const DISPATCHED = 'delivery_id as "deliveryId", collector, attempt, single as "singleAttempt"';
 
-/** `$1` window, `$2` failures from which an exporter is probed only, `$3` limit. */
-export const DISPATCH: string = `select ${DISPATCHED} from scanwire.dispatch_deliveries($1, $2, $3)`;
+/**
+ * `$1` window, `$2` failures from which an exporter is probed only, `$3` limit, `$4` slots of a collector whose workers are not known, `$5`
+ * milliseconds from which on an attempt is slow.
+ */
+export const DISPATCH: string = `select ${DISPATCHED} from scanwire.dispatch_deliveries($1, $2, $3, $4, $5)`;
 
 /** `$1` milliseconds after which a job counts as lost, `$2` how many of each kind, `$3` claims in a row, `$4` outcome of those that ran out. */
 export const SWEEP: string = `select ${DISPATCHED} from scanwire.sweep_deliveries($1 * interval '1 millisecond', $2, $3, $4)`;
@@ -138,11 +141,11 @@ from replayed d
 join exporter e on e.id = d.exporter_id
 join scanwire.events v on v.id = d.event_id`;
 
-/** `$1` id, `$2` process, `$3` milliseconds. */
+/** `$1` id, `$2` process, `$3` slots, `$4` milliseconds. */
 export const KEEP_ALIVE = `
-insert into scanwire.worker_sessions as s (id, process, alive_until)
-values ($1, $2, scanwire.now() + $3 * interval '1 millisecond')
-on conflict (id) do update set alive_until = excluded.alive_until`;
+insert into scanwire.worker_sessions as s (id, process, slots, alive_until)
+values ($1, $2, $3, scanwire.now() + $4 * interval '1 millisecond')
+on conflict (id) do update set slots = excluded.slots, alive_until = excluded.alive_until`;
 
 /** Which of the partial indexes holds the deliveries of a state, as the column `stage` says. */
 export const STAGES: { readonly [State in DeliveryState]: string } = {

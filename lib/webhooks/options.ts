@@ -9,6 +9,7 @@ import type { EventKind, EventKinds } from './events.ts';
 import { collectorSchema, DEFAULT_COLLECTOR } from './exporter.ts';
 import type { Sender } from './http-sender.ts';
 import type { DeliveryQueue } from './queue.ts';
+import { SHARES } from './shares.ts';
 import type { Vendor } from './signature.ts';
 import type { DeliveryStore, ExporterStore } from './store.ts';
 
@@ -106,7 +107,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
 export const DRAIN_TIMEOUT = 20_000;
 
 /** Attempts at once, per collector. */
-export const CONCURRENCY = { byDefault: 200, max: 5000 } as const;
+export const CONCURRENCY: { readonly byDefault: number; readonly max: number } = { byDefault: SHARES.defaultSlots, max: 5000 };
 
 /** The rules of what `Webhooks.work` takes, with their defaults. */
 export const workerSettingSchemas: Readonly<Record<'collectors' | 'concurrency', Joi.Schema>> = {

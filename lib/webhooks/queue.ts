@@ -6,6 +6,8 @@ export interface DeliveryJob {
     readonly deliveryId: string;
     /** Number of the attempt this job is for, from 1. With the delivery's id it identifies the job. */
     readonly attempt: number;
+    /** True for a `test`: its job is done before all that wait. */
+    readonly singleAttempt: boolean;
 }
 
 /** A worker that takes jobs until it is closed. */

@@ -9,6 +9,8 @@ export interface ClaimingSession {
     readonly id: string;
     /** Ends the sessions of processes of this machine that have ended, then begins. */
     begin(): Promise<void>;
+    /** Says how many attempts for a collector this process can make at once. */
+    offer(collector: string, slots: number): Promise<void>;
     /** Ends it, so that what was claimed under it and not recorded is free at once. */
     end(): Promise<void>;
 }
@@ -23,29 +25,43 @@ export function claimingSession({
     newId,
     onError,
 }: Pick<WebhooksContext, 'deliveries' | 'newId' | 'onError'>): ClaimingSession {
-    const session: Session = { id: newId(), process: JSON.stringify({ ...ownIdentity(), machine: ownMachine() }) };
+    const id = newId();
+    const process = JSON.stringify({ ...ownIdentity(), machine: ownMachine() });
+    const slots: Record<string, number> = {};
     let timer: NodeJS.Timeout | undefined;
     let sign: Promise<void> = Promise.resolve();
 
+    async function keepAlive(): Promise<void> {
+        await deliveries.keepAlive({ id, process, slots }, ALIVE_FOR);
+    }
+
     function signOfLife(): void {
-        sign = deliveries.keepAlive(session, ALIVE_FOR).catch(onError);
+        sign = keepAlive().catch(onError);
     }
 
     return {
-        id: session.id,
+        id,
 
         async begin() {
             const ended = (await deliveries.sessions()).filter(hasEnded).map(({ id }) => id);
             await deliveries.endSessions(ended);
-            await deliveries.keepAlive(session, ALIVE_FOR);
+            await keepAlive();
             timer = setInterval(signOfLife, SIGN_EVERY);
             timer.unref();
         },
 
+        async offer(collector, more) {
+            slots[collector] = (slots[collector] ?? 0) + more;
+            await keepAlive();
+        },
+
         async end() {
             clearInterval(timer);
+            for (const collector of Object.keys(slots)) {
+                delete slots[collector];
+            }
             await sign;
-            await deliveries.endSessions([session.id]).catch(onError);
+            await deliveries.endSessions([id]).catch(onError);
         },
     };
 }

@@ -101,11 +101,13 @@ export interface Dispatched {
     readonly collector: string;
     /** Number of the attempt that is to come, from 1. */
     readonly attempt: number;
+    /** True for a `test`, which waits for nothing else. */
+    readonly singleAttempt: boolean;
 }
 
 /** Which deliveries to hand out. */
 export interface DispatchOptions {
-    /** Maximum number of deliveries of one exporter that are in flight: `queued` or `sending`. */
+    /** Maximum number of deliveries of one exporter that are in flight: `queued` or `sending`. Single attempts have as many places of their own. */
     readonly window: number;
     /** Consecutive failures that open an exporter's circuit breaker. Then, tests aside, only a probe passes: one due delivery at a set time. */
     readonly breakerAfter: number;
@@ -181,6 +183,8 @@ export interface Session {
     readonly id: string;
     /** What runs under it, so that another process on the same machine can tell whether it has ended: an opaque text. */
     readonly process: string;
+    /** How many attempts it can make at once, by collector. */
+    readonly slots: Readonly<Record<string, number>>;
 }
 
 /** Reads of many deliveries, newest first. */
@@ -217,7 +221,8 @@ export interface DeliveryStore {
 
     /**
      * Marks due deliveries `queued`, at most a window of each exporter: single-attempt ones first and whatever the exporter's
-     * state, then, of running exporters only, first tries before retries and older before newer. Safe to call from several
+     * state, then, of running exporters only, first tries before retries (which have {@link placesForRetries}) and older before newer.
+     * Exporters of a collector share the slots of the sessions that are alive, as {@link poolsOf} says. Safe to call from several
      * processes at once: no delivery is handed out twice.
      */
     dispatch(options: DispatchOptions): Promise<readonly Dispatched[]>;

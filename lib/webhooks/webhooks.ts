@@ -99,6 +99,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             }
             for (const collector of new Set(valid.collectors)) {
                 workers.push(await startWorker(collector, valid.concurrency));
+                await session.offer(collector, valid.concurrency);
             }
         },
 

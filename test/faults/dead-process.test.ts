@@ -51,7 +51,7 @@ t.test('the session of a process of this machine that has ended is ended by the 
     await once(child, 'spawn');
     const identity = { pid: child.pid, started: '', machine: JSON.parse(session.process).machine };
     first.kill();
-    await deliveries.keepAlive({ id: session.id, process: JSON.stringify(identity) }, 3_600_000);
+    await deliveries.keepAlive({ id: session.id, process: JSON.stringify(identity), slots: session.slots }, 3_600_000);
 
     const bystander = await deployment.start('bystander');
     await deployment.advance(2_000);
@@ -71,7 +71,7 @@ t.test('the sessions of other machines, and what cannot be read, are left to end
     const { deliveries } = deployment.stores;
     const others = [JSON.stringify({ pid: 2 ** 22 + 1, started: 'x', machine: 'another' }), 'nonsense', '{}', 'null'];
     for (const [index, process] of others.entries()) {
-        await deliveries.keepAlive({ id: `other ${index}`, process }, 7_500);
+        await deliveries.keepAlive({ id: `other ${index}`, process, slots: {} }, 7_500);
     }
     await deployment.start('next');
     t.equal((await deliveries.sessions()).length, 5);

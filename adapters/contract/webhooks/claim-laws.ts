@@ -124,7 +124,9 @@ export const claimLaws: Laws<WebhookBench> = {
     async 'counts the attempts since the last replay'(bench) {
         const first = await bench.claimOne();
         await bench.fail([first], at(10));
-        assert.deepEqual(await bench.dispatch({ now: at(10) }), [{ deliveryId: first.deliveryId, collector: 'default', attempt: 2 }]);
+        assert.deepEqual(await bench.dispatch({ now: at(10) }), [
+            { deliveryId: first.deliveryId, collector: 'default', attempt: 2, singleAttempt: false },
+        ]);
         const second = only(await bench.claim([first.deliveryId], at(11)));
         assert.deepEqual([second.attempt, second.attemptSinceReplay], [2, 2]);
     },
@@ -168,7 +170,9 @@ export const sweepLaws: Laws<WebhookBench> = {
                 fingerprint: null,
             },
         );
-        assert.deepEqual(await bench.dispatch({ now: at(61_000) }), [{ deliveryId, collector: 'default', attempt: 2 }]);
+        assert.deepEqual(await bench.dispatch({ now: at(61_000) }), [
+            { deliveryId, collector: 'default', attempt: 2, singleAttempt: false },
+        ]);
     },
 
     async 'exhausts a test whose claim ran out'(bench) {
@@ -218,7 +222,7 @@ export const sweepLaws: Laws<WebhookBench> = {
 
     async 'takes the claims of a session away that is not heard of any more'(bench) {
         const [first, second, third] = await bench.queueMany(3);
-        const session = { id: randomUUID(), process: 'a process' };
+        const session = { id: randomUUID(), process: 'a process', slots: { default: 5 } };
         await bench.setTime(at(0));
         await bench.deliveries.keepAlive(session, 1000);
         await bench.claim([String(first)], at(0), session.id);
@@ -239,7 +243,7 @@ export const sweepLaws: Laws<WebhookBench> = {
 
     async 'ends a session'(bench) {
         const id = only(await bench.queueMany(1));
-        const sessions = ['one', 'two'].map((process) => ({ id: randomUUID(), process }));
+        const sessions = ['one', 'two'].map((process) => ({ id: randomUUID(), process, slots: {} }));
         for (const session of sessions) {
             await bench.deliveries.keepAlive(session, 1000);
         }
@@ -264,7 +268,7 @@ export const sweepLaws: Laws<WebhookBench> = {
         await bench.dispatch({ now: at(10) });
         await bench.update(id, { collector: 'west' }, at(11));
 
-        const requeue = [{ deliveryId: old, collector: 'west', attempt: 1 }];
+        const requeue = [{ deliveryId: old, collector: 'west', attempt: 1, singleAttempt: false }];
         assert.deepEqual(await sweep(bench, at(20), { requeueAfter: 10 }), requeue);
         assert.deepEqual(await sweep(bench, at(20), { requeueAfter: 10 }), [], 'renewed');
         assert.equal((await bench.claim([old, fresh])).length, 2, 'still queued');

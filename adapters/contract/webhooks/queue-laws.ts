@@ -51,6 +51,16 @@ export const queueLaws: Laws<Bench> = {
         assert.deepEqual(seen, [job]);
     },
 
+    async 'hands a single attempt over before all that wait'({ queue, work, until }) {
+        const waiting = [jobFor('west'), jobFor('west')];
+        const single = jobFor('west', 1, true);
+        await queue.add(waiting);
+        await queue.add([single]);
+        const { seen } = await work('west', { concurrency: 1 });
+        await until(() => seen.length === 3);
+        assert.deepEqual(seen, [single, ...waiting]);
+    },
+
     async 'hands jobs to the workers of their collector only'({ queue, work, until }) {
         const west = await work('west');
         const east = await work('east');
@@ -237,8 +247,8 @@ async function addUntilSeen({ queue, until }: Bench, job: DeliveryJob, seen: rea
     });
 }
 
-function jobFor(collector: string, attempt = 1): DeliveryJob {
-    return { collector, deliveryId: randomUUID(), attempt };
+function jobFor(collector: string, attempt = 1, singleAttempt = false): DeliveryJob {
+    return { collector, deliveryId: randomUUID(), attempt, singleAttempt };
 }
 
 function sorted(jobs: readonly DeliveryJob[]): readonly DeliveryJob[] {

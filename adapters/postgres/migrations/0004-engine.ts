@@ -19,6 +19,8 @@ as $$ select date_trunc('milliseconds', clock_timestamp()) $$;
 create table scanwire.worker_sessions (
     id uuid primary key,
     process text not null,
+    -- how many attempts it can make at once, by collector
+    slots json not null,
     alive_until timestamptz not null
 );
 
@@ -41,7 +43,9 @@ alter table scanwire.exporters
     -- when it took the first delivery after its breaker was open
     add column recovered_at timestamptz,
     -- the window while it grows
-    add column slow_start integer;
+    add column slow_start integer,
+    -- whether its last attempts took long: then it has a share of half the slots
+    add column answers_slowly boolean not null default true;
 
 -- How long a delivery waits after so many faults of ours in a row.
 create function scanwire.fault_delay(faults integer)
@@ -51,17 +55,22 @@ immutable
 as $$ select interval '1 second' * least(60, 2 ^ least(faults - 1, 30)) $$;
 
 -- Marks due deliveries queued, as DeliveryStore.dispatch says. What is said of its namesake with four parameters holds here too.
-create function scanwire.dispatch_deliveries(max_in_flight integer, breaker_after integer, max_rows integer)
-returns table (delivery_id uuid, collector text, attempt integer)
+create function scanwire.dispatch_deliveries(
+    max_in_flight integer, breaker_after integer, max_rows integer, default_slots integer, slow_after double precision
+)
+returns table (delivery_id uuid, collector text, attempt integer, single boolean)
 language plpgsql
 set enable_seqscan = off
 set jit = off
 as $$
 declare
     at timestamptz;
+    -- the eighth of the time in which a window that is too small for it has a place for retries
+    eighth integer;
 begin
     perform pg_advisory_xact_lock(hashtextextended('scanwire.dispatch_deliveries', 0));
     at := scanwire.now();
+    eighth := floor(extract(epoch from at) * 10)::bigint % 8;
 
     return query
     with due_classes as materialized (
@@ -70,32 +79,73 @@ begin
         join scanwire.exporters x on x.id = w.exporter_id
         where w.due_at <= at or x.recovered_at is not null
     ),
-    rooms as materialized (
+    flying as materialized (
+        select
+            d.exporter_id,
+            count(*)::integer as count,
+            (count(*) filter (where d.priority = 0))::integer as singles,
+            (count(*) filter (where d.priority = 2))::integer as retries,
+            coalesce(bool_or(d.state = 'sending' and d.claimed_at < at - slow_after * interval '1 millisecond'), false) as late
+        from scanwire.deliveries d
+        where d.stage = 'in flight' and exists (select from due_classes)
+        group by d.exporter_id
+    ),
+    slots as materialized (
+        select s.key as collector, sum(s.value::integer)::integer as count
+        from scanwire.worker_sessions w
+        cross join lateral json_each_text(w.slots) s
+        where w.alive_until > at and exists (select from due_classes)
+        group by s.key
+    ),
+    sharers as (
         select
             e.id,
             e.collector,
-            max_in_flight - flying.count as room,
+            e.answers_slowly or coalesce(f.late, false) as slow,
+            coalesce(f.count, 0) as flying,
+            coalesce(f.singles, 0) as singles,
+            coalesce(f.retries, 0) as retries,
+            coalesce(s.count, default_slots) as slots,
             case
                 when e.state <> 'running' then 0
                 when e.paused_until > at then 0
                 when e.paused_until is null and e.consecutive_failures < breaker_after
-                    then least(max_in_flight, coalesce(e.slow_start, max_in_flight)) - flying.count
+                    then least(max_in_flight, coalesce(e.slow_start, max_in_flight))
                 when e.probe_at > at then 0
-                else 1 - flying.count
-            end as ordinary_room
-        from (select distinct c.exporter_id from due_classes c) due
-        join scanwire.exporters e on e.id = due.exporter_id
-        cross join lateral (
-            select count(*)::integer as count from scanwire.deliveries d
-            where d.stage = 'in flight' and d.exporter_id = e.id
-        ) flying
+                else 1
+            end as own_window
+        from (select c.exporter_id from due_classes c union select f.exporter_id from flying f) x
+        join scanwire.exporters e on e.id = x.exporter_id
+        left join flying f on f.exporter_id = e.id
+        left join slots s on s.collector = e.collector
     ),
-    ranked as (
+    -- Slow exporters share half of the slots, quick ones what the slow ones do not hold, and as much again.
+    pools as (
         select
-            r.collector,
+            s.*,
+            case when s.slow then s.slots / 2 else 2 * s.slots - coalesce(sum(s.flying) filter (where s.slow) over of_collector, 0) end as capacity,
+            sum(s.flying) over of_pool as pool_flying,
+            count(*) filter (where s.own_window > 0 or s.flying > 0) over of_pool as pool_size
+        from sharers s
+        window of_collector as (partition by s.collector), of_pool as (partition by s.collector, s.slow)
+    ),
+    shares as (
+        select p.*, least(p.own_window, greatest(1, p.capacity / greatest(1, p.pool_size)))::integer as share from pools p
+    ),
+    rooms as materialized (
+        select
+            s.*,
+            max_in_flight - s.singles as single_room,
+            s.share - s.flying as ordinary_room,
+            (s.share + eighth) / 8 - s.retries as retry_room
+        from shares s
+    ),
+    waiting as (
+        select
+            r.id as exporter_id, r.collector, r.slow, r.capacity - r.pool_flying as pool_room, r.retry_room,
+            case d.priority when 0 then r.single_room else r.ordinary_room end as room,
             d.*,
-            case d.priority when 0 then r.room else r.ordinary_room end as room,
-            row_number() over (partition by r.id order by d.priority, d.due_at, d.seq) as rank
+            row_number() over (partition by r.id, d.priority order by d.due_at, d.seq) as class_rank
         from rooms r
         join due_classes c on c.exporter_id = r.id
         cross join lateral (
@@ -106,13 +156,29 @@ begin
                 -- what was tried before the exporter recovered waits no longer
                 and (d.due_at <= at or d.queued_at < c.recovered_at)
             order by d.due_at, d.seq
-            limit greatest(0, least(max_rows, case c.priority when 0 then r.room else r.ordinary_room end))
+            limit greatest(0, least(max_rows, case c.priority when 0 then r.single_room else r.ordinary_room end))
         ) d
     ),
-    picked as materialized (
-        select r.id, r.collector, row_number() over (order by r.priority > 0, r.rank, r.priority, r.due_at, r.seq) as place
+    ranked as (
+        select
+            w.*,
+            row_number() over (
+                partition by w.exporter_id
+                order by w.priority > 0, w.priority = 1 or w.class_rank > w.retry_room, w.priority, w.due_at, w.seq
+            ) as rank
+        from waiting w
+    ),
+    pooled as (
+        select
+            r.*,
+            row_number() over (partition by r.collector, r.slow, r.priority = 0 order by r.rank, r.priority, r.due_at, r.seq) as pool_rank
         from ranked r
         where r.rank <= r.room
+    ),
+    picked as materialized (
+        select p.id, p.collector, row_number() over (order by p.priority > 0, p.rank, p.priority, p.due_at, p.seq) as place
+        from pooled p
+        where p.priority = 0 or p.pool_rank <= p.pool_room
         order by place
         limit max_rows
     ),
@@ -126,9 +192,9 @@ begin
         set state = 'queued', queued_at = at
         from free f
         where d.id = f.id
-        returning d.id, f.collector, d.attempts + 1 as attempt, f.place
+        returning d.id, f.collector, d.attempts + 1 as attempt, d.priority = 0 as single, f.place
     )
-    select q.id, q.collector, q.attempt from queued q order by q.place;
+    select q.id, q.collector, q.attempt, q.single from queued q order by q.place;
 end
 $$;
 
@@ -146,6 +212,8 @@ declare
     max_probe interval := (rules->>'maxProbe')::double precision * interval '1 millisecond';
     stop_after interval := (rules->>'stopAfter')::double precision * interval '1 millisecond';
     full_window integer := rules->>'window';
+    slow_after double precision := rules->>'slowAfter';
+    quick_within double precision := rules->>'quickWithin';
     e scanwire.exporters%rowtype;
     o record;
     ends_pause boolean;
@@ -155,21 +223,34 @@ begin
     for e in
         select x.* from scanwire.exporters x
         join (
-            select i.exporter_id, bool_or(i.health <> 'success' or i.stop_reason is not null) as other
-            from json_to_recordset(outcomes) as i (exporter_id uuid, health text, stop_reason text)
+            select
+                i.exporter_id,
+                bool_or(i.health <> 'success' or i.stop_reason is not null) as other,
+                bool_or(i.health = 'success' and i.took <= quick_within) as quick,
+                bool_or(i.health <> 'none' and i.took >= slow_after) as slow
+            from json_to_recordset(outcomes) as i (exporter_id uuid, health text, took double precision, stop_reason text)
             group by i.exporter_id
         ) i on i.exporter_id = x.id
-        where i.other or x.consecutive_failures > 0 or x.failing_since is not null or x.slow_start is not null or x.paused_until is not null
+        where
+            i.other or x.consecutive_failures > 0 or x.failing_since is not null or x.slow_start is not null or x.paused_until is not null
+            or case when x.answers_slowly then i.quick else i.slow end
         order by x.id
         for no key update of x
     loop
         for o in
             select i.* from json_to_recordset(outcomes) as i (
-                index integer, exporter_id uuid, health text, claimed_at timestamptz, pause double precision, stop_reason text
+                index integer, exporter_id uuid, health text, took double precision, claimed_at timestamptz, pause double precision,
+                stop_reason text
             )
             where i.exporter_id = e.id
             order by i.index
         loop
+            e.answers_slowly := case
+                when o.health <> 'none' and o.took >= slow_after then true
+                when o.health = 'success' and o.took <= quick_within then false
+                else e.answers_slowly
+            end;
+
             if o.health = 'success' then
                 -- not by an attempt that began before: a receiver that limits its rate takes some and refuses others
                 ends_pause := coalesce(o.claimed_at >= e.paused_until, false);
@@ -214,6 +295,7 @@ begin
             paused_until = e.paused_until,
             recovered_at = e.recovered_at,
             slow_start = e.slow_start,
+            answers_slowly = e.answers_slowly,
             state = e.state,
             stop_reason = e.stop_reason,
             updated_at = e.updated_at
@@ -245,13 +327,21 @@ begin
         select
             i.exporter_id,
             bool_or(i.health = 'failure' or i.pause is not null or i.stop_reason is not null) as changes,
-            bool_or(i.health = 'success') as succeeded
-        from json_to_recordset(outcomes) as i (exporter_id uuid, health text, pause double precision, stop_reason text)
+            bool_or(i.health = 'success') as succeeded,
+            bool_or(i.health = 'success' and i.took <= (rules->>'quickWithin')::double precision) as quick,
+            bool_or(i.health <> 'none' and i.took >= (rules->>'slowAfter')::double precision) as slow
+        from json_to_recordset(outcomes) as i (
+            exporter_id uuid, health text, took double precision, pause double precision, stop_reason text
+        )
         group by i.exporter_id
     ) i on i.exporter_id = e.id
-    where i.changes or (
-        i.succeeded and (e.consecutive_failures > 0 or e.failing_since is not null or e.slow_start is not null or e.paused_until is not null)
-    )
+    where
+        i.changes
+        or (
+            i.succeeded
+            and (e.consecutive_failures > 0 or e.failing_since is not null or e.slow_start is not null or e.paused_until is not null)
+        )
+        or case when e.answers_slowly then i.quick else i.slow end
     order by e.id
     for no key update of e;
 
@@ -259,7 +349,7 @@ begin
         select distinct on (i.id, i.token) i.*
         from json_to_recordset(outcomes) as i (
             index integer, id uuid, exporter_id uuid, token text, code text, outcome text,
-            state text, delay double precision, fault boolean, health text, pause double precision, stop_reason text
+            state text, delay double precision, fault boolean, health text, took double precision, pause double precision, stop_reason text
         )
         order by i.id, i.token, i.index
     ),
@@ -301,7 +391,7 @@ begin
     select
         array_agg(h.index),
         json_agg(json_build_object(
-            'index', h.index, 'exporter_id', h.exporter_id, 'health', h.health, 'claimed_at', h.claimed_at,
+            'index', h.index, 'exporter_id', h.exporter_id, 'health', h.health, 'took', h.took, 'claimed_at', h.claimed_at,
             'pause', h.pause, 'stop_reason', h.stop_reason
         )) filter (where h.health <> 'none' or h.pause is not null or h.stop_reason is not null)
     from holders h
@@ -360,7 +450,7 @@ $$;
 -- Takes claims away that ran out or whose session has ended, and renews and returns jobs that were queued too long ago, as
 -- DeliveryStore.sweep says. Rows that somebody else is changing now need no sweeping.
 create function scanwire.sweep_deliveries(requeue_after interval, max_rows integer, poisoned_after integer, interruption jsonb)
-returns table (delivery_id uuid, collector text, attempt integer)
+returns table (delivery_id uuid, collector text, attempt integer, single boolean)
 language plpgsql
 set enable_seqscan = off
 set enable_indexscan = off
@@ -426,9 +516,9 @@ begin
         set queued_at = at
         from lost l
         where d.id = l.id
-        returning d.id, d.exporter_id, d.collector, d.attempts + 1 as attempt
+        returning d.id, d.exporter_id, d.collector, d.attempts + 1 as attempt, d.priority = 0 as single
     )
-    select r.id, coalesce(e.collector, r.collector), r.attempt
+    select r.id, coalesce(e.collector, r.collector), r.attempt, r.single
     from renewed r
     left join scanwire.exporters e on e.id = r.exporter_id;
 end

@@ -7,7 +7,7 @@ import type { DeliveryJob, DeliveryQueue } from '../../../lib/webhooks/queue.ts'
 import { freePort } from '../../support/free-port.ts';
 import { testDatabase } from '../../support/test-database.ts';
 
-const job = (collector = 'default', attempt = 1): DeliveryJob => ({ collector, deliveryId: randomUUID(), attempt });
+const job = (collector = 'default', attempt = 1): DeliveryJob => ({ collector, deliveryId: randomUUID(), attempt, singleAttempt: false });
 
 async function opened(t: Test, options: pg.PoolConfig = {}): Promise<{ pool: pg.Pool; queue: DeliveryQueue; url: string }> {
     const database = await testDatabase();

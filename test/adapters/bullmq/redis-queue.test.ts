@@ -9,7 +9,7 @@ import { type RedisServer, redisServer } from '../../support/redis-server.ts';
 import { required } from '../../support/required.ts';
 
 const shared = required('REDIS_URL');
-const job = (collector = 'default', attempt = 1): DeliveryJob => ({ collector, deliveryId: randomUUID(), attempt });
+const job = (collector = 'default', attempt = 1): DeliveryJob => ({ collector, deliveryId: randomUUID(), attempt, singleAttempt: false });
 const quiet = { onWarning: () => {} };
 
 async function ownServer(t: Test, settings: readonly string[] = []): Promise<RedisServer> {

@@ -26,6 +26,9 @@ const MUTANTS: Readonly<Record<string, Mutant>> = {
     'hands jobs to the workers of their collector only': (queue) => ({
         add: (jobs) => queue.add(jobs.map((job) => ({ ...job, collector: 'west' }))),
     }),
+    'hands a single attempt over before all that wait': (queue) => ({
+        add: (jobs) => queue.add(jobs.map((job) => ({ ...job, singleAttempt: false }))),
+    }),
     'hands over jobs that another queue object added': () => ({ add: async () => {} }),
     'shares the jobs of a collector among its workers, each job once': (queue) => {
         let last: Parameters<DeliveryQueue['work']>[1] | undefined;

@@ -1,0 +1,127 @@
+import { type Pool, placesForRetries, poolsOf, SHARES } from '../../lib/webhooks/shares.ts';
+import type { Dispatched, DispatchOptions } from '../../lib/webhooks/store.ts';
+import { type DeliveryRow, type ExporterRow, later, type WebhookState } from './webhook-state.ts';
+
+/** An exporter with deliveries that are due or in flight. */
+interface Candidate {
+    readonly exporter: ExporterRow;
+    readonly due: readonly DeliveryRow[];
+    readonly flying: readonly DeliveryRow[];
+    readonly inFlight: number;
+    readonly window: number;
+    readonly slow: boolean;
+}
+
+/** A delivery that may be handed out, and how many of its exporter go before it. */
+interface Ranked {
+    readonly row: DeliveryRow;
+    readonly rank: number;
+}
+
+/** As `DeliveryStore.dispatch` says. Exporters alternate, so that the longest backlog does not use up a small limit. */
+export function dispatch(state: WebhookState, options: DispatchOptions): readonly Dispatched[] {
+    const now = state.clock();
+    const candidates = [...groupByExporter(state)].map(([exporter, rows]) => candidate(exporter, rows, options, now));
+    const collectors = new Set(candidates.map(({ exporter }) => exporter.collector));
+
+    return [...collectors]
+        .flatMap((collector) => {
+            const ofCollector = candidates.filter(({ exporter }) => exporter.collector === collector);
+            const pools = poolsOf(ofCollector, slotsOf(state, collector, now));
+            return [true, false].flatMap((slow) => {
+                const sharers = ofCollector.filter((one) => one.slow === slow);
+                return pickFromPool(sharers, slow ? pools.slow : pools.quick, options, now);
+            });
+        })
+        .sort(byTurn)
+        .slice(0, options.limit)
+        .map(({ row }) => {
+            row.state = 'queued';
+            row.queuedAt = now;
+            const collector = state.exporters.get(row.exporterId)?.collector ?? row.collector;
+            return { deliveryId: row.id, collector, attempt: row.attempts + 1, singleAttempt: row.priority === 0 };
+        });
+}
+
+function groupByExporter(state: WebhookState): Map<ExporterRow, DeliveryRow[]> {
+    const groups = new Map<ExporterRow, DeliveryRow[]>();
+    for (const row of state.unfinished) {
+        const exporter = state.exporters.get(row.exporterId);
+        if (exporter !== undefined) {
+            const rows = groups.get(exporter) ?? [];
+            groups.set(exporter, rows);
+            rows.push(row);
+        }
+    }
+    return groups;
+}
+
+function candidate(exporter: ExporterRow, rows: readonly DeliveryRow[], options: DispatchOptions, now: Date): Candidate {
+    const flying = rows.filter((row) => row.state !== 'pending');
+    const late = flying.some(({ claim, history }) => claim !== null && later(history.at(-1)?.startedAt ?? now, SHARES.slowAfter) < now);
+    return {
+        exporter,
+        flying,
+        due: rows.filter((row) => row.state === 'pending' && isDue(row, exporter, now)),
+        inFlight: flying.length,
+        window: ordinaryWindow(exporter, options, now),
+        slow: exporter.answersSlowly || late,
+    };
+}
+
+/** What was tried before the exporter recovered waits no longer. */
+function isDue({ dueAt, queuedAt }: DeliveryRow, { recoveredAt }: ExporterRow, now: Date): boolean {
+    return dueAt <= now || (recoveredAt !== null && queuedAt !== null && queuedAt < recoveredAt);
+}
+
+/** How many deliveries of the exporter, single-attempt ones aside, may be in flight. */
+function ordinaryWindow(exporter: ExporterRow, { window, breakerAfter }: DispatchOptions, now: Date): number {
+    if (exporter.state !== 'running') {
+        return 0;
+    }
+    if (exporter.pausedUntil !== null || exporter.consecutiveFailures >= breakerAfter) {
+        return [exporter.pausedUntil, exporter.probeAt].every((time) => time === null || time <= now) ? 1 : 0;
+    }
+    return Math.min(window, exporter.slowStart ?? window);
+}
+
+function slotsOf(state: WebhookState, collector: string, now: Date): number {
+    const alive = [...state.sessions.values()].filter(({ until }) => until > now);
+    return alive.reduce((sum, { session }) => sum + (session.slots[collector] ?? 0), 0) || SHARES.defaultSlots;
+}
+
+/** Single attempts have places of their own; the others share those of the pool, each exporter its share at most. */
+function pickFromPool(sharers: readonly Candidate[], { share, room }: Pool, options: DispatchOptions, now: Date): Ranked[] {
+    const ranked = sharers.flatMap((one) => pickWithinShare(one, share, options, now));
+    const ordinary = ranked.filter(({ row }) => row.priority > 0).sort(byTurn);
+    return [...ranked.filter(({ row }) => row.priority === 0), ...ordinary.slice(0, Math.max(0, room))];
+}
+
+function pickWithinShare({ due, flying, window, inFlight }: Candidate, share: number, options: DispatchOptions, now: Date): Ranked[] {
+    const own = Math.min(window, share);
+    const retries = placesForRetries(own, now) - flying.filter(({ priority }) => priority === 2).length;
+    const first = new Set(
+        due
+            .filter(({ priority }) => priority === 2)
+            .sort(byPriorityAndAge)
+            .slice(0, Math.max(0, retries)),
+    );
+    const order = (a: DeliveryRow, b: DeliveryRow): number => {
+        return Number(a.priority > 0) - Number(b.priority > 0) || Number(first.has(b)) - Number(first.has(a)) || byPriorityAndAge(a, b);
+    };
+
+    const singles = options.window - flying.filter(({ priority }) => priority === 0).length;
+    return [...due]
+        .sort(order)
+        .map((row, rank) => ({ row, rank }))
+        .filter(({ row, rank }) => rank < (row.priority === 0 ? singles : own - inFlight));
+}
+
+/** Single attempts first, then the exporters in turn. */
+function byTurn(a: Ranked, b: Ranked): number {
+    return Number(a.row.priority > 0) - Number(b.row.priority > 0) || a.rank - b.rank || byPriorityAndAge(a.row, b.row);
+}
+
+function byPriorityAndAge(a: DeliveryRow, b: DeliveryRow): number {
+    return a.priority - b.priority || a.dueAt.getTime() - b.dueAt.getTime() || a.seq - b.seq;
+}

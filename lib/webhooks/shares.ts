@@ -1,0 +1,55 @@
+/**
+ * How the slots of a collector (the attempts that its workers can make at once) are shared, so that one exporter's slow receiver holds up
+ * no other exporter. Times in milliseconds.
+ */
+export const SHARES = {
+    /** Slots of a collector none of whose workers is known. */
+    defaultSlots: 200,
+    /** An attempt that takes longer makes its exporter a slow one, already while it goes on. */
+    slowAfter: 1_000,
+    /** A delivery within this time makes its exporter a quick one. A new one counts as slow until then. */
+    quickWithin: 500,
+} as const;
+
+/** An exporter with deliveries that are due or in flight. */
+export interface Sharer {
+    readonly slow: boolean;
+    readonly inFlight: number;
+    /** How many it may have in flight by itself. */
+    readonly window: number;
+}
+
+/** What exporters of one kind, slow or quick, may have in flight. */
+export interface Pool {
+    /** Each of them. */
+    readonly share: number;
+    /** All of them together, beyond what they have now. */
+    readonly room: number;
+}
+
+/**
+ * Slow exporters share half of the slots. Quick ones share all that the slow ones do not hold, and as much again, which waits in the
+ * queue for not longer than they are quick, so that workers never wait for the dispatcher.
+ */
+export function poolsOf(sharers: readonly Sharer[], slots: number): { readonly slow: Pool; readonly quick: Pool } {
+    const slow = sharers.filter((one) => one.slow);
+    const quick = sharers.filter((one) => !one.slow);
+    return { slow: pool(slow, Math.floor(slots / 2)), quick: pool(quick, 2 * slots - inFlight(slow)) };
+}
+
+function pool(sharers: readonly Sharer[], capacity: number): Pool {
+    const active = sharers.filter((one) => one.window > 0 || one.inFlight > 0).length;
+    return { share: Math.max(1, Math.floor(capacity / Math.max(1, active))), room: capacity - inFlight(sharers) };
+}
+
+function inFlight(sharers: readonly Sharer[]): number {
+    return sharers.reduce((sum, one) => sum + one.inFlight, 0);
+}
+
+/**
+ * How many places of a window go to retries first, also while there are first tries: an eighth. Of a window that is too small for that,
+ * for an eighth of the time.
+ */
+export function placesForRetries(window: number, now: Date): number {
+    return Math.floor((window + (Math.floor(now.getTime() / 100) % 8)) / 8);
+}

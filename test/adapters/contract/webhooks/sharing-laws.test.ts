@@ -1,0 +1,75 @@
+import t from 'tap';
+import { sharingLaws } from '../../../../adapters/contract/webhooks/sharing-laws.ts';
+import { SHARES } from '../../../../lib/webhooks/shares.ts';
+import type { DeliveryStore, RecordedOutcome, Session } from '../../../../lib/webhooks/store.ts';
+import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
+
+const MUTANTS: Mutants = {
+    'gives slow exporters half of the slots, to each its share': offering((slots) => 2 * slots),
+    'gives a slow exporter all of their half when no other wants it': offering((slots) => slots / 2),
+    'hands out what waits longest when there are more slow exporters than slots for them': (_, deliveries, setTime) => {
+        let acceptances = 0;
+        return {
+            deliveries: {
+                accept: async (newEvents) => {
+                    acceptances += 1;
+                    await setTime(new Date(-acceptances));
+                    return await deliveries.accept(newEvents);
+                },
+            },
+        };
+    },
+    'gives a quick exporter what slow ones do not hold': taking(SHARES.slowAfter),
+    'takes an exporter for slow after a delivery that took long': taking(0),
+    'takes an exporter for slow while an attempt takes long': (_, deliveries, setTime) => ({
+        deliveries: {
+            dispatch: async (options) => {
+                // as if every attempt had just begun
+                await setTime(new Date(0));
+                return await deliveries.dispatch(options);
+            },
+        },
+    }),
+    'takes an exporter for neither quick nor slow by failures that come at once, tests, or in between': taking(0),
+    'counts the slots of the sessions that are alive, of each collector its own': offering((slots) => slots + 2),
+    'lets exporters of other collectors have their own slots': (_, deliveries) => ({
+        deliveries: { keepAlive: (session, duration) => deliveries.keepAlive({ ...session, slots: { west: 4 } }, duration) },
+    }),
+    'hands out a single attempt however much is in flight': (_, deliveries) => ({
+        deliveries: { dispatch: async (options) => (await deliveries.dispatch(options)).filter((one) => !one.singleAttempt) },
+    }),
+    'keeps an eighth of the window for retries': (_, deliveries) => ({
+        deliveries: { dispatch: (options) => deliveries.dispatch({ ...options, window: options.window - 1 }) },
+    }),
+    'keeps a window that is too small for it for retries in an eighth of the time': (_, deliveries, setTime) => ({
+        deliveries: {
+            dispatch: async (options) => {
+                await setTime(new Date(Math.floor((await deliveries.now()).getTime() / 800) * 800));
+                return await deliveries.dispatch(options);
+            },
+        },
+    }),
+};
+
+proveWebhookLaws(t, sharingLaws, MUTANTS);
+
+function offering(change: (slots: number) => number): Mutant {
+    const changed = ({ slots, ...session }: Session): Session => ({
+        ...session,
+        slots: Object.fromEntries(Object.entries(slots).map(([collector, count]) => [collector, change(count)])),
+    });
+    return (_, deliveries) => ({
+        deliveries: { keepAlive: (session, duration) => deliveries.keepAlive(changed(session), duration) },
+    });
+}
+
+/** As if every attempt had taken so long. */
+function taking(total: number): Mutant {
+    const changed = ({ outcome, ...recorded }: RecordedOutcome): RecordedOutcome => ({
+        ...recorded,
+        outcome: { ...outcome, timings: { ...outcome.timings, total } },
+    });
+    return (_, deliveries): { readonly deliveries: Partial<DeliveryStore> } => ({
+        deliveries: { recordOutcomes: (outcomes, rules) => deliveries.recordOutcomes(outcomes.map(changed), rules) },
+    });
+}

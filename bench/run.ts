@@ -12,13 +12,14 @@ import { ownAndOtherCheckout, ownCheckout } from './checkout.ts';
 import { summaryOf, tablesOf } from './comparison.ts';
 import { deliveries } from './deliveries.ts';
 import { hostIndex } from './host-index.ts';
+import { neighbours } from './neighbours.ts';
 import { pace } from './pace.ts';
 import { profileDeliveries } from './profile.ts';
 import { memory, records } from './records.ts';
 import { type Measured, measure, type Section } from './section.ts';
 import { host, serve } from './start-up.ts';
 
-const SECTIONS: readonly Section[] = [deliveries, pace, hostIndex, records, memory, capture, host, serve];
+const SECTIONS: readonly Section[] = [deliveries, pace, neighbours, hostIndex, records, memory, capture, host, serve];
 
 const { values, positionals: names } = parseArgs({
     options: {

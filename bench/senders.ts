@@ -29,7 +29,7 @@ export interface SenderUnderTest {
 }
 
 /** `bare` stores nothing, `rows` what is accepted and what came of it; the others are scanwire. */
-export type SenderKind = 'bare' | 'rows' | 'embedded' | 'servers';
+export type SenderKind = 'bare' | 'rows' | 'embedded' | 'servers' | 'neighbours';
 
 export interface SenderOptions {
     readonly checkout: Checkout;
@@ -37,6 +37,8 @@ export interface SenderOptions {
     /** What scanwire takes when it is not told otherwise, unless one is given. */
     readonly window?: number;
     readonly execArgv?: readonly string[];
+    /** Of `neighbours`: the other exporters, and how many retries are due to the last of them. */
+    readonly neighbours?: { readonly urls: readonly string[]; readonly nameServer: string; readonly retries: number };
 }
 
 /** The figures of `cpuSince`. */
@@ -51,11 +53,10 @@ const connections = new Agent({ connections: 50, headersTimeout: 0, bodyTimeout:
 
 /** Starts a sender on an empty store, and removes everything after the task. */
 export async function withSender<Result>(options: SenderOptions, task: (sender: SenderUnderTest) => Promise<Result>): Promise<Result> {
-    const { checkout, kind, window, execArgv = [] } = options;
+    const { checkout, kind, execArgv = [] } = options;
     const store = await emptyStore(kind);
     const receiver = await background(checkout, 'receiver');
-    const script = kind === 'bare' || kind === 'rows' ? 'bare-sender' : 'scanwire-sender';
-    const where = script === 'bare-sender' ? [store.at] : [kind, store.at, window === undefined ? '' : String(window)];
+    const [script, ...where] = programOf(options, store.at);
     try {
         const sender = await background(checkout, script, { args: [`http://127.0.0.1:${receiver.firstLine}/hook`, ...where], execArgv });
         try {
@@ -75,6 +76,18 @@ export async function withSender<Result>(options: SenderOptions, task: (sender: 
         await receiver.stop();
         await store.remove();
     }
+}
+
+/** The contender and what it is told. */
+function programOf({ kind, window, neighbours }: SenderOptions, at: string): readonly [name: string, ...args: string[]] {
+    if (neighbours !== undefined) {
+        const { urls, nameServer, retries } = neighbours;
+        return ['neighbour-sender', at, JSON.stringify(urls), nameServer, String(retries)];
+    }
+    if (kind === 'bare' || kind === 'rows') {
+        return ['bare-sender', at];
+    }
+    return ['scanwire-sender', kind, at, window === undefined ? '' : String(window)];
 }
 
 /** CPU time since then for each of so many, all together and by process. */

@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { receiver } from '../test/support/bad-receiver.ts';
+import { nameServer } from '../test/support/name-server.ts';
+import { now } from './contenders/http.ts';
+import { investigation } from './contenders/investigation.ts';
+import type { Figure, Figures, Measurement, Run, Section } from './section.ts';
+import { type SenderUnderTest, withSender } from './senders.ts';
+
+/** Exporters beside the one that is measured. */
+interface Neighbours {
+    readonly title: string;
+    readonly count: number;
+    /** Events a second that all of them get. */
+    readonly rate: number;
+    readonly bodyBytes?: number;
+    readonly retries?: number;
+    /** Where their receivers are. */
+    open(): Promise<{ readonly urls: readonly string[]; readonly nameServer?: string; close(): Promise<void> }>;
+}
+
+const RATE = 200;
+/** Until the neighbours are as bad as they get. */
+const SETTLING_SECONDS = 12;
+const SECONDS = 10;
+
+const FIGURES: Readonly<Record<string, Figure>> = {
+    p50: { label: 'publish to arrival p50, ms', digits: 1 },
+    p99: { label: 'publish to arrival p99, ms', digits: 1 },
+    perSecond: { label: 'arrived/s', moreIsBetter: true },
+};
+
+const CASES: readonly Neighbours[] = [
+    { title: '64 whose name servers never answer', count: 64, rate: 1, open: silentNames },
+    { title: '100 that answer after 8 s', count: 100, rate: 0.2, open: () => answering(8_000) },
+    { title: 'one that trickles a byte a second', count: 1, rate: 5, open: trickling },
+    { title: 'one with 100,000 retries due', count: 1, rate: 0, retries: 100_000, open: () => answering(500) },
+    { title: 'one whose bodies are 1 MiB each', count: 1, rate: 2, bodyBytes: 2 ** 20 - 100, open: () => answering(20) },
+    { title: 'one that is dead and gets half of all', count: 1, rate: RATE, open: dead },
+];
+
+/** What an exporter that is well at 200 events a second notices of its neighbours. */
+export const neighbours: Section = {
+    name: 'neighbours',
+    discarded: 0,
+
+    async open({ scale, own }) {
+        const alone = { name: 'alone', run: beside(null, scale, own) };
+        return {
+            measurements: CASES.map(
+                (one): Measurement => ({
+                    title: `an exporter at ${RATE} events/s beside ${one.title}`,
+                    figures: FIGURES,
+                    scanwire: async (checkout) => beside(one, scale, checkout),
+                    peers: async () => [alone],
+                }),
+            ),
+        };
+    },
+};
+
+function beside(them: Neighbours | null, scale: number, checkout: Parameters<Section['open']>[0]['own']): Run {
+    return async () => {
+        const opened = await them?.open();
+        const urls =
+            opened === undefined
+                ? []
+                : Array.from({ length: them?.count ?? 0 }, (_, index) => opened.urls[index % opened.urls.length] as string);
+        const where = { urls, nameServer: opened?.nameServer ?? '', retries: them?.retries ?? 0 };
+        try {
+            return await withSender({ checkout, kind: 'neighbours', neighbours: where }, (sender) => measured(sender, them, scale));
+        } finally {
+            await opened?.close();
+        }
+    };
+}
+
+async function measured(sender: SenderUnderTest, them: Neighbours | null, scale: number): Promise<Figures> {
+    const noise = new AbortController();
+    const making = them === null || them.rate === 0 ? Promise.resolve() : makeNoise(sender, them, noise.signal);
+    await steady(sender, Math.ceil(RATE * SETTLING_SECONDS * scale));
+    const count = Math.ceil(RATE * SECONDS * scale);
+    const { latencies, seconds } = await steady(sender, count);
+    noise.abort();
+    await making;
+    const at = (share: number): number => latencies[Math.floor(latencies.length * share)] as number;
+    return { p50: at(0.5), p99: at(0.99), perSecond: count / seconds };
+}
+
+async function makeNoise(sender: SenderUnderTest, { rate, bodyBytes = 100 }: Neighbours, signal: AbortSignal): Promise<void> {
+    const event = { noise: true, text: 'x'.repeat(bodyBytes) };
+    const accepted: Promise<void>[] = [];
+    const started = performance.now();
+    for (let index = 0; !signal.aborted; index += 1) {
+        accepted.push(sender.publish(event));
+        await sleep(started + ((index + 1) * 1000) / rate - performance.now(), undefined, { signal }).catch(() => undefined);
+    }
+    await Promise.all(accepted);
+}
+
+async function steady(sender: SenderUnderTest, count: number) {
+    const sent = new Map<string, number>();
+    const accepted: Promise<void>[] = [];
+    const started = performance.now();
+    for (let index = 0; index < count; index += 1) {
+        await sleep(started + (index * 1000) / RATE - performance.now());
+        const id = randomUUID();
+        sent.set(id, now());
+        accepted.push(sender.publish(investigation(id)));
+    }
+    await Promise.all(accepted);
+    const arrivals = await sender.finished(count, { times: true });
+    const last = Math.max(...arrivals.values());
+    const first = Math.min(...sent.values());
+    const latencies = [...arrivals].map(([id, at]) => (at - (sent.get(id) as number)) / 1000).toSorted((a, b) => a - b);
+    return { latencies, seconds: (last - first) / 1_000_000 };
+}
+
+const NO_CONTENT = 'HTTP/1.1 204 No Content\r\n\r\n';
+
+async function answering(after: number) {
+    const { port, close } = await receiver(async (socket, request) => {
+        for (;;) {
+            await request();
+            await sleep(after);
+            socket.write(NO_CONTENT);
+        }
+    });
+    return { urls: [`http://127.0.0.1:${port}/`], close };
+}
+
+async function trickling() {
+    const { port, close } = await receiver(async (socket, request) => {
+        await request();
+        for (const byte of NO_CONTENT) {
+            await sleep(1_000);
+            socket.write(byte);
+        }
+    });
+    return { urls: [`http://127.0.0.1:${port}/`], close };
+}
+
+async function dead() {
+    const { port, close } = await receiver(() => undefined);
+    await close();
+    return { urls: [`http://127.0.0.1:${port}/`], close: async () => undefined };
+}
+
+async function silentNames() {
+    const { address, close } = await nameServer(() => 'silent');
+    const urls = Array.from({ length: 64 }, (_, index) => `http://n${index}.neighbour.test/`);
+    return { urls, nameServer: address, close };
+}

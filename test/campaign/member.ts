@@ -105,6 +105,9 @@ export async function member({ index, role, folder, servers, settings }: MemberO
                 return;
             }
             await sleep(restartAfter);
+            if (over) {
+                return;
+            }
             restartAfter = RESTART_AFTER;
             child = launched();
         }

@@ -140,23 +140,44 @@ async function* gunzip(
     skip = 0,
     [length, ...smaller]: readonly number[] = REPLAY_PARTS,
 ): AsyncGenerator<Buffer, void, undefined> {
-    /** The last piece that was written, and in bytes: what has come out of its member. */
-    const progress = { piece: { bytes: NOTHING, before: null } as Piece, expanded: 0 };
+    const { stream, write, next } = gunzipStream();
+    /** The last one that was written. */
+    let piece: Piece = { bytes: NOTHING, before: null };
+    let written = 0;
     let expanded = 0;
+    /** What had come out before the member. */
+    let start = 0;
     try {
-        for await (const chunk of inflated(pieces, progress)) {
-            expanded += chunk.length;
-            if (expanded > skip) {
-                yield chunk.subarray(Math.max(0, chunk.length + skip - expanded));
+        for await (piece of pieces) {
+            start = piece.before?.length === 0 ? expanded : start;
+            // Else it has come to zeros behind a member, and takes no more.
+            if (stream.bytesWritten === written) {
+                write(piece.bytes);
             }
+
+            for (let chunk = await next(); chunk !== null; chunk = await next()) {
+                expanded += chunk.length;
+                assertMeasure(stream.bytesWritten, expanded);
+                if (expanded > skip) {
+                    yield skip > expanded - chunk.length ? chunk.subarray(skip - expanded) : chunk;
+                }
+            }
+
+            written += piece.bytes.length;
+            assertPadding(piece.bytes.subarray(Math.max(0, piece.bytes.length + stream.bytesWritten - written)));
         }
+
+        write(null);
+        await next();
     } catch (error) {
-        const { before, bytes } = progress.piece;
+        const { before, bytes } = piece;
         if (errorCode(error) === 'Z_DATA_ERROR' && before !== null && length !== undefined) {
-            yield* gunzip(inParts(before, bytes, length), Math.max(skip, progress.expanded), smaller);
+            yield* gunzip(inParts(before, bytes, length), Math.max(skip, expanded - start), smaller);
         }
 
         throw error;
+    } finally {
+        stream.destroy();
     }
 }
 
@@ -166,40 +187,6 @@ function* inParts(before: Buffer, bytes: Buffer, length: number): Generator<Piec
     yield { bytes: member.subarray(0, before.length), before: NOTHING };
     for (let start = before.length; start < member.length; start += length) {
         yield { bytes: member.subarray(start, start + length), before: member.subarray(0, start) };
-    }
-}
-
-async function* inflated(
-    pieces: AsyncIterable<Piece> | Iterable<Piece>,
-    progress: { piece: Piece; expanded: number },
-): AsyncGenerator<Buffer, void, undefined> {
-    const { stream, write, next } = gunzipStream();
-    let [written, expanded] = [0, 0];
-    try {
-        for await (const piece of pieces) {
-            const { bytes, before } = piece;
-            progress.piece = piece;
-            progress.expanded = before?.length === 0 ? 0 : progress.expanded;
-            // Else it has come to zeros behind a member, and takes no more.
-            if (stream.bytesWritten === written) {
-                write(bytes);
-            }
-
-            for (let chunk = await next(); chunk !== null; chunk = await next()) {
-                progress.expanded += chunk.length;
-                expanded += chunk.length;
-                assertMeasure(stream.bytesWritten, expanded);
-                yield chunk;
-            }
-
-            written += bytes.length;
-            assertPadding(bytes.subarray(Math.max(0, bytes.length + stream.bytesWritten - written)));
-        }
-
-        write(null);
-        await next();
-    } finally {
-        stream.destroy();
     }
 }
 
@@ -264,7 +251,8 @@ function gunzipStream() {
  */
 async function* piecesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<Piece, void, undefined> {
     const block = Buffer.allocUnsafe(BLOCK + TRAILER);
-    let [start, filled] = [0, 0];
+    let start = 0;
+    let filled = 0;
     for await (const chunk of source) {
         let rest = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
         while (rest.length > 0 && start < BLOCK) {

@@ -9,7 +9,7 @@ export interface Line {
     /** Where the line begins, in bytes from the start of the file. */
     readonly byteOffset: number;
     /** Null when the line is longer than allowed. Valid until the next call of the splitter. */
-    readonly bytes: Uint8Array | null;
+    readonly bytes: Buffer | null;
 }
 
 /** Cuts a stream of bytes into lines. It holds at most one line, however the stream is cut into chunks. */
@@ -35,7 +35,7 @@ export async function* linesOf(source: AsyncIterable<Uint8Array>, splitter: Line
 
 /** @param maxLineBytes Longest line, without its line ending. */
 export function lineSplitter(maxLineBytes: number): LineSplitter {
-    let held = new Uint8Array(0);
+    let held = Buffer.alloc(0);
     let heldLength = 0;
     let tooLong = false;
     let number = 0;
@@ -43,7 +43,7 @@ export function lineSplitter(maxLineBytes: number): LineSplitter {
     let seen = 0;
 
     /** A carriage return at the end may belong to the line ending, so one byte more than allowed is kept. */
-    function hold(part: Uint8Array): void {
+    function hold(part: Buffer): void {
         if (tooLong || heldLength + part.length > maxLineBytes + 1) {
             tooLong = true;
             heldLength = 0;
@@ -51,7 +51,7 @@ export function lineSplitter(maxLineBytes: number): LineSplitter {
         }
 
         if (heldLength + part.length > held.length) {
-            const larger = new Uint8Array(Math.max(FIRST_ROOM, 2 * held.length, heldLength + part.length));
+            const larger = Buffer.allocUnsafe(Math.max(FIRST_ROOM, 2 * held.length, heldLength + part.length));
             larger.set(held.subarray(0, heldLength));
             held = larger;
         }
@@ -60,8 +60,8 @@ export function lineSplitter(maxLineBytes: number): LineSplitter {
         heldLength += part.length;
     }
 
-    function line(bytes: Uint8Array | null, nextStart: number): Line {
-        const content = bytes?.at(-1) === CARRIAGE_RETURN ? bytes.subarray(0, -1) : bytes;
+    function line(bytes: Buffer | null, nextStart: number): Line {
+        const content = bytes !== null && bytes[bytes.length - 1] === CARRIAGE_RETURN ? bytes.subarray(0, -1) : bytes;
         const fits = content !== null && content.length <= maxLineBytes;
         number += 1;
         const found = { number, byteOffset: lineStart, bytes: fits ? content : null };
@@ -80,7 +80,8 @@ export function lineSplitter(maxLineBytes: number): LineSplitter {
             return { number: number + 1, byteOffset: lineStart };
         },
 
-        *push(chunk) {
+        *push(bytes) {
+            const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
             const chunkStart = seen;
             seen += chunk.length;
             let from = 0;

@@ -35,19 +35,18 @@ export function readLine<Data>(
         return refusedLine(`is longer than ${maxLineBytes} bytes`);
     }
 
-    const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    const usual = usualRecord(buffer, dataOf);
+    const usual = usualRecord(bytes, dataOf);
     if (usual !== null) {
         const { value, mends } = mended(usual, mend);
         // A record of the schema still is one when it is mended.
         return { ok: true, record: value as RecordOf<Data>, mends };
     }
 
-    if (!isUtf8(buffer)) {
+    if (!isUtf8(bytes)) {
         return refusedLine('is not valid UTF-8');
     }
 
-    const text = buffer.toString();
+    const text = bytes.toString();
     const json = number === 1 && text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
     return /[^ \t\r]/.test(json) ? withData(readRecord(json, mend), dataOf) : null;
 }

@@ -65,6 +65,8 @@ function postgresServer(pool: QueuePool): BullmqServer {
     return {
         name: 'PostgreSQL',
         backend: createPostgresBackend as BackendFactory,
+        // The jobs are beside the rows of the one deployment that the database has.
+        place: () => ({ queue: 'PostgreSQL' }),
         ready,
 
         async producer() {

@@ -43,6 +43,7 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
     }
 
     return {
+        place: (deployment) => server.place(deployment),
         ready: () => server.ready(),
 
         async add(jobs) {

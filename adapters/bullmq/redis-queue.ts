@@ -15,7 +15,10 @@ export interface RedisQueueOptions {
     readonly url?: string;
     /** An ioredis client of the application. The queue connects to where it connects to, with connections of its own; it stays open. */
     readonly connection?: Redis;
-    /** What the names of all keys begin with, `scanwire` by default. Letters, digits, `-`, `_`; in braces for a Redis Cluster. */
+    /**
+     * What the names of all keys begin with: letters, digits, `-`, `_`, and in braces also `:`; a Redis Cluster needs the braces. By default
+     * `{scanwire:<id of the deployment>}`, so that deployments on one Redis never see each other's jobs.
+     */
     readonly prefix?: string;
     /** Told about settings of the server that may lose jobs or that cannot be read. `process.emitWarning` by default. */
     readonly onWarning?: (message: string) => void;
@@ -25,8 +28,8 @@ const optionsSchema = Joi.object<RedisQueueOptions>({
     url: Joi.string().uri({ scheme: ['redis', 'rediss'] }),
     connection: Joi.any(),
     prefix: Joi.string()
-        .pattern(/^\{?[A-Za-z0-9_-]+\}?$/)
-        .default('scanwire'),
+        .pattern(/^([A-Za-z0-9_-]+|\{[A-Za-z0-9_:-]+\})$/)
+        .messages({ 'string.pattern.base': '{{#label}} must be letters, digits, "-" and "_", and in braces also ":"' }),
     onWarning: Joi.function().default(() => (message: string) => process.emitWarning(message, 'ScanwireWarning')),
 }).xor('url', 'connection');
 
@@ -40,11 +43,17 @@ export function redisQueue(options: RedisQueueOptions): DeliveryQueue {
     const { url, connection, prefix, onWarning } = checked(optionsSchema, options, {
         subject: 'redisQueue options',
         code: 'MISCONFIGURED',
-    }) as Required<RedisQueueOptions>;
+    }) as RedisQueueOptions & Required<Pick<RedisQueueOptions, 'onWarning'>>;
     return bullmqQueue(redisServer((role) => openRedis({ url, connection }, role), prefix, onWarning));
 }
 
-function redisServer(open: (role: ConnectionRole) => Promise<Redis>, prefix: string, onWarning: (message: string) => void): BullmqServer {
+function redisServer(
+    open: (role: ConnectionRole) => Promise<Redis>,
+    given: string | undefined,
+    onWarning: (message: string) => void,
+): BullmqServer {
+    // Of a queue that belongs to no deployment.
+    let prefix = given ?? '{scanwire}';
     let producer: Promise<Redis> | undefined;
     let connecting: Promise<void> | undefined;
 
@@ -74,9 +83,15 @@ function redisServer(open: (role: ConnectionRole) => Promise<Redis>, prefix: str
     return {
         name: 'Redis',
         backend: createRedisBackend as BackendFactory,
+
+        place(deployment) {
+            prefix = given ?? `{scanwire:${deployment}}`;
+            return { queue: 'Redis', prefix };
+        },
+
         ready: async () => assertKeepsJobs(await connected(), onWarning),
         producer: async () => ({ connection: await connected(), prefix }),
-        lostJobs: lossDetector(connected, `${prefix}:contents`),
+        lostJobs: lossDetector(connected, () => `${prefix}:contents`),
 
         async worker() {
             const connection = await workerConnection(open);
@@ -93,13 +108,14 @@ function redisServer(open: (role: ConnectionRole) => Promise<Redis>, prefix: str
 /**
  * Finds that the server was emptied, or may have come back with less than it had: by a key that whoever finds it missing writes anew.
  */
-function lossDetector(connected: () => Promise<Redis>, key: string): () => Promise<boolean> {
+function lossDetector(connected: () => Promise<Redis>, keyName: () => string): () => Promise<boolean> {
     let known: string | null = null;
     let wasAway = false;
 
     return async () => {
         try {
             const redis = await connected();
+            const key = keyName();
             const wasEmpty = (await redis.set(key, randomUUID(), 'NX')) !== null;
             const contents = await redis.get(key);
             const lost = wasAway || wasEmpty || (known !== null && contents !== known);
@@ -174,7 +190,10 @@ async function workerConnection(
     };
 }
 
-async function openRedis({ url, connection }: Pick<RedisQueueOptions, 'url' | 'connection'>, role: ConnectionRole): Promise<Redis> {
+async function openRedis(
+    { url, connection }: { url: string | undefined; connection: Redis | undefined },
+    role: ConnectionRole,
+): Promise<Redis> {
     const redis = connection === undefined ? await newRedis(url ?? '', role) : connection.duplicate(role);
     // Without a listener a lost connection would end the process. Whoever needs the connection learns of it by itself.
     redis.on('error', () => {});

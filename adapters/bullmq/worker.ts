@@ -1,7 +1,7 @@
 import { type BackendFactory, type ConnectionOptions, type IQueueBackend, type Job, Worker } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
 import { COLLECTOR_PATTERN } from '../../lib/webhooks/exporter.ts';
-import type { DeliveryJob, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
+import type { DeliveryJob, QueuePlace, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
 import { within } from '../../lib/within.ts';
 
 type JobWorker = Worker<unknown, void, string, IQueueBackend>;
@@ -157,6 +157,8 @@ export interface BullmqServer {
     /** For messages, for example `Redis`. */
     readonly name: string;
     readonly backend: BackendFactory;
+    /** As `DeliveryQueue.place`. */
+    place(deployment: string): QueuePlace;
     /** @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`. */
     ready(): Promise<void>;
     /** A connection that fails at once while the server is away. @throws ScanwireError `UNAVAILABLE`. */

@@ -15,6 +15,7 @@ import { exporterLaws } from './webhooks/exporter-laws.ts';
 import { onBench, type WebhookStores, webhookAbilities } from './webhooks/fixture.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
+import { settingsLaws } from './webhooks/settings-laws.ts';
 import { sharingLaws } from './webhooks/sharing-laws.ts';
 
 export type { ApiKeyStoreFixture } from './api-keys-laws.ts';
@@ -71,7 +72,7 @@ export function recordStoreContract(test: ContractTest, create: () => RecordStor
 }
 
 /**
- * Registers one test for each law of an `ExporterStore` and a `DeliveryStore` over the same data.
+ * Registers one test for each law of an `ExporterStore`, a `DeliveryStore` and a `SettingsStore` over the same data.
  *
  * @param test As `test(name, run)` of your test runner.
  * @param create Makes a fixture for one law; called once more at registration.
@@ -90,6 +91,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         ...outcomeLaws,
         ...sweepLaws,
         ...deliveryLaws,
+        ...settingsLaws,
     };
     const groups = [
         { laws: onBench(laws) },

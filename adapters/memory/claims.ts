@@ -20,14 +20,16 @@ export function claim(
     maxBytes: number = Number.POSITIVE_INFINITY,
 ): readonly (Claim | null)[] {
     const claims: (Claim | null)[] = [];
+    const generation = state.sessions.get(session ?? '')?.session.generation ?? state.deployment.generation;
+    const current = generation === state.deployment.generation;
     let total = 0;
     for (const request of requests) {
-        const bytes = claimableBytes(state, request);
+        const bytes = current ? claimableBytes(state, request) : 0;
         if (total > 0 && bytes > 0 && total + bytes > maxBytes) {
             break;
         }
         total += bytes;
-        claims.push(claimOne(state, request, session));
+        claims.push(claimOne(state, request, session, current));
     }
     return claims;
 }
@@ -41,7 +43,12 @@ function claimableBytes(state: WebhookState, { deliveryId }: ClaimRequest): numb
 }
 
 /** As `DeliveryStore.claim` says, for one delivery. */
-function claimOne(state: WebhookState, { deliveryId, token, duration }: ClaimRequest, session: string | null): Claim | null {
+function claimOne(
+    state: WebhookState,
+    { deliveryId, token, duration }: ClaimRequest,
+    session: string | null,
+    current: boolean,
+): Claim | null {
     const now = state.clock();
     const row = state.deliveries.get(deliveryId);
     const exporter = state.exporters.get(row?.exporterId ?? '');
@@ -50,7 +57,7 @@ function claimOne(state: WebhookState, { deliveryId, token, duration }: ClaimReq
     }
 
     const singleAttempt = row.priority === 0;
-    if (!singleAttempt && exporter.state !== 'running') {
+    if (!current || (!singleAttempt && exporter.state !== 'running')) {
         move(state, row, 'pending', now);
         return null;
     }

@@ -46,7 +46,8 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
 
         async sessions() {
             const now = state.clock();
-            return [...state.sessions.values()].filter(({ until }) => until > now).map(({ session }) => ({ ...session }));
+            const alive = [...state.sessions.values()].filter(({ until }) => until > now);
+            return alive.map(({ session: { id, process } }) => ({ id, process }));
         },
 
         async endSessions(ids) {

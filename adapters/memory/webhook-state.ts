@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { faultDelay } from '../../lib/webhooks/breaker.ts';
+import type { Deployment } from '../../lib/webhooks/deployment.ts';
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import { interrupted } from '../../lib/webhooks/outcome.ts';
 import type { Attempt, Delivery, DeliveryState, Session, StoredEvent } from '../../lib/webhooks/store.ts';
@@ -15,6 +16,7 @@ export interface WebhookState {
     readonly unfinished: Set<DeliveryRow>;
     /** By id, with the time until which they are alive. */
     readonly sessions: Map<string, { readonly session: Session; readonly until: Date }>;
+    deployment: Deployment;
     /** The store's time. */
     readonly clock: Clock;
 }

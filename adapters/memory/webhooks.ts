@@ -1,27 +1,43 @@
+import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import type { SettingsStore } from '../../lib/webhooks/deployment.ts';
+import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
-import { type DeliveryStore, type ExporterStore, storeRefusals } from '../../lib/webhooks/store.ts';
+import { type ExporterStore, storeRefusals } from '../../lib/webhooks/store.ts';
 import { deliveryStore } from './deliveries.ts';
 import { asExporter, CLOSED_BREAKER, interrupt, move, type WebhookState } from './webhook-state.ts';
 
 /**
- * Exporters and deliveries in the memory of this process, gone with it: for tests and for trying things out.
+ * Exporters, deliveries and the deployment's settings in the memory of this process, gone with it: for tests and for trying things out.
  *
  * @param options.clock The store's time; that of the process by default.
  */
-export function memoryWebhooks({ clock = systemClock }: { readonly clock?: Clock } = {}): {
-    readonly exporters: ExporterStore;
-    readonly deliveries: DeliveryStore;
-} {
+export function memoryWebhooks({ clock = systemClock }: { readonly clock?: Clock } = {}): WebhookStores {
     const state: WebhookState = {
         exporters: new Map(),
         events: new Map(),
         deliveries: new Map(),
         unfinished: new Set(),
         sessions: new Map(),
+        deployment: { id: randomUUID(), generation: 0, settings: null },
         clock,
     };
-    return { exporters: exporterStore(state), deliveries: deliveryStore(state) };
+    return { exporters: exporterStore(state), deliveries: deliveryStore(state), settings: settingsStore(state) };
+}
+
+function settingsStore(state: WebhookState): SettingsStore {
+    return {
+        read: async () => structuredClone(state.deployment),
+
+        async declare(declared) {
+            const { id, generation, settings } = state.deployment;
+            if (!isDeepStrictEqual(settings, declared)) {
+                state.deployment = { id, generation: generation + 1, settings: structuredClone(declared) };
+            }
+            return structuredClone(state.deployment);
+        },
+    };
 }
 
 function exporterStore(state: WebhookState): ExporterStore {

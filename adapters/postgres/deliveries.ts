@@ -59,8 +59,8 @@ export function deliveries(db: Executor): DeliveryStore {
         claim: (requests, session, maxBytes) => claim(db, requests, session, maxBytes),
         recordOutcomes: (outcomes, rules) => recordOutcomes(db, outcomes, rules),
 
-        async keepAlive({ id, process, slots }, duration) {
-            await db.query(KEEP_ALIVE, [id, process, JSON.stringify(slots), duration]);
+        async keepAlive({ id, process, slots, generation }, duration) {
+            await db.query(KEEP_ALIVE, [id, process, JSON.stringify(slots), duration, generation ?? null]);
         },
 
         async sessions() {

@@ -141,11 +141,12 @@ from replayed d
 join exporter e on e.id = d.exporter_id
 join scanwire.events v on v.id = d.event_id`;
 
-/** `$1` id, `$2` process, `$3` slots, `$4` milliseconds. */
+/** `$1` id, `$2` process, `$3` slots, `$4` milliseconds, `$5` generation of the settings, or null. */
 export const KEEP_ALIVE = `
-insert into scanwire.worker_sessions as s (id, process, slots, alive_until)
-values ($1, $2, $3, scanwire.now() + $4 * interval '1 millisecond')
-on conflict (id) do update set slots = excluded.slots, alive_until = excluded.alive_until`;
+insert into scanwire.worker_sessions as s (id, process, slots, alive_until, generation)
+values ($1, $2, $3, scanwire.now() + $4 * interval '1 millisecond', $5)
+on conflict (id) do update
+set slots = excluded.slots, alive_until = excluded.alive_until, generation = excluded.generation`;
 
 /** Which of the partial indexes holds the deliveries of a state, as the column `stage` says. */
 export const STAGES: { readonly [State in DeliveryState]: string } = {
@@ -171,11 +172,22 @@ with requests as (
     order by r.id, r.index
 ),
 clock as materialized (
-    select scanwire.now() as at
+    select
+        scanwire.now() as at,
+        not exists (
+            select from scanwire.worker_sessions s
+            join scanwire.deployment p on p.generation <> s.generation
+            where s.id = $2::uuid
+        ) as current
 ),
 found as materialized (
-    select r.*, d.priority = 0 as single, d.priority = 0 or e.state = 'running' as claimed, octet_length(v.body) as bytes
+    select
+        r.*,
+        d.priority = 0 as single,
+        clock.current and (d.priority = 0 or e.state = 'running') as claimed,
+        octet_length(v.body) as bytes
     from requests r
+    cross join clock
     join scanwire.deliveries d on d.id = r.id
     join scanwire.events v on v.id = d.event_id
     join scanwire.exporters e on e.id = d.exporter_id

@@ -1,13 +1,14 @@
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { ApiKeyStore } from '../../lib/keys/store.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
-import type { DeliveryStore, ExporterStore } from '../../lib/webhooks/store.ts';
+import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { postgresApiKeys } from './api-keys.ts';
 import { type PoolLike, type PostgresStoresOptions, patiently } from './database.ts';
 import { deliveries } from './deliveries.ts';
 import { exporters } from './exporters.ts';
 import { postgresInventory } from './inventory.ts';
 import { postgresRecords } from './records.ts';
+import { settings } from './settings.ts';
 
 export { type PostgresApiKeysOptions, postgresApiKeys } from './api-keys.ts';
 export {
@@ -27,7 +28,7 @@ export interface PostgresStores {
     readonly inventory: Required<InventoryStore> & InventoryWriter;
     readonly apiKeys: ApiKeyStore;
     readonly records: RecordStore;
-    readonly webhooks: { readonly exporters: ExporterStore; readonly deliveries: DeliveryStore };
+    readonly webhooks: WebhookStores;
 }
 
 /** Every store over one pool. */
@@ -41,10 +42,10 @@ export function postgresStores(options: PostgresStoresOptions): PostgresStores {
 }
 
 /**
- * Exporters and deliveries in PostgreSQL 13 or later, or in the embedded database: one SQL for both. The schema comes from
+ * Exporters, deliveries and the deployment's settings in PostgreSQL 13 or later, or in the embedded database: one SQL for both. The schema comes from
  * migration `0002-webhooks`. The pool stays the caller's to close.
  */
 export function postgresWebhooks({ pool }: { readonly pool: PoolLike }): PostgresStores['webhooks'] {
     const db = patiently(pool);
-    return { exporters: exporters(db), deliveries: deliveries(db) };
+    return { exporters: exporters(db), deliveries: deliveries(db), settings: settings(db) };
 }

@@ -7,6 +7,7 @@ import { webhooks } from './migrations/0002-webhooks.ts';
 import { records } from './migrations/0003-records.ts';
 import { engine } from './migrations/0004-engine.ts';
 import { previousSecrets } from './migrations/0005-previous-secrets.ts';
+import { deployment } from './migrations/0006-deployment.ts';
 
 /** Key of the advisory lock that lets one migration run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -87,7 +88,7 @@ function checksum(sql: string): string {
 }
 
 /** All steps in order. A new one goes to the end. */
-export const migrations: readonly Migration[] = [inventoryAndKeys, webhooks, records, engine, previousSecrets];
+export const migrations: readonly Migration[] = [inventoryAndKeys, webhooks, records, engine, previousSecrets, deployment];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */
 export interface Migration {

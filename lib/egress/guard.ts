@@ -15,6 +15,9 @@ export interface EgressPolicy {
 
 /** Decides which addresses may be called. Public ones only, unless the operator opened others; trust settings do not matter here. */
 export interface EgressGuard {
+    /** What the policy opens; absent where that cannot be told. */
+    readonly allow?: readonly string[];
+
     /**
      * Judges an address, in the notation that a resolver or `URL` gives.
      *
@@ -79,7 +82,7 @@ export function egressGuard({ allow }: EgressPolicy): EgressGuard {
         return isInternalName(name) && !opened.names.has(name) ? 'an internal name' : null;
     };
 
-    return { vet, vetHost };
+    return { allow: [...allow], vet, vetHost };
 }
 
 /** A block of addresses, open on one port or on all. */

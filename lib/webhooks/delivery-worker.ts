@@ -35,6 +35,7 @@ export function deliveryWorker(
     async function deliver({ deliveryId }: DeliveryJob): Promise<void> {
         const claimed = await claimBatched({ deliveryId, token: newId(), duration: claimDuration });
         if (claimed === null) {
+            await context.member.look();
             return;
         }
 

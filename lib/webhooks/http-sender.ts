@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import { type ConnectVetted, connectVetted } from '../egress/connect.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import { hostOf, portOf } from '../egress/outgoing-url.ts';
-import { type ResolverOptions, resolverSchema } from '../egress/resolver.ts';
+import { type Resolver, type ResolverOptions, resolverSchema } from '../egress/resolver.ts';
 import type { Trust } from './choices.ts';
 import { type Connection, connection } from './connection.ts';
 import { connectionPool, type Lease } from './connection-pool.ts';
@@ -33,6 +33,8 @@ export interface Message {
 export interface Sender {
     /** No `send` takes longer, in milliseconds. Claims are made to hold longer than this. */
     readonly attemptTimeout: number;
+    /** What all processes of a deployment must have in common; absent where that cannot be told. */
+    readonly limits?: SentLimits;
     /** Never rejects: whatever happens is an {@link Outcome}. */
     send(message: Message): Promise<Outcome>;
     /** Takes messages again after `close`. */
@@ -57,6 +59,11 @@ export interface SenderLimits {
     readonly socketMaxAge: number;
 }
 
+/** What a receiver may notice of how a process sends; how many idle connections there may be is the machine's. */
+export interface SentLimits extends Omit<SenderLimits, 'maxIdleConnections'> {
+    readonly resolver: Resolver;
+}
+
 /** Limits of the sender, and what it asks. */
 export interface HttpSenderOptions extends Partial<SenderLimits>, Pick<ResolverOptions, 'resolver' | 'lookup' | 'nameServers'> {
     readonly guard: EgressGuard;
@@ -76,7 +83,7 @@ export const senderLimitSchemas: { readonly [Limit in keyof SenderLimits]: Joi.N
     socketMaxAge: milliseconds(60_000),
 };
 
-const limitsSchema = Joi.object<SenderLimits & Pick<ResolverOptions, 'resolver' | 'nameServers'>>({
+const limitsSchema = Joi.object<SenderLimits & { readonly resolver: Resolver } & Pick<ResolverOptions, 'nameServers'>>({
     ...senderLimitSchemas,
     resolver: resolverSchema,
     nameServers: Joi.array().items(Joi.string()).min(1),
@@ -94,6 +101,7 @@ const limitsSchema = Joi.object<SenderLimits & Pick<ResolverOptions, 'resolver' 
 export function httpSender({ guard, clock = systemClock, lookup, ...options }: HttpSenderOptions): Sender {
     const limits = checked(limitsSchema, options, { subject: 'httpSender options', code: 'MISCONFIGURED' });
     const { attemptTimeout } = limits;
+    const { maxIdleConnections: _, nameServers: __, ...sent } = limits;
     const connect = connectVetted({ guard, lookup, ...limits });
     let transport = poster(limits, connect, clock);
     const inFlight = new Map<Promise<Outcome>, AbortController>();
@@ -127,6 +135,7 @@ export function httpSender({ guard, clock = systemClock, lookup, ...options }: H
 
     return {
         attemptTimeout,
+        limits: sent,
 
         async send(message) {
             if (closed) {

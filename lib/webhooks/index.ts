@@ -3,6 +3,7 @@ export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { timestamp } from '../timestamp.ts';
 export type { ExportType, RuleSet, SignatureForm, Trust } from './choices.ts';
 export type { Deliveries, DeliveryHistory } from './deliveries.ts';
+export type { Deployment, DeploymentSettings, Role, SettingsStore } from './deployment.ts';
 export type { EventKind, EventKinds } from './events.ts';
 export type * from './exporter.ts';
 export type { ChangedExporter, Exporters, TestResult } from './exporters.ts';

@@ -5,6 +5,7 @@ import { objectWith } from '../checked.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import type { BreakerRules } from './breaker.ts';
+import type { Membership, Role, SettingsStore } from './deployment.ts';
 import type { EventKind, EventKinds } from './events.ts';
 import { collectorSchema, DEFAULT_COLLECTOR } from './exporter.ts';
 import type { Sender } from './http-sender.ts';
@@ -13,10 +14,11 @@ import { SHARES } from './shares.ts';
 import type { Vendor } from './signature.ts';
 import type { DeliveryStore, ExporterStore } from './store.ts';
 
-/** The two stores, which must share one database: `postgresWebhooks({ pool })`, `memoryWebhooks()`. */
+/** The stores, which must share one database: `postgresWebhooks({ pool })`, `memoryWebhooks()`. */
 export interface WebhookStores {
     readonly exporters: ExporterStore;
     readonly deliveries: DeliveryStore;
+    readonly settings: SettingsStore;
 }
 
 /** What `webhooks()` and its plugin (`plugins/webhook-exporter`) have in common. */
@@ -54,6 +56,10 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     readonly sleep?: (milliseconds: number) => Promise<void>;
     /** Receives every failure of store and queue that is tried again later. */
     readonly onError?: (error: Error) => void;
+    /** `host` by default: `start` keeps the settings in the store. */
+    readonly role?: Role;
+    /** Called once when another process has changed the settings. Nothing more is handed out or claimed until the next start. */
+    readonly onOutdated?: () => void;
 }
 
 /** The rules of {@link WebhookStores}. */
@@ -74,6 +80,7 @@ export const webhookStoreSchemas: Readonly<Record<keyof WebhookStores, Joi.Schem
         'list',
         'replay',
     ).required(),
+    settings: objectWith<SettingsStore>('read', 'declare').required(),
 };
 
 const MIB = 1024 * 1024;
@@ -128,6 +135,8 @@ export const webhooksSchema: Joi.ObjectSchema<Required<WebhooksOptions>> = Joi.o
     newId: Joi.function().default(() => randomUUID),
     sleep: Joi.function().default(() => sleep),
     onError: Joi.function().default(() => () => {}),
+    role: Joi.string().valid('host', 'worker').default('host'),
+    onOutdated: Joi.function().default(() => () => {}),
 }).required();
 
 /** Without the time-out of its attempts no claim could be made that outlasts them. */
@@ -147,4 +156,5 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     readonly breaker: BreakerRules;
     /** Tells the dispatcher that something became due or that room became free. */
     readonly wake: () => void;
+    readonly member: Membership;
 }

@@ -24,11 +24,27 @@ export interface WorkOptions {
     readonly onError?: (error: Error) => void;
 }
 
+/** Where the jobs of a deployment are. */
+export interface QueuePlace {
+    /** What kind of server keeps them, for example `Redis`. */
+    readonly queue: string;
+    /** What the names of all keys begin with; absent where the server has none. */
+    readonly prefix?: string;
+}
+
 /**
  * Wakes workers up, and nothing more: the rows of the {@link DeliveryStore} are the truth. A queue may lose or repeat jobs at
  * any time; the dispatcher adds again what has gone missing and a worker's claim stops what comes twice.
  */
 export interface DeliveryQueue {
+    /**
+     * Keeps the jobs of this deployment apart from those of others, and says where they are to be found; absent where no other process
+     * can look for them. Called before anything else.
+     *
+     * @param deployment UUID of the deployment.
+     */
+    place?(deployment: string): QueuePlace;
+
     /** Resolves once the queue can be used. @throws ScanwireError `MISCONFIGURED` for a server that may drop jobs (a Redis that evicts keys), `UNAVAILABLE`. */
     ready(): Promise<void>;
 

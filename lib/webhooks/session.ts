@@ -24,7 +24,8 @@ export function claimingSession({
     deliveries,
     newId,
     onError,
-}: Pick<WebhooksContext, 'deliveries' | 'newId' | 'onError'>): ClaimingSession {
+    member,
+}: Pick<WebhooksContext, 'deliveries' | 'newId' | 'onError' | 'member'>): ClaimingSession {
     const id = newId();
     const process = JSON.stringify({ ...ownIdentity(), machine: ownMachine() });
     const slots: Record<string, number> = {};
@@ -32,7 +33,7 @@ export function claimingSession({
     let sign: Promise<void> = Promise.resolve();
 
     async function keepAlive(): Promise<void> {
-        await deliveries.keepAlive({ id, process, slots }, ALIVE_FOR);
+        await deliveries.keepAlive({ id, process, slots, generation: member.generation() }, ALIVE_FOR);
     }
 
     function signOfLife(): void {
@@ -67,7 +68,7 @@ export function claimingSession({
 }
 
 /** Only of a process of this machine, whose ids mean the same here, can that be told; others end when they are silent. */
-function hasEnded({ process }: Session): boolean {
+function hasEnded({ process }: Pick<Session, 'process'>): boolean {
     const { machine, ...identity } = identityIn(process);
     return machine === ownMachine() && !isAlive(identity);
 }

@@ -185,6 +185,8 @@ export interface Session {
     readonly process: string;
     /** How many attempts it can make at once, by collector. */
     readonly slots: Readonly<Record<string, number>>;
+    /** Generation of the settings that it sends with: once the deployment's is another one, it claims nothing. Any when absent. */
+    readonly generation?: number;
 }
 
 /** Reads of many deliveries, newest first. */
@@ -237,8 +239,8 @@ export interface DeliveryStore {
 
     /**
      * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. Null for a delivery that is in any other
-     * state, or whose exporter is gone or (unless it has a single attempt) stopped; a `queued` delivery of a stopped exporter goes
-     * back to `pending`.
+     * state, or whose exporter is gone or (unless it has a single attempt) stopped, and for a session of another generation than the
+     * deployment's; a `queued` delivery that is not claimed for one of the last two goes back to `pending`.
      *
      * @param session The session that claims, so that its end ends the claims; null for none.
      * @param maxBytes The most bytes that the bodies of all claims together may have, no limit when absent. The first is claimed whatever it
@@ -253,7 +255,7 @@ export interface DeliveryStore {
     keepAlive(session: Session, duration: number): Promise<void>;
 
     /** The sessions that are alive. */
-    sessions(): Promise<readonly Session[]>;
+    sessions(): Promise<readonly Pick<Session, 'id' | 'process'>[]>;
 
     /** Ends sessions: the next sweep takes their claims away. */
     endSessions(ids: readonly string[]): Promise<void>;

@@ -5,6 +5,7 @@ import { within } from '../within.ts';
 import { FIRST_PROBE, MAX_PROBE } from './breaker.ts';
 import { type Deliveries, deliveriesOf } from './deliveries.ts';
 import { deliveryWorker } from './delivery-worker.ts';
+import { membership } from './deployment.ts';
 import { dispatcher } from './dispatcher.ts';
 import { eventKinds } from './events.ts';
 import { type Exporters, exporters, sealedForExporters } from './exporters.ts';
@@ -20,12 +21,13 @@ export interface Webhooks {
     readonly exporters: Exporters;
     readonly deliveries: Deliveries;
     /**
-     * Checks queue and key ring, then hands out what is due. A queue whose server is away is tried again in the background.
+     * Keeps the deployment's settings, or as a worker makes sure that it has them; checks queue and key ring, then hands out what is
+     * due. A queue whose server is away is tried again in the background.
      *
      * @throws ScanwireError `MISCONFIGURED`; `UNAVAILABLE` without the stores.
      */
     start(): Promise<void>;
-    /** Sends for these collectors in this process. @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`. */
+    /** Sends for these collectors in this process, with the settings that are kept in the store. @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`. */
     work(collectors: readonly string[], options?: WorkerOptions): Promise<void>;
     /**
      * Hands out and claims nothing more, finishes what is being sent, ends idle connections. Stores and queue stay open, and it can be
@@ -63,12 +65,14 @@ const GIVING_BACK = 1_000;
 export function webhooks(options: WebhooksOptions): Webhooks {
     const settings = checked(webhooksSchema, options, { subject: 'webhooks options', code: 'MISCONFIGURED' });
     const { window, breakerAfter, stopAfter } = settings;
+    const member = membership(settings, outdated);
     const parts: Omit<WebhooksContext, 'wake'> = {
         ...settings,
         vendor: vendorNamed(settings.vendor),
         kinds: eventKinds(settings.kinds),
         breaker: { after: breakerAfter, firstProbe: FIRST_PROBE, maxProbe: MAX_PROBE, stopAfter, window },
         claimDuration: settings.sender.attemptTimeout + CLAIM_MARGIN,
+        member,
     };
     const { start, wake, stop } = dispatcher(parts);
     const context: WebhooksContext = { ...parts, wake };
@@ -77,6 +81,17 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     const workers: QueueWorker[] = [];
     const contact = firstContact(settings.queue, settings.onError);
     let claiming = false;
+
+    /** What is being sent is finished as it was begun; a later close waits for it. */
+    function stopSending(): Promise<unknown> {
+        contact.end();
+        return Promise.all([stop(), ...workers.map((worker) => worker.close())]);
+    }
+
+    function outdated(): void {
+        stopSending().catch(settings.onError);
+        settings.onOutdated();
+    }
 
     return {
         publish: publisher(context),
@@ -87,11 +102,13 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             const now = await settings.deliveries.now();
             reportDifference(now, settings.onError);
             assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, now));
+            await member.join(settings.role);
             await contact.begin(start);
         },
 
         async work(collectors, { concurrency } = {}) {
             const valid = checked(workSchema, { collectors, concurrency }, { subject: 'work options', code: 'MISCONFIGURED' });
+            await member.join('worker');
             if (!claiming) {
                 settings.sender.open?.();
                 await session.begin();
@@ -111,8 +128,9 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             };
             const givingBack = Math.min(GIVING_BACK, timeout / 3);
 
-            contact.end();
-            const finished = Promise.all([stop(), ...workers.splice(0).map((worker) => worker.close())]);
+            member.leave();
+            const finished = stopSending();
+            workers.length = 0;
             await inTime(finished, givingBack, 'Not everything that was being sent ended');
             // What is being sent by now is given up, and its outcome recorded.
             const sent = Promise.all([settings.sender.close({ timeout: 0 }), finished]);

@@ -1,10 +1,7 @@
 import type { Plugin } from '@hapi/hapi';
-import { checked } from '../../lib/checked.ts';
-import { egressGuard } from '../../lib/egress/guard.ts';
 import { VERSION } from '../../lib/version.ts';
-import { httpSender } from '../../lib/webhooks/http-sender.ts';
-import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
-import { optionsSchema, type WebhookExporterOptions } from './options.ts';
+import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
+import { type WebhookExporterOptions, webhooksOf } from './options.ts';
 
 export type { WebhookExporterOptions } from './options.ts';
 
@@ -24,22 +21,10 @@ export const plugin: Plugin<WebhookExporterOptions> = {
     requirements: { hapi: '>=21', node: '>=20.19' },
 
     register(server, options) {
-        const { collectors, concurrency, drainTimeout, stores, egress, attemptTimeout, connectTimeout, resolver, ...settings } = checked(
-            optionsSchema,
-            options,
-            {
-                subject: 'webhook-exporter options',
-                code: 'MISCONFIGURED',
-            },
-        );
-        const guard = egressGuard(egress);
-        const { publish, exporters, deliveries, start, work, close } = webhooks({
-            ...settings,
-            ...stores,
-            guard,
-            sender: httpSender({ guard, attemptTimeout, connectTimeout, resolver }),
+        const { webhooks, collectors, concurrency, drainTimeout } = webhooksOf(options, {
             onError: (error) => server.log(['scanwire', 'webhook-exporter', 'error'], error),
         });
+        const { publish, exporters, deliveries, start, work, close } = webhooks;
 
         server.expose({ publish, exporters, deliveries });
         server.ext('onPreStart', async () => {

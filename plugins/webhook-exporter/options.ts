@@ -1,15 +1,18 @@
 import Joi from 'joi';
-import { milliseconds } from '../../lib/checked.ts';
+import { checked, milliseconds } from '../../lib/checked.ts';
+import { egressGuard } from '../../lib/egress/guard.ts';
 import { type Resolver, resolverSchema } from '../../lib/egress/resolver.ts';
-import { senderLimitSchemas } from '../../lib/webhooks/http-sender.ts';
+import { httpSender, senderLimitSchemas } from '../../lib/webhooks/http-sender.ts';
 import {
     DRAIN_TIMEOUT,
     type WebhookStores,
+    type WebhooksOptions,
     type WebhooksSettings,
     webhookStoreSchemas,
     webhooksSettingSchemas,
     workerSettingSchemas,
 } from '../../lib/webhooks/options.ts';
+import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 
 /** Options of the plugin. */
 export interface WebhookExporterOptions extends WebhooksSettings {
@@ -42,3 +45,27 @@ export const optionsSchema: Joi.ObjectSchema<Required<WebhookExporterOptions>> =
     resolver: resolverSchema,
     egress: Joi.object({ allow: Joi.array().items(Joi.string()).required() }).default({ allow: [] }),
 });
+
+/** What options describe. */
+interface DescribedWebhooks extends Required<Pick<WebhookExporterOptions, 'collectors' | 'concurrency' | 'drainTimeout'>> {
+    readonly webhooks: Webhooks;
+}
+
+/**
+ * The webhook exporter that the options describe, and how a server drives it.
+ *
+ * @throws ScanwireError `MISCONFIGURED` that names the option and the rule it breaks.
+ */
+export function webhooksOf(
+    options: WebhookExporterOptions,
+    more: Pick<WebhooksOptions, 'onError' | 'role' | 'onOutdated'>,
+): DescribedWebhooks {
+    const { collectors, concurrency, drainTimeout, stores, egress, attemptTimeout, connectTimeout, resolver, ...settings } = checked(
+        optionsSchema,
+        options,
+        { subject: 'webhook-exporter options', code: 'MISCONFIGURED' },
+    );
+    const guard = egressGuard(egress);
+    const sender = httpSender({ guard, attemptTimeout, connectTimeout, resolver });
+    return { webhooks: webhooks({ ...settings, ...stores, guard, sender, ...more }), collectors, concurrency, drainTimeout };
+}

@@ -56,11 +56,12 @@ function counted(deliveries: DeliveryStore) {
 async function sending(t: Test, options: Partial<WebhooksOptions>) {
     const guard = egressGuard({ allow: ['127.0.0.0/8'] });
     const queue = memoryQueue();
-    const { exporters, deliveries } = memoryWebhooks();
+    const { exporters, deliveries, settings } = memoryWebhooks();
     const { store, most } = counted(deliveries);
     const exporter = webhooks({
         exporters,
         deliveries: store,
+        settings,
         queue,
         keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
         guard,

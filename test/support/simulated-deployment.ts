@@ -87,6 +87,7 @@ export function simulatedDeployment(t: Test): SimulatedDeployment {
             const process = webhooks({
                 exporters: behind(reach, stores.exporters),
                 deliveries: behind(reach, stores.deliveries),
+                settings: behind(reach, stores.settings),
                 queue: distant(queue, time, workers),
                 keyRing: self.keys,
                 guard: egressGuard({ allow: ['127.0.0.0/8'] }),

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { checked } from '../../../lib/checked.ts';
 import type { Executor } from '../../../lib/executor.ts';
 import type { BreakerRules } from '../../../lib/webhooks/breaker.ts';
+import type { SettingsStore } from '../../../lib/webhooks/deployment.ts';
 import { newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporter.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
 import type {
@@ -31,6 +32,7 @@ export interface HostTransaction {
 export interface WebhookStores extends ContractFixture {
     readonly exporters: ExporterStore;
     readonly deliveries: DeliveryStore;
+    readonly settings: SettingsStore;
     /** Sets the store's time, which stands still until it is set again. It begins wherever the store likes. */
     readonly setTime: (time: Date) => void | Promise<void>;
     /** Opens a transaction of the application; needed where `deliveries.transactions` is true. */
@@ -122,11 +124,13 @@ type DispatchAt = Partial<DispatchOptions> & { readonly now?: Date };
 export class WebhookBench {
     readonly exporters: ExporterStore;
     readonly deliveries: DeliveryStore;
+    readonly settings: SettingsStore;
     readonly #stores: WebhookStores;
 
     constructor(stores: WebhookStores) {
         this.exporters = stores.exporters;
         this.deliveries = stores.deliveries;
+        this.settings = stores.settings;
         this.#stores = stores;
     }
 

@@ -13,7 +13,8 @@ export function emptyWebhookStores(pool: PoolLike): Required<Omit<WebhookStores,
         ...postgresWebhooks({ pool }),
         async start() {
             await pool.query(
-                'truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts, scanwire.worker_sessions',
+                `truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts, scanwire.worker_sessions,
+                    scanwire.deployment`,
             );
             await pool.query(CLOCK);
         },

@@ -157,7 +157,7 @@ t.test('claims without touching an index', async (t) => {
 
     await client.query('begin');
     const before = await updates();
-    await new WebhookBench({ exporters: own.exporters, deliveries: deliveries(client), setTime: (time) => own.setTime(time) }).claim(ids);
+    await new WebhookBench({ ...own, deliveries: deliveries(client), setTime: (time) => own.setTime(time) }).claim(ids);
     const after = await updates();
     await client.query('rollback');
     client.release();

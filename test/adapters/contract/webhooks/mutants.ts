@@ -2,16 +2,23 @@ import type { Test } from 'tap';
 import { webhookStoresContract } from '../../../../adapters/contract/index.ts';
 import type { WebhookStores } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
+import type { SettingsStore } from '../../../../lib/webhooks/deployment.ts';
 import type { DeliveryStore, ExporterStore } from '../../../../lib/webhooks/store.ts';
 import { mapValues, proveLaws } from '../laws.ts';
 
 interface Fault {
     readonly exporters?: Partial<ExporterStore>;
     readonly deliveries?: Partial<DeliveryStore>;
+    readonly settings?: Partial<SettingsStore>;
 }
 
 /** Makes one thing wrong in honest stores: the methods that it gives replace theirs. `setTime` sets the time of honest ones. */
-export type Mutant = (exporters: ExporterStore, deliveries: DeliveryStore, setTime: WebhookStores['setTime']) => Fault;
+export type Mutant = (
+    exporters: ExporterStore,
+    deliveries: DeliveryStore,
+    setTime: WebhookStores['setTime'],
+    settings: SettingsStore,
+) => Fault;
 
 /** By the name of the law that must catch it. */
 export type Mutants = Readonly<Record<string, Mutant>>;
@@ -34,8 +41,13 @@ export function memoryStores(): WebhookStores {
 }
 
 function withFault(honest: WebhookStores, mutant: Mutant): WebhookStores {
-    const { exporters, deliveries } = mutant(honest.exporters, honest.deliveries, honest.setTime);
-    return { ...honest, exporters: { ...honest.exporters, ...exporters }, deliveries: { ...honest.deliveries, ...deliveries } };
+    const { exporters, deliveries, settings } = mutant(honest.exporters, honest.deliveries, honest.setTime, honest.settings);
+    return {
+        ...honest,
+        exporters: { ...honest.exporters, ...exporters },
+        deliveries: { ...honest.deliveries, ...deliveries },
+        settings: { ...honest.settings, ...settings },
+    };
 }
 
 /** Takes the time for so many milliseconds later than it is in one of its methods, if the options say so. */

@@ -1,0 +1,30 @@
+import type { Executor } from '../../lib/executor.ts';
+import type { Deployment, SettingsStore } from '../../lib/webhooks/deployment.ts';
+
+const COLUMNS = 'id, generation, settings';
+
+/** Who comes second changes nothing. */
+const BEGIN = 'insert into scanwire.deployment default values on conflict do nothing';
+
+const DECLARE = `
+update scanwire.deployment
+set generation = generation + (settings is distinct from $1::text::jsonb)::integer, settings = $1::text::jsonb
+returning ${COLUMNS}`;
+
+/** The row of `scanwire.deployment`. */
+export function settings(db: Executor): SettingsStore {
+    async function begun(statement: string, values?: unknown[]): Promise<Deployment> {
+        for (;;) {
+            const { rows } = await db.query<Deployment>(statement, values);
+            if (rows[0] !== undefined) {
+                return rows[0];
+            }
+            await db.query(BEGIN);
+        }
+    }
+
+    return {
+        read: () => begun(`select ${COLUMNS} from scanwire.deployment`),
+        declare: (declared) => begun(DECLARE, [JSON.stringify(declared)]),
+    };
+}

@@ -1,0 +1,173 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { EgressGuard } from '../egress/guard.ts';
+import { ScanwireError } from '../errors.ts';
+import type { EventKind } from './events.ts';
+import type { Sender, SentLimits } from './http-sender.ts';
+import type { DeliveryQueue, QueuePlace } from './queue.ts';
+
+/**
+ * What is on the wire and how it is retried, which all processes of a deployment have in common: plain JSON, nothing secret. What a
+ * process cannot tell, for example the limits of a sender that somebody else has made, is absent.
+ */
+export interface DeploymentSettings extends Partial<SentLimits>, Partial<QueuePlace> {
+    readonly vendor: string;
+    /** The names of the host's own, where it has any: a worker needs none of them. */
+    readonly kinds?: readonly string[];
+    readonly window: number;
+    readonly breakerAfter: number;
+    readonly stopAfter: number;
+    readonly maxBodyBytes: number;
+    readonly attemptTimeout: number;
+    readonly egress?: { readonly allow: readonly string[] };
+}
+
+/** Those who share one store. */
+export interface Deployment {
+    /** UUID, made once; it keeps the deployment's jobs apart from those of others on the same queue server. */
+    readonly id: string;
+    /** How often the settings have changed. */
+    readonly generation: number;
+    /** Null until a host has started. */
+    readonly settings: DeploymentSettings | null;
+}
+
+/** Keeps the settings of the deployment. Rejects with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
+export interface SettingsStore {
+    /** The deployment, which begins when it is first asked for. */
+    read(): Promise<Deployment>;
+    /** Keeps settings in place of those that were there; the generation rises by one if they differ. The deployment after that. */
+    declare(settings: DeploymentSettings): Promise<Deployment>;
+}
+
+/**
+ * What a process is: a `host` says what the settings of its deployment are when it starts; a `worker` sends with those that a host has
+ * kept, or refuses to start.
+ */
+export type Role = 'host' | 'worker';
+
+/** What a process knows of the settings. */
+interface Parts extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerAfter' | 'stopAfter' | 'maxBodyBytes'> {
+    readonly settings: SettingsStore;
+    readonly kinds: readonly EventKind[];
+    readonly sender: Pick<Sender, 'attemptTimeout' | 'limits'>;
+    readonly guard: Pick<EgressGuard, 'allow'>;
+    readonly queue: Pick<DeliveryQueue, 'place'>;
+    readonly onError: (error: Error) => void;
+}
+
+/** A process among those that share its deployment's settings. */
+export interface Membership {
+    /**
+     * Keeps the settings of this process, as a host, or makes sure that they are those that are kept. Done once until it leaves.
+     *
+     * @throws ScanwireError `MISCONFIGURED` for a worker before its host, or with other settings, each with both values; `UNAVAILABLE`.
+     */
+    join(role: Role): Promise<void>;
+    /** That of the settings of this process; 0 before it has joined. */
+    generation(): number;
+    /** Looks now whether the settings have changed, which is also done every two seconds. */
+    look(): Promise<void>;
+    leave(): void;
+}
+
+const LOOK_EVERY = 2_000;
+
+/** @param outdated Called once when another process has changed the settings since this one joined; it is no member any more. */
+export function membership(parts: Parts, outdated: () => void): Membership {
+    const { settings, queue, onError } = parts;
+    let generation = 0;
+    let joined: DeploymentSettings | null = null;
+    let asHost = false;
+    let looking: Promise<void> | null = null;
+    let timer: NodeJS.Timeout | undefined;
+
+    async function compare(): Promise<void> {
+        const now = joined === null ? null : await settings.read();
+        if (joined !== null && now !== null && now.generation !== generation) {
+            const changes = differences(joined, now.settings ?? {}).join(', ');
+            leave();
+            onError(new ScanwireError('CONFLICT', `Cannot go on sending here: another process has changed the settings (${changes})`));
+            outdated();
+        }
+    }
+
+    function look(): Promise<void> {
+        looking ??= compare()
+            .catch(onError)
+            .finally(() => {
+                looking = null;
+            });
+        return looking;
+    }
+
+    function leave(): void {
+        clearInterval(timer);
+        joined = null;
+    }
+
+    return {
+        generation: () => generation,
+        look,
+        leave,
+
+        async join(role) {
+            if (joined !== null && (asHost || role === 'worker')) {
+                return;
+            }
+
+            const found = await settings.read();
+            const own = settingsOf(parts, queue.place?.(found.id));
+            const deployment = role === 'host' ? await settings.declare(own) : agreeing(own, found);
+            generation = deployment.generation;
+            joined = own;
+            asHost = role === 'host';
+            clearInterval(timer);
+            timer = setInterval(() => void look(), LOOK_EVERY);
+            timer.unref();
+        },
+    };
+}
+
+function settingsOf({ vendor, kinds, window, breakerAfter, stopAfter, maxBodyBytes, sender, guard }: Parts, place?: QueuePlace) {
+    const { limits, attemptTimeout } = sender;
+    const own: DeploymentSettings = {
+        vendor,
+        ...(kinds.length > 0 && { kinds: kinds.map(({ name }) => name).toSorted() }),
+        window,
+        breakerAfter,
+        stopAfter,
+        maxBodyBytes,
+        ...limits,
+        attemptTimeout,
+        ...(guard.allow !== undefined && { egress: { allow: [...new Set(guard.allow)].toSorted() } }),
+        ...place,
+    };
+    return own;
+}
+
+function agreeing(own: DeploymentSettings, deployment: Deployment): Deployment {
+    const { settings } = deployment;
+    if (settings === null) {
+        throw new ScanwireError('MISCONFIGURED', 'Cannot send before a host has kept its settings in the store: start the host first');
+    }
+
+    const [different] = differing(own, settings);
+    if (different !== undefined) {
+        const message = `Settings of a worker must be those of its host: ${differences(own, settings).join(', ')}`;
+        throw new ScanwireError('MISCONFIGURED', message, { field: different });
+    }
+
+    return deployment;
+}
+
+/** The settings that both sides know and that differ. */
+function differing(own: Partial<DeploymentSettings>, kept: Partial<DeploymentSettings>): (keyof DeploymentSettings)[] {
+    const names = Object.keys(own) as (keyof DeploymentSettings)[];
+    return names.filter((name) => kept[name] !== undefined && !isDeepStrictEqual(own[name], kept[name]));
+}
+
+function differences(own: Partial<DeploymentSettings>, kept: Partial<DeploymentSettings>): string[] {
+    return differing(own, kept).map(
+        (name) => `${name} is ${JSON.stringify(own[name])} here and ${JSON.stringify(kept[name])} in the store`,
+    );
+}

@@ -1,0 +1,45 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import { settingsLaws } from '../../../../adapters/contract/webhooks/settings-laws.ts';
+import { type Mutants, proveWebhookLaws } from './mutants.ts';
+
+const MUTANTS: Mutants = {
+    'begins one deployment without settings, whoever asks first': (_, __, ___, settings) => ({
+        settings: { read: async () => ({ ...(await settings.read()), id: randomUUID() }) },
+    }),
+    'keeps settings as they were declared': (_, __, ___, settings) => ({
+        settings: {
+            declare: ({ egress: _, ...declared }) => settings.declare(declared),
+        },
+    }),
+    'begins the deployment when settings are declared first': (_, __, ___, settings) => ({
+        settings: { declare: async (declared) => ({ ...(await settings.declare(declared)), id: randomUUID() }) },
+    }),
+    'raises the generation when settings differ, and only then': (_, __, ___, settings) => {
+        let generation = 0;
+        return {
+            settings: {
+                async declare(declared) {
+                    generation += 1;
+                    return { ...(await settings.declare(declared)), generation };
+                },
+            },
+        };
+    },
+    'loses no change when several declare at once': (_, __, ___, settings) => ({
+        settings: {
+            async declare(declared) {
+                const { generation } = await settings.read();
+                return { ...(await settings.declare(declared)), generation: generation + 1 };
+            },
+        },
+    }),
+    'claims nothing for a session of other settings': (_, deliveries) => ({
+        deliveries: { keepAlive: ({ generation: _, ...session }, duration) => deliveries.keepAlive(session, duration) },
+    }),
+    'claims for sessions that say no generation': (_, deliveries) => ({
+        deliveries: { keepAlive: (session, duration) => deliveries.keepAlive({ generation: 0, ...session }, duration) },
+    }),
+};
+
+proveWebhookLaws(t, settingsLaws, MUTANTS);

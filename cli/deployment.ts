@@ -13,9 +13,11 @@ import { assertOpens, type KeyRing } from '../lib/keys/key-ring.ts';
 import { issueLicense, newLicenseKeyPair } from '../lib/license/issue-license.ts';
 import { signedLicense } from '../lib/license/signed-license.ts';
 import { inspectLicense, type LicenseSource } from '../lib/license/verify-license.ts';
+import type { DeploymentSettings } from '../lib/webhooks/deployment.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter.ts';
 import { sealedForExporters } from '../lib/webhooks/exporters.ts';
 import { httpSender } from '../lib/webhooks/http-sender.ts';
+import type { WebhookStores, WebhooksOptions } from '../lib/webhooks/options.ts';
 import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
 import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { within } from '../lib/within.ts';
@@ -44,24 +46,20 @@ const QUEUE_PATIENCE = 1_000;
 /** @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`; nothing stays open then. */
 export async function openParts({ folder, environment, onError }: SystemOptions): Promise<Parts> {
     // Refused before anything is made or opened.
-    const allow = egressAllowList(environment);
-    const resolver = resolverIn(environment);
+    const receivers = receiversIn(environment);
     await prepareDataFolder(folder);
     const [keyRing, license] = await Promise.all([storedKeyRing(folder, environment), storedLicense(folder)]);
     const stores = await openStores(folder, environment.DATABASE_URL, onError);
     try {
         await assertRingFits(stores, keyRing);
-        const queue =
-            environment.REDIS_URL === undefined
-                ? postgresQueue({ pool: stores.pool })
-                : redisQueue({ url: environment.REDIS_URL, onWarning: (message) => onError(new Error(message)) });
+        const { REDIS_URL: url } = environment;
+        const queue = url === undefined ? postgresQueue({ pool: stores.pool }) : openRedisQueue(url, onError);
         return {
             stores,
             keyRing,
             license,
             queue,
-            allow,
-            resolver,
+            receivers,
             async close() {
                 // An attempt that is still under way holds the queue; the stores are closed properly all the same.
                 await within(queue.close(), { timeout: QUEUE_PATIENCE }).catch(() => {});
@@ -82,7 +80,9 @@ export async function openParts({ folder, environment, onError }: SystemOptions)
 export async function withOwnSystem<T>(options: SystemOptions, delivers: boolean, act: (system: System) => Promise<T>): Promise<T> {
     const parts = await openParts(options);
     const { stores, keyRing } = parts;
-    const own = webhooksOver(parts, options.onError);
+    const { settings } = await stores.webhooks.settings.read();
+    // What nobody else can have open is this process's to settle; elsewhere it starts nothing.
+    const own = webhooksOver({ ...parts, stores: stores.webhooks }, settings, { onError: options.onError });
     try {
         if (delivers && stores.embedded) {
             await own.start();
@@ -167,20 +167,46 @@ async function connect(connectionString: string): Promise<pg.Pool> {
     });
 }
 
-/** What a webhook exporter works with. */
-export interface WebhooksParts {
-    readonly stores: Pick<Stores, 'webhooks'>;
-    readonly keyRing: KeyRing;
-    readonly queue: DeliveryQueue;
-    /** Non-public receiver addresses that may be called. */
-    readonly allow: readonly string[];
-    readonly resolver: Resolver;
+/** A queue on Redis, with the prefix of the deployment or the one that was given. */
+export function openRedisQueue(url: string, onError: (error: Error) => void, prefix?: string): DeliveryQueue {
+    const onWarning = (message: string): void => onError(new Error(message));
+    return redisQueue({ url, onWarning, ...(prefix !== undefined && { prefix }) });
 }
 
-/** The webhook exporter of a process that serves nothing. */
-export function webhooksOver({ stores, keyRing, queue, allow, resolver }: WebhooksParts, onError: (error: Error) => void): Webhooks {
-    const guard = egressGuard({ allow });
-    return webhooks({ ...stores.webhooks, keyRing, queue, guard, sender: httpSender({ guard, resolver }), onError });
+/** What the environment says of receivers: only what is set in it. */
+export interface Receivers {
+    /** Non-public receiver addresses that may be called. */
+    readonly egress?: { readonly allow: readonly string[] };
+    readonly resolver?: Resolver;
+}
+
+/** What a webhook exporter works with. */
+export interface WebhooksParts {
+    readonly keyRing: KeyRing;
+    readonly queue: DeliveryQueue;
+    readonly receivers: Receivers;
+}
+
+/** The webhook exporter of a process that serves nothing: with the settings that are kept, and what its environment says besides. */
+export function webhooksOver(
+    { stores, keyRing, queue, receivers }: WebhooksParts & { readonly stores: WebhookStores },
+    kept: DeploymentSettings | null,
+    more: Pick<WebhooksOptions, 'onError' | 'role' | 'onOutdated'>,
+): Webhooks {
+    const { egress, limits, settings } = kept === null ? NOTHING_KEPT : optionsFrom(kept);
+    const guard = egressGuard(receivers.egress ?? egress);
+    const { resolver } = receivers;
+    const sender = httpSender({ guard, ...limits, ...(resolver !== undefined && { resolver }) });
+    return webhooks({ ...stores, keyRing, queue, ...settings, guard, sender, ...more });
+}
+
+const NOTHING_KEPT = { egress: { allow: [] }, limits: {}, settings: {} };
+
+/** The options that are kept; one that this version does not know is refused with the limits of the sender. */
+function optionsFrom(kept: DeploymentSettings) {
+    const { vendor, window, breakerAfter, stopAfter, maxBodyBytes, egress = { allow: [] }, kinds: _, ...others } = kept;
+    const { queue: __, prefix: ___, ...limits } = others;
+    return { egress, limits, settings: { vendor, window, breakerAfter, stopAfter, maxBodyBytes } };
 }
 
 /**
@@ -205,9 +231,15 @@ async function assertRingFits({ apiKeys: keys, webhooks: { exporters } }: Stores
 const EGRESS_ALLOW = 'SCANWIRE_EGRESS_ALLOW';
 const RESOLVER = 'SCANWIRE_RESOLVER';
 
-/** Who is asked for names, as `SCANWIRE_RESOLVER` says. @throws ScanwireError `MISCONFIGURED`. */
-export function resolverIn(environment: NodeJS.ProcessEnv): Resolver {
-    return checked(Joi.object({ [RESOLVER]: resolverSchema }), { [RESOLVER]: environment[RESOLVER] }, { code: 'MISCONFIGURED' })[RESOLVER];
+/** What `SCANWIRE_EGRESS_ALLOW` and `SCANWIRE_RESOLVER` say. @throws ScanwireError `MISCONFIGURED`. */
+export function receiversIn(environment: NodeJS.ProcessEnv): Receivers {
+    const schema = Joi.object({ [RESOLVER]: resolverSchema });
+    const { [RESOLVER]: resolver } = checked(schema, { [RESOLVER]: environment[RESOLVER] }, { code: 'MISCONFIGURED' });
+    const allow = egressAllowList(environment);
+    return {
+        ...(environment[EGRESS_ALLOW] !== undefined && { egress: { allow } }),
+        ...(environment[RESOLVER] !== undefined && { resolver }),
+    };
 }
 
 /**

@@ -112,7 +112,7 @@ async function restServer(
     parts: Parts,
     demo: Demo | null,
 ): Promise<Server> {
-    const { stores, keyRing, license, queue, allow, resolver } = parts;
+    const { stores, keyRing, license, queue, receivers } = parts;
     const server = hapiServer({ host, port, tls: { key, cert }, debug: false });
     await server.register([
         { plugin: tokenAuth, options: { store: stores.apiKeys, keyRing } },
@@ -123,8 +123,8 @@ async function restServer(
                 stores: stores.webhooks,
                 queue,
                 keyRing,
-                resolver,
-                egress: { allow: [...allow, ...(demo?.allow ?? [])] },
+                ...receivers,
+                egress: { allow: [...(receivers.egress?.allow ?? []), ...(demo?.allow ?? [])] },
                 drainTimeout: sendingTimeout(drainTimeout),
             },
         },

@@ -1,61 +1,148 @@
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
-import { redisQueue } from '../../adapters/bullmq/index.ts';
+import { postgresQueue } from '../../adapters/bullmq/index.ts';
+import { isObject } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import type { DeploymentSettings } from '../../lib/webhooks/deployment.ts';
 import { CONCURRENCY } from '../../lib/webhooks/options.ts';
+import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import type { CloseOptions } from '../../lib/webhooks/webhooks.ts';
+import { type WebhookExporterOptions, webhooksOf } from '../../plugins/webhook-exporter/options.ts';
 import { type Call, performing, repeated, wholeNumber } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
-import { egressAllowList, openStores, resolverIn, webhooksOver } from '../deployment.ts';
+import { openRedisQueue, openStores, receiversIn, type Stores, type WebhooksParts, webhooksOver } from '../deployment.ts';
 import { existingKeyRing } from '../key-ring.ts';
 import { errorLog } from '../output/errors.ts';
-import { addDrainTimeout, untilStopped } from '../until-stopped.ts';
+import { addDrainTimeout, type Running, untilStopped } from '../until-stopped.ts';
 
 export function define(self: Command): void {
     performing(self, worker);
-    self.requiredOption('--collector <name>', 'collector to send for, repeatable', repeated).option(
-        '--concurrency <n>',
-        'attempts under way at once, per collector',
-        wholeNumber(1, CONCURRENCY.max),
-        CONCURRENCY.byDefault,
-    );
+    self.requiredOption('--collector <name>', 'collector to send for, repeatable', repeated)
+        .option('--concurrency <n>', 'attempts under way at once, per collector', wholeNumber(1, CONCURRENCY.max), CONCURRENCY.byDefault)
+        .option('--config <file>', 'ES module whose default export are the options of the host');
     addDrainTimeout(self);
 }
 
 interface WorkerOptions {
     readonly collector: readonly string[];
     readonly concurrency: number;
+    readonly config?: string;
     /** Seconds. */
     readonly drainTimeout: number;
 }
 
+/** The host's options, as far as a file says them; what they lack comes from the environment. */
+type Config = Partial<WebhookExporterOptions>;
+
 /**
- * Sends for collectors until it is told to stop, and then finishes what it has in hand.
+ * Sends for collectors until it is told to stop, and then finishes what it has in hand. When the host changes its settings, it finishes
+ * as well, and begins anew with the new ones.
  *
- * @throws ScanwireError `MISCONFIGURED` without `DATABASE_URL`, `REDIS_URL` or a key ring.
+ * @throws ScanwireError `MISCONFIGURED` without `DATABASE_URL`, a key ring or `REDIS_URL` where they are needed, and for settings other
+ *     than the host's.
  */
 async function worker({ data, options, json }: Call): Promise<undefined> {
-    const { collector: collectors, concurrency, drainTimeout } = options as unknown as WorkerOptions;
-    const databaseUrl = required('DATABASE_URL');
-    const redisUrl = required('REDIS_URL');
+    const { collector: collectors, concurrency, config: file, drainTimeout } = options as unknown as WorkerOptions;
+    const config = file === undefined ? null : await configIn(file);
+    const url = config?.stores === undefined ? required('DATABASE_URL') : undefined;
     const folder = dataFolder(data);
-    const keyRing = await existingKeyRing(folder, process.env);
+    const keyRing = config?.keyRing ?? (await existingKeyRing(folder, process.env));
     const onError = errorLog();
 
-    await untilStopped(drainTimeout, async ({ undo }) => {
-        const stores = await openStores(folder, databaseUrl, onError);
-        undo.push(() => stores.pool.end());
-        const queue = redisQueue({ url: redisUrl, onWarning: onError });
-        undo.push(() => queue.close());
-        const exporter = webhooksOver(
-            { stores, keyRing, queue, allow: egressAllowList(process.env), resolver: resolverIn(process.env) },
-            onError,
-        );
-        undo.push((timeout) => exporter.close({ timeout }));
+    await untilStopped(drainTimeout, async (running) => {
+        const database = url === undefined ? null : await openStores(folder, url, onError);
+        running.undo.push(async () => database?.pool.end());
+        const stores = config?.stores ?? (database as Stores).webhooks;
 
-        await exporter.start();
-        await exporter.work(collectors, { concurrency });
-        const ready = { collectors, concurrency, pid: process.pid };
-        process.stdout.write(json ? `${JSON.stringify(ready)}\n` : `Sending for ${collectors.join(', ')}, ${concurrency} at once each\n`);
+        await reloading(running, async (onOutdated) => {
+            const { settings: kept, generation } = await stores.settings.read();
+            const ownQueue = config?.queue === undefined ? workerQueue(database, kept, onError) : null;
+            const queue = ownQueue ?? (config as Required<Config>).queue;
+            const parts = { stores, keyRing, queue, receivers: receiversIn(process.env) };
+            const more = { role: 'worker', onError, onOutdated } as const;
+            const own = config === null ? webhooksOver(parts, kept, more) : webhooksOf(optionsOf(parts, config), more).webhooks;
+            return {
+                async begin() {
+                    await own.start();
+                    await own.work(collectors, { concurrency });
+                    const ready = { collectors, concurrency, pid: process.pid, generation };
+                    const text = `Sending for ${collectors.join(', ')}, ${concurrency} at once each`;
+                    process.stdout.write(`${json ? JSON.stringify(ready) : text}\n`);
+                },
+                async close(options) {
+                    await own.close(options);
+                    await ownQueue?.close();
+                },
+            };
+        });
     });
+}
+
+/** The webhook exporter of a worker between two changes of the settings. */
+interface Sending {
+    begin(): Promise<void>;
+    close(options?: CloseOptions): Promise<void>;
+}
+
+/** Begins anew whenever the settings are outdated, until the process is stopped. */
+async function reloading({ undo, stopped, isStopping }: Running, next: (onOutdated: () => void) => Promise<Sending>): Promise<void> {
+    let end = async (_?: CloseOptions): Promise<void> => undefined;
+    undo.push((timeout) => end({ timeout }));
+    while (!isStopping()) {
+        const outdated = newSignal();
+        const sending = await next(outdated.give);
+        let ended: Promise<void> | undefined;
+        // A stop meanwhile waits for what is being finished.
+        end = (options) => {
+            ended ??= sending.close(options);
+            return ended;
+        };
+        await sending.begin();
+        await Promise.race([outdated.given, stopped]);
+        if (!isStopping()) {
+            await end();
+        }
+    }
+}
+
+function newSignal(): { readonly given: Promise<void>; readonly give: () => void } {
+    let give = (): void => undefined;
+    const given = new Promise<void>((resolve) => {
+        give = resolve;
+    });
+    return { given, give };
+}
+
+/** Where the host's queue is, as far as this machine can reach it. */
+function workerQueue(database: Stores | null, kept: DeploymentSettings | null, onError: (error: Error) => void): DeliveryQueue {
+    return database !== null && kept?.queue === 'PostgreSQL' && process.env.REDIS_URL === undefined
+        ? postgresQueue({ pool: database.pool })
+        : openRedisQueue(required('REDIS_URL'), onError, kept?.prefix);
+}
+
+function optionsOf(
+    { receivers, ...parts }: WebhooksParts & Pick<WebhookExporterOptions, 'stores'>,
+    config: Config,
+): WebhookExporterOptions {
+    return { ...receivers, ...config, ...parts };
+}
+
+/** @throws ScanwireError `MISCONFIGURED`. */
+async function configIn(file: string): Promise<Config> {
+    let config: unknown;
+    try {
+        ({ default: config } = (await import(pathToFileURL(resolve(file)).href)) as { default?: unknown });
+    } catch (cause) {
+        const reason = cause instanceof Error ? cause.message : String(cause);
+        throw new ScanwireError('MISCONFIGURED', `Cannot load ${file}: ${reason}`, { field: 'config', cause });
+    }
+
+    if (!isObject(config)) {
+        throw new ScanwireError('MISCONFIGURED', `The default export of ${file} must be the options of the host`, { field: 'config' });
+    }
+
+    return config;
 }
 
 function required(name: string): string {

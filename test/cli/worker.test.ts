@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { redisServer } from '../support/redis-server.ts';
 import { ended, linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
+import { serveIn } from '../support/served.ts';
 import { testDatabase } from '../support/test-database.ts';
 
 const EVENT = fileURLToPath(new URL('../../../fixtures/events/investigation.json', import.meta.url));
@@ -53,6 +54,11 @@ t.test('sends for its collector, with the key ring of the data folder, and ends 
     const SCANWIRE_KEY_RING = JSON.stringify({ current, keys: { [current]: randomBytes(32).toString('base64') } });
     const impostor = await scanwire(['worker', '--collector', 'edge', '--data', data], { env: { ...env, SCANWIRE_KEY_RING } });
     t.match(impostor, { code: 1, stderr: new RegExp(`^scanwire: .*key ${current}: the key has other bytes`) });
+
+    const early = await scanwire(['worker', '--collector', 'edge', '--data', data], { env });
+    t.match(early, { code: 1, stderr: /^scanwire: Cannot send before a host has kept its settings in the store.*\n$/ });
+    const host = await serveIn(t, env, data);
+    t.equal(await ended(host.server, 'SIGTERM'), 0);
 
     const worker = startScanwire(
         ['worker', '--collector', 'edge', '--collector', 'other', '--concurrency', '5', '--data', data, '--json'],

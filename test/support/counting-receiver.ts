@@ -8,6 +8,8 @@ export interface CountingReceiver {
     readonly url: string;
     /** Kinds of the messages that came, in their order. */
     readonly kinds: string[];
+    /** Whose messages they are, as `acme` for `X-Acme-Event`. */
+    readonly vendors: string[];
     /** Resolves when so many messages of the kind have come. */
     received(kind: string, count?: number): Promise<void>;
 }
@@ -15,11 +17,13 @@ export interface CountingReceiver {
 /** A receiver on a free loopback port that answers a `test` at once, and everything else as `answer` does. */
 export async function countingReceiver(t: Test, answer: (response: ServerResponse) => void): Promise<CountingReceiver> {
     const kinds: string[] = [];
+    const vendors: string[] = [];
     const listeners = new Set<() => void>();
     const server = createServer(async (request: IncomingMessage, response) => {
         await text(request);
-        const kind = String(request.headers['x-vendor-event']);
+        const [, vendor = '', kind = ''] = /^x-([^-]+)-event: (.*)$/m.exec(headerLines(request)) ?? [];
         kinds.push(kind);
+        vendors.push(vendor);
         for (const listener of listeners) {
             listener();
         }
@@ -38,6 +42,7 @@ export async function countingReceiver(t: Test, answer: (response: ServerRespons
     return {
         url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
         kinds,
+        vendors,
         received: (kind, count = 1) =>
             new Promise((resolve) => {
                 const look = (): void => {
@@ -50,4 +55,10 @@ export async function countingReceiver(t: Test, answer: (response: ServerRespons
                 look();
             }),
     };
+}
+
+function headerLines({ headers }: IncomingMessage): string {
+    return Object.entries(headers)
+        .map(([name, value]) => `${name}: ${value}`)
+        .join('\n');
 }

@@ -1,0 +1,67 @@
+import t from 'tap';
+import { type SimulatedProcess, simulatedDeployment } from '../support/simulated-deployment.ts';
+
+t.test('what older processes hold is finished, and none of them claims after the change', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const outdated: number[] = [];
+    const older = await deployment.start('older', { onOutdated: () => outdated.push(deployment.now()) });
+    await deployment.exporter(older);
+    deployment.receive = ({ by }) => ({ result: 204, after: by === 'older' ? 8_000 : 50 });
+    await deployment.publish(older, 80);
+    await deployment.advance(1_000);
+    t.strictSame(await deployment.states(), { pending: 30, sending: 50 });
+
+    const newer = await deployment.start('newer', { window: 60 });
+    const changedAt = deployment.now();
+    await deployment.publish(older, 10);
+    await deployment.advance(6_000);
+    t.strictSame(await deployment.states(), { delivered: 40, sending: 50 }, 'in flight is what was claimed before');
+    await deployment.advance(30_000);
+    t.strictSame(await deployment.states(), { delivered: 90 });
+    const late = deployment.posts.filter(({ at, by }) => by === 'older' && at > changedAt);
+    t.strictSame(late, []);
+    t.equal(deployment.posts.length, 90, 'and nothing is sent twice');
+
+    t.equal(outdated.length, 1);
+    t.strictSame(conflicts(older), [
+        'Cannot go on sending here: another process has changed the settings (window is 50 here and 60 in the store)',
+    ]);
+    t.strictSame(conflicts(newer), []);
+    await deployment.finish(older.close());
+    await deployment.finish(newer.close());
+});
+
+t.test('a host that starts again is the newer one', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const first = await deployment.start('first');
+    const second = await deployment.start('second', { window: 60 });
+    await deployment.advance(2_500);
+    await deployment.finish(first.close());
+    await first.start();
+    await first.work(['default']);
+    await deployment.advance(2_500);
+    t.match(conflicts(second), [/window is 60 here and 50 in the store/]);
+    await deployment.exporter(first);
+    await deployment.publish(first, 5);
+    await deployment.advance(1_000);
+    t.strictSame(
+        deployment.posts.map(({ by }) => by),
+        Array(5).fill('first'),
+    );
+});
+
+t.test('a worker keeps nothing in the store, and needs what its host has kept', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const { settings } = deployment.stores;
+    await t.rejects(deployment.start('early', { role: 'worker' }), { code: 'MISCONFIGURED', message: /start the host first$/ });
+    t.match(await settings.read(), { generation: 0, settings: null });
+
+    await deployment.start('host', { vendor: 'Acme' });
+    await t.rejects(deployment.start('other', { role: 'worker', vendor: 'Beta' }), { code: 'MISCONFIGURED', field: 'vendor' });
+    await deployment.start('worker', { role: 'worker', vendor: 'Acme' });
+    t.match(await settings.read(), { generation: 1, settings: { vendor: 'Acme' } });
+});
+
+function conflicts({ errors }: SimulatedProcess): string[] {
+    return errors.filter((error) => 'code' in error && error.code === 'CONFLICT').map(({ message }) => message);
+}

@@ -1,20 +1,27 @@
 import { randomUUID } from 'node:crypto';
 import { type BackendFactory, createRedisBackend } from 'bullmq';
-import type { Redis, RedisOptions } from 'ioredis';
+import type { Redis } from 'ioredis';
 import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
-import { within } from '../../lib/within.ts';
 import { bullmqQueue } from './queue.ts';
+import {
+    type ConnectionRole,
+    connect,
+    isCluster,
+    openRedis,
+    PRODUCER,
+    type RedisAddress,
+    type RedisClient,
+    redisUrlProblem,
+    retryStrategy,
+    WORKER,
+} from './redis-client.ts';
 import type { BullmqServer, BullmqWorkerConnection } from './worker.ts';
 
 /** Exactly one of `url` and `connection`. */
-export interface RedisQueueOptions {
-    /** `redis://` or `rediss://`, with user, password and database as needed. */
-    readonly url?: string;
-    /** An ioredis client of the application. The queue connects to where it connects to, with connections of its own; it stays open. */
-    readonly connection?: Redis;
+export interface RedisQueueOptions extends RedisAddress {
     /**
      * What the names of all keys begin with: letters, digits, `-`, `_`, and in braces also `:`; a Redis Cluster needs the braces. By default
      * `{scanwire:<id of the deployment>}`, so that deployments on one Redis never see each other's jobs.
@@ -25,7 +32,10 @@ export interface RedisQueueOptions {
 }
 
 const optionsSchema = Joi.object<RedisQueueOptions>({
-    url: Joi.string().uri({ scheme: ['redis', 'rediss'] }),
+    url: Joi.string().custom((url: string, helpers) => {
+        const problem = redisUrlProblem(url);
+        return problem === null ? url : helpers.message({ custom: `{{#label}} ${problem}` });
+    }),
     connection: Joi.any(),
     prefix: Joi.string()
         .pattern(/^([A-Za-z0-9_-]+|\{[A-Za-z0-9_:-]+\})$/)
@@ -40,24 +50,24 @@ const optionsSchema = Joi.object<RedisQueueOptions>({
  * @throws ScanwireError `MISCONFIGURED` for options that cannot work.
  */
 export function redisQueue(options: RedisQueueOptions): DeliveryQueue {
-    const { url, connection, prefix, onWarning } = checked(optionsSchema, options, {
+    const { prefix, onWarning, ...address } = checked(optionsSchema, options, {
         subject: 'redisQueue options',
         code: 'MISCONFIGURED',
     }) as RedisQueueOptions & Required<Pick<RedisQueueOptions, 'onWarning'>>;
-    return bullmqQueue(redisServer((role) => openRedis({ url, connection }, role), prefix, onWarning));
+    return bullmqQueue(redisServer((role) => openRedis(address, role), prefix, onWarning));
 }
 
 function redisServer(
-    open: (role: ConnectionRole) => Promise<Redis>,
+    open: (role: ConnectionRole) => Promise<RedisClient>,
     given: string | undefined,
     onWarning: (message: string) => void,
 ): BullmqServer {
     // Of a queue that belongs to no deployment.
     let prefix = given ?? '{scanwire}';
-    let producer: Promise<Redis> | undefined;
+    let producer: Promise<RedisClient> | undefined;
     let connecting: Promise<void> | undefined;
 
-    async function connected(): Promise<Redis> {
+    async function connected(): Promise<RedisClient> {
         producer ??= open(PRODUCER);
         const redis = await producer;
         if (redis.status === 'wait' || redis.status === 'end') {
@@ -108,7 +118,7 @@ function redisServer(
 /**
  * Finds that the server was emptied, or may have come back with less than it had: by a key that whoever finds it missing writes anew.
  */
-function lossDetector(connected: () => Promise<Redis>, keyName: () => string): () => Promise<boolean> {
+function lossDetector(connected: () => Promise<RedisClient>, keyName: () => string): () => Promise<boolean> {
     let known: string | null = null;
     let wasAway = false;
 
@@ -129,48 +139,22 @@ function lossDetector(connected: () => Promise<Redis>, keyName: () => string): (
     };
 }
 
-/** How long a connection may take to be made, in milliseconds. */
-const CONNECT_TIMEOUT = 5_000;
-
-const retryStrategy = (times: number): number => Math.min(1_000, 50 * times);
-
-/** Replaces what an application's client may be set to. BullMQ has prefixes of its own and reads replies in the old format. */
-const COMMON = {
-    connectTimeout: CONNECT_TIMEOUT,
-    retryStrategy,
-    keyPrefix: '',
-    replyMapping: 'legacy',
-} as const;
-type ConnectionRole = RedisOptions & { readonly replyMapping: 'legacy' };
-
-/** Fails at once: what cannot be added now stays in its row and is added later. */
-const PRODUCER: ConnectionRole = {
-    ...COMMON,
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 1,
-    commandTimeout: 5_000,
-    lazyConnect: true,
-};
-
-/** Waits for as long as the server is away. */
-const WORKER: ConnectionRole = { ...COMMON, maxRetriesPerRequest: null };
-
 /**
  * BullMQ copies the connection it is given for the commands that block, and waits for ever for a copy that is just about to
  * reconnect to close. So the copies are noted, and told before the end to give up at their next failure.
  */
 async function workerConnection(
-    open: (role: ConnectionRole) => Promise<Redis>,
+    open: (role: ConnectionRole) => Promise<RedisClient>,
 ): Promise<Pick<BullmqWorkerConnection, 'connection' | 'stopWaiting' | 'release'>> {
     let waits = true;
     const redis = await open({ ...WORKER, retryStrategy: (times) => (waits ? retryStrategy(times) : null) });
     const clients = [redis];
-    const duplicate = redis.duplicate.bind(redis);
-    redis.duplicate = ((override?: RedisOptions) => {
-        const copy = duplicate(override);
+    const duplicate = redis.duplicate.bind(redis) as (...options: never[]) => RedisClient;
+    redis.duplicate = ((...options: never[]) => {
+        const copy = duplicate(...options);
         clients.push(copy);
         return copy;
-    }) as Redis['duplicate'];
+    }) as RedisClient['duplicate'];
 
     return {
         connection: redis,
@@ -190,56 +174,19 @@ async function workerConnection(
     };
 }
 
-async function openRedis(
-    { url, connection }: { url: string | undefined; connection: Redis | undefined },
-    role: ConnectionRole,
-): Promise<Redis> {
-    const redis = connection === undefined ? await newRedis(url ?? '', role) : connection.duplicate(role);
-    // Without a listener a lost connection would end the process. Whoever needs the connection learns of it by itself.
-    redis.on('error', () => {});
-    return redis;
-}
-
-async function newRedis(url: string, role: ConnectionRole): Promise<Redis> {
-    const { Redis } = await import('ioredis').catch((cause: unknown) => {
-        throw new ScanwireError('MISCONFIGURED', 'Cannot load ioredis: install it beside scanwire to use a queue on Redis', { cause });
-    });
-    return new Redis(url, role);
-}
-
-/** The first connection. One that fails is given up, so that it does not keep the process alive; the next call tries again. */
-async function connect(redis: Redis): Promise<void> {
-    let lastError: Error | undefined;
-    const remember = (error: Error): void => {
-        lastError = error;
-    };
-    redis.on('error', remember);
-    try {
-        await within(redis.connect(), { timeout: CONNECT_TIMEOUT, late: () => new Error(`no answer within ${CONNECT_TIMEOUT} ms`) });
-    } catch (error) {
-        redis.disconnect();
-        throw connectError(lastError ?? (error as Error));
-    } finally {
-        redis.off('error', remember);
-    }
-}
-
-function connectError(cause: Error): ScanwireError {
-    if (/^(WRONGPASS|NOAUTH|NOPERM)/.test(cause.message)) {
-        return new ScanwireError('MISCONFIGURED', 'Redis refused the user or the password', { cause });
-    }
-
-    const reason = (cause as NodeJS.ErrnoException).code ?? cause.message;
-    return new ScanwireError('UNAVAILABLE', `Redis cannot be reached: ${reason}`, { cause });
-}
-
 /**
  * Refuses a Redis that evicts keys: it would drop jobs without an error, or hand them out empty. Warns where jobs would not
  * survive a restart of the server, and where the server does not tell.
  *
  * @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`.
  */
-async function assertKeepsJobs(redis: Redis, warn: (message: string) => void): Promise<void> {
+async function assertKeepsJobs(redis: RedisClient, warn: (message: string) => void): Promise<void> {
+    for (const server of isCluster(redis) ? redis.nodes('master') : [redis]) {
+        await assertServerKeepsJobs(server, warn);
+    }
+}
+
+async function assertServerKeepsJobs(redis: Redis, warn: (message: string) => void): Promise<void> {
     const [, configured] = ((await answerTo(redis.config('GET', 'maxmemory-policy'))) ?? []) as string[];
     const policy = configured ?? field(await answerTo(redis.info('memory')), 'maxmemory_policy');
     if (policy === null) {

@@ -1,5 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { freePort } from './free-port.ts';
 import { inlineCommand, pingRedis } from './ping-redis.ts';
@@ -42,8 +45,47 @@ export async function redisServer(folder: string, settings: readonly string[] = 
     };
 }
 
+/** The servers of a cluster, each with a third of the slots; resolves with their ports once each knows that of the others. */
+export async function redisCluster(t: Test, folder: string): Promise<readonly number[]> {
+    const nodes = await Promise.all(
+        [0, 1, 2].map(async (index) => {
+            const own = join(folder, `node-${index}`);
+            await mkdir(own);
+            const busPort = await freePort();
+            const server = await redisServer(own, ['--cluster-enabled', 'yes', '--cluster-port', String(busPort)]);
+            t.teardown(() => server.kill());
+            const first = Math.ceil((index * SLOTS) / 3);
+            await server.command(`CLUSTER ADDSLOTSRANGE ${first} ${Math.ceil(((index + 1) * SLOTS) / 3) - 1}`);
+            return { server, port: Number(new URL(server.url).port), busPort };
+        }),
+    );
+    for (const { server } of nodes) {
+        for (const { port, busPort } of nodes) {
+            await server.command(`CLUSTER MEET 127.0.0.1 ${port} ${busPort}`);
+        }
+    }
+    const knowsAll = async ({ server }: (typeof nodes)[number]): Promise<boolean> => {
+        const info = await server.command('CLUSTER INFO');
+        return info.includes('cluster_state:ok') && info.includes('cluster_known_nodes:3');
+    };
+    await until(async () => (await Promise.all(nodes.map(knowsAll))).every(Boolean));
+    return nodes.map(({ port }) => port);
+}
+
+const SLOTS = 16_384;
+
+/** A Sentinel that watches the server by this name; resolves with its port. */
+export async function redisSentinel(t: Test, folder: string, name: string, { url }: RedisServer): Promise<number> {
+    const file = join(folder, 'sentinel.conf');
+    await writeFile(file, `sentinel monitor ${name} 127.0.0.1 ${new URL(url).port} 1\n`);
+    const port = await freePort();
+    const sentinel = await launched(port, [file, '--sentinel', '--bind', '127.0.0.1']);
+    t.teardown(() => sentinel.kill('SIGKILL'));
+    return port;
+}
+
 async function launched(port: number, options: readonly string[]): Promise<ChildProcess> {
-    const server = spawn(process.env.REDIS_SERVER ?? 'redis-server', ['--port', String(port), ...options], { stdio: 'ignore' });
+    const server = spawn(process.env.REDIS_SERVER ?? 'redis-server', [...options, '--port', String(port)], { stdio: 'ignore' });
     // Rejects when there is no such program.
     const ended = once(server, 'exit').then(([code]) => Promise.reject(new Error(`redis-server ended with ${code}`)));
     await Promise.race([ended, until(() => pingRedis(port))]);

@@ -184,6 +184,11 @@ t.test('refuses options that cannot work, without repeating them', (t) => {
     t.throws(() => redisQueue({ url: 'http://:hunter2@example' }), { message: /^((?!hunter2).)*$/ });
     t.throws(() => redisQueue({ url: 'http://:hunter2@example' }), { code: 'MISCONFIGURED', field: 'url' });
     t.throws(() => redisQueue({ url: shared, prefix: 'a:b' }), { code: 'MISCONFIGURED', field: 'prefix' });
+    for (const url of ['redis+sentinel://:hunter2@a,b', 'redis+sentinel://:hunter2@a/jobs/x', 'redis+cluster://:hunter2@', 'hunter2']) {
+        t.throws(() => redisQueue({ url }), { code: 'MISCONFIGURED', field: 'url', message: /^((?!hunter2).)*$/ }, url);
+    }
+    t.match(redisQueue({ url: 'rediss+sentinel://u:p@[::1]:1,b/jobs?sentinelPassword=q' }).place?.('x'), { prefix: '{scanwire:x}' });
+    t.match(redisQueue({ url: shared, prefix: '{a:b}' }).place?.('x'), { queue: 'Redis', prefix: '{a:b}' });
     t.end();
 });
 

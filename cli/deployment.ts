@@ -202,11 +202,18 @@ export function webhooksOver(
 
 const NOTHING_KEPT = { egress: { allow: [] }, limits: {}, settings: {} };
 
-/** The options that are kept; one that this version does not know is refused with the limits of the sender. */
+/**
+ * The options that are kept; one that this version does not know is refused with the limits of the sender. Of a sender that somebody else
+ * has made there are none, and this one has those by default.
+ */
 function optionsFrom(kept: DeploymentSettings) {
     const { vendor, window, breakerAfter, stopAfter, maxBodyBytes, egress = { allow: [] }, kinds: _, ...others } = kept;
     const { queue: __, prefix: ___, ...limits } = others;
-    return { egress, limits, settings: { vendor, window, breakerAfter, stopAfter, maxBodyBytes } };
+    return {
+        egress,
+        limits: limits.connectTimeout === undefined ? {} : limits,
+        settings: { vendor, window, breakerAfter, stopAfter, maxBodyBytes },
+    };
 }
 
 /**

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -89,12 +90,19 @@ t.test('a worker begins anew with the settings of a newer start; the older host 
     const older = await application.host({ vendor: 'Acme', collectors: ['default'] });
     const { worker, lines, ready } = await startWorker(t, application);
     t.match(ready, { generation: 1 });
+    const fixed = await startWorker(
+        t,
+        application,
+        ...configOf(t, `export default { vendor: 'Acme', egress: { allow: ['127.0.0.0/8'] } };`),
+    );
     const { exporters, publish } = older.server.plugins['webhook-exporter'];
     const { exporter } = await exporters.create({ url: receiver.url });
     await exporters.start(exporter.id);
     await receiver.received('test');
 
+    const exited = once(fixed.worker, 'exit');
     const newer = await application.host({ vendor: 'Beta' });
+    t.match(await exited, [1], 'a worker with options of its own ends where they do not fit any more');
     t.match(await nextJson(worker, lines), { generation: 2 });
     await publish(KIND, INVESTIGATION);
     await receiver.received(KIND);

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { postgresQueue } from '../../adapters/bullmq/index.ts';
@@ -55,7 +56,7 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
         running.undo.push(async () => database?.pool.end());
         const stores = config?.stores ?? (database as Stores).webhooks;
 
-        await reloading(running, async (onOutdated) => {
+        await reloading(running, onError, async (onOutdated) => {
             const { settings: kept, generation } = await stores.settings.read();
             const ownQueue = config?.queue === undefined ? workerQueue(database, kept, onError) : null;
             const queue = ownQueue ?? (config as Required<Config>).queue;
@@ -85,21 +86,39 @@ interface Sending {
     close(options?: CloseOptions): Promise<void>;
 }
 
+/** Milliseconds between the tries to begin anew while a server is away. */
+const RETRY_DELAY = 1_000;
+
 /** Begins anew whenever the settings are outdated, until the process is stopped. */
-async function reloading({ undo, stopped, isStopping }: Running, next: (onOutdated: () => void) => Promise<Sending>): Promise<void> {
+async function reloading(
+    { undo, stopped, isStopping }: Running,
+    onError: (error: unknown) => void,
+    next: (onOutdated: () => void) => Promise<Sending>,
+): Promise<void> {
     let end = async (_?: CloseOptions): Promise<void> => undefined;
     undo.push((timeout) => end({ timeout }));
-    while (!isStopping()) {
+    for (let first = true; !isStopping(); ) {
         const outdated = newSignal();
-        const sending = await next(outdated.give);
-        let ended: Promise<void> | undefined;
-        // A stop meanwhile waits for what is being finished.
-        end = (options) => {
-            ended ??= sending.close(options);
-            return ended;
-        };
-        await sending.begin();
-        await Promise.race([outdated.given, stopped]);
+        try {
+            const sending = await next(outdated.give);
+            let ended: Promise<void> | undefined;
+            // A stop meanwhile waits for what is being finished.
+            end = (options) => {
+                ended ??= sending.close(options);
+                return ended;
+            };
+            await sending.begin();
+            first = false;
+            await Promise.race([outdated.given, stopped]);
+        } catch (error) {
+            if (first || !(error instanceof ScanwireError && error.code === 'UNAVAILABLE')) {
+                throw error;
+            }
+
+            onError(error);
+            await Promise.race([sleep(RETRY_DELAY), stopped]);
+        }
+
         if (!isStopping()) {
             await end();
         }

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import Joi from 'joi';
 import t, { type Test } from 'tap';
 import { countingReceiver } from '../support/counting-receiver.ts';
 import { type Embedding, embedding } from '../support/embedding-host.ts';
@@ -116,5 +117,37 @@ t.test('a worker begins anew with the settings of a newer start; the older host 
         [/^Cannot go on sending here: another process has changed the settings \(vendor is "Acme" here and "Beta" in the store\)$/],
     );
     t.equal(older.errors.length, 1);
+    t.equal(await ended(worker, 'SIGTERM'), 0);
+});
+
+t.test('a worker that begins anew goes on trying while its store is away', async (t) => {
+    const application = await embedding(t);
+    await application.host({ vendor: 'Acme' });
+    const built = (file: string): string => JSON.stringify(new URL(`../../${file}`, import.meta.url).href);
+    const config = `
+        import pg from 'pg';
+        import { postgresWebhooks } from ${built('adapters/postgres/index.js')};
+        import { ScanwireError } from ${built('lib/errors.js')};
+
+        const stores = postgresWebhooks({ pool: new pg.Pool({ connectionString: process.env.DATABASE_URL }) });
+        let sees = 0;
+        const read = async () => {
+            const deployment = await stores.settings.read();
+            sees += deployment.generation === 2 ? 1 : 0;
+            if (sees === 2) {
+                throw new ScanwireError('UNAVAILABLE', 'The store is away');
+            }
+            return deployment;
+        };
+        export default { stores: { ...stores, settings: { ...stores.settings, read } }, vendor: 'Acme', egress: { allow: ['127.0.0.0/8'] } };
+    `;
+    const { worker, lines } = await startWorker(t, application, ...configOf(t, config));
+    let said = '';
+    worker.stderr?.on('data', (text) => {
+        said += text;
+    });
+    await application.host({ vendor: 'Acme', kinds: [{ name: 'scan_finished', schema: Joi.object() }] });
+    t.match(await nextJson(worker, lines), { generation: 2 });
+    t.match(said, /another process has changed the settings.*\n.*The store is away\n/);
     t.equal(await ended(worker, 'SIGTERM'), 0);
 });

@@ -56,7 +56,7 @@ export const settingsLaws: Laws<WebhookBench> = {
 
     async 'claims nothing for a session of other settings'(bench) {
         await bench.settings.declare(SETTINGS);
-        const session = { id: randomUUID(), process: 'worker', generation: 1 };
+        const session = { id: randomUUID(), process: 'worker', slots: {}, generation: 1 };
         await bench.deliveries.keepAlive(session, 60_000);
         const [first = '', second = ''] = await bench.queueMany(2);
         assert.equal((await bench.claim([first], at(0), session.id)).length, 1);
@@ -70,7 +70,7 @@ export const settingsLaws: Laws<WebhookBench> = {
 
     async 'claims for sessions that say no generation'(bench) {
         await bench.settings.declare(SETTINGS);
-        const session = { id: randomUUID(), process: 'worker of the version before' };
+        const session = { id: randomUUID(), process: 'worker of the version before', slots: {} };
         await bench.deliveries.keepAlive(session, 60_000);
         assert.equal((await bench.claim(await bench.queueMany(2), at(0), session.id)).length, 2);
     },

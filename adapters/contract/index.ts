@@ -13,6 +13,7 @@ import { deliveryLaws } from './webhooks/delivery-laws.ts';
 import { dispatchLaws } from './webhooks/dispatch-laws.ts';
 import { exporterLaws } from './webhooks/exporter-laws.ts';
 import { onBench, type WebhookStores, webhookAbilities } from './webhooks/fixture.ts';
+import { healthLaws } from './webhooks/health-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
 import { settingsLaws } from './webhooks/settings-laws.ts';
@@ -92,6 +93,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         ...sweepLaws,
         ...deliveryLaws,
         ...settingsLaws,
+        ...healthLaws,
     };
     const groups = [
         { laws: onBench(laws) },

@@ -227,6 +227,9 @@ function applyHealth(
         return;
     }
 
+    if (health !== 'none' || pause !== null || stopReason !== null) {
+        exporter.lastOutcome = { code: outcome.code, detail: outcome.detail, at: now };
+    }
     if (health !== 'none' && outcome.timings.total >= SHARES.slowAfter) {
         exporter.answersSlowly = true;
     } else if (health === 'success' && outcome.timings.total <= SHARES.quickWithin) {

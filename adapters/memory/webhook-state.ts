@@ -2,6 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { faultDelay } from '../../lib/webhooks/breaker.ts';
 import type { Deployment } from '../../lib/webhooks/deployment.ts';
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
+import type { ExporterHealth } from '../../lib/webhooks/exporter-health.ts';
 import { interrupted } from '../../lib/webhooks/outcome.ts';
 import type { Attempt, Delivery, DeliveryState, Session, StoredEvent } from '../../lib/webhooks/store.ts';
 
@@ -37,10 +38,12 @@ export interface ExporterRow extends Mutable<StoredExporter> {
     slowStart: number | null;
     /** Whether its last attempts took long, see {@link SHARES}. */
     answersSlowly: boolean;
+    /** What the receiver did last. */
+    lastOutcome: ExporterHealth['lastOutcome'];
 }
 
 /** The breaker of an exporter that never failed. */
-export const CLOSED_BREAKER: Omit<ExporterRow, keyof StoredExporter | 'answersSlowly'> = {
+export const CLOSED_BREAKER: Omit<ExporterRow, keyof StoredExporter | 'answersSlowly' | 'lastOutcome'> = {
     probeAt: null,
     failedAt: null,
     failingSince: null,
@@ -119,7 +122,7 @@ export function asDelivery(state: WebhookState, row: DeliveryRow): Delivery {
 
 /** The exporter as the store returns it, a copy. */
 export function asExporter(row: ExporterRow): StoredExporter {
-    const { probeAt, failedAt, failingSince, pausedUntil, recoveredAt, slowStart, answersSlowly, ...exporter } = row;
+    const { probeAt, failedAt, failingSince, pausedUntil, recoveredAt, slowStart, answersSlowly, lastOutcome, ...exporter } = row;
     return structuredClone(exporter);
 }
 

@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { SettingsStore } from '../../lib/webhooks/deployment.ts';
+import { BACKLOG_AGES, type Backlog, backlogOf, breakerOf, type ExporterHealth } from '../../lib/webhooks/exporter-health.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import { type ExporterStore, storeRefusals } from '../../lib/webhooks/store.ts';
 import { deliveryStore } from './deliveries.ts';
-import { asExporter, CLOSED_BREAKER, interrupt, move, type WebhookState } from './webhook-state.ts';
+import { asExporter, CLOSED_BREAKER, type DeliveryRow, type ExporterRow, interrupt, move, type WebhookState } from './webhook-state.ts';
 
 /**
  * Exporters, deliveries and the deployment's settings in the memory of this process, gone with it: for tests and for trying things out.
@@ -46,7 +47,7 @@ function exporterStore(state: WebhookState): ExporterStore {
             if (state.exporters.has(exporter.id)) {
                 throw storeRefusals.exporterExists();
             }
-            state.exporters.set(exporter.id, { ...structuredClone(exporter), ...CLOSED_BREAKER, answersSlowly: true });
+            state.exporters.set(exporter.id, { ...structuredClone(exporter), ...CLOSED_BREAKER, answersSlowly: true, lastOutcome: null });
         },
 
         async get(id) {
@@ -57,6 +58,11 @@ function exporterStore(state: WebhookState): ExporterStore {
         async list() {
             const rows = [...state.exporters.values()].sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
             return rows.map(asExporter);
+        },
+
+        async health(id) {
+            const row = state.exporters.get(id);
+            return row === undefined ? null : healthOf(state, row);
         },
 
         async update(id, { ifType, ifSecret, ...patch }) {
@@ -97,4 +103,32 @@ function exporterStore(state: WebhookState): ExporterStore {
             return true;
         },
     };
+}
+
+function healthOf(state: WebhookState, exporter: ExporterRow): ExporterHealth {
+    const rows = [...state.unfinished].filter(({ exporterId, priority }) => exporterId === exporter.id && priority > 0);
+    const at = state.clock();
+    const { failingSince, pausedUntil, lastOutcome } = exporter;
+    return structuredClone({
+        at,
+        ...breakerOf(exporter),
+        failingSince,
+        pausedUntil,
+        lastOutcome,
+        inFlight: rows.filter((row) => row.state !== 'pending').length,
+        backlog: backlog(
+            rows.filter((row) => row.state === 'pending'),
+            at,
+        ),
+    });
+}
+
+/** All are counted: they are in memory anyway. */
+function backlog(rows: readonly DeliveryRow[], now: Date): Backlog {
+    const counted = rows.map(({ priority, dueAt, event }) => {
+        const oldest = priority === 1 ? dueAt : event.createdAt;
+        const [age] = BACKLOG_AGES.find(([, below]) => now.getTime() - oldest.getTime() < below) as (typeof BACKLOG_AGES)[number];
+        return { age, count: 1, oldest };
+    });
+    return backlogOf(counted, false);
 }

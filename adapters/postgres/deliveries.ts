@@ -174,6 +174,7 @@ function outcomeParameter({ deliveryId, exporterId, token, outcome, next, health
         token,
         code: outcome.code,
         outcome: JSON.stringify(outcome),
+        last_outcome: JSON.stringify({ code: outcome.code, detail: outcome.detail }),
         state: next.state,
         delay: delay === 'fault' ? null : delay,
         fault: delay === 'fault',

@@ -1,8 +1,17 @@
 import type { Executor } from '../../lib/executor.ts';
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
-import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
+import {
+    BACKLOG_AGES,
+    type BacklogAge,
+    type BreakerColumns,
+    backlogOf,
+    breakerOf,
+    type ExporterHealth,
+    MAX_COUNTED,
+} from '../../lib/webhooks/exporter-health.ts';
+import { INTERRUPTIONS, interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
 import { type ExporterStore, storeRefusals } from '../../lib/webhooks/store.ts';
-import { isUniqueViolation, type Row, uuidOrNull, withDates } from './database.ts';
+import { isUniqueViolation, type Row, type Time, uuidOrNull, withDates } from './database.ts';
 
 type ExporterRow = Row<StoredExporter>;
 
@@ -47,6 +56,97 @@ const CLOSED_BREAKER = `consecutive_failures = 0, ${['probe_at', 'failed_at', 'f
     .map((column) => `${column} = null`)
     .join(', ')}`;
 
+/**
+ * How an exporter fares. `$1` its id, `$2` a JSON array of ages, `$3` how many are counted at most. First tries are due when they are
+ * accepted, so that those of an age lie side by side in the index of waiting deliveries; of retries the events have to be looked up.
+ */
+const HEALTH = `
+with clock as materialized (
+    select scanwire.now() as at
+),
+ages as materialized (
+    select a.age, clock.at - a.below * interval '1 ms' as since, clock.at - a.from * interval '1 ms' as until
+    from clock
+    cross join json_to_recordset($2::json) as a (age text, "from" double precision, below double precision)
+),
+retries as materialized (
+    select v.created_at
+    from (
+        select d.event_id from scanwire.deliveries d
+        where d.stage = 'waiting' and d.exporter_id = $1 and d.priority = 2
+        order by d.due_at, d.seq
+        limit $3::integer + 1
+    ) d
+    join scanwire.events v on v.id = d.event_id
+),
+counted as (
+    select a.age, f.count, f.oldest
+    from ages a
+    cross join lateral (
+        select count(*)::integer as count, min(d.due_at) as oldest
+        from (
+            select d.due_at from scanwire.deliveries d
+            where
+                d.stage = 'waiting' and d.exporter_id = $1 and d.priority = 1
+                and d.due_at > coalesce(a.since, '-infinity') and d.due_at <= coalesce(a.until, 'infinity')
+            order by d.due_at, d.seq
+            limit $3::integer + 1
+        ) d
+    ) f
+    where f.count > 0
+    union all
+    select a.age, count(*)::integer, min(r.created_at)
+    from (select r.created_at from retries r limit $3) r
+    join ages a on r.created_at > coalesce(a.since, '-infinity') and r.created_at <= coalesce(a.until, 'infinity')
+    group by a.age
+)
+select
+    clock.at,
+    e.failing_since as "failingSince",
+    e.paused_until as "pausedUntil",
+    e.probe_at as "probeAt",
+    e.slow_start as "slowStart",
+    e.last_outcome as "lastOutcome",
+    e.last_outcome_at as "lastOutcomeAt",
+    (
+        select count(*)::integer from scanwire.deliveries d
+        where d.stage = 'in flight' and d.exporter_id = e.id and d.priority > 0
+    ) as "inFlight",
+    (select coalesce(json_agg(c), '[]') from counted c) as counted,
+    (select count(*) > $3 from retries) as "moreRetries"
+from scanwire.exporters e
+cross join clock
+where e.id = $1`;
+
+const AGES = JSON.stringify(
+    BACKLOG_AGES.map(([age, below], index) => ({
+        age,
+        from: index === 0 ? null : BACKLOG_AGES[index - 1]?.[1],
+        below: Number.isFinite(below) ? below : null,
+    })),
+);
+
+type TimesAndCounts = Pick<ExporterHealth, 'at' | 'failingSince' | 'pausedUntil' | 'inFlight'> & BreakerColumns;
+
+interface HealthRow extends Row<TimesAndCounts> {
+    readonly lastOutcome: Pick<Outcome, 'code' | 'detail'> | null;
+    readonly lastOutcomeAt: Time;
+    readonly counted: readonly { readonly age: BacklogAge; readonly count: number; readonly oldest: string }[];
+    readonly moreRetries: boolean;
+}
+
+function healthFromRow({ lastOutcome, lastOutcomeAt, counted, moreRetries, ...row }: HealthRow): ExporterHealth {
+    const { probeAt, slowStart, ...times } = withDates<TimesAndCounts>(row, ['at', 'failingSince', 'pausedUntil', 'probeAt']);
+    const more = moreRetries || counted.some(({ count }) => count > MAX_COUNTED);
+    const most = counted.map(({ age, count, oldest }) => ({ age, count: Math.min(count, MAX_COUNTED), oldest: new Date(oldest) }));
+    return {
+        ...times,
+        ...breakerOf({ pausedUntil: times.pausedUntil, probeAt, slowStart }),
+        lastOutcome: lastOutcome === null ? null : { ...lastOutcome, at: new Date(lastOutcomeAt) },
+        backlog: backlogOf(most, more),
+    };
+}
+
 /** Exporters in `scanwire.exporters`. */
 export function exporters(db: Executor): ExporterStore {
     async function get(id: string): Promise<StoredExporter | null> {
@@ -72,6 +172,11 @@ export function exporters(db: Executor): ExporterStore {
         async list() {
             const { rows } = await db.query<ExporterRow>(`${SELECT} order by e.created_at, e.seq`);
             return rows.map(exporterFromRow);
+        },
+
+        async health(id) {
+            const { rows } = await db.query<HealthRow>(HEALTH, [uuidOrNull(id), AGES, MAX_COUNTED]);
+            return rows[0] === undefined ? null : healthFromRow(rows[0]);
         },
 
         async update(id, { ifType, ifSecret, ...patch }) {

@@ -2,9 +2,10 @@ import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
 import { EXPORT_TYPES, SIGNATURE_FORMS, TRUST_SETTINGS } from '../../lib/webhooks/choices.ts';
 import type { Exporter, ExporterChanges, ExporterSettings, HeaderPairs, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
+import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { TestView } from '../../plugins/admin-console/operations.ts';
 import { type Answer, type Call, command, definedFields, repeated } from '../command.ts';
-import { aligned, displayUrl, relativeTime, table } from '../output/table.ts';
+import { aligned, displayUrl, relativeTime, table, utcTime } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
 
 export function define(exporters: Command): void {
@@ -15,8 +16,8 @@ export function define(exporters: Command): void {
 
     command(exporters, 'list', 'list all exporters', listed);
 
-    command(exporters, 'show <id>', 'show one', async ({ args: [id = ''], perform }) =>
-        exporterAnswer(await perform('showExporter', { id })),
+    command(exporters, 'show <id>', 'show one and how it fares', async ({ args: [id = ''], perform }) =>
+        shownAnswer(await perform('showExporter', { id })),
     );
 
     const update = command(exporters, 'update <id>', 'change settings and send a test event', updated);
@@ -124,9 +125,26 @@ function headerPair(text: string): readonly [string, string] {
     return [text.slice(0, colon).trim(), text.slice(colon + 1).trim()];
 }
 
-function exporterAnswer(exporter: Exporter & { readonly test?: TestView }, more: readonly (readonly [string, string])[] = []): Answer {
-    const { id, name, url, collector, type, trust, signatures, headerNames, state, stopReason, test } = exporter;
-    const pairs: readonly (readonly [string, string])[] = [
+function shownAnswer(exporter: ShownExporter): Answer {
+    return { json: exporter, text: () => factsText([...exporterFacts(exporter), ...healthFacts(exporter)]) };
+}
+
+function exporterAnswer(exporter: Exporter & { readonly test?: TestView }, more: readonly Fact[] = []): Answer {
+    const { test } = exporter;
+    const outcome = test === undefined ? '' : sentence(testText(test)).replace(/^Test /, '');
+    return { json: exporter, text: () => factsText([...exporterFacts(exporter, more), ['Test', outcome]]) };
+}
+
+type Fact = readonly [name: string, value: string];
+
+/** Those that have a value. */
+function factsText(facts: readonly Fact[]): Promise<string> {
+    return aligned(facts.filter(([, value]) => value !== ''));
+}
+
+function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly Fact[] {
+    const { id, name, url, collector, type, trust, signatures, headerNames, state, stopReason } = exporter;
+    return [
         ['Id', id],
         ['Name', name],
         ['URL', displayUrl(url)],
@@ -137,9 +155,39 @@ function exporterAnswer(exporter: Exporter & { readonly test?: TestView }, more:
         ['Trust', trust],
         ['Signatures', signatures.join(', ')],
         ['Headers', headerNames.join(', ')],
-        ['Test', test === undefined ? '' : sentence(testText(test)).replace(/^Test /, '')],
     ];
-    return { json: exporter, text: () => aligned(pairs.filter(([, value]) => value !== '')) };
+}
+
+function healthFacts({ consecutiveFailures, health }: ShownExporter): readonly Fact[] {
+    const { at, breaker, failingSince, lastOutcome, nextProbe, pausedUntil, stopsAt, inFlight, backlog } = health;
+    const time = (when: string | Date | null, prefix: string = ''): string =>
+        when === null ? '' : `${prefix}${utcTime(when)} (${relativeTime(when, new Date(at))})`;
+    return [
+        ['Breaker', breaker],
+        ['Failures', consecutiveFailures === 0 ? '0' : `${consecutiveFailures} in a row${time(failingSince, ', failing since ')}`],
+        ['Last outcome', lastOutcome === null ? 'none' : `${lastOutcome.code} at ${time(lastOutcome.at)}: ${lastOutcome.detail}`],
+        ['Paused until', time(pausedUntil)],
+        ['Next probe', time(nextProbe)],
+        ['Stops', time(stopsAt, 'at the first failure after ')],
+        ['In flight', inFlight.toLocaleString('en')],
+        ['Waiting', waitingText(backlog)],
+        ['Oldest', time(backlog.oldest)],
+    ];
+}
+
+const AGE_TEXTS: Readonly<Record<BacklogAge, string>> = {
+    minute: 'under 1 min',
+    tenMinutes: 'under 10 min',
+    hour: 'under 1 h',
+    day: 'under 1 day',
+    older: 'older',
+};
+
+/** `1,234: 200 under 1 min, 1,034 older`. */
+function waitingText({ waiting, more, ages }: Backlog): string {
+    const counts = Object.entries(AGE_TEXTS).map(([age, text]) => [ages[age as BacklogAge], text] as const);
+    const parts = counts.filter(([count]) => count > 0).map(([count, text]) => `${count.toLocaleString('en')} ${text}`);
+    return `${waiting.toLocaleString('en')}${more ? '+' : ''}${parts.length === 0 ? '' : `: ${parts.join(', ')}`}`;
 }
 
 function sentence(text: string): string {

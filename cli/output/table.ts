@@ -67,6 +67,11 @@ export function relativeTime(time: string | Date | null, now: Date): string {
     return seconds < 0 ? `${span} ago` : `in ${span}`;
 }
 
+/** `2026-11-21 09:30:00 UTC`. */
+export function utcTime(time: string | Date): string {
+    return `${new Date(time).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}
+
 /** A URL for people: without userinfo and fragment, with every value of the query as `***`. */
 export function displayUrl(text: string): string {
     if (!URL.canParse(text)) {

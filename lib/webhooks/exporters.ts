@@ -12,6 +12,7 @@ import {
     newExporterSchema,
     type StoredExporter,
 } from './exporter.ts';
+import type { ShownExporter } from './exporter-health.ts';
 import { sealedHeaders, sealHeaders } from './headers.ts';
 import type { WebhooksContext } from './options.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
@@ -37,6 +38,8 @@ export interface Exporters {
     create(settings: NewExporterSettings): Promise<{ readonly exporter: Exporter; readonly secret: string }>;
     list(): Promise<readonly Exporter[]>;
     get(id: string): Promise<Exporter>;
+    /** The exporter and how it fares. */
+    show(id: string): Promise<ShownExporter>;
     /** The signing secret, for the admin console (`plugins/admin-console`) to show. @throws ScanwireError `UNSEALABLE`. */
     secret(id: string): Promise<string>;
     /**
@@ -114,6 +117,18 @@ export function exporters(context: WebhooksContext): Exporters {
 
         async get(id) {
             return visible(await stored(id));
+        },
+
+        async show(id) {
+            const exporter = visible(await stored(id));
+            const health = await store.health(id);
+            if (health === null) {
+                throw storeRefusals.unknownExporter();
+            }
+
+            const failingSince = exporter.state === 'running' ? health.failingSince : null;
+            const stopsAt = failingSince === null ? null : new Date(failingSince.getTime() + context.breaker.stopAfter);
+            return { ...exporter, health: { ...health, stopsAt } };
         },
 
         async secret(id) {

@@ -6,6 +6,7 @@ export type { Deliveries, DeliveryHistory } from './deliveries.ts';
 export type { Deployment, DeploymentSettings, Role, SettingsStore } from './deployment.ts';
 export type { EventKind, EventKinds } from './events.ts';
 export type * from './exporter.ts';
+export type { Backlog, ExporterHealth, ShownExporter } from './exporter-health.ts';
 export type { ChangedExporter, Exporters, TestResult } from './exporters.ts';
 export type * from './http-sender.ts';
 export { httpSender } from './http-sender.ts';

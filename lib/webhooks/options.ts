@@ -64,7 +64,7 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
 
 /** The rules of {@link WebhookStores}. */
 export const webhookStoreSchemas: Readonly<Record<keyof WebhookStores, Joi.Schema>> = {
-    exporters: objectWith<ExporterStore>('insert', 'get', 'list', 'update', 'remove').required(),
+    exporters: objectWith<ExporterStore>('insert', 'get', 'list', 'health', 'update', 'remove').required(),
     deliveries: objectWith<DeliveryStore>(
         'accept',
         'now',

@@ -3,6 +3,7 @@ import type { Executor } from '../executor.ts';
 import type { BreakerRules } from './breaker.ts';
 import type { ExportType } from './choices.ts';
 import type { StoredExporter } from './exporter.ts';
+import type { ExporterHealth } from './exporter-health.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
 
 /** What an exporter's settings are changed to; what is absent stays. */
@@ -19,6 +20,8 @@ export interface ExporterStore {
     get(id: string): Promise<StoredExporter | null>;
     /** Oldest first. */
     list(): Promise<readonly StoredExporter[]>;
+    /** How it fares; null when there is none. However long its backlog is, a bounded number of rows is read. */
+    health(id: string): Promise<ExporterHealth | null>;
     /** The exporter after the change. Starting one (`state: 'running'`) also resets its failures and its breaker. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
     update(id: string, patch: ExporterPatch): Promise<StoredExporter>;
     /** Removes the exporter with its secrets; its unfinished deliveries become `cancelled` in the same transaction. False when there was none. */

@@ -68,7 +68,7 @@ function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> 
             return { ...(starts ? await start(exporter.id) : exporter), secret };
         },
         listExporters: () => exporters.list(),
-        showExporter: ({ id }) => exporters.get(id),
+        showExporter: ({ id }) => exporters.show(id),
         async updateExporter({ id, start: starts = false, ...changes }) {
             const changed = await exporters.update(id, changes);
             return starts ? start(id) : tested(changed);

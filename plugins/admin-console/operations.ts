@@ -3,6 +3,7 @@ import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { RuleSet } from '../../lib/webhooks/choices.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
+import type { ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
 import type { AcceptedEvent, Attempt, Delivery, DeliveryQuery } from '../../lib/webhooks/store.ts';
 
@@ -21,7 +22,8 @@ export interface Operations {
     /** Answers with the signing secret as well, and with the test when the exporter was started. */
     createExporter: Operation<NewExporterSettings & Start, Exporter & { readonly secret: string; readonly test?: TestView }>;
     listExporters: Operation<object, readonly Exporter[]>;
-    showExporter: Operation<ById, Exporter>;
+    /** Answers with how it fares as well. */
+    showExporter: Operation<ById, ShownExporter>;
     updateExporter: Operation<ExporterChanges & ById & Start, TestedExporter>;
     startExporter: Operation<ById, TestedExporter>;
     stopExporter: Operation<ById, TestedExporter>;

@@ -28,7 +28,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
             exporters: objectWith<System['webhooks']['exporters']>(
                 'create',
                 'list',
-                'get',
+                'show',
                 'update',
                 'start',
                 'stop',

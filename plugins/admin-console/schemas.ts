@@ -4,6 +4,7 @@ import { FIELD_SCHEMAS, workspaceSchema } from '../../lib/inventory/resources.ts
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
 import { deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
 import { exporterChangesSchema, newExporterSchema, settingSchemas } from '../../lib/webhooks/exporter.ts';
+import { BACKLOG_AGES, BREAKERS } from '../../lib/webhooks/exporter-health.ts';
 import { OUTCOME_CODES } from '../../lib/webhooks/outcome.ts';
 import type { OperationName } from './operations.ts';
 
@@ -99,6 +100,38 @@ const exporterSchema = Joi.object({
     updatedAt: date(),
 }).label('Exporter');
 
+const backlogSchema = Joi.object({
+    waiting: count(),
+    more: flag().description('Whether more wait than were counted'),
+    oldest: nullableDate().description('Since when the oldest of those counted waits'),
+    ages: Joi.object(Object.fromEntries(BACKLOG_AGES.map(([age]) => [age, count()])))
+        .required()
+        .description('How many of those counted are of each age'),
+}).description('Deliveries that wait for their time or for room');
+
+const healthSchema = Joi.object({
+    at: date(),
+    breaker: Joi.string()
+        .valid(...BREAKERS)
+        .required()
+        .description('`closed` when it is sent to as usual'),
+    failingSince: nullableDate().description('First failure, or first pause, since the last success'),
+    nextProbe: nullableDate().description('From when on it gets a probe; null when it gets more than that'),
+    pausedUntil: nullableDate().description('Until when it wants to be left alone'),
+    stopsAt: nullableDate().description('A failure from then on stops it'),
+    lastOutcome: Joi.object({ code: attemptSchema.extract('code'), detail: text(), at: date() })
+        .allow(null)
+        .required()
+        .description('What the receiver did last, exact to a second'),
+    inFlight: count().description('Deliveries in the queue or being sent'),
+    backlog: backlogSchema.required(),
+})
+    .required()
+    .label('ExporterHealth')
+    .description('How it fares, by the clock of the store');
+
+const shownExporterSchema = exporterSchema.keys({ health: healthSchema }).label('ShownExporter');
+
 const testedExporterSchema = exporterSchema.keys({ test: testSchema.required() }).label('TestedExporter');
 
 const deliverySchema = Joi.object({
@@ -144,7 +177,7 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         response: exporterSchema.keys({ secret: id().description('Signing secret'), test: testSchema }).label('CreatedExporter'),
     },
     listExporters: { description: 'All exporters, oldest first', response: Joi.array().items(exporterSchema) },
-    showExporter: { description: 'One exporter', params: byId, response: exporterSchema },
+    showExporter: { description: 'One exporter and how it fares', params: byId, response: shownExporterSchema },
     updateExporter: {
         description: 'Changes settings of an exporter and sends a test event',
         params: byId,

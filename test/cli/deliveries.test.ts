@@ -1,4 +1,7 @@
 import t from 'tap';
+import { forAll, sampleEvent } from '../../adapters/contract/webhooks/fixture.ts';
+import { dataFolder } from '../../cli/data-folder.ts';
+import { openStores } from '../../cli/deployment.ts';
 import { ended, linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
 import { dataOf, fixture, json } from '../support/served.ts';
 
@@ -52,6 +55,9 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
         attempts: 1,
         history: [{ number: 1, startedAt: String, finishedAt: String, status: 204, code: 'delivered', timings: { total: Number } }],
     });
+    t.match(await json(data, 'exporters', 'show', exporter.id), {
+        health: { breaker: 'closed', lastOutcome: { code: 'delivered', detail: 'Answered 204' }, backlog: { waiting: 0, more: false } },
+    });
     await json(data, 'deliveries', 'replay', delivery);
     t.match(await nextJson(receiver, messages), { event: 'idr_investigation_created', verified: true });
 
@@ -90,4 +96,31 @@ t.test('shows no value of the query of a URL, but with --json', async (t) => {
     }
 
     t.match(await json(data, 'exporters', 'show', id), { url });
+});
+
+t.test('shows how an exporter fares, in UTC', async (t) => {
+    const data = dataOf(t);
+    const exporter = await json<{ id: string }>(data, 'exporters', 'create', '--url', 'https://example.com/in');
+    const { pool, webhooks } = await openStores(dataFolder(data), undefined, () => {});
+    const past = (minutes: number): Date => new Date(Date.now() - minutes * 60_000);
+    const failing = past(30);
+    await pool.query(
+        `update scanwire.exporters
+        set state = 'running', consecutive_failures = 12, failing_since = $1, probe_at = $2, last_outcome_at = $3, last_outcome = $4`,
+        [failing, past(-2), past(3), JSON.stringify({ code: 'server_error', detail: 'Answered 500' })],
+    );
+    await webhooks.deliveries.accept(Array.from({ length: 1_200 }, () => forAll(sampleEvent())));
+    await pool.query("update scanwire.deliveries set due_at = due_at - interval '2 hours' where seq <= 7");
+    await pool.end();
+
+    const { stdout, stderr } = await scanwire(['exporters', 'show', exporter.id, '--data', data]);
+    t.equal(stderr, '');
+    const time = (when: Date): string => when.toISOString().slice(0, 19).replace('T', ' ');
+    t.match(stdout, /^Breaker {7}open$/m);
+    t.match(stdout, `Failures      12 in a row, failing since ${time(failing)} UTC (30 minutes ago)`);
+    t.match(stdout, /^Last outcome {2}server_error at .* UTC \(3 minutes ago\): Answered 500$/m);
+    t.match(stdout, /^Next probe {4}.* UTC \(in \d+ (minute|seconds)\)$/m);
+    t.match(stdout, `at the first failure after ${time(new Date(failing.getTime() + 5 * 86_400_000))} UTC (in 4 days)`);
+    t.match(stdout, /^Waiting {7}1,200: 1,193 under 1 min, 7 under 1 day$/m);
+    t.match(stdout, /^Oldest {8}.* UTC \(2 hours ago\)$/m);
 });

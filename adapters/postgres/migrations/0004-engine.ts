@@ -45,7 +45,10 @@ alter table scanwire.exporters
     -- the window while it grows
     add column slow_start integer,
     -- whether its last attempts took long: then it has a share of half the slots
-    add column answers_slowly boolean not null default true;
+    add column answers_slowly boolean not null default true,
+    -- what the receiver did last; successes are noted once a second
+    add column last_outcome json,
+    add column last_outcome_at timestamptz;
 
 -- How long a delivery waits after so many faults of ours in a row.
 create function scanwire.fault_delay(faults integer)
@@ -199,7 +202,7 @@ end
 $$;
 
 -- Applies outcomes to the health of their exporters, one after the other, as the deliveries were recorded. Only exporters whose health
--- they may change are read and written.
+-- they may change are read and written, and those whose last outcome was noted a second ago.
 create function scanwire.apply_health(outcomes json, at timestamptz, rules json)
 returns void
 language plpgsql
@@ -234,13 +237,14 @@ begin
         where
             i.other or x.consecutive_failures > 0 or x.failing_since is not null or x.slow_start is not null or x.paused_until is not null
             or case when x.answers_slowly then i.quick else i.slow end
+            or x.last_outcome_at > at - interval '1 second' is not true
         order by x.id
         for no key update of x
     loop
         for o in
             select i.* from json_to_recordset(outcomes) as i (
                 index integer, exporter_id uuid, health text, took double precision, claimed_at timestamptz, pause double precision,
-                stop_reason text
+                stop_reason text, last_outcome text
             )
             where i.exporter_id = e.id
             order by i.index
@@ -250,6 +254,8 @@ begin
                 when o.health = 'success' and o.took <= quick_within then false
                 else e.answers_slowly
             end;
+            e.last_outcome := o.last_outcome;
+            e.last_outcome_at := at;
 
             if o.health = 'success' then
                 -- not by an attempt that began before: a receiver that limits its rate takes some and refuses others
@@ -296,6 +302,8 @@ begin
             recovered_at = e.recovered_at,
             slow_start = e.slow_start,
             answers_slowly = e.answers_slowly,
+            last_outcome = e.last_outcome,
+            last_outcome_at = e.last_outcome_at,
             state = e.state,
             stop_reason = e.stop_reason,
             updated_at = e.updated_at
@@ -338,8 +346,10 @@ begin
     where
         i.changes
         or (
-            i.succeeded
-            and (e.consecutive_failures > 0 or e.failing_since is not null or e.slow_start is not null or e.paused_until is not null)
+            i.succeeded and (
+                e.consecutive_failures > 0 or e.failing_since is not null or e.slow_start is not null or e.paused_until is not null
+                or e.last_outcome_at > at - interval '1 second' is not true
+            )
         )
         or case when e.answers_slowly then i.quick else i.slow end
     order by e.id
@@ -348,7 +358,7 @@ begin
     with input as (
         select distinct on (i.id, i.token) i.*
         from json_to_recordset(outcomes) as i (
-            index integer, id uuid, exporter_id uuid, token text, code text, outcome text,
+            index integer, id uuid, exporter_id uuid, token text, code text, outcome text, last_outcome text,
             state text, delay double precision, fault boolean, health text, took double precision, pause double precision, stop_reason text
         )
         order by i.id, i.token, i.index
@@ -392,7 +402,7 @@ begin
         array_agg(h.index),
         json_agg(json_build_object(
             'index', h.index, 'exporter_id', h.exporter_id, 'health', h.health, 'took', h.took, 'claimed_at', h.claimed_at,
-            'pause', h.pause, 'stop_reason', h.stop_reason
+            'pause', h.pause, 'stop_reason', h.stop_reason, 'last_outcome', h.last_outcome
         )) filter (where h.health <> 'none' or h.pause is not null or h.stop_reason is not null)
     from holders h
     into held, noted;

@@ -164,14 +164,18 @@ t.test('claims without touching an index', async (t) => {
     t.same([after.all - before.all, after.hot - before.hot], [5, 5]);
 });
 
-t.test('leaves the exporter row alone while all goes well', async (t) => {
+t.test('writes the exporter row once a second while all goes well', async (t) => {
     const own = await emptyBench();
-    const [first, held] = (await own.claimMany(2)) as [Claim, Claim];
-    await own.deliveries.recordOutcomes([success(first)], RULES);
+    const claims = (await own.claimMany(3)).map((one) => [success(one)]);
     const version = async () => (await pool.query('select xmin, xmax, ctid from scanwire.exporters')).rows;
     const before = await version();
-    await own.deliveries.recordOutcomes([success(held)], RULES);
-    t.same(await version(), before);
+    await own.record(claims[0] ?? [], at(0));
+    const noted = await version();
+    t.notSame(noted, before);
+    await own.record(claims[1] ?? [], at(999));
+    t.same(await version(), noted);
+    await own.record(claims[2] ?? [], at(1000));
+    t.notSame(await version(), noted);
 });
 
 t.test('is unavailable when the database cannot be reached', async (t) => {

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { assertFields, present } from '../assertions.ts';
+import type { Laws } from '../register-laws.ts';
+import { at, failure, sampleOutcome, success, type WebhookBench } from './fixture.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+/** How an exporter fares, as the store tells. */
+export const healthLaws: Laws<WebhookBench> = {
+    async 'tells how an exporter fares that has had nothing to do'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.setTime(at(7));
+        assert.deepEqual(await bench.exporters.health(id), {
+            at: at(7),
+            breaker: 'closed',
+            failingSince: null,
+            nextProbe: null,
+            pausedUntil: null,
+            lastOutcome: null,
+            inFlight: 0,
+            backlog: { waiting: 0, more: false, oldest: null, ages: { minute: 0, tenMinutes: 0, hour: 0, day: 0, older: 0 } },
+        });
+        assert.equal(await bench.exporters.health(randomUUID()), null);
+        assert.equal(await bench.exporters.health('no-uuid'), null);
+    },
+
+    async 'tells since when an exporter fails and when it is probed'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.publish({}, {}, {});
+        await bench.failInTurn(2, 100);
+        assertFields(await bench.exporters.health(id), { breaker: 'closed', failingSince: at(105), nextProbe: null });
+        await bench.failInTurn(1, 200);
+        assertFields(await bench.exporters.health(id), { breaker: 'open', failingSince: at(105), nextProbe: at(1205) });
+        const [probe] = await bench.claimDue({ now: at(1300) });
+        await bench.record([success(present(probe))], at(1301));
+        assertFields(await bench.exporters.health(id), { breaker: 'recovering', failingSince: null, nextProbe: null });
+    },
+
+    async 'tells until when an exporter wants to be left alone'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.publish({});
+        const [claimed] = await bench.claimDue();
+        await bench.record([failure(present(claimed), 0, { health: 'none', pause: 500 })], at(100));
+        assertFields(await bench.exporters.health(id), {
+            breaker: 'paused',
+            failingSince: at(100),
+            pausedUntil: at(600),
+            nextProbe: at(600),
+        });
+    },
+
+    async 'tells the last outcome, tests and faults of ours aside'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.publish({}, {}, {});
+        const [first, second, third] = await bench.claimDue();
+        await bench.record([success(present(first))], at(100));
+        const delivered = { code: 'delivered', detail: 'it was delivered', at: at(100) } as const;
+        assertFields(await bench.exporters.health(id), { lastOutcome: delivered });
+        const outcome = sampleOutcome('interrupted');
+        await bench.record([failure(present(second), 0, { outcome, health: 'none' })], at(1500));
+        assertFields(await bench.exporters.health(id), { lastOutcome: delivered });
+        await bench.record([failure(present(third), 0)], at(1600));
+        const refused = { code: 'connect_refused', detail: 'it was connect_refused', at: at(1600) } as const;
+        assertFields(await bench.exporters.health(id), { lastOutcome: refused });
+        const [again] = await bench.claimDue({ now: at(4000), limit: 1 });
+        await bench.record([success(present(again))], at(4000));
+        assertFields(await bench.exporters.health(id), { lastOutcome: { ...delivered, at: at(4000) } });
+    },
+
+    async 'counts what waits by age, and what is in flight'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.addExporter({ state: 'stopped' });
+        await bench.publish({}, {}, {});
+        // a retry is as old as its event, whenever it is due
+        await bench.record([failure(present((await bench.claimDue({ window: 1 }))[0]), 26 * HOUR)], at(50));
+        await bench.publishAt(at(24 * HOUR));
+        await bench.publishAt(at(25 * HOUR - 10 * MINUTE), {}, {});
+        await bench.publishAt(at(25 * HOUR - MINUTE));
+        await bench.publishAt(at(25 * HOUR));
+        await bench.publishTest(id, at(25 * HOUR));
+        await bench.dispatch({ now: at(25 * HOUR), window: 2 });
+        const health = present(await bench.exporters.health(id));
+        assertFields(health, { inFlight: 1 });
+        assert.deepEqual(health.backlog, {
+            waiting: 7,
+            more: false,
+            oldest: at(0),
+            ages: { minute: 1, tenMinutes: 1, hour: 2, day: 1, older: 2 },
+        });
+    },
+};

@@ -1,0 +1,104 @@
+import type { Exporter } from './exporter.ts';
+import type { Outcome } from './outcome.ts';
+
+/** How an exporter fares: what changes with its deliveries, tests aside. Times are the store's. */
+export interface ExporterHealth {
+    /** When all of this was so. */
+    readonly at: Date;
+    /**
+     * - `closed`: sent to as its window allows.
+     * - `open`: has failed too often in a row and gets one probe at a time.
+     * - `paused`: wants to be left alone; then it gets one probe.
+     * - `recovering`: has taken a probe, and its window grows.
+     */
+    readonly breaker: Breaker;
+    /** When the first failure, or the first pause, since the last success was counted; null when there is none. */
+    readonly failingSince: Date | null;
+    /** From when on it gets a probe; null when it gets more than that. */
+    readonly nextProbe: Date | null;
+    /** Until when it wants to be left alone; stays until it has taken a probe, else null. */
+    readonly pausedUntil: Date | null;
+    /** The last thing that the receiver did, at most a second older than that; null before the first. */
+    readonly lastOutcome: (Pick<Outcome, 'code' | 'detail'> & { readonly at: Date }) | null;
+    /** Deliveries in the queue or being sent. */
+    readonly inFlight: number;
+    readonly backlog: Backlog;
+}
+
+export const BREAKERS = ['closed', 'open', 'paused', 'recovering'] as const;
+
+export type Breaker = (typeof BREAKERS)[number];
+
+/**
+ * Deliveries that wait for their time or for room. A first try is as old as the time since it was accepted or replayed, a retry as its
+ * event.
+ */
+export interface Backlog {
+    /** A store may stop to count at {@link MAX_COUNTED} first tries of an age, and at as many retries. */
+    readonly waiting: number;
+    /** Whether more wait than were counted. */
+    readonly more: boolean;
+    /** Since when the oldest of those counted waits, null when nothing does. */
+    readonly oldest: Date | null;
+    /** How many of those counted are of each age. */
+    readonly ages: Readonly<Record<BacklogAge, number>>;
+}
+
+export type BacklogAge = 'minute' | 'tenMinutes' | 'hour' | 'day' | 'older';
+
+/** Younger than so many milliseconds, and in no younger age. */
+export const BACKLOG_AGES: readonly (readonly [age: BacklogAge, below: number])[] = [
+    ['minute', 60_000],
+    ['tenMinutes', 10 * 60_000],
+    ['hour', 60 * 60_000],
+    ['day', 24 * 60 * 60_000],
+    ['older', Number.POSITIVE_INFINITY],
+];
+
+/** So many are counted and no more, so that the look at a long backlog stays a short one. */
+export const MAX_COUNTED = 10_000;
+
+/** What the breaker of an exporter says of it, whichever columns hold it. */
+export function breakerOf({ pausedUntil, probeAt, slowStart }: BreakerColumns): Pick<ExporterHealth, 'breaker' | 'nextProbe'> {
+    if (pausedUntil !== null || probeAt !== null) {
+        const nextProbe = new Date(Math.max(pausedUntil?.getTime() ?? 0, probeAt?.getTime() ?? 0));
+        return { breaker: pausedUntil === null ? 'open' : 'paused', nextProbe };
+    }
+    return { breaker: slowStart === null ? 'closed' : 'recovering', nextProbe: null };
+}
+
+/** What of the breaker says when the exporter is sent to. */
+export interface BreakerColumns {
+    readonly pausedUntil: Date | null;
+    /** When an open breaker lets a probe through, null while it is closed. */
+    readonly probeAt: Date | null;
+    /** The window while it grows, else null. */
+    readonly slowStart: number | null;
+}
+
+/** The backlog of which so many are of each age. */
+export function backlogOf(counted: readonly CountedAge[], more: boolean): Backlog {
+    const count = (wanted: BacklogAge): number => counted.reduce((sum, { age, count }) => sum + (age === wanted ? count : 0), 0);
+    const ages = Object.fromEntries(BACKLOG_AGES.map(([age]) => [age, count(age)])) as Record<BacklogAge, number>;
+    const oldest = counted.filter(({ count }) => count > 0).map((each) => each.oldest.getTime());
+    return {
+        waiting: counted.reduce((sum, { count }) => sum + count, 0),
+        more,
+        oldest: oldest.length === 0 ? null : new Date(Math.min(...oldest)),
+        ages,
+    };
+}
+
+interface CountedAge {
+    readonly age: BacklogAge;
+    readonly count: number;
+    readonly oldest: Date;
+}
+
+/** An exporter as people look at it when they wonder how it fares. */
+export interface ShownExporter extends Exporter {
+    readonly health: ExporterHealth & {
+        /** A failure from then on stops it; null unless it runs and fails. */
+        readonly stopsAt: Date | null;
+    };
+}

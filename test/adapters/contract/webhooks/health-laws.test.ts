@@ -1,0 +1,35 @@
+import t from 'tap';
+import { healthLaws } from '../../../../adapters/contract/webhooks/health-laws.ts';
+import type { ExporterHealth } from '../../../../lib/webhooks/exporter-health.ts';
+import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
+
+const MUTANTS: Mutants = {
+    'tells how an exporter fares that has had nothing to do': telling(({ at }) => ({ failingSince: at })),
+    'tells since when an exporter fails and when it is probed': telling(({ failingSince }) => ({ nextProbe: failingSince })),
+    'tells until when an exporter wants to be left alone': telling(() => ({ pausedUntil: null })),
+    'tells the last outcome, tests and faults of ours aside': (_, deliveries) => ({
+        deliveries: {
+            recordOutcomes: (outcomes, rules) =>
+                deliveries.recordOutcomes(
+                    outcomes.map((one) => ({ ...one, health: one.health === 'none' ? 'failure' : one.health })),
+                    rules,
+                ),
+        },
+    }),
+    'counts what waits by age, and what is in flight': telling(({ backlog }) => ({
+        backlog: { ...backlog, ages: { ...backlog.ages, minute: backlog.waiting } },
+    })),
+};
+
+proveWebhookLaws(t, healthLaws, MUTANTS);
+
+function telling(change: (health: ExporterHealth) => Partial<ExporterHealth>): Mutant {
+    return (exporters) => ({
+        exporters: {
+            health: async (id) => {
+                const health = await exporters.health(id);
+                return health === null ? null : { ...health, ...change(health) };
+            },
+        },
+    });
+}

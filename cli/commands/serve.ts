@@ -134,7 +134,21 @@ async function restServer(
         },
     ]);
     server.listener.requestTimeout = LONGEST_REQUEST;
+    addReadiness(server);
     return server;
+}
+
+/** For load balancers, which have no key. Answers 503 from the first moment of a stop on. */
+function addReadiness(server: Server): void {
+    server.route({
+        method: 'GET',
+        path: '/-/ready',
+        options: { auth: false, cache: { otherwise: 'no-store' }, state: { parse: false, failAction: 'ignore' } },
+        async handler(_, h) {
+            const readiness = await server.plugins['webhook-exporter'].readiness();
+            return h.response(readiness).code(readiness.ready ? 200 : 503);
+        },
+    });
 }
 
 /** How long of these seconds the sender may take to stop, in milliseconds: most of it, since all else has to end as well. */

@@ -14,6 +14,7 @@ export type { WebhookStores, WebhooksOptions, WebhooksSettings } from './options
 export { OUTCOME_CODES, type Outcome, type OutcomeCode, type Timings } from './outcome.ts';
 export type { Publish, PublishOptions } from './publisher.ts';
 export type * from './queue.ts';
+export type { Readiness, UnreadyReason } from './readiness.ts';
 export { DEFAULT_SCHEDULE } from './schedule.ts';
 export type * from './store.ts';
 export { type CloseOptions, type Webhooks, type WorkerOptions, webhooks } from './webhooks.ts';

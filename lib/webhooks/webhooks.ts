@@ -12,6 +12,7 @@ import { type Exporters, exporters, sealedForExporters } from './exporters.ts';
 import { DRAIN_TIMEOUT, type WebhooksContext, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
 import { type Publish, publisher } from './publisher.ts';
 import { firstContact, type QueueWorker } from './queue.ts';
+import { type Phase, type Readiness, readinessCheck, watchedQueue } from './readiness.ts';
 import { claimingSession } from './session.ts';
 import { vendorNamed } from './signature.ts';
 
@@ -29,6 +30,8 @@ export interface Webhooks {
     start(): Promise<void>;
     /** Sends for these collectors in this process, with the settings that are kept in the store. @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`. */
     work(collectors: readonly string[], options?: WorkerOptions): Promise<void>;
+    /** Whether this process can accept and deliver now. Never rejects, and answers within 2 s. */
+    readiness(): Promise<Readiness>;
     /**
      * Hands out and claims nothing more, finishes what is being sent, ends idle connections. Stores and queue stay open, and it can be
      * started again.
@@ -66,8 +69,11 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     const settings = checked(webhooksSchema, options, { subject: 'webhooks options', code: 'MISCONFIGURED' });
     const { window, breakerAfter, stopAfter } = settings;
     const member = membership(settings, outdated);
+    const watched = watchedQueue(settings.queue);
+    let phase: Phase = 'starting';
     const parts: Omit<WebhooksContext, 'wake'> = {
         ...settings,
+        queue: watched.queue,
         vendor: vendorNamed(settings.vendor),
         kinds: eventKinds(settings.kinds),
         breaker: { after: breakerAfter, firstProbe: FIRST_PROBE, maxProbe: MAX_PROBE, stopAfter, window },
@@ -79,7 +85,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     const session = claimingSession(context);
     const startWorker = deliveryWorker(context, session.id);
     const workers: QueueWorker[] = [];
-    const contact = firstContact(settings.queue, settings.onError);
+    const contact = firstContact(watched.queue, settings.onError);
     let claiming = false;
 
     /** What is being sent is finished as it was begun; a later close waits for it. */
@@ -99,11 +105,13 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         deliveries: deliveriesOf(context),
 
         async start() {
+            phase = 'starting';
             const now = await settings.deliveries.now();
             reportDifference(now, settings.onError);
             assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, now));
             await member.join(settings.role);
             await contact.begin(start);
+            phase = 'running';
         },
 
         async work(collectors, { concurrency } = {}) {
@@ -120,7 +128,10 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             }
         },
 
+        readiness: readinessCheck(settings.deliveries, watched, () => phase),
+
         async close({ timeout = DRAIN_TIMEOUT } = {}) {
+            phase = 'draining';
             const end = performance.now() + timeout;
             const inTime = async (work: Promise<unknown>, kept: number, what: string): Promise<void> => {
                 const late = (): Error => new ScanwireError('UNAVAILABLE', `${what} within the ${timeout} ms that stopping may take`);

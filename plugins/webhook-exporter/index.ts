@@ -6,7 +6,7 @@ import { type WebhookExporterOptions, webhooksOf } from './options.ts';
 export type { WebhookExporterOptions } from './options.ts';
 
 /** What `server.plugins['webhook-exporter']` offers. */
-export type WebhookExporterApi = Pick<Webhooks, 'publish' | 'exporters' | 'deliveries'>;
+export type WebhookExporterApi = Pick<Webhooks, 'publish' | 'exporters' | 'deliveries' | 'readiness'>;
 
 declare module '@hapi/hapi' {
     interface PluginProperties {
@@ -24,9 +24,9 @@ export const plugin: Plugin<WebhookExporterOptions> = {
         const { webhooks, collectors, concurrency, drainTimeout } = webhooksOf(options, {
             onError: (error) => server.log(['scanwire', 'webhook-exporter', 'error'], error),
         });
-        const { publish, exporters, deliveries, start, work, close } = webhooks;
+        const { publish, exporters, deliveries, readiness, start, work, close } = webhooks;
 
-        server.expose({ publish, exporters, deliveries });
+        server.expose({ publish, exporters, deliveries, readiness });
         server.ext('onPreStart', async () => {
             await start();
             await work(collectors, { concurrency });

@@ -48,10 +48,14 @@ t.test('with Redis away the server starts, answers and accepts, and delivers whe
     const { key } = await json<{ key: string }>(data, 'keys', 'create', 'ci');
     t.equal((await get(served, '/rest_api/v2/workspaces', key)).status, 200);
     t.match(await json(data, 'events', 'publish', KIND, fixture('events/investigation.json')), { deliveries: [String] });
+    const away = await get(served, '/-/ready', '');
+    t.equal(away.status, 503);
+    t.match(JSON.parse(away.body), { ready: false, reasons: [{ part: 'queue', code: 'UNAVAILABLE' }] });
 
     await redis.start();
     await receiver.received(KIND);
     t.strictSame(receiver.kinds, ['test', KIND]);
+    t.strictSame(await get(served, '/-/ready', ''), { status: 200, body: '{"ready":true,"reasons":[]}' });
     t.equal(await ended(server, 'SIGTERM'), 0);
 });
 
@@ -63,13 +67,18 @@ t.test('a Redis that evicts is refused at the start; one that comes later gets n
     });
 
     await redis.kill();
-    const { server } = await serveIn(t, env, data);
+    const { server, served } = await serveIn(t, env, data);
     const refused = says(server, /Redis has maxmemory-policy allkeys-lru/);
     await json(data, 'events', 'publish', KIND, fixture('events/investigation.json'));
     await redis.start();
     await refused;
     t.match(await redis.command('EXISTS scanwire:scanwire-default:wait scanwire:scanwire-default:id'), /^:0/);
     t.strictSame(receiver.kinds, ['test']);
+    const message = 'Redis has maxmemory-policy allkeys-lru: it must be noeviction, or jobs are lost';
+    t.strictSame(await get(served, '/-/ready', ''), {
+        status: 503,
+        body: JSON.stringify({ ready: false, reasons: [{ part: 'queue', code: 'MISCONFIGURED', message }] }),
+    });
 
     await redis.command('CONFIG SET maxmemory-policy noeviction');
     await receiver.received(KIND);

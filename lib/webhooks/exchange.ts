@@ -22,6 +22,8 @@ export interface Exchange {
     readonly status: number | null;
     readonly location: string | undefined;
     readonly retryAfter: string | readonly string[] | undefined;
+    /** The response's own `Date`. */
+    readonly date: string | undefined;
     /** What ended it before the end of the response; null when the response came whole. */
     readonly error: unknown;
     /** Whether a byte of the request may have been sent. */
@@ -51,7 +53,15 @@ export function exchange(connection: Connection, request: ExchangeRequest): Prom
             signal.removeEventListener('abort', onAbort);
             const { status, headers, written } = state;
             const unsent = connection.socket.writableLength > 0;
-            resolve({ status, location: onlyValue(headers.location), retryAfter: headers['retry-after'], error, written, unsent });
+            resolve({
+                status,
+                location: onlyValue(headers.location),
+                retryAfter: headers['retry-after'],
+                date: onlyValue(headers.date),
+                error,
+                written,
+                unsent,
+            });
             if (error !== null) {
                 connection.destroy();
             }

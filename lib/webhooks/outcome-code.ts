@@ -3,7 +3,7 @@ import { CodedError, codeNote, errorCode, ScanwireError } from '../errors.ts';
 import { type Exchange, ResponseTooLong } from './exchange.ts';
 import { AttemptFailure, type AttemptResult, type OutcomeCode } from './outcome.ts';
 
-/** The result of an exchange: by its status, if there was one, and else by what ended it. `now` is for a `Retry-After` date. */
+/** The result of an exchange: by its status, else by what ended it. `now` is for a `Retry-After` date in a response without `Date`. */
 export function resultOfExchange(exchange: Exchange, url: URL, now: Date): AttemptResult {
     const { status, location, error } = exchange;
     if (status === null) {
@@ -16,7 +16,7 @@ export function resultOfExchange(exchange: Exchange, url: URL, now: Date): Attem
         code,
         status,
         detail: `Answered ${status}${target}${bodyNote(error)}`,
-        retryAfter: code === 'delivered' ? null : retryAfter(exchange.retryAfter, now),
+        retryAfter: code === 'delivered' ? null : retryAfter(exchange.retryAfter, sentAt(exchange, now)),
     };
 }
 
@@ -164,6 +164,12 @@ export function retryAfter(value: string | readonly string[] | undefined, now: D
     const text = value.trim();
     const delay = /^\d{1,15}$/.test(text) ? Number(text) * 1000 : dateOf(text) - now.getTime();
     return Number.isFinite(delay) ? Math.min(Math.max(delay, 0), MAX_RETRY_AFTER) : null;
+}
+
+/** When the response was made, by the clock of who made it: a `Retry-After` date was reckoned by the same clock, and ours may differ. */
+function sentAt({ date = '' }: Exchange, now: Date): Date {
+    const time = dateOf(date.trim());
+    return Number.isNaN(time) ? now : new Date(time);
 }
 
 function dateOf(text: string): number {

@@ -36,7 +36,7 @@ export const IMPATIENT: Patience = { statement: 4_500 };
 
 /**
  * Runs statements in one transaction: committed when `run` resolves, rolled back when it rejects. A connection that does not even
- * take the rollback is dropped.
+ * take the rollback is dropped. After a deadlock it is the caller's to run again: `run` may have done more than statements.
  *
  * @throws What `run` throws; ScanwireError `UNAVAILABLE` when the database cannot be used.
  */
@@ -51,7 +51,7 @@ export async function transaction<T>(pool: PoolLike, run: (client: Executor) => 
             return result;
         } catch (error) {
             // A connection that is silent would be so once more.
-            if (isUnavailable(error)) {
+            if (losesConnection(error)) {
                 drop();
             } else {
                 await statements.query('rollback').catch(drop);
@@ -61,18 +61,28 @@ export async function transaction<T>(pool: PoolLike, run: (client: Executor) => 
     });
 }
 
-/** A pool whose statements and connections are waited for so long and no longer, with every error passed through {@link storeError}. */
+/** Times that a statement is run that the database rolls back for the sake of another one. */
+const TRIES = 3;
+
+/**
+ * A pool whose statements and connections are waited for so long and no longer, with every error passed through {@link storeError}. A
+ * statement that was rolled back by a deadlock or a serialisation failure is run again: alone in its transaction, it has done nothing.
+ */
 export function patiently(pool: PoolLike, patience: Patience = {}): Executor {
     return {
         query: <Row>(text: string, values?: unknown[]) =>
             withClient(pool, patience, async (client, drop) => {
-                try {
-                    return await guarded(client, patience).query<Row>(text, values);
-                } catch (error) {
-                    if (isUnavailable(error)) {
-                        drop();
+                for (let tries = 1; ; tries += 1) {
+                    try {
+                        return await guarded(client, patience).query<Row>(text, values);
+                    } catch (error) {
+                        if (losesConnection(error)) {
+                            drop();
+                        }
+                        if (tries === TRIES || !ROLLED_BACK.test(causeCode(error))) {
+                            throw error;
+                        }
                     }
-                    throw error;
                 }
             }),
     };
@@ -129,8 +139,19 @@ function silent(what: string): ScanwireError {
     return new ScanwireError('UNAVAILABLE', `The database cannot be used now: it ${what}`);
 }
 
-function isUnavailable(error: unknown): boolean {
-    return error instanceof ScanwireError && error.code === 'UNAVAILABLE';
+/** Serialisation failure and deadlock. The others of class 40 may have been committed, or would fail again. */
+const ROLLED_BACK = /^40001$|^40P01$/;
+
+/** What the server says of a statement, in a session that goes on: class 40, resources, a lock or statement time-out, a system error. */
+const SESSION_GOES_ON = /^(?:40|53|58)...$|^55P03$|^57014$/;
+
+/** Whether a connection on which this came up is silent, lost, or leads to a server that is of no use. */
+function losesConnection(error: unknown): boolean {
+    return error instanceof ScanwireError && error.code === 'UNAVAILABLE' && !SESSION_GOES_ON.test(causeCode(error));
+}
+
+function causeCode(error: unknown): string {
+    return sqlState((error as Error | null)?.cause);
 }
 
 function rethrow(error: unknown): never {

@@ -239,7 +239,7 @@ function applyHealth(
     if (health === 'success') {
         applySuccess(exporter, attempt.startedAt, now, rules);
     } else if (health === 'failure' && (exporter.failedAt === null || attempt.startedAt > exporter.failedAt)) {
-        applyFailure(exporter, now, rules);
+        applyFailure(exporter, attempt.startedAt, now, rules);
     }
     if (pause !== null) {
         const until = later(now, pause);
@@ -259,7 +259,7 @@ function applyHealth(
  * attempt that began before the end of the pause leaves it as it is: a receiver that limits its rate takes some and refuses others.
  */
 function applySuccess(exporter: ExporterRow, startedAt: Date, now: Date, rules: BreakerRules): void {
-    const endsPause = exporter.pausedUntil !== null && startedAt >= exporter.pausedUntil;
+    const endsPause = startedAfterPause(exporter, startedAt);
     const recovers = endsPause || exporter.consecutiveFailures >= rules.after;
     const grown = recovers ? 2 : exporter.slowStart === null ? null : exporter.slowStart + 1;
     Object.assign(exporter, { consecutiveFailures: 0, probeAt: null, failingSince: null });
@@ -268,13 +268,20 @@ function applySuccess(exporter: ExporterRow, startedAt: Date, now: Date, rules: 
     exporter.recoveredAt = recovers ? now : exporter.recoveredAt;
 }
 
-/** A failure in a slow start opens the breaker at once. */
-function applyFailure(exporter: ExporterRow, now: Date, rules: BreakerRules): void {
-    exporter.consecutiveFailures = exporter.slowStart === null ? exporter.consecutiveFailures + 1 : rules.after;
+/** A failure in a slow start, or of the probe after a pause, opens the breaker at once. */
+function applyFailure(exporter: ExporterRow, startedAt: Date, now: Date, rules: BreakerRules): void {
+    const endsPause = startedAfterPause(exporter, startedAt);
+    const failures = exporter.consecutiveFailures + 1;
+    exporter.consecutiveFailures = endsPause || exporter.slowStart !== null ? Math.max(failures, rules.after) : failures;
+    exporter.pausedUntil = endsPause ? null : exporter.pausedUntil;
     exporter.failedAt = now;
     exporter.failingSince ??= now;
     const delay = probeDelay(exporter.consecutiveFailures, rules);
     if (delay !== null) {
         Object.assign(exporter, { probeAt: later(now, delay), slowStart: null, recoveredAt: null });
     }
+}
+
+function startedAfterPause({ pausedUntil }: ExporterRow, startedAt: Date): boolean {
+    return pausedUntil !== null && startedAt >= pausedUntil;
 }

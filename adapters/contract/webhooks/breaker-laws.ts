@@ -99,6 +99,23 @@ export const breakerLaws: Laws<WebhookBench> = {
         assert.equal((await bench.dispatchedIds({ now: at(600) })).length, 1);
     },
 
+    async 'opens the breaker when the probe after a pause fails'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.publish({}, {}, {}, {});
+        const [asks, other] = await bench.claimDue({ window: 2 });
+        await bench.record([failure(present(asks), 0, { health: 'none', pause: 500 })], at(100));
+        await bench.record([failure(present(other), 0)], at(110));
+        await bench.setTime(at(110));
+        assert.equal((await bench.exporters.get(id))?.consecutiveFailures, 1, 'one that began before is a failure like others');
+        await bench.record([failure(only(await bench.claimDue({ now: at(600) })), 0)], at(601));
+        assert.deepEqual(await bench.dispatchedIds({ now: at(1600) }), []);
+
+        await bench.record([failure(only(await bench.claimDue({ now: at(1601) })), 0)], at(1700));
+        assert.deepEqual(await bench.dispatchedIds({ now: at(3699) }), [], 'each time later');
+        await bench.record([success(only(await bench.claimDue({ now: at(3700) })))], at(3701));
+        assert.equal((await bench.dispatchedIds({ now: at(3702) })).length, 2, 'recovers as from any failure');
+    },
+
     async 'keeps the window while failures are fewer than the breaker needs'(bench) {
         await bench.addExporter();
         await bench.publish({}, {}, {});

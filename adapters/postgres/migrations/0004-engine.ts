@@ -257,9 +257,9 @@ begin
             e.last_outcome := o.last_outcome;
             e.last_outcome_at := at;
 
+            -- not by an attempt that began before: a receiver that limits its rate takes some and refuses others
+            ends_pause := coalesce(o.claimed_at >= e.paused_until, false);
             if o.health = 'success' then
-                -- not by an attempt that began before: a receiver that limits its rate takes some and refuses others
-                ends_pause := coalesce(o.claimed_at >= e.paused_until, false);
                 recovers := ends_pause or e.consecutive_failures >= after;
                 e.slow_start := case when recovers then 2 else e.slow_start + 1 end;
                 e.slow_start := case when e.slow_start < full_window then e.slow_start end;
@@ -269,7 +269,11 @@ begin
                 e.paused_until := case when not ends_pause then e.paused_until end;
                 e.failing_since := null;
             elsif o.health = 'failure' and (e.failed_at is null or o.claimed_at > e.failed_at) then
-                e.consecutive_failures := case when e.slow_start is null then e.consecutive_failures + 1 else after end;
+                e.consecutive_failures := case
+                    when ends_pause or e.slow_start is not null then greatest(e.consecutive_failures + 1, after)
+                    else e.consecutive_failures + 1
+                end;
+                e.paused_until := case when not ends_pause then e.paused_until end;
                 e.failed_at := at;
                 e.failing_since := coalesce(e.failing_since, at);
                 if e.consecutive_failures >= after then

@@ -1,5 +1,6 @@
 import t from 'tap';
 import { breakerLaws } from '../../../../adapters/contract/webhooks/breaker-laws.ts';
+import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
 import type { BreakerRules } from '../../../../lib/webhooks/breaker.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
@@ -46,6 +47,15 @@ const MUTANTS: Mutants = {
                     outcomes.map((one) => ({ ...one, pause: null })),
                     rules,
                 ),
+        },
+    }),
+    'opens the breaker when the probe after a pause fails': (_, deliveries) => ({
+        deliveries: {
+            recordOutcomes: async (outcomes, rules) => {
+                const afterPause = (await deliveries.now()) > at(600);
+                const changed = outcomes.map((one) => (afterPause ? { ...one, health: 'none' as const } : one));
+                return await deliveries.recordOutcomes(changed, rules);
+            },
         },
     }),
     'keeps the window while failures are fewer than the breaker needs': (_, deliveries) => ({

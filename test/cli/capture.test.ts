@@ -223,3 +223,12 @@ t.test('ends at a signal while the pipe of its targets is silent', async (t) => 
     t.same(await once(child, 'close'), [1, null]);
     t.same(pathsOf(t, readFileSync(output, 'utf8')), ['/a']);
 });
+
+t.test('asks for names as SCANWIRE_RESOLVER says', async (t) => {
+    const port = await served(t);
+    const target = `localhost:${port}`;
+    const asking = (resolver: string) =>
+        scanwire(['records', 'capture', target], { env: { SCANWIRE_EGRESS_ALLOW: 'localhost', SCANWIRE_RESOLVER: resolver } });
+    t.match(await asking('system'), { code: 0, stdout: /"host":"localhost"/ });
+    t.match(await asking('nobody'), { code: 1, stdout: '', stderr: /^scanwire: .*SCANWIRE_RESOLVER must be one of \[dns, system\]/ });
+});

@@ -81,10 +81,12 @@ function claimOne(
 }
 
 /** As `DeliveryStore.sweep` says. */
-export function sweep(state: WebhookState, { requeueAfter, limit }: SweepOptions): readonly Dispatched[] {
+export function sweep(state: WebhookState, { requeueAfter, limit, endedOnly = false }: SweepOptions): readonly Dispatched[] {
     const now = state.clock();
     const rows = [...state.unfinished];
-    for (const row of rows.filter(({ claim }) => claim !== null && hasRunOut(state, claim, now)).slice(0, limit)) {
+    for (const row of rows
+        .filter(({ claim }) => claim !== null && (endedOnly ? hasEnded(state, claim) : hasRunOut(state, claim, now)))
+        .slice(0, limit)) {
         interrupt(row, now, INTERRUPTIONS.expired);
         expire(state, row, now);
     }
@@ -92,6 +94,10 @@ export function sweep(state: WebhookState, { requeueAfter, limit }: SweepOptions
     const queuedBefore = later(now, -requeueAfter);
     const lost = rows.filter((row) => row.state === 'queued' && row.queuedAt !== null && row.queuedAt < queuedBefore);
     return lost.slice(0, limit).map((row) => requeue(state, row, now));
+}
+
+function hasEnded({ sessions }: WebhookState, { session }: HeldClaim): boolean {
+    return session !== null && !sessions.has(session);
 }
 
 function hasRunOut({ sessions }: WebhookState, { session, expiresAt }: HeldClaim, now: Date): boolean {

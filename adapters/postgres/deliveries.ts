@@ -50,9 +50,9 @@ export function deliveries(db: Executor): DeliveryStore {
             return rows;
         },
 
-        async sweep({ requeueAfter, limit }) {
+        async sweep({ requeueAfter, limit, endedOnly = false }) {
             const outcome = JSON.stringify(interrupted(0, INTERRUPTIONS.expired));
-            const { rows } = await db.query<Dispatched>(SWEEP, [requeueAfter, limit, FAULTS.poisonedAfter, outcome]);
+            const { rows } = await db.query<Dispatched>(SWEEP, [requeueAfter, limit, FAULTS.poisonedAfter, outcome, endedOnly]);
             return rows;
         },
 

@@ -90,8 +90,11 @@ const DISPATCHED = 'delivery_id as "deliveryId", collector, attempt, single as "
  */
 export const DISPATCH: string = `select ${DISPATCHED} from scanwire.dispatch_deliveries($1, $2, $3, $4, $5)`;
 
-/** `$1` milliseconds after which a job counts as lost, `$2` how many of each kind, `$3` claims in a row, `$4` outcome of those that ran out. */
-export const SWEEP: string = `select ${DISPATCHED} from scanwire.sweep_deliveries($1 * interval '1 millisecond', $2, $3, $4)`;
+/**
+ * `$1` milliseconds after which a job counts as lost, `$2` how many of each kind, `$3` claims in a row, `$4` outcome of those that ran
+ * out, `$5` whether only claims of ended sessions count.
+ */
+export const SWEEP: string = `select ${DISPATCHED} from scanwire.sweep_deliveries($1 * interval '1 millisecond', $2, $3, $4, $5)`;
 
 /** `$1` is a JSON array of outcomes, `$2` the rules of the breaker, `$3` the outcome of who sends what was delivered already. */
 export const RECORD_OUTCOMES = 'select record_outcomes as index from scanwire.record_outcomes($1, $2, $3)';

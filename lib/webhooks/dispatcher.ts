@@ -21,7 +21,10 @@ const POLL_EVERY = 1_000;
 /** How often lost jobs and run-out claims are looked for, in milliseconds. */
 const SWEEP_EVERY = 1_000;
 
-/** After the store was away claims may look lost whose outcomes are just being recorded: so long they are left alone. Milliseconds. */
+/**
+ * A process that could not reach the store looks lost to it. Who has watched the store for less than this, in milliseconds, without a
+ * failure cannot tell: it takes claims of ended sessions only.
+ */
 const GRACE = 5_000;
 
 /** A delivery that has been queued for so long, in milliseconds, is added to the queue once more. */
@@ -32,7 +35,7 @@ const BATCH = 500;
 
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
-    const handOut = handingOut(context);
+    const { begin, handOut } = handingOut(context);
     let running: Promise<void> | null = null;
     let woken = false;
     let stopped = true;
@@ -64,6 +67,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
 
         start() {
             stopped = false;
+            begin();
             poll = setInterval(wake, POLL_EVERY);
             wake();
         },
@@ -78,10 +82,17 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
 
 type DispatcherContext = Omit<WebhooksContext, 'wake'>;
 
+interface HandingOut {
+    /** To be called when the process starts, which has not watched the store before. */
+    begin(): void;
+    handOut(): Promise<void>;
+}
+
 /** Sweeps when it is time, and puts what is lost or due into the queue. */
-function handingOut(context: DispatcherContext): () => Promise<void> {
+function handingOut(context: DispatcherContext): HandingOut {
     const { deliveries, queue, monotonic, window, breakerAfter, onError } = context;
     let nextSweep = Number.NEGATIVE_INFINITY;
+    let watchedEnough = Number.POSITIVE_INFINITY;
     /** Marked queued in their rows, not yet in the queue. */
     let unqueued: readonly Dispatched[] = [];
 
@@ -89,7 +100,7 @@ function handingOut(context: DispatcherContext): () => Promise<void> {
         try {
             return await answer;
         } catch (error) {
-            nextSweep = monotonic() + GRACE;
+            watchedEnough = monotonic() + GRACE;
             throw error;
         }
     }
@@ -109,7 +120,7 @@ function handingOut(context: DispatcherContext): () => Promise<void> {
         const requeueAfter = (await lostJobs()) ? 0 : REQUEUE_AFTER;
         let swept: readonly Dispatched[];
         do {
-            swept = await fromStore(deliveries.sweep({ requeueAfter, limit: BATCH }));
+            swept = await fromStore(deliveries.sweep({ requeueAfter, limit: BATCH, endedOnly: monotonic() < watchedEnough }));
             await enqueue(swept);
         } while (swept.length === BATCH);
     }
@@ -135,12 +146,18 @@ function handingOut(context: DispatcherContext): () => Promise<void> {
         }
     }
 
-    return async () => {
-        await enqueue([]);
-        if (monotonic() >= nextSweep) {
-            await sweep();
-        }
-        await dispatch();
+    return {
+        begin() {
+            watchedEnough = monotonic() + GRACE;
+        },
+
+        async handOut() {
+            await enqueue([]);
+            if (monotonic() >= nextSweep) {
+                await sweep();
+            }
+            await dispatch();
+        },
     };
 }
 

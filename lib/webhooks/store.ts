@@ -124,6 +124,8 @@ export interface SweepOptions {
     readonly requeueAfter: number;
     /** Maximum number of deliveries of each kind. */
     readonly limit: number;
+    /** Of claims, only those count as lost whose session was ended: who else is silent may just not have reached the store. */
+    readonly endedOnly?: boolean;
 }
 
 /** Asks for the claim of a delivery's next attempt: a lease that one worker holds, so that no other sends the same. */

@@ -274,6 +274,25 @@ export const sweepLaws: Laws<WebhookBench> = {
         assert.equal((await bench.claim([old, fresh])).length, 2, 'still queued');
     },
 
+    async 'takes only the claims of ended sessions away when asked to'(bench) {
+        const [ended, silent] = [randomUUID(), randomUUID()];
+        const ids = await bench.queueMany(3);
+        for (const [index, session] of [ended, silent, null].entries()) {
+            await bench.claim([present(ids[index])], at(0), session);
+        }
+        await bench.deliveries.keepAlive({ id: silent, process: '2' }, 1000);
+        await bench.deliveries.keepAlive({ id: ended, process: '1' }, 1000);
+        await bench.deliveries.endSessions([ended]);
+        const states = async () => (await Promise.all(ids.map((id) => bench.deliveries.get(id)))).map((delivery) => delivery?.state);
+
+        // however long it has been silent
+        await sweep(bench, at(2 * 3_600_000), { endedOnly: true });
+        await sweep(bench, at(2 * 3_600_000), { endedOnly: true });
+        assert.deepEqual(await states(), ['pending', 'sending', 'sending']);
+        await sweep(bench, at(2 * 3_600_000));
+        assert.deepEqual(await states(), ['pending', 'pending', 'pending']);
+    },
+
     async 'sweeps no more than the limit'(bench) {
         await bench.addExporter();
         await bench.publish(...Array(6).fill({}));

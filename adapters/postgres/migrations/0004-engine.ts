@@ -461,9 +461,11 @@ begin
 end
 $$;
 
--- Takes claims away that ran out or whose session has ended, and renews and returns jobs that were queued too long ago, as
--- DeliveryStore.sweep says. Rows that somebody else is changing now need no sweeping.
-create function scanwire.sweep_deliveries(requeue_after interval, max_rows integer, poisoned_after integer, interruption jsonb)
+-- Takes claims away that ran out or whose session is silent or was ended ('ended_only': was ended), and renews and returns jobs that
+-- were queued too long ago, as DeliveryStore.sweep says. Rows that somebody else is changing now need no sweeping.
+create function scanwire.sweep_deliveries(
+    requeue_after interval, max_rows integer, poisoned_after integer, interruption jsonb, ended_only boolean
+)
 returns table (delivery_id uuid, collector text, attempt integer, single boolean)
 language plpgsql
 set enable_seqscan = off
@@ -474,7 +476,9 @@ as $$
 declare
     at timestamptz := scanwire.now();
 begin
-    delete from scanwire.worker_sessions s where s.alive_until < at - interval '1 hour';
+    if not ended_only then
+        delete from scanwire.worker_sessions s where s.alive_until < at - interval '1 hour';
+    end if;
 
     return query
     with expired as materialized (
@@ -483,10 +487,12 @@ begin
         where
             d.stage = 'in flight' and d.state = 'sending'
             and (
-                d.claim_expires_at <= at
+                (d.claim_expires_at <= at and not ended_only)
                 or (
                     d.session is not null
-                    and not exists (select from scanwire.worker_sessions s where s.id = d.session and s.alive_until > at)
+                    and not exists (
+                        select from scanwire.worker_sessions s where s.id = d.session and (s.alive_until > at or ended_only)
+                    )
                 )
             )
         order by d.claim_expires_at

@@ -8,6 +8,7 @@ import { keyRing } from '../../lib/keys/key-ring.ts';
 import { newProgress, outcomeOf } from '../../lib/webhooks/outcome.ts';
 import { webhooks } from '../../lib/webhooks/webhooks.ts';
 import { redisServer } from '../support/redis-server.ts';
+import { INVESTIGATION, simulatedDeployment } from '../support/simulated-deployment.ts';
 
 const quiet = { onWarning: () => {} };
 
@@ -65,15 +66,7 @@ t.test('what was in a queue that is emptied is sent without waiting for the time
     const created = await exporter.exporters.create({ url: 'http://127.0.0.1:9/' });
     void exporter.exporters.start(created.exporter.id);
     await until(async () => (await exporter.exporters.get(created.exporter.id)).state === 'running');
-    const body = {
-        timestamp: new Date(),
-        title: 't',
-        link: 'https://a.example/',
-        investigationId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa',
-        investigationRrn: 'rrn:a:b:c:d',
-        actors: { users: [], assets: [] },
-    };
-    await exporter.publish('idr_investigation_created', body);
+    await exporter.publish('idr_investigation_created', { ...INVESTIGATION, title: 't' });
     await until(async () => (await exporter.deliveries.list()).every(({ state }) => state === 'queued'));
 
     await redis.command('FLUSHALL');
@@ -84,40 +77,17 @@ t.test('what was in a queue that is emptied is sent without waiting for the time
 });
 
 t.test('a collector that nobody can have holds nobody up', async (t) => {
-    const { memoryQueue } = await import('../../adapters/memory/index.ts');
-    const stores = memoryWebhooks();
-    const queue = memoryQueue();
-    const sender = {
-        attemptTimeout: 1000,
-        send: async () => outcomeOf({ code: 'delivered', status: 204, detail: '', retryAfter: null }, newProgress(), 1),
-        close: async () => {},
-    };
-    const ring = keyRing({ current: 'k', keys: { k: randomBytes(32) } });
-    const exporter = webhooks({ ...stores, queue, keyRing: ring, guard: egressGuard({ allow: [] }), sender });
-    t.teardown(async () => {
-        await exporter.close();
-        await queue.close();
-    });
-    await exporter.start();
-    await exporter.work(['default']);
-    const bad = await exporter.exporters.create({ url: 'http://192.0.2.1/', name: 'bad' }).catch(() => null);
-    t.equal(bad, null, 'documentation addresses are not called');
-    const [one, two] = await Promise.all(
-        ['one', 'two'].map((name) => exporter.exporters.create({ url: 'https://receiver.example/', name })),
+    const deployment = simulatedDeployment(t);
+    const process = await deployment.start('process');
+    const bad = await deployment.exporter(process);
+    await deployment.exporter(process);
+    await deployment.stores.exporters.update(bad, { collector: 'no/such collector' });
+    const ids = await deployment.publish(process, 1);
+    await deployment.advance(2_000);
+    t.strictSame(await deployment.states(), { delivered: 1, exhausted: 1 });
+    const ended = await Promise.all(ids.map((id) => process.deliveries.show(id)));
+    t.match(
+        ended.find(({ exporterId }) => exporterId === bad)?.history.map(({ outcome }) => outcome?.detail),
+        ['No worker can have the name of its collector'],
     );
-    await stores.exporters.update(one?.exporter.id ?? '', { collector: 'no/such collector', state: 'running' });
-    await stores.exporters.update(two?.exporter.id ?? '', { state: 'running' });
-    const body = {
-        timestamp: new Date(),
-        title: 't',
-        link: 'https://a.example/',
-        investigationId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa',
-        investigationRrn: 'rrn:a:b:c:d',
-        actors: { users: [], assets: [] },
-    };
-    const { deliveries } = await exporter.publish('idr_investigation_created', body);
-    await until(async () => (await exporter.deliveries.list()).every(({ state }) => state === 'delivered' || state === 'exhausted'));
-    const ended = await Promise.all(deliveries.map((id) => exporter.deliveries.show(id)));
-    t.same(ended.map(({ state }) => state).sort(), ['delivered', 'exhausted']);
-    t.match(ended.find(({ state }) => state === 'exhausted')?.history[0]?.outcome?.detail, 'No worker can have the name of its collector');
 });

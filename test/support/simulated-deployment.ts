@@ -137,7 +137,8 @@ const START = Date.parse('2026-11-21T00:00:00Z');
 const NEVER = new Promise<never>(() => undefined);
 const LATENCY = 50;
 
-const INVESTIGATION = {
+/** Body of an event, but for its title. */
+export const INVESTIGATION: Readonly<Record<string, unknown>> = {
     timestamp: '2026-11-21T09:30:00Z',
     link: 'https://example.com/i/1',
     investigationId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa',

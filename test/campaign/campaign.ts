@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { migrate } from 'scanwire/postgres';
 import type { Delivery } from 'scanwire/webhooks';
 import { seeded } from '../support/seeded.ts';
 import { type Deployment, deployment } from './deployment.ts';
@@ -15,6 +16,11 @@ export interface CampaignOptions {
     /** How long faults happen. */
     readonly minutes: number;
     readonly events: number;
+    /**
+     * A compiled checkout of an earlier version. In place of faults every process of it is replaced by one of this version, one after
+     * the other.
+     */
+    readonly upgradeFrom?: string | undefined;
     /** Calls it off; the campaign rejects then. */
     readonly signal?: AbortSignal;
     /** Told what happens, a line each. */
@@ -47,7 +53,7 @@ const [COMMITTED, ROLLED_BACK] = [0.2, 0.1];
 /** Publishes events and lets things fail, then waits until all is delivered, and judges. */
 export async function campaign(options: CampaignOptions): Promise<Campaign> {
     const folder = mkdtempSync(join(process.getuid?.() === 0 ? '/tmp' : tmpdir(), 'scanwire-faults-'));
-    const running = await deployment(folder);
+    const running = await deployment(folder, options.upgradeFrom);
     let kept = false;
     try {
         const done = await carriedOut(options, running, folder);
@@ -62,7 +68,7 @@ export async function campaign(options: CampaignOptions): Promise<Campaign> {
 }
 
 async function carriedOut(
-    { seed, minutes, events, signal = NEVER, onProgress = () => {} }: CampaignOptions,
+    { seed, minutes, events, upgradeFrom, signal = NEVER, onProgress = () => {} }: CampaignOptions,
     running: Deployment,
     folder: string,
 ): Promise<Omit<Campaign, 'folder'>> {
@@ -74,14 +80,16 @@ async function carriedOut(
     const startedAt = trueTime();
     const [published, ...happened] = await Promise.allSettled([
         publishAll(running, { seed, events, duration, startedAt, signal }),
-        ...plan.map(async (fault) => {
-            await sleep(startedAt + fault.at - trueTime(), undefined, { signal });
-            onProgress(described(fault));
-            return await happen(fault, running, signal);
-        }),
+        ...(upgradeFrom !== undefined
+            ? [replaceAll(running, { duration, startedAt, signal, onProgress })]
+            : plan.map(async (fault) => {
+                  await sleep(startedAt + fault.at - trueTime(), undefined, { signal });
+                  onProgress(described(fault));
+                  return [await happen(fault, running, signal)];
+              })),
     ]);
     fulfilled(published);
-    const faults = happened.map((each) => fulfilled(each) as RecordedFault);
+    const faults = happened.flatMap((each) => fulfilled(each) as readonly RecordedFault[]);
     onProgress(`${faults.length} faults are over, ${journalLines(running.files.accepted).length} events accepted`);
 
     const settled = await settledWithin(running, patience, signal);
@@ -101,6 +109,45 @@ async function carriedOut(
     const troubles = running.members.flatMap((each) => each.troubles);
     const found = leaks(folder, running.secrets).map((file) => `A secret or a header value is in ${file}`);
     return { faults, verdict: judged, failures: [...failuresOf(judged), ...troubles, ...found] };
+}
+
+interface UpgradeOptions {
+    readonly duration: number;
+    readonly startedAt: number;
+    readonly signal: AbortSignal;
+    readonly onProgress: (line: string) => void;
+}
+
+/** Migrates, then replaces the processes one after the other, evenly over the time. None of it excuses a message that comes twice. */
+async function replaceAll(
+    { members, admin }: Deployment,
+    { duration, startedAt, signal, onProgress }: UpgradeOptions,
+): Promise<readonly RecordedFault[]> {
+    const steps = [
+        { kind: 'schema migrated', target: 'postgres', address: null, run: () => migrate(admin.pool) },
+        ...members.map((each) => ({
+            kind: 'process replaced',
+            target: each.name,
+            address: each.address(),
+            async run() {
+                await each.upgrade();
+                while (!each.isReady()) {
+                    await sleep(PACE, undefined, { signal });
+                }
+            },
+        })),
+    ];
+    const done: RecordedFault[] = [];
+    for (const [index, { run, ...step }] of steps.entries()) {
+        await sleep(startedAt + ((index + 1) * duration) / (steps.length + 1) - trueTime(), undefined, { signal });
+        const from = trueTime();
+        await run();
+        const until = trueTime();
+        const fault = { ...step, at: Math.round(from - startedAt), duration: Math.round(until - from) };
+        done.push({ ...fault, from, until, excuses: null });
+        onProgress(described(fault));
+    }
+    return done;
 }
 
 function write(folder: string, name: string, content: unknown): void {

@@ -8,7 +8,7 @@ import { until } from '../../adapters/contract/assertions.ts';
 import { findPostgres } from '../support/find-program.ts';
 import { type PostgresServer, postgresServer } from '../support/postgres-server.ts';
 import { type RedisServer, redisServer } from '../support/redis-server.ts';
-import { type Engine, engine } from './engine.ts';
+import { type Engine, engine, versionIn } from './engine.ts';
 import { type Member, member, programOf, RECEIVER_NAME } from './member.ts';
 import type { ReceiverOrder } from './receiver.ts';
 
@@ -42,8 +42,12 @@ const SCHEDULE = Array.from({ length: 30 }, (_, index) => Math.min(5_000, 1_000 
 /** What is committed survives the death of the server, not of the machine. */
 const POSTGRES_SETTINGS = ['fsync=off', 'full_page_writes=off'];
 
-/** Starts everything and resolves once each exporter has sent its first `test`. Nothing stays when it fails. */
-export async function deployment(folder: string): Promise<Deployment> {
+/**
+ * Starts everything and resolves once each exporter has sent its first `test`. Nothing stays when it fails.
+ *
+ * @param version A compiled checkout, of whose version schema and members are at first; this one by default.
+ */
+export async function deployment(folder: string, version?: string): Promise<Deployment> {
     const closers: (() => Promise<unknown>)[] = [];
     const close = async (): Promise<void> => {
         for (const closer of closers.splice(0).toReversed()) {
@@ -51,14 +55,14 @@ export async function deployment(folder: string): Promise<Deployment> {
         }
     };
     try {
-        return { ...(await opened(folder, closers)), close };
+        return { ...(await opened(folder, closers, version)), close };
     } catch (error) {
         await close();
         throw error;
     }
 }
 
-async function opened(folder: string, closers: (() => Promise<unknown>)[]): Promise<Omit<Deployment, 'close'>> {
+async function opened(folder: string, closers: (() => Promise<unknown>)[], version?: string): Promise<Omit<Deployment, 'close'>> {
     const { redis, postgres } = await servers(folder, closers);
     const files = { accepted: join(folder, 'accepted.jsonl'), received: join(folder, 'received.jsonl') };
     const settings = { sealingKey: randomBytes(32).toString('base64'), accepted: files.accepted };
@@ -66,17 +70,21 @@ async function opened(folder: string, closers: (() => Promise<unknown>)[]): Prom
     // A restart of PostgreSQL breaks its idle connections too, and a call that needs one fails by itself.
     const admin = engine({ ...urls, ...settings }, () => {});
     closers.push(() => admin.close());
-    await migrate(admin.pool);
+    const first = version === undefined ? admin : engine({ ...urls, ...settings }, () => {}, await versionIn(version));
+    await (version === undefined ? migrate : (await versionIn(version)).migrate)(admin.pool);
 
     const receiver = fork(programOf('receiver'), [files.received, ...EXPORTERS], { execArgv: [], env: { PATH: process.env.PATH } });
     closers.push(async () => receiver.disconnect());
     const [ports] = (await once(receiver, 'message')) as [Readonly<Record<string, number>>];
-    const { exporters, secrets } = await createExporters(admin, ports, (order) => void receiver.send(order));
+    const { exporters, secrets } = await createExporters(first, ports, (order) => void receiver.send(order));
 
-    const members = await Promise.all(ROLES.map((role, index) => member({ index, role, folder, servers: urls, settings })));
+    const members = await Promise.all(ROLES.map((role, index) => member({ index, role, folder, servers: urls, settings, version })));
     closers.push(() => Promise.all(members.map((each) => each.close())));
     await until(() => members.every((each) => each.isReady()));
-    await Promise.all([...exporters.values()].map((id) => admin.webhooks.exporters.start(id)));
+    await Promise.all([...exporters.values()].map((id) => first.webhooks.exporters.start(id)));
+    if (first !== admin) {
+        await first.close();
+    }
 
     return {
         members,

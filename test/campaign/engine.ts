@@ -1,9 +1,10 @@
 import pg from 'pg';
 import { redisQueue } from 'scanwire/bullmq';
 import { keyRing } from 'scanwire/keys';
-import { postgresStores } from 'scanwire/postgres';
+import { migrate, postgresStores } from 'scanwire/postgres';
 import { egressGuard, httpSender, type Webhooks, webhooks } from 'scanwire/webhooks';
 import { stopSignal } from '../../cli/stop-signal.ts';
+import { importFrom } from './other-version.ts';
 
 /** What a process of the deployment is told by its environment, `CAMPAIGN`, as JSON. */
 export interface EngineSettings {
@@ -13,6 +14,8 @@ export interface EngineSettings {
     readonly sealingKey: string;
     /** Absent in the campaign's own process, which sends nothing. */
     readonly nameServer?: string;
+    /** Address of the receivers, in place of a name server: not every version can be told one. */
+    readonly receiver?: string;
     /** Where a host notes what was accepted. */
     readonly accepted: string;
 }
@@ -29,8 +32,26 @@ export const HOST_PATIENCE = 10_000;
 
 const CONCURRENCY = 100;
 
+/** What an application imports of scanwire. */
+export type Version = Pick<typeof import('scanwire/bullmq'), 'redisQueue'> &
+    Pick<typeof import('scanwire/keys'), 'keyRing'> &
+    Pick<typeof import('scanwire/postgres'), 'migrate' | 'postgresStores'> &
+    Pick<typeof import('scanwire/webhooks'), 'egressGuard' | 'httpSender' | 'webhooks'>;
+
+const THIS_VERSION: Version = { redisQueue, keyRing, migrate, postgresStores, egressGuard, httpSender, webhooks };
+
+/** The version in a compiled checkout. */
+export async function versionIn(checkout: string): Promise<Version> {
+    const modules = ['bullmq', 'keys', 'postgres', 'webhooks'].map((name) => importFrom<Partial<Version>>(checkout, `scanwire/${name}`));
+    return Object.assign({}, ...(await Promise.all(modules)));
+}
+
 /** Put together as an application does it, with the defaults of everything. */
-export function engine({ databaseUrl, redisUrl, sealingKey, nameServer }: EngineSettings, onError: (error: Error) => void): Engine {
+export function engine(
+    { databaseUrl, redisUrl, sealingKey, nameServer, receiver }: EngineSettings,
+    onError: (error: Error) => void,
+    { redisQueue, keyRing, postgresStores, egressGuard, httpSender, webhooks }: Version = THIS_VERSION,
+): Engine {
     const pool = new pg.Pool({ connectionString: databaseUrl, max: 20, connectionTimeoutMillis: 5_000 });
     pool.on('error', onError);
     const queue = redisQueue({ url: redisUrl });
@@ -40,7 +61,12 @@ export function engine({ databaseUrl, redisUrl, sealingKey, nameServer }: Engine
         queue,
         keyRing: keyRing({ current: 'k', keys: { k: Buffer.from(sealingKey, 'base64') } }),
         guard,
-        sender: httpSender({ guard, ...(nameServer !== undefined && { nameServers: [nameServer] }) }),
+        sender: httpSender({
+            guard,
+            ...(receiver !== undefined
+                ? { lookup: (_name, _options, done) => done(null, [{ address: receiver }]) }
+                : nameServer !== undefined && { nameServers: [nameServer] }),
+        }),
         onError,
     });
     return {

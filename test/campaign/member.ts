@@ -29,6 +29,8 @@ export interface Member {
     kill(restartAfter: number): Promise<void>;
     /** SIGTERM; started again after so many milliseconds. */
     terminate(restartAfter: number): Promise<void>;
+    /** SIGTERM; started again at once, from then on as the version of this checkout. */
+    upgrade(): Promise<void>;
     /** SIGTERM, and no start any more. */
     end(): Promise<void>;
     /** SIGKILL if it is still there, no start any more, and its ways to the servers are closed. */
@@ -42,6 +44,8 @@ export interface MemberOptions {
     readonly folder: string;
     readonly servers: { readonly databaseUrl: string; readonly redisUrl: string };
     readonly settings: Pick<EngineSettings, 'sealingKey' | 'accepted'>;
+    /** The compiled checkout whose version it is until it is upgraded; this one by default. */
+    readonly version?: string | undefined;
 }
 
 /** Its receivers' name, which each name server answers with the process's own address. */
@@ -57,11 +61,12 @@ const END_WITHIN = 25_000;
 const TTL = 2;
 
 /** Starts it; it is ready later. */
-export async function member({ index, role, folder, servers, settings }: MemberOptions): Promise<Member> {
+export async function member({ index, role, folder, servers, settings, version }: MemberOptions): Promise<Member> {
     const name = `${role}-${index + 1}`;
     const [postgres, redis] = await Promise.all([proxyTo(servers.databaseUrl), proxyTo(servers.redisUrl)]);
     let silent = false;
     let starts = 0;
+    let other = version;
     const address = (): string => `127.${index + 1}.${starts >> 8}.${starts & 255}`;
     const names = await nameServer(() => (silent ? 'silent' : [address()]), TTL);
     const campaign: EngineSettings = {
@@ -81,8 +86,12 @@ export async function member({ index, role, folder, servers, settings }: MemberO
     function launched(): ChildProcess {
         starts += 1;
         const started = fork(programOf(role), {
-            execArgv: ['--import', programOf('shifted-clock')],
-            env: { PATH: process.env.PATH, CAMPAIGN: JSON.stringify(campaign) },
+            execArgv: ['shifted-clock', ...(other === undefined ? [] : ['other-version'])].flatMap((name) => ['--import', programOf(name)]),
+            env: {
+                PATH: process.env.PATH,
+                CAMPAIGN: JSON.stringify(version === undefined ? campaign : { ...campaign, receiver: address() }),
+                CAMPAIGN_VERSION: other,
+            },
             stdio: ['ignore', log, log, 'ipc'],
         });
         started.on('message', (message) => {
@@ -149,6 +158,10 @@ export async function member({ index, role, folder, servers, settings }: MemberO
         signal: (signal) => void child.kill(signal),
         kill,
         terminate,
+        async upgrade() {
+            other = undefined;
+            await terminate(0);
+        },
         async end() {
             over = true;
             await terminate(0);

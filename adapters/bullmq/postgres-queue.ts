@@ -141,7 +141,7 @@ function queuePool(application: HostPool, connections: number): QueuePool {
     const facade: QueuePool = {
         options: { keepAlive: true },
         query: (text, values) => pool.query(text, values),
-        connect: () => pool.connect(),
+        connect: async () => droppedWhenSilent(await pool.connect()),
         end: () => pool.end(),
         // BullMQ adds a listener for each queue and never takes it away.
         on: () => facade,
@@ -152,6 +152,32 @@ function queuePool(application: HostPool, connections: number): QueuePool {
         },
     };
     return facade;
+}
+
+/** A client is given out again and again. */
+const watched = new WeakSet<PoolClient>();
+
+/**
+ * BullMQ listens on one client until that emits an error. A statement that is never answered emits none, so BullMQ would ask the same
+ * silent connection for ever, and its worker take no job any more.
+ */
+function droppedWhenSilent(client: PoolClient): PoolClient {
+    if (watched.has(client)) {
+        return client;
+    }
+    watched.add(client);
+    const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+    const dropping = (error: Error): never => {
+        if (error.message === 'Query read timeout' && client.listenerCount('error') > 0) {
+            client.emit('error', error);
+        }
+        throw error;
+    };
+    client.query = ((...args: unknown[]) => {
+        const result = query(...args);
+        return result instanceof Promise ? result.catch(dropping) : result;
+    }) as PoolClient['query'];
+    return client;
 }
 
 /** @throws ScanwireError `MISCONFIGURED` when the sessions of the pool do not look into the queue's schema. */

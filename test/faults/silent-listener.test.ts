@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import t from 'tap';
+import { postgresQueue } from '../../adapters/bullmq/index.ts';
+import { until } from '../../adapters/contract/assertions.ts';
+import { tcpProxy } from '../support/tcp-proxy.ts';
+import { testDatabase } from '../support/test-database.ts';
+
+t.test('a worker whose listening connection falls silent goes on to take jobs', async (t) => {
+    const database = await testDatabase();
+    const url = new URL(database.url);
+    const proxy = await tcpProxy({ host: url.hostname, port: Number(url.port || 5432) });
+    url.hostname = '127.0.0.1';
+    url.port = String(proxy.port);
+    const pool = new pg.Pool({ connectionString: url.href, query_timeout: 500 });
+    const queue = postgresQueue({ pool });
+    const seen: string[] = [];
+    const handler = async ({ deliveryId }: { readonly deliveryId: string }) => void seen.push(deliveryId);
+    const worker = await queue.work('default', handler, { concurrency: 1 });
+    t.teardown(async () => {
+        proxy.reset();
+        await worker.close();
+        await queue.close();
+        await pool.end();
+        await proxy.close();
+        await database.drop();
+    });
+    const added = async (): Promise<string> => {
+        const deliveryId = randomUUID();
+        const job = { collector: 'default', deliveryId, attempt: 1 };
+        await until(() =>
+            queue.add([job]).then(
+                () => true,
+                () => false,
+            ),
+        );
+        return deliveryId;
+    };
+    const first = await added();
+    await until(() => seen.includes(first));
+
+    // whatever the worker is just asking or waiting for: the next job, or to be told of one
+    for (let round = 0; round < 5; round += 1) {
+        proxy.silence();
+        const next = await added();
+        await until(() => seen.includes(next));
+    }
+    t.equal(new Set(seen).size, 6);
+});

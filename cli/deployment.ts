@@ -254,7 +254,7 @@ export function receiversIn(environment: NodeJS.ProcessEnv): Receivers {
  *
  * @throws ScanwireError `MISCONFIGURED` that names the variable and the entry.
  */
-export function egressAllowList(environment: NodeJS.ProcessEnv): readonly string[] {
+function egressAllowList(environment: NodeJS.ProcessEnv): readonly string[] {
     const allow = (environment[EGRESS_ALLOW] ?? '')
         .split(',')
         .map((entry) => entry.trim())

@@ -9,7 +9,7 @@ import {
     readTargetLines,
 } from '../../lib/records/index.ts';
 import type { Call } from '../command.ts';
-import { egressAllowList, resolverIn } from '../deployment.ts';
+import { receiversIn } from '../deployment.ts';
 import { openInput } from '../input.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { type CaptureReport, countFailure } from './capture-report.ts';
@@ -33,8 +33,9 @@ interface CaptureCommandOptions extends Pick<CaptureManyOptions, 'concurrency' |
 export async function runCapture({ args, options }: Call): Promise<CaptureReport> {
     const own = options as unknown as CaptureCommandOptions;
     const { json, data: _, targets, output, resume, gzip, connectTo, timeout, ...limits } = own;
-    const guard = egressGuard({ allow: egressAllowList(process.env) });
-    const resolver = resolverIn(process.env);
+    const { egress = { allow: [] }, resolver } = receiversIn(process.env);
+    const guard = egressGuard(egress);
+    const names = resolver === undefined ? {} : { resolver };
     const report: CaptureReport = { captured: 0, failed: 0, skipped: 0, failures: [], stopped: false };
     const progress = captureProgress(!json && !(output === undefined && process.stdout.isTTY));
     const list = targets === undefined ? null : await openInput(targets);
@@ -57,7 +58,7 @@ export async function runCapture({ args, options }: Call): Promise<CaptureReport
     const stop = new AbortController();
     void stopSignal().then(() => stop.abort());
     try {
-        for await (const result of captureRecords(wanted(), { guard, resolver, ...limits, timeout: timeout * 1000, signal: stop.signal })) {
+        for await (const result of captureRecords(wanted(), { guard, ...names, ...limits, timeout: timeout * 1000, signal: stop.signal })) {
             if (result.ok) {
                 await records.write(result.record);
                 report.captured += 1;

@@ -18,7 +18,8 @@ export interface UnreadyReason {
     readonly message: string;
 }
 
-export type Phase = 'starting' | 'running' | 'draining';
+/** `outdated`: another process has changed the settings of the deployment. */
+export type Phase = 'starting' | 'running' | 'outdated' | 'draining';
 
 /** A queue that remembers how it was last. */
 export interface WatchedQueue {
@@ -81,6 +82,7 @@ export function readinessCheck(store: Pick<DeliveryStore, 'now'>, queue: Watched
 const PHASES: Readonly<Record<Phase, readonly UnreadyReason[]>> = {
     starting: [{ part: 'process', code: 'STARTING', message: 'The process does not send yet' }],
     running: [],
+    outdated: [{ part: 'process', code: 'CONFLICT', message: 'Another process has changed the settings of the deployment' }],
     draining: [{ part: 'process', code: 'DRAINING', message: 'The process stops' }],
 };
 

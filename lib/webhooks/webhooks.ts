@@ -95,6 +95,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     }
 
     function outdated(): void {
+        phase = 'outdated';
         stopSending().catch(settings.onError);
         settings.onOutdated();
     }

@@ -280,8 +280,8 @@ export const sweepLaws: Laws<WebhookBench> = {
         for (const [index, session] of [ended, silent, null].entries()) {
             await bench.claim([present(ids[index])], at(0), session);
         }
-        await bench.deliveries.keepAlive({ id: silent, process: '2' }, 1000);
-        await bench.deliveries.keepAlive({ id: ended, process: '1' }, 1000);
+        await bench.deliveries.keepAlive({ id: silent, process: '2', slots: {} }, 1000);
+        await bench.deliveries.keepAlive({ id: ended, process: '1', slots: {} }, 1000);
         await bench.deliveries.endSessions([ended]);
         const states = async () => (await Promise.all(ids.map((id) => bench.deliveries.get(id)))).map((delivery) => delivery?.state);
 

@@ -5,7 +5,6 @@ import { at, failure, RULES, sampleEvent, success, WebhookBench } from '../../..
 import { deliveries } from '../../../adapters/postgres/deliveries.ts';
 import { postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { migrate } from '../../../adapters/postgres/migrate.ts';
-import type { Claim } from '../../../lib/webhooks/store.ts';
 import { testDatabase } from '../../support/test-database.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';
 

@@ -64,9 +64,7 @@ export function deliveries(db: Executor): DeliveryStore {
         },
 
         async sessions() {
-            const { rows } = await db.query<Session>(
-                'select id, process, slots from scanwire.worker_sessions where alive_until > scanwire.now()',
-            );
+            const { rows } = await db.query<Session>('select id, process from scanwire.worker_sessions where alive_until > scanwire.now()');
             return rows;
         },
 

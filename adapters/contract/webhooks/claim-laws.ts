@@ -222,9 +222,9 @@ export const sweepLaws: Laws<WebhookBench> = {
 
     async 'takes the claims of a session away that is not heard of any more'(bench) {
         const [first, second, third] = await bench.queueMany(3);
-        const session = { id: randomUUID(), process: 'a process', slots: { default: 5 } };
+        const session = { id: randomUUID(), process: 'a process' };
         await bench.setTime(at(0));
-        await bench.deliveries.keepAlive(session, 1000);
+        await bench.deliveries.keepAlive({ ...session, slots: {} }, 1000);
         await bench.claim([String(first)], at(0), session.id);
         await bench.claim([String(second)], at(0));
         await bench.claim([String(third)], at(0), randomUUID());
@@ -232,7 +232,7 @@ export const sweepLaws: Laws<WebhookBench> = {
 
         await sweep(bench, at(999));
         assert.deepEqual(ids(await bench.listed({ state: 'sending' })), [second, first], 'the third is of a session that nobody knows');
-        await bench.deliveries.keepAlive(session, 1000);
+        await bench.deliveries.keepAlive({ ...session, slots: {} }, 1000);
         await sweep(bench, at(1998));
         await bench.assertDelivery(String(first), { state: 'sending' });
         await sweep(bench, at(1999));
@@ -243,9 +243,9 @@ export const sweepLaws: Laws<WebhookBench> = {
 
     async 'ends a session'(bench) {
         const id = only(await bench.queueMany(1));
-        const sessions = ['one', 'two'].map((process) => ({ id: randomUUID(), process, slots: {} }));
+        const sessions = ['one', 'two'].map((process) => ({ id: randomUUID(), process }));
         for (const session of sessions) {
-            await bench.deliveries.keepAlive(session, 1000);
+            await bench.deliveries.keepAlive({ ...session, slots: {} }, 1000);
         }
         await bench.claim([id], at(0), present(sessions[0]).id);
         await bench.deliveries.endSessions([present(sessions[0]).id, randomUUID()]);

@@ -8,6 +8,7 @@ import { records } from './migrations/0003-records.ts';
 import { engine } from './migrations/0004-engine.ts';
 import { previousSecrets } from './migrations/0005-previous-secrets.ts';
 import { deployment } from './migrations/0006-deployment.ts';
+import { stagedImports } from './migrations/0007-staged-imports.ts';
 
 /** Key of the advisory lock that lets one migration run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -88,7 +89,7 @@ function checksum(sql: string): string {
 }
 
 /** All steps in order. A new one goes to the end. */
-export const migrations: readonly Migration[] = [inventoryAndKeys, webhooks, records, engine, previousSecrets, deployment];
+export const migrations: readonly Migration[] = [inventoryAndKeys, webhooks, records, engine, previousSecrets, deployment, stagedImports];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */
 export interface Migration {

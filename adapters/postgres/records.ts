@@ -6,7 +6,8 @@ import { endpointsOf } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, Enrichment, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
 import { type PostgresStoresOptions, patiently, transaction } from './database.ts';
-import { enrichInventory } from './import-hosts.ts';
+import { enrichInventory } from './enrich-inventory.ts';
+import { inTurn } from './workspaces.ts';
 
 const COLUMNS = 'id, imported_at, record';
 
@@ -26,18 +27,19 @@ interface RecordRow {
 /** HTTPS scan records in the table of migration `0003-records`; they enrich the inventory of the same database. */
 export function postgresRecords({ pool, clock = systemClock }: PostgresStoresOptions): RecordStore {
     const database = patiently(pool);
-    let last: Promise<unknown> = Promise.resolve();
+    /** By workspace: whoever waits for an import holds up nobody else. */
+    const last = new Map<string | undefined, Promise<unknown>>();
 
     async function add(records: readonly HttpsRecord[], enrich: Enrichment | undefined): Promise<readonly AddedRecord[]> {
-        return await transaction(pool, async (client) => {
-            await client.query(TAKE_TURN);
+        if (enrich === undefined) {
+            return await transaction(pool, (client) => insertRecords(client, records, clock()));
+        }
+
+        return await inTurn(pool, enrich.workspace, clock(), async (client, workspaceId) => {
             const at = clock();
             const added = await insertRecords(client, records, at);
-            if (enrich !== undefined) {
-                const isNew = added.map((one) => one.isNew);
-                await enrichInventory(client, enrich.workspace, endpointsOf(records, isNew), at);
-            }
-
+            const isNew = added.map((one) => one.isNew);
+            await enrichInventory(client, workspaceId, endpointsOf(records, isNew), at);
             return added;
         });
     }
@@ -51,9 +53,17 @@ export function postgresRecords({ pool, clock = systemClock }: PostgresStoresOpt
             }
 
             // Those who wait for their turn wait here, where they hold no connection of the pool.
-            const added = last.then(() => add(records, enrich));
-            last = added.catch(() => {});
-            return await added;
+            const before = last.get(enrich?.workspace);
+            const added = Promise.resolve(before).then(() => add(records, enrich));
+            const settled = added.then(ignore, ignore);
+            last.set(enrich?.workspace, settled);
+            try {
+                return await added;
+            } finally {
+                if (last.get(enrich?.workspace) === settled) {
+                    last.delete(enrich?.workspace);
+                }
+            }
         },
 
         async get(id) {
@@ -65,6 +75,9 @@ export function postgresRecords({ pool, clock = systemClock }: PostgresStoresOpt
         list: (query) => list(database, query),
     };
 }
+
+/** How others ended is theirs to know. */
+function ignore(): void {}
 
 /** Times ascend with ids, so a time is found once instead of looked for in every row that the listing passes. */
 const FIRST_SINCE = '(select id from scanwire.records where imported_at >= ? order by imported_at, id limit 1)';
@@ -107,8 +120,9 @@ select coalesce(given.known_id, added.id) as id, given.known_id is null as is_ne
 from given left join added using (digest)
 order by given.index`;
 
-/** Stores the records that are not there yet, in their order. To be called in a transaction that holds the turn of the table. */
+/** Stores the records that are not there yet, in their order. Nobody else does until the transaction ends. */
 async function insertRecords(client: Executor, records: readonly HttpsRecord[], at: Date): Promise<readonly AddedRecord[]> {
+    await client.query(TAKE_TURN);
     const inputs = records.map((record) => {
         const line = stringifyRecord(record);
         return { record, line, digest: createHash('sha256').update(line).digest('hex') };

@@ -17,6 +17,8 @@ const EVERY = 15_000;
 const QUIET_BELOW = 60;
 /** How much may be written before a quiet, and before any, moment is used to clear up. */
 const WRITTEN = { whenQuiet: 4 * MB, always: 64 * MB };
+/** How many dead rows for each live one make a vacuum worth while; of a large table it stops everybody for some tenths of a second. */
+const DEAD = { whenQuiet: 0.2, always: 2 };
 /** Tables with fewer dead or changed rows are not worth a visit. */
 const ROWS = 500;
 /** A tenth of the usual sample says enough of a table, and takes a tenth of the time. */
@@ -38,7 +40,7 @@ export async function maintain({ database, requests, ticker }: MaintenanceOption
         const asked = requests() - seen;
         const written = (await writtenBytes(database)) - clearedAt;
         if (written >= (asked < QUIET_BELOW ? WRITTEN.whenQuiet : WRITTEN.always)) {
-            await clearUp(database, () => ended);
+            await clearUp(database, asked < QUIET_BELOW ? DEAD.whenQuiet : DEAD.always, () => ended);
             clearedAt = await writtenBytes(database);
         }
 
@@ -61,13 +63,13 @@ export async function maintain({ database, requests, ticker }: MaintenanceOption
  * Table by table, so that others get their turn in between. Where few rows are dead there is nothing to vacuum, which would go through the
  * whole of a table that an import has just filled.
  */
-async function clearUp(database: Executor, ended: () => boolean): Promise<void> {
+async function clearUp(database: Executor, deadPerLive: number, ended: () => boolean): Promise<void> {
     // The session counts rows for itself and passes the counts on once in a while.
     await database.query('select pg_catalog.pg_stat_force_next_flush()');
     const { rows } = await database.query<{ name: string; dead: boolean }>(
-        `select format('%I.%I', schemaname, relname) as name, n_dead_tup >= greatest($1, n_live_tup / 5) as dead from pg_catalog.pg_stat_user_tables
+        `select format('%I.%I', schemaname, relname) as name, n_dead_tup >= greatest($1, n_live_tup * $2::float) as dead from pg_catalog.pg_stat_user_tables
          where n_dead_tup >= $1 or n_mod_since_analyze >= $1 order by n_dead_tup desc`,
-        [ROWS],
+        [ROWS, deadPerLive],
     );
 
     for (const { name, dead } of rows) {

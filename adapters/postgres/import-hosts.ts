@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/executor.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
-import type { ImportSummary } from '../../lib/inventory/store.ts';
+import type { ImportOptions, ImportProgress, ImportSummary } from '../../lib/inventory/store.ts';
 import { type PoolLike, patiently, sqlState, transaction } from './database.ts';
 import { applyStaged, discardStaged, type Lease, lease, show, stageBatch } from './staged-import.ts';
 import { ensureWorkspace, inTurn } from './workspaces.ts';
@@ -22,14 +22,14 @@ export async function importHosts(
     pool: PoolLike,
     workspaceName: string,
     hosts: AsyncIterable<HostInput>,
-    clock: Clock,
+    { clock, onProgress = () => {} }: ImportOptions & { readonly clock: Clock },
 ): Promise<ImportSummary> {
     const database = patiently(pool);
     const importId = randomUUID();
     try {
-        const batches = await readAside(database, importId, hosts);
-        const summary = await takeOver(pool, importId, workspaceName, batches, clock);
-        if (batches > 1) {
+        const sizes = await readAside(database, importId, hosts);
+        const summary = await takeOver(pool, { importId, name: workspaceName, sizes, clock, onProgress });
+        if (sizes.length > 1) {
             await learnSizes(pool);
         }
 
@@ -43,34 +43,54 @@ export async function importHosts(
     }
 }
 
-async function takeOver(pool: PoolLike, importId: string, name: string, batches: number, clock: Clock): Promise<ImportSummary> {
+/** What was read aside, and is taken over into a workspace. */
+interface Work {
+    readonly importId: string;
+    readonly name: string;
+    /** The number of hosts in each batch. */
+    readonly sizes: readonly number[];
+    readonly clock: Clock;
+    readonly onProgress: (progress: ImportProgress) => void;
+}
+
+async function takeOver(pool: PoolLike, work: Work): Promise<ImportSummary> {
+    const { importId, name, clock, onProgress } = work;
     const { generation, ...held } = await inTurn(pool, name, clock(), async (client, workspaceId) => {
         const own = { workspaceId, importId };
         return { ...own, generation: await lease(client, own) };
     });
     const at = clock();
-    const counts = await stageAll(pool, held, batches, { generation, at });
+    const counts = await stageAll(pool, held, work, { generation, at });
     await show(pool, held, generation);
     const workspace = await ensureWorkspace(patiently(pool), name, at);
-    await applyStaged(pool, held);
+    const total = counts.hosts.updated;
+    let done = 0;
+    await applyStaged(pool, held, (count) => {
+        done += count;
+        onProgress({ phase: 'showing', done: Math.min(done, total), total });
+    });
     return { workspace, ...counts };
 }
 
 async function stageAll(
     pool: PoolLike,
     held: Lease,
-    batches: number,
+    { sizes, onProgress }: Work,
     { generation, at }: { readonly generation: number; readonly at: Date },
 ): Promise<Omit<ImportSummary, 'workspace'>> {
     const hosts = { created: 0, updated: 0 };
     const services = { created: 0, updated: 0 };
+    const total = sizes.reduce((sum, size) => sum + size, 0);
+    let done = 0;
     try {
-        for (let seq = 0; seq < batches; seq++) {
+        for (const [seq, size] of sizes.entries()) {
             const stored = await stageBatch(pool, held, { seq, generation, at });
             hosts.created += stored.hosts.created;
             hosts.updated += stored.hosts.updated;
             services.created += stored.services.created;
             services.updated += stored.services.updated;
+            done += size;
+            onProgress({ phase: 'storing', done, total });
         }
     } catch (error) {
         // What cannot be removed now, the next import removes.
@@ -81,15 +101,16 @@ async function stageAll(
     return { hosts, services };
 }
 
-async function readAside(pool: Executor, importId: string, hosts: AsyncIterable<HostInput>): Promise<number> {
-    let seq = 0;
+/** @returns The number of hosts in each batch. */
+async function readAside(pool: Executor, importId: string, hosts: AsyncIterable<HostInput>): Promise<readonly number[]> {
+    const sizes: number[] = [];
     for await (const batch of inBatches(hosts)) {
         const sql = 'insert into scanwire.import_batches (import_id, seq, hosts) values ($1, $2, $3)';
-        await pool.query(sql, [importId, seq, JSON.stringify(batch)]);
-        seq += 1;
+        await pool.query(sql, [importId, sizes.length, JSON.stringify(batch)]);
+        sizes.push(batch.length);
     }
 
-    return seq;
+    return sizes;
 }
 
 /** No address is twice in a batch, since one statement stores each host once. */

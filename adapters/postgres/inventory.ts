@@ -88,7 +88,7 @@ export function postgresInventory({ pool, clock = systemClock }: PostgresStoresO
         }),
 
         ensureWorkspace: (name) => ensureWorkspace(database, name, clock()),
-        importHosts: (workspaceName, hosts) => importHosts(pool, workspaceName, hosts, clock),
+        importHosts: (workspaceName, hosts, options) => importHosts(pool, workspaceName, hosts, { ...options, clock }),
     };
 }
 

@@ -3,7 +3,7 @@ import { type HostInput, newHost } from '../../../lib/inventory/host.ts';
 import type { InventoryWriter } from '../../../lib/inventory/store.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { dns, each, fullHost, https, type InventoryFixture, type InventoryLaws, manyHosts, names, oneHost, rows } from './fixture.ts';
+import { dns, each, fullHost, https, type InventoryFixture, type InventoryLaws, MANY, manyHosts, names, oneHost, rows } from './fixture.ts';
 import { knownList } from './known-rows.ts';
 
 /** What an import leaves behind. */
@@ -52,6 +52,20 @@ const importLaws: Laws<InventoryFixture> = {
         assert.equal(others.length, 0);
         assert.deepEqual(kept, host);
         assert.deepEqual(names(await rows(store.workspaces, [])), ['default']);
+    },
+
+    async 'shows an import at once'({ store }) {
+        const { workspace } = await oneHost(store, { ...fullHost, name: 'before' });
+        const importing = underWay(store.importHosts('default', each([...manyHosts(), { ...fullHost, name: 'after' }])));
+        while (!importing.ended()) {
+            for await (const [first, ...others] of store.hosts.list([workspace.id])) {
+                assert.deepEqual([first?.name, others.length > 0], first?.name === 'before' ? ['before', false] : ['after', true]);
+                break;
+            }
+        }
+        await importing.result;
+
+        assert.equal((await rows(store.hosts, [workspace.id])).length, MANY + 1);
     },
 
     async 'updates the host that has the address, with the fields that are given'({ store }) {
@@ -164,6 +178,16 @@ export const importGroups: InventoryLaws = [
         },
     },
 ];
+
+/** The work, and whether it has ended, well or badly. */
+function underWay<T>(result: Promise<T>): { readonly result: Promise<T>; ended(): boolean } {
+    let ended = false;
+    const end = (): void => {
+        ended = true;
+    };
+    result.then(end, end);
+    return { result, ended: () => ended };
+}
 
 async function* failing<T>(items: readonly T[]): AsyncIterable<T> {
     yield* items;

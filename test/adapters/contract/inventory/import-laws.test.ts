@@ -48,6 +48,7 @@ const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
     'keeps every field of a host, in any script': (store) =>
         hostsShown(store, (host) => ({ ...host, name: host.name.replace(/[\u{10000}-\u{10ffff}]/gu, '\ufffd') })),
     'imports nothing when the source fails half-way': oneByOne,
+    'shows an import at once': oneByOne,
     'imports no service when the source fails half-way': oneByOne,
     'updates the host that has the address, with the fields that are given': (store) =>
         inputs(store, (host) => ({ mac: '', os_name: '', name: host.address, ...host })),

@@ -1,0 +1,190 @@
+import t, { type Test } from 'tap';
+import { record } from '../../../adapters/contract/records/fixture.ts';
+import { type PoolLike, postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
+import type { HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
+import type { Collection } from '../../../lib/inventory/store.ts';
+import { databases, startAfresh } from './databases.ts';
+
+const ssh: ServiceInput = { port: 22, proto: 'tcp', state: 'open', name: 'ssh', info: null };
+const https: ServiceInput = { port: 443, proto: 'tcp', state: 'open', name: 'https', info: 'nginx' };
+const known: HostInput = { address: '192.0.2.7', name: 'before', services: [ssh] };
+const changed: HostInput = { address: '192.0.2.7', name: 'after', services: [{ ...ssh, state: 'closed' }, https] };
+
+/** A pool whose process dies before a statement that matches: nothing of it reaches the database from then on. */
+function dyingAt(pool: PoolLike, statement: RegExp, times: number): PoolLike {
+    let left = times;
+    const check = (text: string): void => {
+        left -= left > 0 && statement.test(text) ? 1 : 0;
+        if (left === 0) {
+            throw new ScanwireError('UNAVAILABLE', 'killed');
+        }
+    };
+    return {
+        query: pool.query.bind(pool),
+        async connect() {
+            const client = await pool.connect();
+            return {
+                query: async (text: string, values?: unknown[]) => {
+                    check(text);
+                    return await client.query(text, values);
+                },
+                on: client.on.bind(client),
+                removeListener: client.removeListener.bind(client),
+                release: () => client.release(true),
+            } as Awaited<ReturnType<PoolLike['connect']>>;
+        },
+    };
+}
+
+/** A pool of a process that sleeps so long that another takes the lease of its import. */
+function losingItsLease(pool: PoolLike): PoolLike {
+    let connections = 0;
+    return {
+        query: pool.query.bind(pool),
+        async connect() {
+            connections += 1;
+            if (connections === 9) {
+                await pool.query('update scanwire.workspaces set import_id = gen_random_uuid(), import_until = now()');
+            }
+
+            return await pool.connect();
+        },
+    };
+}
+
+/** An import of hosts that the workspace has and of new ones, in several slices, whose process dies on the way. */
+async function dies(t: Test, pool: PoolLike, workspace: string, statement: RegExp, times: number): Promise<void> {
+    const store = postgresInventory({ pool: dyingAt(pool, statement, times) });
+    await t.rejects(store.importHosts(workspace, each([changed, ...manyHosts(700)])), { message: 'killed' });
+}
+
+/** As if the time had passed after which a lease ends. */
+async function leasesEnd(pool: PoolLike): Promise<void> {
+    await pool.query(`update scanwire.workspaces set import_until = now() - interval '1 second' where import_id is not null`);
+}
+
+async function leftovers(pool: PoolLike): Promise<unknown> {
+    const { rows } = await pool.query(`select (select count(*)::integer from scanwire.hosts) as hosts,
+        (select count(*)::integer from scanwire.services) as services,
+        (select count(*)::integer from scanwire.staged_hosts) as staged_hosts,
+        (select count(*)::integer from scanwire.staged_services) as staged_services,
+        (select count(*)::integer from scanwire.workspaces where import_id is not null or generation < 0 or staged_shown) as workspaces`);
+    return rows[0];
+}
+
+const NONE = { staged_hosts: 0, staged_services: 0, workspaces: 0 };
+
+for (const { name, open } of databases) {
+    t.test(`staged imports on ${name}`, async (t) => {
+        const { pool, stop } = await open();
+        t.after(stop);
+        t.beforeEach(() => startAfresh(pool));
+        const store = postgresInventory({ pool });
+
+        t.test('show nothing when their process dies before the end, and the next writer removes the rest', async (t) => {
+            const { workspace } = await store.importHosts('default', each([known]));
+            const before = await seen(workspace.id);
+            await dies(t, pool, 'default', /json_array_elements/, 8);
+            t.same(await seen(workspace.id), before);
+            t.ok(((await leftovers(pool)) as { hosts: number }).hosts > 1, 'some was stored');
+
+            await leasesEnd(pool);
+            await store.importHosts('default', each([{ address: '192.0.2.8' }]));
+            t.same(await leftovers(pool), { hosts: 2, services: 1, ...NONE });
+            t.same((await seen(workspace.id))[0], before[0]);
+        });
+
+        t.test('show no workspace that they made either', async (t) => {
+            await dies(t, pool, 'new', /json_array_elements/, 8);
+            t.same(
+                (await all(store.workspaces, [])).map(({ name }) => name),
+                ['default'],
+            );
+            await leasesEnd(pool);
+            t.equal((await store.importHosts('new', each([]))).hosts.created, 0);
+            t.same(await leftovers(pool), { hosts: 0, services: 0, ...NONE });
+        });
+
+        t.test('are whole when their process dies after they were shown', async (t) => {
+            const { workspace } = await store.importHosts('default', each([known, ...manyHosts(700)]));
+            await dies(t, pool, 'default', /delete from scanwire.staged_hosts/, 3);
+            const shown = await seen(workspace.id);
+            t.match(shown[0], { name: 'after', service_count: 2, services: [{ state: 'closed' }, { port: 443 }] });
+            t.ok(((await leftovers(pool)) as { staged_hosts: number }).staged_hosts > 0, 'some was not moved into place');
+            t.same(await store.hosts.get([workspace.id], shown[0]?.id ?? 0), (await all(store.hosts, [workspace.id]))[0]);
+
+            await leasesEnd(pool);
+            await store.importHosts('default', each([]));
+            t.same(await seen(workspace.id), shown);
+            t.same(await leftovers(pool), { hosts: 701, services: 2, ...NONE });
+        });
+
+        t.test('remove what they had stored when a value is refused late', async (t) => {
+            const { workspace } = await store.importHosts('default', each([known]));
+            const before = await seen(workspace.id);
+            for (const bad of [
+                { nexpose_data_asset_id: 2 ** 40 },
+                { state: 'burning' as 'alive' },
+                { services: [{ ...ssh, state: 'odd' as 'open' }] },
+            ]) {
+                const input = [changed, ...manyHosts(700), { address: '192.0.2.7', ...bad }];
+                await t.rejects(store.importHosts('default', each(input)), { code: 'INVALID_INPUT' });
+                await t.rejects(store.importHosts('other', each(input)), { code: 'INVALID_INPUT' });
+            }
+
+            t.same(await seen(workspace.id), before);
+            t.same(await leftovers(pool), { hosts: 1, services: 1, ...NONE });
+        });
+
+        t.test('stop when another writer has taken them for dead', async (t) => {
+            const late = postgresInventory({ pool: losingItsLease(pool) });
+            await t.rejects(late.importHosts('default', each(manyHosts(700))), { code: 'CONFLICT' });
+        });
+
+        t.test('and records that enrich wait for an import in the same workspace, and hold up nobody meanwhile', async (t) => {
+            await pool.query(`update scanwire.workspaces set import_id = gen_random_uuid(), import_until = now() + interval '1 hour'`);
+            const records = postgresRecords({ pool });
+            let ended = 0;
+            const waiting = [
+                store.importHosts('default', each([known])),
+                records.add([record()], { enrich: { workspace: 'default' } }),
+            ].map((work) =>
+                work.finally(() => {
+                    ended += 1;
+                }),
+            );
+            await records.add([record({ path: '/other' })]);
+            await store.importHosts('elsewhere', each(manyHosts(300)));
+            t.equal(ended, 0);
+
+            await pool.query('update scanwire.workspaces set import_id = null, import_until = null');
+            await Promise.all(waiting);
+            t.same(await leftovers(pool), { hosts: 301, services: 2, ...NONE });
+        });
+
+        /** The hosts of the workspace with their services, as readers see them. */
+        async function seen(workspaceId: number) {
+            const hosts = await all(store.hosts, [workspaceId]);
+            const [first, ...others] = hosts;
+            return first === undefined ? [] : [{ ...first, services: await all(store.services, [workspaceId, first.id]) }, ...others];
+        }
+    });
+}
+
+async function* each<T>(values: readonly T[]): AsyncGenerator<T> {
+    yield* values;
+}
+
+function manyHosts(count: number): HostInput[] {
+    return Array.from({ length: count }, (_, index) => ({ address: `10.0.${index >> 8}.${index & 255}` }));
+}
+
+async function all<Row extends { readonly id: number }>(collection: Collection<Row>, parents: readonly number[]): Promise<Row[]> {
+    const rows: Row[] = [];
+    for await (const batch of collection.list(parents)) {
+        rows.push(...batch);
+    }
+
+    return rows;
+}

@@ -1,0 +1,80 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import t from 'tap';
+import { openMemoryDatabase } from '../../adapters/pglite/index.ts';
+import { migrate, type PoolLike, postgresInventory } from '../../adapters/postgres/index.ts';
+import type { HostInput } from '../../lib/inventory/host.ts';
+
+const HOSTS = 5_000;
+
+t.test('an import into the embedded database never holds its connection for long', async (t) => {
+    const pool = await openMemoryDatabase();
+    t.teardown(() => pool.end());
+    await migrate(pool);
+    for (const round of ['new hosts', 'hosts that are there']) {
+        const held: number[] = [];
+        const importing = underWay(postgresInventory({ pool: timed(pool, held) }).importHosts('default', scan(round)));
+        const answers = await answersUntil(pool, importing.ended);
+        const { hosts } = await importing.result;
+        const busy = held.reduce((sum, one) => sum + one, 0);
+        t.equal(hosts.created + hosts.updated, HOSTS);
+        // Shares of the import itself: how long it takes as a whole depends on what else the machine does.
+        t.ok(Math.max(...held) < busy / 5, `${round}: ${Math.max(...held).toFixed()} of ${busy.toFixed()} ms were in one piece`);
+        t.ok(Math.max(...answers) < busy / 4, `${round}: a request waited ${Math.max(...answers).toFixed()} ms`);
+        t.ok(answers.length > 20, `${round}: ${answers.length} requests were answered meanwhile`);
+    }
+});
+
+async function* scan(name: string): AsyncGenerator<HostInput> {
+    const service = { port: 22, proto: 'tcp', state: 'open', name: 'ssh', info: null } as const;
+    for (let index = 0; index < HOSTS; index += 1) {
+        yield { address: `10.0.${index >> 8}.${index & 255}`, name, services: [service, { ...service, port: 443 }] };
+    }
+}
+
+/** Notes for how long each connection was out, from its first statement's start. */
+function timed(pool: PoolLike, held: number[]): PoolLike {
+    return {
+        query: pool.query.bind(pool),
+        async connect() {
+            const client = await pool.connect();
+            let since: number | null = null;
+            return {
+                async query<Row>(text: string, values?: unknown[]) {
+                    const result = await client.query<Row>(text, values);
+                    // The answer to `begin` says that the connection is its own.
+                    since ??= performance.now();
+                    return result;
+                },
+                on: client.on.bind(client),
+                removeListener: client.removeListener.bind(client),
+                release(destroy?: Error | boolean) {
+                    held.push(performance.now() - (since ?? performance.now()));
+                    client.release(destroy);
+                },
+            };
+        },
+    };
+}
+
+/** How long each of the readings took that follow each other until something has ended. */
+async function answersUntil(pool: PoolLike, ended: () => boolean): Promise<readonly number[]> {
+    const store = postgresInventory({ pool });
+    const answers: number[] = [];
+    while (!ended()) {
+        const at = performance.now();
+        await store.workspaces.get([], 1);
+        answers.push(performance.now() - at);
+        await turn();
+    }
+
+    return answers;
+}
+
+function underWay<T>(result: Promise<T>): { readonly result: Promise<T>; ended(): boolean } {
+    let ended = false;
+    const end = (): void => {
+        ended = true;
+    };
+    result.then(end, end);
+    return { result, ended: () => ended };
+}

@@ -1,6 +1,7 @@
 import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
 import type { Socket } from 'node:net';
 import { ScanwireError, type ScanwireErrorCode } from '../lib/errors.ts';
+import type { ImportOptions, ImportProgress } from '../lib/inventory/store.ts';
 import { type Endpoint, endpoints, type Input, type OperationName, type Output } from '../plugins/admin-console/operations.ts';
 import { readAll } from './read-all.ts';
 
@@ -15,7 +16,8 @@ const MAX_ANSWER = 256 * 1024 * 1024;
  */
 export async function ask<Name extends OperationName>(server: Socket, name: Name, input: Input<Name>): Promise<Output<Name>> {
     const { path, body } = split(endpoints[name], input);
-    const { status, answer } = await exchange(server, endpoints[name].method, path, body);
+    const { onProgress } = input as ImportOptions;
+    const { status, answer } = await exchange(server, { method: endpoints[name].method, path, body, onProgress });
     if (status < 300) {
         return answer as Output<Name>;
     }
@@ -32,7 +34,7 @@ type Body = AsyncIterable<Uint8Array> | string | null;
 
 /** Fields named in the path go there, a stream becomes the body, the others go where the method has them. */
 function split({ method, path, streamed }: Endpoint, input: object): { readonly path: string; readonly body: Body } {
-    const { source, ...fields } = input as Record<string, unknown> & { readonly source?: AsyncIterable<Uint8Array> };
+    const { source, onProgress: _, ...fields } = input as Record<string, unknown> & { readonly source?: AsyncIterable<Uint8Array> };
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
         const value = fields[name];
         delete fields[name];
@@ -47,28 +49,38 @@ function split({ method, path, streamed }: Endpoint, input: object): { readonly 
     return { path: query === '' ? filled : `${filled}?${query}`, body: source ?? null };
 }
 
-function headersOf(body: Body): OutgoingHttpHeaders {
+/** The type of an answer whose lines tell the progress first. */
+const PROGRESS_TYPE = 'application/x-ndjson';
+
+interface Exchange extends ImportOptions {
+    readonly method: string;
+    readonly path: string;
+    readonly body: Body;
+}
+
+function headersOf({ body, onProgress }: Exchange): OutgoingHttpHeaders {
     if (body === null) {
         return {};
     }
 
     return typeof body === 'string'
         ? { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
-        : { 'content-type': 'application/octet-stream' };
+        : { 'content-type': 'application/octet-stream', ...(onProgress && { accept: PROGRESS_TYPE }) };
 }
 
-function exchange(
-    server: Socket,
-    method: string,
-    path: string,
-    body: Body,
-): Promise<{ readonly status: number; readonly answer: unknown }> {
+interface Reply {
+    readonly status: number;
+    readonly answer: unknown;
+}
+
+function exchange(server: Socket, asked: Exchange): Promise<Reply> {
+    const { method, path, body } = asked;
     return new Promise((resolve, reject) => {
-        const outgoing = request({ createConnection: () => server, method, path, headers: headersOf(body) });
+        const outgoing = request({ createConnection: () => server, method, path, headers: headersOf(asked) });
         outgoing.on('error', (cause) => reject(new ScanwireError('UNAVAILABLE', 'The server broke off', { cause })));
         outgoing.on('response', (incoming) => {
-            answerOf(incoming).then((answer) => {
-                resolve({ status: incoming.statusCode ?? 0, answer });
+            replyOf(incoming, asked).then((reply) => {
+                resolve(reply);
                 outgoing.destroy();
             }, reject);
         });
@@ -92,6 +104,24 @@ async function send(source: AsyncIterable<Uint8Array>, outgoing: ClientRequest, 
     });
     outgoing.on('close', () => body.destroy());
     body.pipe(outgoing);
+}
+
+async function replyOf(incoming: IncomingMessage, { onProgress }: Exchange): Promise<Reply> {
+    if (incoming.headers['content-type']?.startsWith(PROGRESS_TYPE) !== true) {
+        return { status: incoming.statusCode ?? 0, answer: await answerOf(incoming) };
+    }
+
+    const { createInterface } = await import('node:readline');
+    for await (const line of createInterface({ input: incoming })) {
+        const { progress, result, error } = JSON.parse(line) as { progress?: ImportProgress; result?: object; error?: object };
+        if (progress === undefined) {
+            return error === undefined ? { status: 200, answer: result } : { status: 500, answer: { error } };
+        }
+
+        onProgress?.(progress);
+    }
+
+    throw new ScanwireError('UNAVAILABLE', 'The server broke off');
 }
 
 async function answerOf(incoming: IncomingMessage): Promise<unknown> {

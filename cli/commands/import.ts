@@ -2,14 +2,16 @@ import type { Command } from 'commander';
 import type { ImportSummary } from '../../lib/inventory/store.ts';
 import { performing } from '../command.ts';
 import { openInput } from '../input.ts';
-import { withProgress } from '../output/progress.ts';
+import { followed } from '../output/progress.ts';
 import { printable } from '../output/table.ts';
 
 export function define(self: Command): void {
     performing(self, async (call) => {
         const [file = ''] = call.args;
-        const source = await withProgress(await openInput(file), !call.json);
-        const summary = await call.perform('importScan', { workspace: String(call.options.workspace), source });
+        const progress = await followed(await openInput(file), !call.json);
+        const { source, onProgress } = progress;
+        const importing = call.perform('importScan', { workspace: String(call.options.workspace), source, onProgress });
+        const summary = await importing.finally(progress.end);
         return { json: summary, text: () => summaryText(summary) };
     });
     self.option('--workspace <name>', 'workspace to import into, made when missing', 'default');

@@ -3,7 +3,7 @@ import { MEND_PROFILES, type MendProfile } from '../../lib/records/mend-record.t
 import { MAX_LINE_BYTES, recordJsonSchema } from '../../lib/records/record.ts';
 import { type Answer, type Call, command, wholeNumber } from '../command.ts';
 import { openInput } from '../input.ts';
-import { withProgress } from '../output/progress.ts';
+import { followed } from '../output/progress.ts';
 import * as files from '../records/files.ts';
 import { type ReadingLimits, type RecordsReport, reportText } from '../records/report.ts';
 import { assertWritable, writeOutput } from '../records/write-output.ts';
@@ -57,7 +57,7 @@ export function define(records: Command): void {
 async function openFiles({ args: [file = ''], options, json }: Call, prints = false) {
     const { output, report } = options as { readonly output?: string; readonly report?: string };
     const inPlace = await assertWritable(file, output, report);
-    const source = await withProgress(await openInput(file), !json && !(prints && process.stdout.isTTY));
+    const { source } = await followed(await openInput(file), !json && !(prints && process.stdout.isTTY));
     return { source, inPlace };
 }
 

@@ -1,29 +1,67 @@
-import type { SingleBar } from 'cli-progress';
+import type { ImportProgress } from '../../lib/inventory/store.ts';
 import type { Input } from '../input.ts';
 
-/** The bytes of the input, with a bar on stderr while they flow, where a person looks on. */
-export async function withProgress({ source, size }: Input, wanted: boolean): Promise<AsyncIterable<Uint8Array>> {
-    if (!wanted || size === null || !process.stderr.isTTY) {
-        return source;
+/** Work whose progress is shown. */
+export interface Followed {
+    /** The bytes of the input: while they flow, it is read. */
+    readonly source: AsyncIterable<Uint8Array>;
+    /** Takes what comes after the reading; absent where nobody looks on. */
+    readonly onProgress?: (progress: ImportProgress) => void;
+    /** To be called when all is done, well or badly. */
+    end(): void;
+}
+
+/** A bar on stderr for each phase of an import, reading, storing and showing, where a person looks on. */
+export async function followed({ source, size }: Input, wanted: boolean): Promise<Followed> {
+    if (!wanted || !process.stderr.isTTY) {
+        return { source, end() {} };
     }
 
     const { default: progress } = await import('cli-progress');
     // Nothing that would have to be put back: Ctrl-C and a pipe that closes end the process where it is.
     const bar = new progress.SingleBar(
-        { format: '{bar} {percentage}%  {eta_formatted} left', stream: process.stderr, clearOnComplete: true, linewrap: true },
+        { format: '{phase} {bar} {percentage}%  {eta_formatted} left', stream: process.stderr, clearOnComplete: true, linewrap: true },
         progress.Presets.shades_classic,
     );
-    return watched(source, size, bar);
+    const phases = new Set<string>();
+    const show = (phase: string, done: number, total: number): void => {
+        if (!phases.has(phase)) {
+            phases.add(phase);
+            bar.stop();
+            bar.start(total, 0, { phase });
+        }
+
+        bar.update(done);
+    };
+    return {
+        source:
+            size === null
+                ? source
+                : watched(source, {
+                      onRead: (read) => show('reading', read, size),
+                      onEnd: () => bar.stop(),
+                  }),
+        onProgress: ({ phase, done, total }) => show(phase, done, total),
+        end: () => bar.stop(),
+    };
 }
 
-async function* watched(source: AsyncIterable<Uint8Array>, size: number, bar: SingleBar): AsyncGenerator<Uint8Array, void, undefined> {
-    bar.start(size, 0);
+interface Watcher {
+    /** @param bytes All until now. */
+    onRead(bytes: number): void;
+    onEnd(): void;
+}
+
+async function* watched(source: AsyncIterable<Uint8Array>, { onRead, onEnd }: Watcher): AsyncGenerator<Uint8Array, void, undefined> {
+    let read = 0;
+    onRead(read);
     try {
         for await (const chunk of source) {
-            bar.increment(chunk.byteLength);
+            read += chunk.byteLength;
+            onRead(read);
             yield chunk;
         }
     } finally {
-        bar.stop();
+        onEnd();
     }
 }

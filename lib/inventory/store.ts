@@ -34,6 +34,20 @@ export interface InventoryStore {
     readonly vulns?: Collection<Vuln>;
 }
 
+/** How far an import has come after it has read everything: it stores the hosts, then shows those that were there before as they are now. */
+export interface ImportProgress {
+    readonly phase: 'storing' | 'showing';
+    /** How many hosts this phase is done with, of how many. */
+    readonly done: number;
+    readonly total: number;
+}
+
+/** How an import is followed. */
+export interface ImportOptions {
+    /** Called once in a while; a store that is done at once need not. */
+    readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
+}
+
 /** What an import did. */
 export interface ImportSummary {
     readonly workspace: Workspace;
@@ -51,5 +65,5 @@ export interface InventoryWriter {
      * included, none of them. A host whose address the workspace already holds is updated with the fields that are there;
      * a service is found by its port and protocol. Counters are kept right in the same transaction.
      */
-    importHosts(workspaceName: string, hosts: AsyncIterable<HostInput>): Promise<ImportSummary>;
+    importHosts(workspaceName: string, hosts: AsyncIterable<HostInput>, options?: ImportOptions): Promise<ImportSummary>;
 }

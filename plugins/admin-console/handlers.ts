@@ -105,11 +105,11 @@ function licenseHandlers(license: NonNullable<HostSystem['license']>): Partial<H
 
 function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
     return {
-        async importScan({ workspace, source }) {
+        async importScan({ workspace, source, onProgress }) {
             const name = workspaceName(workspace);
             // Its parsers are loaded by the first import, not by every host.
             const { readScan } = await import('../../lib/inventory/read-scan.ts');
-            return inventory.importHosts(name, readScan(source));
+            return inventory.importHosts(name, readScan(source), { onProgress });
         },
     };
 }

@@ -1,4 +1,4 @@
-import type { ImportSummary } from '../../lib/inventory/store.ts';
+import type { ImportOptions, ImportSummary } from '../../lib/inventory/store.ts';
 import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { RuleSet } from '../../lib/webhooks/choices.ts';
@@ -39,7 +39,7 @@ export interface Operations {
     installLicense: Operation<{ readonly text: string }, LicenseStatus>;
 
     /** Either all hosts of the file are stored or none. */
-    importScan: Operation<{ readonly workspace: string; readonly source: AsyncIterable<Uint8Array> }, ImportSummary>;
+    importScan: Operation<ImportOptions & { readonly workspace: string; readonly source: AsyncIterable<Uint8Array> }, ImportSummary>;
     /** Ids of the migrations that ran now; none when the schema was up to date. */
     migrate: Operation<object, { readonly applied: readonly string[] }>;
 }

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import { PassThrough, type Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type * as Boom from '@hapi/boom';
 import type {
@@ -112,11 +112,48 @@ function invalid({ streamed }: Endpoint): Lifecycle.FailAction {
 function handlerOf({ streamed }: Endpoint, handler: Handler): Lifecycle.Method {
     return async (request, h) => {
         try {
-            return h.response((await handler(inputOf(request, streamed))) as object).type('application/json');
+            const input = inputOf(request, streamed);
+            if (streamed && request.headers.accept === PROGRESS_TYPE) {
+                return await followed(handler, input, request, h);
+            }
+
+            return h.response((await handler(input)) as object).type('application/json');
         } catch (error) {
             return await failure(error, h, request, streamed);
         }
     };
+}
+
+/** Whoever accepts this gets the progress of a streamed operation as lines of JSON, and its answer as the last one. */
+const PROGRESS_TYPE = 'application/x-ndjson';
+
+/**
+ * Begins to answer with the first progress, by when everything was received: `{"progress":…}`, and in the end `{"result":…}` or
+ * `{"error":…}`. What ends before is answered as ever.
+ */
+async function followed(handler: Handler, input: object, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
+    const lines = new PassThrough();
+    const write = (line: object): boolean => lines.write(`${JSON.stringify(line)}\n`);
+    const begun = new Promise<null>((resolve) => {
+        const onProgress = (progress: object): void => {
+            write({ progress });
+            resolve(null);
+        };
+        Object.assign(input, { onProgress });
+    });
+    const work = handler(input);
+    const early = await Promise.race([begun, work.then((result) => ({ result }))]);
+    if (early !== null) {
+        return h.response(early.result as object).type('application/json');
+    }
+
+    void work
+        .then(
+            (result) => write({ result }),
+            (error: unknown) => write({ error: refusalOf(error, request) }),
+        )
+        .then(() => lines.end());
+    return h.response(lines).type(PROGRESS_TYPE);
 }
 
 function inputOf({ params, query, payload }: Request, streamed = false): object {
@@ -162,12 +199,17 @@ async function failure(error: unknown, h: ResponseToolkit, request: Request, str
         await drained(request.payload as Readable);
     }
 
+    return refused(h, error instanceof ScanwireError ? STATUS[error.code] : 500, refusalOf(error, request));
+}
+
+/** What is said of an error. One that is no {@link ScanwireError} is logged instead. */
+function refusalOf(error: unknown, request: Request): Refusal {
     if (error instanceof ScanwireError) {
-        return refused(h, STATUS[error.code], error);
+        return { code: error.code, field: error.field, message: error.message };
     }
 
     log(request, error);
-    return refused(h, 500, { code: 'INTERNAL', message: 'The server failed; its log says why' });
+    return { code: 'INTERNAL', message: 'The server failed; its log says why' };
 }
 
 function refused(h: ResponseToolkit, status: number, { code, field, message }: Refusal): ResponseObject {

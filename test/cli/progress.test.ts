@@ -24,6 +24,15 @@ t.test('shows a bar that leaves nothing to put back, however the command ends', 
     t.match(seen, /42 good, 0 bad\r\n/);
 });
 
+t.test('shows how far an import is while it stores and shows what was read', { skip }, async (t) => {
+    const folder = t.testdir({
+        'scan.jsonl': Array.from({ length: 1000 }, (_, index) => `{"address":"10.0.${index >> 8}.${index & 255}"}\n`).join(''),
+    });
+    const command = `import '${folder}/scan.jsonl' --data '${folder}/data'`;
+    t.match(atTerminal(command), /reading .*storing .*100% .*hosts 1000 new/s);
+    t.match(atTerminal(command), /storing .*showing .*100% .*1000 updated/s);
+});
+
 t.test('shows none among lines that go to the terminal', { skip }, async (t) => {
     const seen = atTerminal(`records read '${FILE}'`);
     t.notMatch(seen, BAR);

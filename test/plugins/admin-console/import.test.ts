@@ -3,6 +3,7 @@ import { type ClientRequest, request } from 'node:http';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { ScanwireError } from '../../../lib/errors.ts';
+import type { ImportOptions, ImportSummary } from '../../../lib/inventory/store.ts';
 import { plugin } from '../../../plugins/admin-console/index.ts';
 
 interface Upload {
@@ -42,6 +43,41 @@ async function begin(t: Test, query: string): Promise<Upload> {
     const outgoing = request({ port: server.info.port, method: 'POST', path, headers, agent: false });
     outgoing.write('not a scan\n');
     return { server, outgoing, refused };
+}
+
+for (const [end, last] of [
+    ['its answer', { result: { done: true } }],
+    ['its error', { error: { code: 'CONFLICT', message: 'no' } }],
+] as const) {
+    t.test(`tells the progress in lines to whoever accepts them, and then ${end}`, async (t) => {
+        const inventory = {
+            async importHosts(_name: string, hosts: AsyncIterable<unknown>, { onProgress }: ImportOptions = {}) {
+                for await (const _host of hosts);
+                onProgress?.({ phase: 'storing', done: 1, total: 2 });
+                if ('error' in last) {
+                    throw new ScanwireError('CONFLICT', 'no');
+                }
+
+                return last.result as unknown as ImportSummary;
+            },
+        };
+        const server = hapiServer();
+        await server.register({ plugin, options: { system: { inventory }, auth: false, authorize: () => true } });
+        const { payload, headers } = await server.inject({
+            method: 'POST',
+            url: '/admin-console/import?workspace=default',
+            headers: { accept: 'application/x-ndjson', 'content-type': 'application/x-ndjson' },
+            payload: '{"address":"192.0.2.7"}\n',
+        });
+        t.match(headers['content-type'], /^application\/x-ndjson/);
+        t.same(
+            payload
+                .trim()
+                .split('\n')
+                .map((line) => JSON.parse(line)),
+            [{ progress: { phase: 'storing', done: 1, total: 2 } }, last],
+        );
+    });
 }
 
 for (const [reason, query, message] of [

@@ -19,10 +19,12 @@ export interface Tally {
 }
 
 /**
- * What is small or empty when a statement is planned has grown when the next is: a batch that reads whole tables takes seconds. Nor does
- * a slice wait for the disk; what shows the import does, and the slices are in the log before it.
+ * Every row is found by an index, one by one: what is small or empty when the planner last heard of it has grown since, and a slice that
+ * reads whole tables or indexes takes seconds. Nor does a slice wait for the disk; what shows the import does, and the slices are in the
+ * log before it.
  */
-const SETTINGS = 'set local enable_seqscan = off; set local synchronous_commit = off';
+const SETTINGS = `set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off;
+    set local synchronous_commit = off`;
 
 /**
  * One short transaction of an import. It holds the row of the workspace, so that nobody takes the lease meanwhile.

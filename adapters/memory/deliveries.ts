@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Executor } from '../../lib/executor.ts';
 import { type BreakerRules, probeDelay, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
@@ -136,7 +135,7 @@ function findRecipients(state: WebhookState, recipients: Recipients): readonly E
 
 function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, singleAttempt: boolean): DeliveryRow {
     const row: DeliveryRow = {
-        id: randomUUID(),
+        id: state.newId(),
         seq: state.deliveries.size,
         event,
         exporterId: exporter.id,

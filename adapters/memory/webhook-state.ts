@@ -20,6 +20,8 @@ export interface WebhookState {
     deployment: Deployment;
     /** The store's time. */
     readonly clock: Clock;
+    /** Makes the ids of deliveries. */
+    readonly newId: () => string;
 }
 
 /** An exporter and the state of its breaker. */

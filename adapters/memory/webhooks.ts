@@ -13,8 +13,15 @@ import { asExporter, CLOSED_BREAKER, type DeliveryRow, type ExporterRow, interru
  * Exporters, deliveries and the deployment's settings in the memory of this process, gone with it: for tests and for trying things out.
  *
  * @param options.clock The store's time; that of the process by default.
+ * @param options.newId Makes the ids of deliveries; random ones by default.
  */
-export function memoryWebhooks({ clock = systemClock }: { readonly clock?: Clock } = {}): WebhookStores {
+export function memoryWebhooks({
+    clock = systemClock,
+    newId = randomUUID,
+}: {
+    readonly clock?: Clock;
+    readonly newId?: () => string;
+} = {}): WebhookStores {
     const state: WebhookState = {
         exporters: new Map(),
         events: new Map(),
@@ -23,6 +30,7 @@ export function memoryWebhooks({ clock = systemClock }: { readonly clock?: Clock
         sessions: new Map(),
         deployment: { id: randomUUID(), generation: 0, settings: null },
         clock,
+        newId,
     };
     return { exporters: exporterStore(state), deliveries: deliveryStore(state), settings: settingsStore(state) };
 }

@@ -133,10 +133,10 @@ export function webhooks(options: WebhooksOptions): Webhooks {
 
         async close({ timeout = DRAIN_TIMEOUT } = {}) {
             phase = 'draining';
-            const end = performance.now() + timeout;
+            const end = settings.monotonic() + timeout;
             const inTime = async (work: Promise<unknown>, kept: number, what: string): Promise<void> => {
                 const late = (): Error => new ScanwireError('UNAVAILABLE', `${what} within the ${timeout} ms that stopping may take`);
-                await within(work, { timeout: Math.max(0, end - performance.now() - kept), late }).catch(settings.onError);
+                await within(work, { timeout: Math.max(0, end - settings.monotonic() - kept), late }).catch(settings.onError);
             };
             const givingBack = Math.min(GIVING_BACK, timeout / 3);
 

@@ -1,0 +1,196 @@
+import fc from 'fast-check';
+import { type Deployment, EXPORTERS, hostOf, PLACES } from './deployment.ts';
+import { BEHAVIOURS, type Behaviour, DEADLY } from './receivers.ts';
+import { QUEUE_FAULTS, RESOLVER_FAULTS, STORE_FAULTS } from './weather.ts';
+
+/** What is known of a deployment without looking: what was commanded. */
+export interface Commanded {
+    /** Places where a process is wanted. */
+    readonly places: Set<string>;
+    /** Exporters that are gone, by their index. */
+    readonly removed: Set<number>;
+    readonly stopped: Set<number>;
+}
+
+type Command = fc.AsyncCommand<Commanded, Deployment>;
+
+const second = 1_000;
+
+function command(text: string, check: (model: Commanded) => boolean, run: (deployment: Deployment, model: Commanded) => void): Command {
+    return {
+        check,
+        async run(model, deployment) {
+            deployment.timeline.note(`== ${text}`);
+            run(deployment, model);
+            await deployment.timeline.advance(10);
+        },
+        toString: () => text,
+    };
+}
+
+const always = (): boolean => true;
+const place = fc.constantFrom(...PLACES);
+/** A process, or all of them. */
+const who = fc.oneof(fc.constant(null), place);
+/** Not the first, which nobody touches: whatever happens to the others must not be seen by it. */
+const exporter = fc.integer({ min: 1, max: EXPORTERS - 1 });
+const spell = fc.integer({ min: 100, max: 15 * second });
+
+const publish = fc.integer({ min: 1, max: 5 }).map((count) =>
+    command(`publish ${count}`, always, (deployment) => {
+        for (let index = 0; index < count; index += 1) {
+            deployment.publish();
+        }
+    }),
+);
+
+const wait = fc.oneof(fc.integer({ min: 1, max: 300 }), fc.integer({ min: 300, max: 20 * second })).map(
+    (milliseconds): Command => ({
+        check: always,
+        run: async (_, { timeline }) => await timeline.advance(milliseconds),
+        toString: () => `wait ${milliseconds} ms`,
+    }),
+);
+
+const kill = place.map((at) =>
+    command(
+        `kill ${at}`,
+        ({ places }) => places.has(at),
+        (deployment) => deployment.at(at)?.kill(),
+    ),
+);
+
+const dieAt = fc.tuple(place, fc.integer({ min: 0, max: 40 }), fc.boolean()).map(([at, call, after]) =>
+    command(
+        `let ${at} die ${after ? 'after' : 'at'} its call ${call}`,
+        ({ places }) => places.has(at),
+        (deployment) => deployment.at(at)?.dieAt(call, after),
+    ),
+);
+
+const freeze = fc.tuple(place, fc.integer({ min: 500, max: 30 * second })).map(([at, milliseconds]) =>
+    command(
+        `freeze ${at} for ${milliseconds} ms`,
+        ({ places }) => places.has(at),
+        (deployment) => deployment.at(at)?.freeze(milliseconds),
+    ),
+);
+
+const start = place.map((at) =>
+    command(
+        `start ${at}`,
+        ({ places }) => !places.has(at),
+        (deployment, { places }) => {
+            places.add(at);
+            deployment.start(at);
+        },
+    ),
+);
+
+const stop = fc.tuple(place, fc.boolean()).map(([at, again]) =>
+    command(
+        `${again ? 'restart' : 'stop'} ${at}`,
+        ({ places }) => places.has(at) && (again || places.size > 1),
+        (deployment, { places }) => {
+            if (!again) {
+                places.delete(at);
+            }
+            deployment.stop(at, again);
+        },
+    ),
+);
+
+const receiver = fc
+    .tuple(exporter, fc.constantFrom<Behaviour>(...BEHAVIOURS))
+    .map(([index, behaviour]) =>
+        command(`receiver ${index} ${behaviour}`, always, ({ receivers }) => receivers.behaviours.set(hostOf(index), behaviour)),
+    );
+
+const store = fc
+    .tuple(fc.constantFrom(...STORE_FAULTS), spell, who)
+    .map(([fault, milliseconds, at]) =>
+        command(`store ${fault} for ${milliseconds} ms to ${at ?? 'all'}`, always, (deployment) =>
+            deployment.weather.changeStore(fault, milliseconds, at),
+        ),
+    );
+
+const queue = fc
+    .tuple(fc.constantFrom(...QUEUE_FAULTS), spell, who)
+    .map(([fault, milliseconds, at]) =>
+        command(`queue ${fault} for ${milliseconds} ms to ${at ?? 'all'}`, always, (deployment) =>
+            deployment.weather.changeQueue(fault, milliseconds, at),
+        ),
+    );
+
+const resolver = fc
+    .tuple(fc.constantFrom(...RESOLVER_FAULTS), spell)
+    .map(([fault, milliseconds]) =>
+        command(`resolver ${fault} for ${milliseconds} ms`, always, (deployment) => deployment.weather.changeResolver(fault, milliseconds)),
+    );
+
+const emptyQueue = fc.constant(command('empty the queue', always, (deployment) => deployment.queue.empty()));
+
+const exporterIsThere =
+    (index: number) =>
+    ({ removed }: Commanded): boolean =>
+        !removed.has(index);
+
+const startOrStop = exporter.map((index) =>
+    command(`start or stop exporter ${index}`, exporterIsThere(index), (deployment, { stopped }) => {
+        const id = deployment.exporterIds[index] as string;
+        const starts = stopped.delete(index);
+        if (!starts) {
+            stopped.add(index);
+        }
+        deployment.manage(({ exporters }) => (starts ? exporters.start(id) : exporters.stop(id)));
+    }),
+);
+
+const remove = exporter.map((index) =>
+    command(`remove exporter ${index}`, exporterIsThere(index), (deployment, { removed }) => {
+        removed.add(index);
+        deployment.manage(({ exporters }) => exporters.remove(deployment.exporterIds[index] as string));
+    }),
+);
+
+const replay = fc.nat(50).map((index) =>
+    command(`replay delivery ${index}`, always, (deployment) => {
+        const ids = [...deployment.ledger.entries.keys()];
+        deployment.manage(({ deliveries }) => deliveries.replay(ids[index % ids.length] as string));
+    }),
+);
+
+const deadly = fc.constant(command('publish what ends its process', always, (deployment) => deployment.publish(DEADLY)));
+
+/** Sequences of what happens to a deployment. Those that are tried come out of the seed. */
+export const commandSequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
+    [
+        publish,
+        publish,
+        publish,
+        wait,
+        wait,
+        wait,
+        kill,
+        dieAt,
+        dieAt,
+        freeze,
+        start,
+        stop,
+        receiver,
+        receiver,
+        store,
+        queue,
+        resolver,
+        emptyQueue,
+        startOrStop,
+        replay,
+    ],
+    { maxCommands: 40, size: 'max' },
+);
+
+/** The same with what is rare because it takes long. */
+export const rareSequences: fc.Arbitrary<Iterable<Command>> = fc.commands([publish, wait, wait, kill, deadly, receiver, remove, stop], {
+    maxCommands: 12,
+    size: 'max',
+});

@@ -1,0 +1,253 @@
+import type { WebhookStores } from '../../lib/webhooks/options.ts';
+import { seeded } from '../support/seeded.ts';
+import { Ledger, SCHEDULE, SECRET } from './ledger.ts';
+import { Receivers } from './receivers.ts';
+import { SimulatedProcess, type Surroundings } from './simulated-process.ts';
+import { SimulatedQueue } from './simulated-queue.ts';
+import { Timeline } from './timeline.ts';
+import { Weather } from './weather.ts';
+
+/** Empty stores for one simulation, whose time is that of the timeline. */
+export type MakeStores = (timeline: Timeline) => Promise<WebhookStores>;
+
+/** Replaces parts by ones that have a fault: `below` what the ledger sees as the truth, or `above` it, on the side of the engine. */
+export interface Mutant {
+    readonly below?: (stores: WebhookStores, timeline: Timeline) => WebhookStores;
+    readonly above?: (surroundings: Surroundings) => Partial<Surroundings>;
+}
+
+/** For how many milliseconds a process that died is away. */
+const RESTART = { least: 200, more: 8_000 } as const;
+
+/** A stop takes at most so many milliseconds. */
+const STOP_TIMEOUT = 20_000;
+
+/** Milliseconds in which everything is ready that is started when all is well. */
+const SET_UP_WITHIN = 60_000;
+
+/** How many exporters there are; the receiver of the first never does anything wrong. */
+export const EXPORTERS = 3;
+
+/** Where processes run. One that dies there is started again. */
+export const PLACES = ['a', 'b', 'c'] as const;
+
+const INVESTIGATION = {
+    timestamp: '2026-11-21T09:30:00Z',
+    link: 'https://example.com/i/1',
+    investigationId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa',
+    investigationRrn: 'rrn:investigation:eu:1:investigation:ABC',
+    actors: { users: [], assets: [] },
+};
+
+/** A generator of ids that are the same each time. */
+export function idsFrom(group: string): () => string {
+    let count = 0;
+    return () => {
+        count += 1;
+        return `00000000-0000-4000-${group}-${count.toString(16).padStart(12, '0')}`;
+    };
+}
+
+/** Processes, stores, queue, receivers and all between them. */
+export class Deployment {
+    readonly timeline: Timeline;
+    readonly weather: Weather;
+    readonly queue: SimulatedQueue;
+    readonly receivers: Receivers;
+    readonly ledger: Ledger;
+    /** In the order in which they were made. */
+    readonly exporterIds: string[] = [];
+    /** All that ever were, by name. */
+    private readonly processes = new Map<string, SimulatedProcess>();
+    /** What ran last in each place. */
+    private readonly places = new Map<string, SimulatedProcess>();
+    /** Places where a process is wanted. */
+    private readonly wanted = new Set<string>();
+    private readonly stores: WebhookStores;
+    private readonly surroundings: Surroundings;
+    private readonly random: () => number;
+    private incarnations = 0;
+    private titles = 0;
+
+    private constructor(seed: number, timeline: Timeline, stores: WebhookStores, mutant: Mutant) {
+        const random = seeded(seed);
+        this.random = random;
+        this.timeline = timeline;
+        this.weather = new Weather(timeline);
+        this.queue = new SimulatedQueue(timeline, this.weather, random);
+        this.ledger = new Ledger(timeline, this.processes, this.weather.troubled);
+        this.receivers = new Receivers(timeline, this.weather, random, this.ledger);
+        this.stores = this.ledger.watching(mutant.below?.(stores, timeline) ?? stores);
+        const honest: Surroundings = {
+            timeline,
+            weather: this.weather,
+            random,
+            newId: idsFrom('8000'),
+            stores: this.stores,
+            queueFor: (process) => this.queue.for(process),
+            senderFor: (process) => this.receivers.senderFor(process),
+            onDeath: (process) => this.startAgain(process, RESTART.least + RESTART.more * random()),
+            isAlive: (name) => this.processes.get(name)?.alive === true,
+        };
+        this.surroundings = { ...honest, ...mutant.above?.(honest) };
+    }
+
+    /** A deployment in which nothing runs yet. */
+    static async open(seed: number, makeStores: MakeStores, mutant: Mutant = {}): Promise<Deployment> {
+        const timeline = new Timeline();
+        return new Deployment(seed, timeline, await makeStores(timeline), mutant);
+    }
+
+    /** Starts processes and exporters. */
+    async setUp(): Promise<void> {
+        this.start('a');
+        this.start('b');
+        await this.timeline.advance(100);
+        for (let index = 0; index < EXPORTERS; index += 1) {
+            this.manage((engine) => this.makeExporter(engine, index));
+            if (!(await this.timeline.until(() => this.exporterIds.length > index, SET_UP_WITHIN, 10))) {
+                throw new Error('An exporter has not been started');
+            }
+        }
+        await this.timeline.advance(100);
+    }
+
+    /** Those that live, by the names of their places. */
+    running(): readonly (readonly [place: string, process: SimulatedProcess])[] {
+        return [...this.places].flatMap(([place, process]) => (process.alive ? [[place, process] as const] : []));
+    }
+
+    /** What runs in a place, if anything does. */
+    at(place: string): SimulatedProcess | null {
+        const process = this.places.get(place);
+        return process?.alive === true ? process : null;
+    }
+
+    /** Starts a process where none runs, now or when the one that stops has ended. */
+    start(place: string): void {
+        this.wanted.add(place);
+        if (this.at(place) !== null) {
+            return;
+        }
+
+        this.incarnations += 1;
+        const process = new SimulatedProcess(`${place}${this.incarnations}`, this.surroundings);
+        this.places.set(place, process);
+        this.processes.set(process.name, process);
+        this.as(process, async () => {
+            try {
+                await process.engine.start();
+                await process.engine.work(['default']);
+            } catch (error) {
+                // As a command that ends with an error, to be started again.
+                this.timeline.note(`cannot start: ${(error as Error).message}`);
+                process.kill();
+            }
+        });
+    }
+
+    /** Tells a process to stop, after which another takes its place if `again` says so. */
+    stop(place: string, again: boolean): void {
+        if (!again) {
+            this.wanted.delete(place);
+        }
+        const process = this.at(place);
+        if (process === null || Number.isFinite(process.drainsUntil)) {
+            return;
+        }
+
+        process.drainsUntil = this.timeline.now + STOP_TIMEOUT;
+        this.timeline.note(`${process.name} stops`);
+        this.as(process, async () => {
+            await process.engine.close({ timeout: STOP_TIMEOUT });
+            this.timeline.note(`${process.name} has stopped`);
+            process.alive = false;
+            this.startAgain(process, 1);
+        });
+    }
+
+    /** Publishes an event through a process that runs, if one does. */
+    publish(title: string = `${++this.titles}`): void {
+        const alive = this.running().filter(([, { drainsUntil }]) => !Number.isFinite(drainsUntil));
+        const [, process] = alive[Math.floor(this.random() * alive.length)] ?? [];
+        if (process === undefined) {
+            return;
+        }
+
+        this.as(process, async () => {
+            try {
+                const accepted = await process.engine.publish('idr_investigation_created', { ...INVESTIGATION, title });
+                for (const id of accepted.deliveries) {
+                    this.ledger.promised.add(id);
+                }
+            } catch (error) {
+                this.timeline.note(`not published: ${(error as Error).message}`);
+            }
+        });
+    }
+
+    /** Has a process do something with the exporters, and does not wait for it. */
+    manage(what: (engine: SimulatedProcess['engine']) => Promise<unknown>): void {
+        const [[, process] = []] = this.running();
+        if (process !== undefined) {
+            this.as(process, () => what(process.engine).catch((error: Error) => this.timeline.note(`refused: ${error.message}`)));
+        }
+    }
+
+    /** Starts all exporters that do not run, whoever or whatever has stopped them. */
+    startExporters(): void {
+        for (const id of this.exporterIds) {
+            const model = this.ledger.exporters.get(id);
+            if (model?.removed === false && !model.running) {
+                this.manage(({ exporters }) => exporters.start(id));
+            }
+        }
+    }
+
+    /** Whether an event would be tried at once by all exporters: where nothing has been sent for a while, a breaker may still be open. */
+    hasRoom(): boolean {
+        return [...this.ledger.exporters.values()].every((model) => model.removed || model.room(this.timeline.now) > 0);
+    }
+
+    /** Who looks at the rows without a process. */
+    async audit(): Promise<void> {
+        await this.ledger.audit(this.stores);
+    }
+
+    private as(process: SimulatedProcess, act: () => Promise<unknown>): void {
+        const failed = (error: unknown): void => {
+            // The clock of a dead process is the one part of it that has to throw.
+            if (process.alive) {
+                throw error;
+            }
+        };
+        this.timeline.after(0, () => void act().catch(failed), process);
+    }
+
+    private startAgain(process: SimulatedProcess, delay: number): void {
+        const [[place] = []] = [...this.places].filter(([, current]) => current === process);
+        const start = (): void => {
+            if (place !== undefined && this.wanted.has(place)) {
+                this.start(place);
+            }
+        };
+        this.timeline.after(delay, start, null);
+    }
+
+    private async makeExporter({ exporters }: SimulatedProcess['engine'], index: number): Promise<void> {
+        const url = `http://${hostOf(index)}/`;
+        const { exporter } = await exporters.create({
+            url,
+            schedule: SCHEDULE,
+            secret: SECRET,
+            signatures: ['base64', 'standard-webhooks'],
+        });
+        await exporters.start(exporter.id);
+        this.exporterIds.push(exporter.id);
+    }
+}
+
+/** The host of an exporter's receiver. */
+export function hostOf(index: number): string {
+    return `receiver-${index}.example.com`;
+}

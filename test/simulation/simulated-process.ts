@@ -1,0 +1,194 @@
+import { egressGuard } from '../../lib/egress/guard.ts';
+import { type KeyRing, keyRing } from '../../lib/keys/key-ring.ts';
+import type { Sender } from '../../lib/webhooks/http-sender.ts';
+import type { WebhookStores, WebhooksOptions } from '../../lib/webhooks/options.ts';
+import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import type { Session } from '../../lib/webhooks/store.ts';
+import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
+import { seeded } from '../support/seeded.ts';
+import type { Owner, Timeline } from './timeline.ts';
+import { passage, unavailable, type Weather } from './weather.ts';
+
+/** Deliveries of one exporter in flight, failures that open its breaker, and so on: small, so that a short run gets there. */
+export const SETTINGS: Required<Pick<WebhooksOptions, 'window' | 'breakerAfter' | 'stopAfter'>> = {
+    window: 4,
+    breakerAfter: 3,
+    stopAfter: 30 * 60_000,
+};
+
+/** Milliseconds. */
+export const ATTEMPT_TIMEOUT = 15_000;
+
+/** No process has this id. */
+const DEAD_PID = 2 ** 30;
+
+const KEYS: KeyRing = keyRing({ current: 'k', keys: { k: Buffer.alloc(32, 7) } });
+const GUARD = egressGuard({ allow: ['127.0.0.0/8'] });
+
+/** What a process works with. */
+export interface Surroundings {
+    readonly timeline: Timeline;
+    readonly weather: Weather;
+    readonly random: () => number;
+    readonly newId: () => string;
+    readonly stores: WebhookStores;
+    readonly queueFor: (process: SimulatedProcess) => DeliveryQueue;
+    readonly senderFor: (process: SimulatedProcess) => Sender;
+    /** A process has died. */
+    readonly onDeath: (process: SimulatedProcess) => void;
+    readonly isAlive: (name: string) => boolean;
+}
+
+const NEVER = new Promise<never>(() => undefined);
+
+/** A process with an engine of its own. Whatever it calls may be the last that it does. */
+export class SimulatedProcess implements Owner {
+    readonly name: string;
+    alive = true;
+    frozenUntil = 0;
+    readonly clockOffset: number;
+    readonly engine: Webhooks;
+    /** Until when it finishes what it has begun, once it was told to stop; infinite before. */
+    drainsUntil: number = Number.POSITIVE_INFINITY;
+    /** It dies at the call after so many more. */
+    private callsLeft: number = Number.POSITIVE_INFINITY;
+    private dieAfterEffect = false;
+    private readonly atDeath: (() => void)[] = [];
+    private readonly surroundings: Surroundings;
+
+    constructor(name: string, surroundings: Surroundings) {
+        const { timeline, random, newId, stores, queueFor, senderFor } = surroundings;
+        this.name = name;
+        this.surroundings = surroundings;
+        this.clockOffset = Math.floor((random() - 0.5) * 7_200_000);
+        const started = this.clockOffset - timeline.now;
+        const own = seeded(Math.floor(random() * 2 ** 31));
+        this.engine = webhooks({
+            ...SETTINGS,
+            exporters: this.behind(stores.exporters),
+            deliveries: { ...this.behind(stores.deliveries), ...this.sessions(stores) },
+            queue: queueFor(this),
+            sender: senderFor(this),
+            keyRing: KEYS,
+            guard: GUARD,
+            newId,
+            random: own,
+            monotonic: () => {
+                this.clockCall();
+                return timeline.now + started;
+            },
+            sleep: (milliseconds) => new Promise((resolve) => this.ifAlive(() => timeline.after(milliseconds, resolve, this))),
+            onError: (error) => timeline.note(`error: ${error.message}`),
+        });
+    }
+
+    /** Dies at the call after so many more, before it gets there or when it has had its effect. */
+    dieAt(call: number, afterEffect: boolean): void {
+        this.callsLeft = call;
+        this.dieAfterEffect = afterEffect;
+    }
+
+    /** From now on it does nothing more, and nothing of it ends. */
+    kill(): void {
+        if (this.alive) {
+            this.alive = false;
+            this.surroundings.timeline.note(`${this.name} dies`);
+            for (const act of this.atDeath.splice(0)) {
+                act();
+            }
+            this.surroundings.onDeath(this);
+        }
+    }
+
+    onDeath(act: () => void): void {
+        this.atDeath.push(act);
+    }
+
+    /** Stands still for so many milliseconds. */
+    freeze(milliseconds: number): void {
+        this.frozenUntil = this.surroundings.timeline.now + milliseconds;
+    }
+
+    /** A call of the process to a part: it gets there, has its effect and is answered later, or not. */
+    async call<T>(part: 'store' | 'queue', what: string, effect: () => Promise<T>): Promise<T> {
+        const { timeline, weather, random } = this.surroundings;
+        const dies = this.nextCallIsLast();
+        timeline.note(`${part}.${what}`);
+        if (!this.alive || (dies && !this.dieAfterEffect)) {
+            this.kill();
+            return await NEVER;
+        }
+
+        const queueFault = weather.ofQueue(this.name) === 'refuses' ? 'refuses' : null;
+        const { there, back, lost } = passage(part === 'store' ? weather.ofStore(this.name) : queueFault, random);
+        return await new Promise<T>((resolve, reject) => {
+            const refuse = (): void => reject(unavailable(part));
+            const reach = (): void => {
+                if (lost === 'call') {
+                    timeline.after(back, refuse, this);
+                    return;
+                }
+
+                const answered = (act: () => void): void => {
+                    if (dies) {
+                        this.kill();
+                    }
+                    timeline.after(back, act, this);
+                };
+                void timeline.real(effect).then(
+                    (value) => answered(lost === null ? () => resolve(value) : refuse),
+                    (error) => answered(lost === null ? () => reject(error) : refuse),
+                );
+            };
+            timeline.after(there, reach, null);
+        });
+    }
+
+    /** Whether the call that is being made is the last: then it never returns. For parts whose effects are not calls of a moment. */
+    nextCallIsLast(): boolean {
+        this.callsLeft -= 1;
+        return this.callsLeft < 0;
+    }
+
+    /** A clock has no other end of which it could be said whether the call got there. */
+    private clockCall(): void {
+        if (this.nextCallIsLast()) {
+            this.kill();
+        }
+        if (!this.alive) {
+            throw new Error('The process is dead');
+        }
+    }
+
+    private ifAlive(act: () => void): void {
+        if (this.alive) {
+            act();
+        }
+    }
+
+    private behind<Store extends object>(store: Store): Store {
+        const methods = Object.entries(store).map(([name, method]) => {
+            return typeof method === 'function'
+                ? [name, (...args: unknown[]) => this.call('store', name, () => method(...args))]
+                : [name, method];
+        });
+        return Object.fromEntries(methods);
+    }
+
+    /** All processes of the simulation are one to the machine: which of them runs is seen by other ids. */
+    private sessions({ deliveries }: WebhookStores): Pick<WebhookStores['deliveries'], 'keepAlive' | 'sessions'> {
+        return {
+            keepAlive: (session, duration) => {
+                const own = { ...session, process: JSON.stringify({ name: this.name, identity: session.process }) };
+                return this.call('store', 'keepAlive', () => deliveries.keepAlive(own, duration));
+            },
+            sessions: () => this.call('store', 'sessions', async () => (await deliveries.sessions()).map((session) => this.seen(session))),
+        };
+    }
+
+    private seen(session: Session): Session {
+        const { name, identity } = JSON.parse(session.process);
+        const process = this.surroundings.isAlive(name) ? identity : JSON.stringify({ ...JSON.parse(identity), pid: DEAD_PID });
+        return { ...session, process };
+    }
+}

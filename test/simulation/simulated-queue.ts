@@ -1,0 +1,152 @@
+import type { DeliveryJob, DeliveryQueue, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
+import type { SimulatedProcess } from './simulated-process.ts';
+import type { Timeline } from './timeline.ts';
+import type { Weather } from './weather.ts';
+
+interface Worker {
+    readonly process: SimulatedProcess;
+    readonly handler: (job: DeliveryJob) => Promise<void>;
+    readonly options: WorkOptions;
+    readonly running: Set<Promise<void>>;
+    open: boolean;
+    taken: number;
+}
+
+/** A job whose process died is given to another after so many milliseconds, if it is not forgotten. */
+const STALLED = 5_000;
+
+/** A queue server that may lose, repeat, delay and reorder what it is given. */
+export class SimulatedQueue {
+    private readonly waiting = new Map<string, DeliveryJob[]>();
+    private readonly workers = new Map<string, Worker[]>();
+    private readonly keys = new Set<string>();
+    /** How many times it was emptied, and who has heard of how many. */
+    private emptied = 0;
+    private readonly heard = new Map<string, number>();
+    private readonly timeline: Timeline;
+    private readonly weather: Weather;
+    private readonly random: () => number;
+
+    constructor(timeline: Timeline, weather: Weather, random: () => number) {
+        this.timeline = timeline;
+        this.weather = weather;
+        this.random = random;
+    }
+
+    /** Loses all jobs. */
+    empty(): void {
+        this.waiting.clear();
+        this.keys.clear();
+        this.emptied += 1;
+    }
+
+    /** The queue as a process reaches it. */
+    for(process: SimulatedProcess): DeliveryQueue {
+        this.heard.set(process.name, this.emptied);
+        return {
+            ready: () => process.call('queue', 'ready', async () => undefined),
+            add: (jobs) => process.call('queue', `add ${jobs.map(keyOf).join()}`, async () => this.add(jobs, process)),
+
+            lostJobs: () =>
+                process.call('queue', 'lostJobs', async () => {
+                    const lost = this.heard.get(process.name) !== this.emptied;
+                    this.heard.set(process.name, this.emptied);
+                    return lost;
+                }),
+
+            work: (collector, handler, options) =>
+                process.call('queue', 'work', async () =>
+                    this.work(collector, { process, handler, options, running: new Set(), open: true, taken: 0 }),
+                ),
+
+            close: async () => undefined,
+        };
+    }
+
+    private add(jobs: readonly DeliveryJob[], process: SimulatedProcess): void {
+        const fault = this.weather.ofQueue(process.name);
+        for (const job of jobs) {
+            const lost = fault === 'loses jobs' && this.random() < 0.5;
+            if (!lost && !this.keys.has(keyOf(job))) {
+                this.keys.add(keyOf(job));
+                const delay = fault === 'delays jobs' ? 5_000 * this.random() : 2 * this.random();
+                this.later(job, delay);
+                if (fault === 'repeats jobs') {
+                    this.later(job, 3_000 * this.random());
+                }
+            }
+        }
+    }
+
+    private later(job: DeliveryJob, delay: number): void {
+        const { emptied } = this;
+        const arrive = (): void => {
+            if (emptied === this.emptied) {
+                this.waiting.set(job.collector, [...(this.waiting.get(job.collector) ?? []), { ...job }]);
+                this.deal(job.collector);
+            }
+        };
+        this.timeline.after(delay, arrive, null);
+    }
+
+    /** To whom has room, one after the other. */
+    private deal(collector: string): void {
+        const waiting = this.waiting.get(collector) ?? [];
+        for (;;) {
+            const able = (this.workers.get(collector) ?? []).filter(({ process, open, taken, options }) => {
+                return process.alive && open && taken < options.concurrency;
+            });
+            const worker = able[Math.floor(this.random() * able.length)];
+            const job = worker === undefined ? undefined : waiting.shift();
+            if (worker === undefined || job === undefined) {
+                return;
+            }
+            worker.taken += 1;
+            this.timeline.after(1, () => this.run(worker, job), worker.process);
+            worker.process.onDeath(() => this.stall(job));
+        }
+    }
+
+    private run(worker: Worker, job: DeliveryJob): void {
+        if (!worker.open) {
+            this.later(job, 0);
+            return;
+        }
+
+        const running = worker
+            .handler(job)
+            .catch((error: Error) => worker.options.onError?.(error))
+            .finally(() => {
+                worker.running.delete(running);
+                worker.taken -= 1;
+                this.keys.delete(keyOf(job));
+                this.deal(job.collector);
+            });
+        worker.running.add(running);
+    }
+
+    private stall(job: DeliveryJob): void {
+        if (this.keys.has(keyOf(job))) {
+            if (this.random() < 0.5) {
+                this.keys.delete(keyOf(job));
+            } else {
+                this.later(job, STALLED);
+            }
+        }
+    }
+
+    private work(collector: string, worker: Worker): QueueWorker {
+        this.workers.set(collector, [...(this.workers.get(collector) ?? []), worker]);
+        this.deal(collector);
+        return {
+            close: async () => {
+                worker.open = false;
+                await Promise.all(worker.running);
+            },
+        };
+    }
+}
+
+function keyOf({ deliveryId, attempt }: DeliveryJob): string {
+    return `${deliveryId.slice(-4)}/${attempt}`;
+}

@@ -162,6 +162,22 @@ const replay = fc.nat(50).map((index) =>
 
 const deadly = fc.constant(command('publish what ends its process', always, (deployment) => deployment.publish(DEADLY)));
 
+/** What was taken is heard of late, and who else tries meanwhile does so in vain. */
+const hearLate = fc.tuple(place, exporter, fc.integer({ min: 8 * second, max: 14 * second })).map(
+    ([at, index, milliseconds]): Command => ({
+        check: ({ places, stopped }) => places.has(at) && !stopped.has(index),
+        async run(_, deployment) {
+            deployment.timeline.note(`== ${this}`);
+            deployment.receivers.behaviours.delete(hostOf(index));
+            deployment.publish();
+            await deployment.timeline.advance(25);
+            deployment.at(at)?.freeze(milliseconds);
+            deployment.receivers.behaviours.set(hostOf(index), 'fails');
+        },
+        toString: () => `publish, freeze ${at} for ${milliseconds} ms, receiver ${index} fails`,
+    }),
+);
+
 /** Sequences of what happens to a deployment. Those that are tried come out of the seed. */
 export const commandSequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
     [
@@ -175,6 +191,7 @@ export const commandSequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
         dieAt,
         dieAt,
         freeze,
+        hearLate,
         start,
         stop,
         receiver,

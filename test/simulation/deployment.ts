@@ -84,6 +84,7 @@ export class Deployment {
             random,
             newId: idsFrom('8000'),
             stores: this.stores,
+            engineSees: (stores) => stores,
             queueFor: (process) => this.queue.for(process),
             senderFor: (process) => this.receivers.senderFor(process),
             onDeath: (process) => this.startAgain(process, RESTART.least + RESTART.more * random()),
@@ -161,7 +162,7 @@ export class Deployment {
         this.as(process, async () => {
             await process.engine.close({ timeout: STOP_TIMEOUT });
             this.timeline.note(`${process.name} has stopped`);
-            process.alive = false;
+            process.end();
             this.startAgain(process, 1);
         });
     }

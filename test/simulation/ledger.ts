@@ -46,6 +46,8 @@ interface Entry {
     queuedAt: number | null;
     ended: string | null;
     taken: number;
+    /** The last claim was found to have been taken away. */
+    freed: boolean;
     signature: string | null;
 }
 
@@ -213,13 +215,12 @@ export class Ledger implements Wire {
             },
             dispatch: async (options) => {
                 const rows = await store.dispatch(options);
-                if (rows.length > 0) {
-                    await this.dispatched(rows, store);
-                }
+                await this.dispatched(rows, options.limit, store);
                 return rows;
             },
             sweep: async (options) => {
                 const rows = await store.sweep(options);
+                await this.checkFreed(store);
                 for (const entry of this.open().filter((one) => ranOut(one) >= POISONED_AFTER)) {
                     const { state } = (await store.get(entry.id)) ?? {};
                     entry.ended = state === 'poisoned' ? state : null;
@@ -287,6 +288,7 @@ export class Ledger implements Wire {
                     notBefore: 0,
                     ended: null,
                     taken: 0,
+                    freed: false,
                     signature: null,
                 };
                 this.entries.set(id, entry);
@@ -295,13 +297,19 @@ export class Ledger implements Wire {
         }
     }
 
-    private async dispatched(rows: readonly Dispatched[], store: DeliveryStore): Promise<void> {
+    private async dispatched(rows: readonly Dispatched[], limit: number, store: DeliveryStore): Promise<void> {
         const { now } = this.timeline;
-        this.timeline.note(`queued ${rows.map(({ deliveryId }) => name(deliveryId)).join()}`);
-        const inFlight = new Map<string, number>();
-        for (const state of ['queued', 'sending'] as const) {
-            for (const { exporterId } of await store.list({ state, limit: 1000 })) {
-                inFlight.set(exporterId, (inFlight.get(exporterId) ?? 0) + 1);
+        const handedOut = new Set(rows.map(({ deliveryId }) => deliveryId));
+        const waiting = this.open().filter(({ id, queuedAt }) => queuedAt === null && !handedOut.has(id));
+        if (rows.length === 0 && waiting.length === 0) {
+            return;
+        }
+
+        this.timeline.note(`queued ${[...handedOut].map(name).join()}`);
+        const inFlight = await inFlightOf(store);
+        for (const { id, exporterId } of rows.length < limit ? waiting : []) {
+            if ((inFlight.get(exporterId) ?? 0) < (this.exporters.get(exporterId)?.room(now) ?? 0)) {
+                this.violate(`${name(id)} is not handed out, although there is room for it`);
             }
         }
         for (const { deliveryId } of rows) {
@@ -347,6 +355,7 @@ export class Ledger implements Wire {
             this.checkRecorded(entry, before);
         }
         entry.notBefore = 0;
+        entry.freed = false;
         if (ranOut(entry) >= POISONED_AFTER) {
             this.violate(`${name(deliveryId)} is claimed after ${ranOut(entry)} claims in a row that ran out`);
         }
@@ -360,6 +369,19 @@ export class Ledger implements Wire {
             recordedAt: null,
             held: false,
         });
+    }
+
+    /** What is claimed by who has not said for too long that it is alive is free after a sweep. */
+    private async checkFreed(store: DeliveryStore): Promise<void> {
+        const { now } = this.timeline;
+        for (const entry of this.open()) {
+            const last = entry.claims.at(-1);
+            const until = this.sessions.get(last?.session ?? '')?.until ?? 0;
+            if (last !== undefined && !last.held && until < now && !entry.freed && (await store.get(entry.id))?.state === 'sending') {
+                this.violate(`${name(entry.id)} is still claimed by ${this.holder(last)}, which is gone`);
+            }
+            entry.freed = entry.freed || (last !== undefined && until < now);
+        }
     }
 
     /** Nobody else may claim what somebody holds who is alive, says so and is at work. */
@@ -414,11 +436,21 @@ export class Ledger implements Wire {
         }
 
         claimed.held = true;
+        this.checkGivenUp(entry, claimed, outcome.code);
         const { code, status, retryAfter } = outcome;
         if (!entry.single) {
             this.exporters.get(entry.exporterId)?.hear({ code, status, retryAfter, claimedAt: claimed.claimedAt }, now);
         }
         this.follow(entry, code, status, retryAfter, next.state);
+    }
+
+    /** What has been sent is given up only at the end of a stop. */
+    private checkGivenUp(entry: Entry, claimed: Claimed, code: string): void {
+        const process = this.processes.get(this.holder(claimed));
+        const givesUpAt = (process?.drainsUntil ?? 0) - GIVING_BACK;
+        if (code === 'interrupted' && claimed.posted && this.timeline.now < givesUpAt) {
+            this.violate(`${name(entry.id)} is given up by ${process?.name}, although its attempt could have ended`);
+        }
     }
 
     private follow(entry: Entry, code: string, status: number | null, retryAfter: number | null, next: string): void {
@@ -480,6 +512,17 @@ export class Ledger implements Wire {
         this.timeline.endTail();
         this.violations.push(what);
     }
+}
+
+/** How many deliveries of each exporter are in flight. */
+async function inFlightOf(store: DeliveryStore): Promise<ReadonlyMap<string, number>> {
+    const inFlight = new Map<string, number>();
+    for (const state of ['queued', 'sending'] as const) {
+        for (const { exporterId } of await store.list({ state, limit: 1000 })) {
+            inFlight.set(exporterId, (inFlight.get(exporterId) ?? 0) + 1);
+        }
+    }
+    return inFlight;
 }
 
 /** How many claims in a row have run out, if the last one has. */

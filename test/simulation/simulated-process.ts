@@ -32,6 +32,8 @@ export interface Surroundings {
     readonly random: () => number;
     readonly newId: () => string;
     readonly stores: WebhookStores;
+    /** Comes between an engine and its way to the stores. */
+    readonly engineSees: (stores: WebhookStores) => WebhookStores;
     readonly queueFor: (process: SimulatedProcess) => DeliveryQueue;
     readonly senderFor: (process: SimulatedProcess) => Sender;
     /** A process has died. */
@@ -57,7 +59,7 @@ export class SimulatedProcess implements Owner {
     private readonly surroundings: Surroundings;
 
     constructor(name: string, surroundings: Surroundings) {
-        const { timeline, random, newId, stores, queueFor, senderFor } = surroundings;
+        const { timeline, random, newId, stores, engineSees, queueFor, senderFor } = surroundings;
         this.name = name;
         this.surroundings = surroundings;
         this.clockOffset = Math.floor((random() - 0.5) * 7_200_000);
@@ -65,8 +67,10 @@ export class SimulatedProcess implements Owner {
         const own = seeded(Math.floor(random() * 2 ** 31));
         this.engine = webhooks({
             ...SETTINGS,
-            exporters: this.behind(stores.exporters),
-            deliveries: { ...this.behind(stores.deliveries), ...this.sessions(stores) },
+            ...engineSees({
+                exporters: this.behind(stores.exporters),
+                deliveries: { ...this.behind(stores.deliveries), ...this.sessions(stores) },
+            }),
             queue: queueFor(this),
             sender: senderFor(this),
             keyRing: KEYS,
@@ -91,15 +95,21 @@ export class SimulatedProcess implements Owner {
     /** From now on it does nothing more, and nothing of it ends. */
     kill(): void {
         if (this.alive) {
-            this.alive = false;
             this.surroundings.timeline.note(`${this.name} dies`);
-            for (const act of this.atDeath.splice(0)) {
-                act();
-            }
+            this.end();
             this.surroundings.onDeath(this);
         }
     }
 
+    /** The same for one that was told to. */
+    end(): void {
+        this.alive = false;
+        for (const act of this.atDeath.splice(0)) {
+            act();
+        }
+    }
+
+    /** What happens when it has ended, however that came about. */
     onDeath(act: () => void): void {
         this.atDeath.push(act);
     }

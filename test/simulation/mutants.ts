@@ -1,0 +1,266 @@
+import type { WebhookStores } from '../../lib/webhooks/options.ts';
+import { interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
+import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import type { Claim, DeliveryStore, DispatchOptions, RecordedOutcome } from '../../lib/webhooks/store.ts';
+import type { Mutant } from './deployment.ts';
+import type { Surroundings } from './simulated-process.ts';
+import type { Timeline } from './timeline.ts';
+
+/** Faults in the rows: what these methods do is what is true. */
+function rows(fault: (store: DeliveryStore, timeline: Timeline) => Partial<DeliveryStore>): Mutant {
+    return {
+        below: ({ exporters, deliveries }, timeline) => ({ exporters, deliveries: { ...deliveries, ...fault(deliveries, timeline) } }),
+    };
+}
+
+/** Faults of the engine, made of what it asks of honest stores. */
+function asked(fault: (store: DeliveryStore, timeline: Timeline) => Partial<DeliveryStore>): Mutant {
+    return {
+        above: ({ stores, timeline }: Surroundings): { readonly stores: WebhookStores } => ({
+            stores: { ...stores, deliveries: { ...stores.deliveries, ...fault(stores.deliveries, timeline) } },
+        }),
+    };
+}
+
+function outcomesAre(change: (recorded: RecordedOutcome) => RecordedOutcome): Mutant {
+    return asked((store) => ({ recordOutcomes: (outcomes, rules) => store.recordOutcomes(outcomes.map(change), rules) }));
+}
+
+function handedOutAsIf(changed: Partial<DispatchOptions>): Mutant {
+    return asked((store) => ({ dispatch: (options) => store.dispatch({ ...options, ...changed }) }));
+}
+
+function queueIs(fault: (queue: DeliveryQueue) => Partial<DeliveryQueue>): Mutant {
+    return {
+        above: ({ queueFor }) => ({
+            queueFor: (process) => {
+                const queue = queueFor(process);
+                return { ...queue, ...fault(queue) };
+            },
+        }),
+    };
+}
+
+/** Those that were claimed, as long as their outcome is not known. */
+function remembering(): {
+    readonly claims: Map<string, Claim>;
+    readonly noted: (claims: readonly (Claim | null)[]) => readonly (Claim | null)[];
+} {
+    const claims = new Map<string, Claim>();
+    const noted = (granted: readonly (Claim | null)[]): readonly (Claim | null)[] => {
+        for (const claim of granted) {
+            if (claim !== null) {
+                claims.set(claim.deliveryId, claim);
+            }
+        }
+        return granted;
+    };
+    return { claims, noted };
+}
+
+/** Engines that are wrong in one thing each. */
+export const mutants: Readonly<Record<string, () => Mutant>> = {
+    'a claim that fences nobody off: who comes second gets it too': () =>
+        asked((store) => {
+            const { claims, noted } = remembering();
+            return {
+                claim: async (requests, session, maxBytes) => {
+                    const granted = noted(await store.claim(requests, session, maxBytes));
+                    return granted.map((claim, index) => claim ?? claims.get(requests[index]?.deliveryId ?? '') ?? null);
+                },
+            };
+        }),
+
+    'a sweep that does not look at sessions': () =>
+        asked((store) => ({ claim: (requests, _, maxBytes) => store.claim(requests, null, maxBytes) })),
+
+    'a sweep that takes what its holder still has': () =>
+        rows((store) => {
+            const { claims, noted } = remembering();
+            return {
+                claim: async (requests, session, maxBytes) => noted(await store.claim(requests, session, maxBytes)),
+                sweep: async (options) => {
+                    await store.endSessions((await store.sessions()).slice(-1).map(({ id }) => id));
+                    claims.clear();
+                    return await store.sweep(options);
+                },
+            };
+        }),
+
+    'an outcome that is given up when the store is away': () => ({
+        above: () => ({
+            engineSees: ({ exporters, deliveries }) => {
+                const given = (outcomes: readonly unknown[]) => (): readonly boolean[] => outcomes.map(() => false);
+                const recordOutcomes: DeliveryStore['recordOutcomes'] = (outcomes, rules) =>
+                    deliveries.recordOutcomes(outcomes, rules).catch(given(outcomes));
+                return { exporters, deliveries: { ...deliveries, recordOutcomes } };
+            },
+        }),
+    }),
+
+    'a job that is added before its row is committed': () =>
+        asked((store, timeline) => {
+            const committedAt = new Map<string, number>();
+            return {
+                dispatch: async (options) => {
+                    const dispatched = await store.dispatch(options);
+                    for (const { deliveryId } of dispatched) {
+                        committedAt.set(deliveryId, timeline.now + 50);
+                    }
+                    return dispatched;
+                },
+                claim: async (requests, session, maxBytes) => {
+                    const visible = requests.filter(({ deliveryId }) => (committedAt.get(deliveryId) ?? 0) <= timeline.now);
+                    const granted = visible.length === 0 ? [] : await store.claim(visible, session, maxBytes);
+                    return requests.map((request) => granted[visible.indexOf(request)] ?? null);
+                },
+            };
+        }),
+
+    'a retry that comes in half of the time': () =>
+        outcomesAre((recorded) => {
+            const { next } = recorded;
+            const early = next.state === 'pending' && next.delay !== 'fault' ? { ...next, delay: next.delay / 2 } : next;
+            return { ...recorded, next: early };
+        }),
+
+    'a receiver whose Retry-After is not heard': () => outcomesAre((recorded) => ({ ...recorded, pause: null })),
+
+    'a breaker that never opens': () => handedOutAsIf({ breakerAfter: 1_000_000 }),
+
+    'a breaker that opens one failure too late': () => handedOutAsIf({ breakerAfter: 4 }),
+
+    'a breaker that never recovers': () =>
+        outcomesAre((recorded) => ({ ...recorded, health: recorded.health === 'success' ? 'none' : recorded.health })),
+
+    'a window of one too many': () => handedOutAsIf({ window: 5 }),
+
+    'a 2xx that comes late and is not heard': () =>
+        rows((store) => {
+            const { claims, noted } = remembering();
+            return {
+                claim: async (requests, session, maxBytes) => noted(await store.claim(requests, session, maxBytes)),
+                recordOutcomes: async (outcomes, rules) => {
+                    const held: boolean[] = [];
+                    for (const outcome of outcomes) {
+                        const { state } = (await store.get(outcome.deliveryId)) ?? {};
+                        const holds = state === 'sending' && claims.get(outcome.deliveryId)?.token === outcome.token;
+                        held.push(holds && (await store.recordOutcomes([outcome], rules))[0] === true);
+                    }
+                    return held;
+                },
+            };
+        }),
+
+    'a session that never ends': () =>
+        rows((store) => ({ keepAlive: (session) => store.keepAlive(session, 1_000_000_000), endSessions: async () => undefined })),
+
+    'a session of which nothing is heard after its beginning': () =>
+        rows((store) => {
+            const begun = new Set<string>();
+            return {
+                keepAlive: async (session, duration) => {
+                    if (!begun.has(session.id)) {
+                        begun.add(session.id);
+                        await store.keepAlive(session, duration);
+                    }
+                },
+            };
+        }),
+
+    'a body that is serialised anew on its way out': () => ({
+        above: ({ senderFor }) => ({
+            senderFor: (process) => {
+                const sender = senderFor(process);
+                const anew = (body: Uint8Array): Uint8Array =>
+                    Buffer.from(JSON.stringify(JSON.parse(Buffer.from(body).toString()), null, 1));
+                return { ...sender, send: (message) => sender.send({ ...message, body: anew(message.body) }) };
+            },
+        }),
+    }),
+
+    'a fault of ours that uses up a try': () =>
+        outcomesAre((recorded) => {
+            const { next, outcome } = recorded;
+            return outcome.code === 'interrupted' && next.state === 'pending' ? { ...recorded, next: { ...next, delay: 1_000 } } : recorded;
+        }),
+
+    'a stop that does not wait for what is being sent': () =>
+        queueIs((queue) => ({
+            work: async (...args) => {
+                await queue.work(...args);
+                return { close: async () => undefined };
+            },
+        })),
+
+    'a job that was lost and is never missed': () =>
+        asked((store) => ({ sweep: async (options) => (await store.sweep(options)).slice(0, 0) })),
+
+    'a job for the first of all that is handed out only': () =>
+        asked((store) => ({ dispatch: async (options) => (await store.dispatch(options)).slice(0, 1) })),
+
+    'an event that is promised and not stored': () =>
+        rows((store) => {
+            let count = 0;
+            const lost = '00000000-0000-4000-9999-000000000000';
+            return {
+                accept: async (events, options) => {
+                    count += 1;
+                    return count % 5 === 0
+                        ? events.map(({ event }) => ({ eventId: event.id, deliveries: [lost] }))
+                        : await store.accept(events, options);
+                },
+            };
+        }),
+
+    'a time-out that counts as delivered': () => ({
+        above: ({ senderFor }) => ({
+            senderFor: (process) => {
+                const sender = senderFor(process);
+                const optimistic = (outcome: Outcome): Outcome =>
+                    outcome.code === 'timeout' ? { ...outcome, code: 'delivered' } : outcome;
+                return { ...sender, send: async (message) => optimistic(await sender.send(message)) };
+            },
+        }),
+    }),
+};
+
+/** What only a message shows that ends whoever sends it. */
+export const rareMutants: Readonly<Record<string, () => Mutant>> = {
+    'a count of claims that ran out that is lost': () =>
+        rows((store) => {
+            const { claims, noted } = remembering();
+            const sessionOf = new Map<string, string | null>();
+            return {
+                claim: async (requests, session, maxBytes) => {
+                    const granted = noted(await store.claim(requests, session, maxBytes));
+                    for (const claim of granted) {
+                        sessionOf.set(claim?.token ?? '', session);
+                    }
+                    return granted;
+                },
+                sweep: async (options) => {
+                    const alive = new Set<string | null>((await store.sessions()).map(({ id }) => id));
+                    const dead = [...claims.values()].filter(({ token }) => !alive.has(sessionOf.get(token) ?? null));
+                    const noted = dead.map(({ deliveryId, token, exporter }) => ({
+                        deliveryId,
+                        token,
+                        exporterId: exporter.id,
+                        ...FORGOTTEN,
+                    }));
+                    await store.recordOutcomes(noted, BREAKER);
+                    return await store.sweep(options);
+                },
+            };
+        }),
+};
+
+const FORGOTTEN = {
+    outcome: interrupted(0, 'Forgotten'),
+    next: { state: 'pending', delay: 'fault' },
+    health: 'none',
+    pause: null,
+    stopReason: null,
+} as const;
+
+const BREAKER = { after: 3, firstProbe: 5_000, maxProbe: 300_000, stopAfter: 1_000_000, window: 4 };

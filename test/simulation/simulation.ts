@@ -89,21 +89,18 @@ async function recover(deployment: Deployment, { places }: Commanded): Promise<v
     for (const place of places) {
         deployment.start(place);
     }
-    const isDeadly = ({ body }: { readonly body: string }): boolean => body.includes(DEADLY);
-    const noneDeadly = (): boolean => {
-        if (ledger.open().some(isDeadly)) {
-            deployment.startExporters();
-            return failed();
-        }
-        return true;
+    const noneDeadly = (id?: string) => (): boolean => {
+        deployment.startExporters();
+        return failed() || !ledger.open(id).some(({ body }) => body.includes(DEADLY));
     };
-    await timeline.until(noneDeadly, POISONED_WITHIN, 1_000);
+    await timeline.until(noneDeadly(exporterIds[0]), POISONED_WITHIN, 1_000);
     if (!(await timeline.until(nothingOpen(exporterIds[0]), NEIGHBOUR_WITHIN, 500))) {
         ledger.violate(`the exporter whose receiver is well is not served: ${ledger.describe(exporterIds[0])}`);
     }
 
     timeline.note('== the receivers are well');
     receivers.heal();
+    await timeline.until(noneDeadly(), POISONED_WITHIN, 1_000);
     const allEnded = (): boolean => {
         deployment.startExporters();
         return failed() || (nothingOpen()() && deployment.hasRoom());

@@ -1,10 +1,12 @@
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { seeded } from '../support/seeded.ts';
-import { Ledger, SCHEDULE, SECRET } from './ledger.ts';
+import { SCHEDULE, SECRET } from './delivery-model.ts';
+import { Ledger } from './ledger.ts';
 import { Receivers } from './receivers.ts';
 import { SimulatedProcess, type Surroundings } from './simulated-process.ts';
 import { SimulatedQueue } from './simulated-queue.ts';
 import { Timeline } from './timeline.ts';
+import { watched } from './watched-stores.ts';
 import { Weather } from './weather.ts';
 
 /** Empty stores for one simulation, whose time is that of the timeline. */
@@ -77,7 +79,7 @@ export class Deployment {
         this.queue = new SimulatedQueue(timeline, this.weather, random);
         this.ledger = new Ledger(timeline, this.processes, this.weather.troubled);
         this.receivers = new Receivers(timeline, this.weather, random, this.ledger);
-        this.stores = this.ledger.watching(mutant.below?.(stores, timeline) ?? stores);
+        this.stores = watched(mutant.below?.(stores, timeline) ?? stores, this.ledger);
         const honest: Surroundings = {
             timeline,
             weather: this.weather,

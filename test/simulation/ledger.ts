@@ -1,25 +1,11 @@
-import { createHmac } from 'node:crypto';
 import type { Message } from '../../lib/webhooks/http-sender.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
-import type { Claim, DeliveryStore, Dispatched, ExporterStore, NewEvent, RecordedOutcome, Session } from '../../lib/webhooks/store.ts';
+import type { Claim, DeliveryStore, Dispatched, ExporterPatch, NewEvent, RecordedOutcome, Session } from '../../lib/webhooks/store.ts';
+import { type Claimed, DeliveryModel, name, POISONED_AFTER } from './delivery-model.ts';
 import { ExporterModel } from './exporter-model.ts';
 import type { Wire } from './receivers.ts';
 import { ATTEMPT_TIMEOUT, SETTINGS, type SimulatedProcess } from './simulated-process.ts';
 import type { Timeline } from './timeline.ts';
-
-/** An attempt as the store granted it. */
-interface Claimed {
-    readonly token: string;
-    readonly session: string | null;
-    readonly claimedAt: number;
-    readonly expiresAt: number;
-    posted: boolean;
-    /** When its process heard that the receiver had taken it. */
-    heardAt: number | null;
-    recordedAt: number | null;
-    /** Its outcome was recorded while it held. */
-    held: boolean;
-}
 
 /** The signs of life of a session: without a gap from when until when they hold. */
 interface Sign {
@@ -28,37 +14,6 @@ interface Sign {
     readonly until: number;
 }
 
-/** A delivery as far as it is known. */
-interface Entry {
-    readonly id: string;
-    readonly eventId: string;
-    readonly exporterId: string;
-    readonly single: boolean;
-    readonly body: string;
-    readonly acceptedAt: number;
-    readonly claims: Claimed[];
-    /** Attempts since it was accepted or replayed of which the receiver was to blame. */
-    failures: number;
-    /** How many claims there were when it was accepted or replayed. */
-    replayedAfter: number;
-    /** Not before, unless its exporter recovers. */
-    notBefore: number;
-    queuedAt: number | null;
-    ended: string | null;
-    taken: number;
-    /** The last claim was found to have been taken away. */
-    freed: boolean;
-    signature: string | null;
-}
-
-/** The delays of every exporter of the simulation between the tries of a delivery. Milliseconds. */
-export const SCHEDULE: readonly number[] = [2_000, 5_000, 15_000, 40_000, 90_000];
-
-export const SECRET = 'simulated secret';
-
-const JITTER = 0.2;
-const SHORT_RETRIES = 4;
-const POISONED_AFTER = 20;
 const CLAIM_DURATION = ATTEMPT_TIMEOUT + 5_000;
 
 /** With all well, what is known is recorded in so many milliseconds. */
@@ -74,10 +29,10 @@ const GIVING_BACK = 1_000;
 export class Ledger implements Wire {
     readonly violations: string[] = [];
     readonly exporters: Map<string, ExporterModel> = new Map();
-    readonly entries: Map<string, Entry> = new Map();
+    readonly entries: Map<string, DeliveryModel> = new Map();
     /** Deliveries whose acceptance somebody was told of. */
     readonly promised: Set<string> = new Set();
-    private readonly byMessage = new Map<string, Entry>();
+    private readonly byMessage = new Map<string, DeliveryModel>();
     private readonly underWay = new Map<Message, Claimed>();
     private readonly sessions = new Map<string, Sign>();
     private readonly timeline: Timeline;
@@ -91,28 +46,26 @@ export class Ledger implements Wire {
         this.troubled = troubled;
     }
 
-    /** The stores, with everything that they are told and answer written down at the moment at which it has its effect. */
-    watching({ exporters, deliveries }: WebhookStores): WebhookStores {
-        return { exporters: this.watchedExporters(exporters), deliveries: this.watchedDeliveries(deliveries) };
-    }
-
     /** Deliveries of an exporter that may still be sent. */
-    open(exporterId?: string): readonly Entry[] {
+    open(exporterId?: string): readonly DeliveryModel[] {
         return [...this.entries.values()].filter((entry) => {
-            return entry.ended === null && !entry.single && (exporterId === undefined || entry.exporterId === exporterId);
+            return entry.ended === null && !entry.accepted.single && (exporterId === undefined || entry.accepted.exporterId === exporterId);
         });
     }
 
     /** Those that may still be sent, for people. */
     describe(exporterId?: string): string {
         return this.open(exporterId)
-            .map(({ id, failures, claims, taken }) => `${name(id)} (${claims.length} claims, ${failures} failures, taken ${taken} times)`)
+            .map(
+                ({ accepted, failures, claims, taken }) =>
+                    `${name(accepted.id)} (${claims.length} claims, ${failures} failures, taken ${taken} times)`,
+            )
             .join(', ');
     }
 
     posted(process: SimulatedProcess, message: Message): void {
         const entry = this.entryOf(message);
-        this.timeline.note(`POST ${name(entry?.id)} by ${process.name}`);
+        this.timeline.note(`POST ${name(entry?.accepted.id)} by ${process.name}`);
         if (entry === undefined) {
             this.violate('a message went out that nobody accepted');
             return;
@@ -120,12 +73,14 @@ export class Ledger implements Wire {
 
         const claimed = entry.claims.findLast((one) => !one.posted && this.holder(one) === process.name);
         if (claimed === undefined) {
-            this.violate(`${name(entry.id)} went out without a claim`);
+            this.violate(`${name(entry.accepted.id)} went out without a claim`);
         } else {
             claimed.posted = true;
             this.underWay.set(message, claimed);
         }
-        this.checkMessage(entry, message);
+        if (!entry.fits(message)) {
+            this.violate(`id, bytes or signature of ${name(entry.accepted.id)} are not those that were accepted`);
+        }
     }
 
     taken(message: Message): void {
@@ -152,18 +107,18 @@ export class Ledger implements Wire {
         }
         for (const [id, { state }] of rows) {
             const entry = this.entries.get(id);
-            if (entry?.single === true && this.timeline.now - entry.acceptedAt < TEST_WITHIN) {
+            if (entry?.accepted.single === true && this.timeline.now - entry.accepted.acceptedAt < TEST_WITHIN) {
                 continue;
             }
             if (entry === undefined || !['delivered', 'exhausted', 'poisoned', 'cancelled'].includes(state)) {
                 this.violate(`${name(id)} is ${state} at the end`);
             } else if (state === 'delivered' && entry.taken === 0) {
                 this.violate(`${name(id)} is delivered, but its receiver never had it`);
-            } else if (state === 'poisoned' && ranOut(entry) < POISONED_AFTER) {
-                this.violate(`${name(id)} is poisoned after ${ranOut(entry)} claims in a row that ran out`);
-            } else if (state === 'cancelled' && this.exporters.get(entry.exporterId)?.removed !== true) {
+            } else if (state === 'poisoned' && entry.ranOut < POISONED_AFTER) {
+                this.violate(`${name(id)} is poisoned after ${entry.ranOut} claims in a row that ran out`);
+            } else if (state === 'cancelled' && this.exporters.get(entry.accepted.exporterId)?.removed !== true) {
                 this.violate(`${name(id)} is cancelled, but its exporter was not removed`);
-            } else if (state === 'exhausted' && !entry.single && entry.ended !== 'exhausted') {
+            } else if (state === 'exhausted' && !entry.accepted.single && entry.ended !== 'exhausted') {
                 this.violate(`${name(id)} is exhausted, but no outcome said so`);
             }
         }
@@ -174,154 +129,75 @@ export class Ledger implements Wire {
         }
     }
 
-    private watchedExporters(store: ExporterStore): ExporterStore {
-        return {
-            ...store,
-            insert: async (exporter) => {
-                await store.insert(exporter);
-                this.exporters.set(exporter.id, new ExporterModel());
-            },
-            update: async (id, patch) => {
-                const updated = await store.update(id, patch);
-                const model = this.exporters.get(id);
-                if (patch.state === 'running') {
-                    model?.start();
-                } else if (patch.state === 'stopped' && model !== undefined) {
-                    model.running = false;
-                }
-                return updated;
-            },
-            remove: async (id) => {
-                const removed = await store.remove(id);
-                const model = this.exporters.get(id);
-                if (removed && model !== undefined) {
-                    model.removed = true;
-                    for (const entry of [...this.entries.values()].filter(({ exporterId, ended }) => exporterId === id && ended === null)) {
-                        entry.ended = 'cancelled';
-                    }
-                }
-                return removed;
-            },
-        };
+    inserted(id: string): void {
+        this.exporters.set(id, new ExporterModel());
     }
 
-    private watchedDeliveries(store: DeliveryStore): DeliveryStore {
-        return {
-            ...store,
-            accept: async (newEvents, options) => {
-                const accepted = await store.accept(newEvents, options);
-                await this.accepted(newEvents, store);
-                return accepted;
-            },
-            dispatch: async (options) => {
-                const rows = await store.dispatch(options);
-                await this.dispatched(rows, options.limit, store);
-                return rows;
-            },
-            sweep: async (options) => {
-                const rows = await store.sweep(options);
-                await this.checkFreed(store);
-                for (const entry of this.open().filter((one) => ranOut(one) >= POISONED_AFTER)) {
-                    const { state } = (await store.get(entry.id)) ?? {};
-                    entry.ended = state === 'poisoned' ? state : null;
-                }
-                return rows;
-            },
-            claim: async (requests, session, maxBytes) => {
-                const claims = await store.claim(requests, session, maxBytes);
-                for (const claim of claims) {
-                    if (claim !== null) {
-                        this.claimed(claim, session);
-                    }
-                }
-                return claims;
-            },
-            recordOutcomes: async (outcomes, rules) => {
-                const held = await store.recordOutcomes(outcomes, rules);
-                for (const [index, outcome] of outcomes.entries()) {
-                    await this.recorded(outcome, held[index] === true, store);
-                }
-                return held;
-            },
-            keepAlive: async (session, duration) => {
-                await store.keepAlive(session, duration);
-                this.sign(session, duration);
-            },
-            replay: async (id) => {
-                const replayed = await store.replay(id);
-                const entry = this.entries.get(id);
-                if (entry !== undefined) {
-                    Object.assign(entry, { ended: null, failures: 0, replayedAfter: entry.claims.length, notBefore: 0 });
-                }
-                return replayed;
-            },
-        };
+    updated(id: string, { state }: ExporterPatch): void {
+        const model = this.exporters.get(id);
+        if (state === 'running') {
+            model?.start();
+        } else if (state === 'stopped' && model !== undefined) {
+            model.running = false;
+        }
     }
 
-    private sign({ id, process }: Session, duration: number): void {
+    removed(id: string): void {
+        const model = this.exporters.get(id);
+        if (model !== undefined) {
+            model.removed = true;
+        }
+        for (const entry of [...this.entries.values()].filter(({ accepted, ended }) => accepted.exporterId === id && ended === null)) {
+            entry.ended = 'cancelled';
+        }
+    }
+
+    signed({ id, process }: Session, duration: number): void {
         const { now } = this.timeline;
         const before = this.sessions.get(id);
         const since = before === undefined || before.until <= now ? now : before.since;
         this.sessions.set(id, { process: JSON.parse(process).name, since, until: now + duration });
     }
 
-    private async accepted(newEvents: readonly NewEvent[], store: DeliveryStore): Promise<void> {
+    async accepted(newEvents: readonly NewEvent[], store: DeliveryStore): Promise<void> {
         const events = new Map(newEvents.map((one) => [one.event.id, one]));
         for (const { id, eventId, exporterId } of await store.list({ limit: newEvents.length * this.exporters.size })) {
             const accepted = events.get(eventId);
             if (accepted !== undefined && !this.entries.has(id)) {
                 const { event, recipients } = accepted;
-                const known = {
-                    id,
-                    eventId,
-                    exporterId,
-                    single: 'exporterId' in recipients,
-                    body: event.body,
-                    acceptedAt: this.timeline.now,
-                    queuedAt: null,
-                };
-                const entry: Entry = {
-                    ...known,
-                    claims: [],
-                    failures: 0,
-                    replayedAfter: 0,
-                    notBefore: 0,
-                    ended: null,
-                    taken: 0,
-                    freed: false,
-                    signature: null,
-                };
+                const single = 'exporterId' in recipients;
+                const entry = new DeliveryModel({ id, eventId, exporterId, single, body: event.body, acceptedAt: this.timeline.now });
                 this.entries.set(id, entry);
                 this.byMessage.set(`${exporterId} ${eventId}`, entry);
             }
         }
     }
 
-    private async dispatched(rows: readonly Dispatched[], limit: number, store: DeliveryStore): Promise<void> {
+    async dispatched(rows: readonly Dispatched[], limit: number, store: DeliveryStore): Promise<void> {
         const { now } = this.timeline;
         const handedOut = new Set(rows.map(({ deliveryId }) => deliveryId));
-        const waiting = this.open().filter(({ id, queuedAt }) => queuedAt === null && !handedOut.has(id));
+        const waiting = this.open().filter(({ accepted, queuedAt }) => queuedAt === null && !handedOut.has(accepted.id));
         if (rows.length === 0 && waiting.length === 0) {
             return;
         }
 
         this.timeline.note(`queued ${[...handedOut].map(name).join()}`);
         const inFlight = await inFlightOf(store);
-        for (const { id, exporterId } of rows.length < limit ? waiting : []) {
+        for (const { id, exporterId } of rows.length < limit ? waiting.map(({ accepted }) => accepted) : []) {
             if ((inFlight.get(exporterId) ?? 0) < (this.exporters.get(exporterId)?.room(now) ?? 0)) {
                 this.violate(`${name(id)} is not handed out, although there is room for it`);
             }
         }
         for (const { deliveryId } of rows) {
             const entry = this.entries.get(deliveryId);
-            const model = this.exporters.get(entry?.exporterId ?? '');
+            const model = this.exporters.get(entry?.accepted.exporterId ?? '');
             if (entry === undefined || model === undefined) {
                 this.violate(`${name(deliveryId)} is handed out, but nobody accepted it`);
                 continue;
             }
 
-            const room = entry.single ? SETTINGS.window : model.room(now);
-            const flying = inFlight.get(entry.exporterId) ?? 0;
+            const room = entry.accepted.single ? SETTINGS.window : model.room(now);
+            const flying = inFlight.get(entry.accepted.exporterId) ?? 0;
             if (flying > room) {
                 this.violate(`${flying} deliveries are in flight to an exporter that has room for ${room}`);
             }
@@ -333,7 +209,7 @@ export class Ledger implements Wire {
         }
     }
 
-    private claimed({ deliveryId, token, attemptSinceReplay, exporter }: Claim, session: string | null): void {
+    claimed({ deliveryId, token, attemptSinceReplay, exporter }: Claim, session: string | null): void {
         const { now } = this.timeline;
         const entry = this.entries.get(deliveryId);
         this.timeline.note(`claimed ${name(deliveryId)} by ${this.sessions.get(session ?? '')?.process ?? session}`);
@@ -341,34 +217,31 @@ export class Ledger implements Wire {
             this.violate(`${name(deliveryId)} is claimed, but nobody accepted it`);
             return;
         }
-        if (entry.ended !== null && !(entry.single && entry.claims.length === 0)) {
+        if (entry.ended !== null && !(entry.accepted.single && entry.claims.length === 0)) {
             this.violate(`${name(deliveryId)} is claimed after it was ${entry.ended}`);
         }
-        if (!entry.single && this.exporters.get(exporter.id)?.running === false) {
+        if (!entry.accepted.single && this.exporters.get(exporter.id)?.running === false) {
             this.violate(`${name(deliveryId)} is claimed although its exporter is stopped`);
         }
-        if (!entry.single && attemptSinceReplay !== entry.failures + 1) {
+        if (!entry.accepted.single && attemptSinceReplay !== entry.failures + 1) {
             this.violate(`${name(deliveryId)} is at try ${attemptSinceReplay} after ${entry.failures} failures of its receiver`);
         }
         for (const before of entry.claims) {
             this.checkOver(entry, before);
             this.checkRecorded(entry, before);
         }
-        entry.notBefore = 0;
-        entry.freed = false;
-        if (ranOut(entry) >= POISONED_AFTER) {
-            this.violate(`${name(deliveryId)} is claimed after ${ranOut(entry)} claims in a row that ran out`);
+        if (entry.ranOut >= POISONED_AFTER) {
+            this.violate(`${name(deliveryId)} is claimed after ${entry.ranOut} claims in a row that ran out`);
         }
-        entry.claims.push({
-            token,
-            session,
-            claimedAt: now,
-            expiresAt: now + CLAIM_DURATION,
-            posted: false,
-            heardAt: null,
-            recordedAt: null,
-            held: false,
-        });
+        entry.claim(token, session, now);
+    }
+
+    async swept(store: DeliveryStore): Promise<void> {
+        await this.checkFreed(store);
+        for (const entry of this.open().filter(({ ranOut }) => ranOut >= POISONED_AFTER)) {
+            const { state } = (await store.get(entry.accepted.id)) ?? {};
+            entry.ended = state === 'poisoned' ? state : null;
+        }
     }
 
     /** What is claimed by who has not said for too long that it is alive is free after a sweep. */
@@ -377,26 +250,32 @@ export class Ledger implements Wire {
         for (const entry of this.open()) {
             const last = entry.claims.at(-1);
             const until = this.sessions.get(last?.session ?? '')?.until ?? 0;
-            if (last !== undefined && !last.held && until < now && !entry.freed && (await store.get(entry.id))?.state === 'sending') {
-                this.violate(`${name(entry.id)} is still claimed by ${this.holder(last)}, which is gone`);
+            if (
+                last !== undefined &&
+                !last.held &&
+                until < now &&
+                !entry.freed &&
+                (await store.get(entry.accepted.id))?.state === 'sending'
+            ) {
+                this.violate(`${name(entry.accepted.id)} is still claimed by ${this.holder(last)}, which is gone`);
             }
             entry.freed = entry.freed || (last !== undefined && until < now);
         }
     }
 
     /** Nobody else may claim what somebody holds who is alive, says so and is at work. */
-    private checkOver(entry: Entry, { session, claimedAt, expiresAt, recordedAt }: Claimed): void {
+    private checkOver(entry: DeliveryModel, { session, claimedAt, recordedAt }: Claimed): void {
         const { now } = this.timeline;
         const { process: holder = '', since = 0, until = 0 } = this.sessions.get(session ?? '') ?? {};
         const process = this.processes.get(holder);
-        const isHeld = recordedAt === null && now < expiresAt && claimedAt >= since && now < until;
+        const isHeld = recordedAt === null && now < claimedAt + CLAIM_DURATION && claimedAt >= since && now < until;
         if (process?.alive === true && isHeld && now < process.drainsUntil - GIVING_BACK) {
-            this.violate(`${name(entry.id)} is claimed while ${holder} holds it`);
+            this.violate(`${name(entry.accepted.id)} is claimed while ${holder} holds it`);
         }
     }
 
     /** Who has heard that a message was taken, and can, says so. */
-    private checkRecorded(entry: Entry, claimed: Claimed): void {
+    private checkRecorded(entry: DeliveryModel, claimed: Claimed): void {
         const { heardAt } = claimed;
         const holder = this.holder(claimed);
         const process = this.processes.get(holder);
@@ -412,11 +291,11 @@ export class Ledger implements Wire {
 
         const since = Math.max(heardAt, process.frozenUntil, this.troubled.get(process.name) ?? 0);
         if (this.timeline.now - since > RECORDED_WITHIN) {
-            this.violate(`${name(entry.id)} was taken, which ${process.name} knows and has not recorded`);
+            this.violate(`${name(entry.accepted.id)} was taken, which ${process.name} knows and has not recorded`);
         }
     }
 
-    private async recorded({ deliveryId, token, outcome, next }: RecordedOutcome, held: boolean, store: DeliveryStore): Promise<void> {
+    async recorded({ deliveryId, token, outcome, next }: RecordedOutcome, held: boolean, store: DeliveryStore): Promise<void> {
         const { now } = this.timeline;
         const entry = this.entries.get(deliveryId);
         const claimed = entry?.claims.find((one) => one.token === token);
@@ -429,7 +308,7 @@ export class Ledger implements Wire {
         const again = claimed.recordedAt !== null;
         claimed.recordedAt = now;
         if (!held) {
-            if (outcome.code === 'delivered' && !again && entry.ended === null && !entry.single) {
+            if (outcome.code === 'delivered' && !again && entry.ended === null && !entry.accepted.single) {
                 await this.checkLate(entry, store);
             }
             return;
@@ -438,67 +317,33 @@ export class Ledger implements Wire {
         claimed.held = true;
         this.checkGivenUp(entry, claimed, outcome.code);
         const { code, status, retryAfter } = outcome;
-        if (!entry.single) {
-            this.exporters.get(entry.exporterId)?.hear({ code, status, retryAfter, claimedAt: claimed.claimedAt }, now);
+        if (!entry.accepted.single) {
+            this.exporters.get(entry.accepted.exporterId)?.hear({ code, status, retryAfter, claimedAt: claimed.claimedAt }, now);
         }
-        this.follow(entry, code, status, retryAfter, next.state);
+        const followed = entry.follow(outcome, now);
+        if (followed !== next.state) {
+            this.violate(`${name(deliveryId)} is ${next.state} after ${code} and ${entry.failures} failures, and not ${followed}`);
+        }
     }
 
     /** What has been sent is given up only at the end of a stop. */
-    private checkGivenUp(entry: Entry, claimed: Claimed, code: string): void {
+    private checkGivenUp(entry: DeliveryModel, claimed: Claimed, code: string): void {
         const process = this.processes.get(this.holder(claimed));
         const givesUpAt = (process?.drainsUntil ?? 0) - GIVING_BACK;
         if (code === 'interrupted' && claimed.posted && this.timeline.now < givesUpAt) {
-            this.violate(`${name(entry.id)} is given up by ${process?.name}, although its attempt could have ended`);
+            this.violate(`${name(entry.accepted.id)} is given up by ${process?.name}, although its attempt could have ended`);
         }
     }
 
-    private follow(entry: Entry, code: string, status: number | null, retryAfter: number | null, next: string): void {
-        const { now } = this.timeline;
-        if (code === 'delivered') {
-            entry.ended = 'delivered';
-        } else if (entry.single) {
-            entry.ended = 'exhausted';
-        } else if (code === 'interrupted') {
-            entry.notBefore = now + 1_000;
-        } else {
-            entry.failures += 1;
-            const short = code === 'client_error' && status !== 408 && status !== 425;
-            const retries = code === 'gone' ? 0 : short ? SHORT_RETRIES : SCHEDULE.length;
-            const delay = entry.failures <= retries ? SCHEDULE[entry.failures - 1] : undefined;
-            entry.ended = delay === undefined ? 'exhausted' : null;
-            entry.notBefore = now + Math.max(Math.floor((delay ?? 0) * (1 - JITTER)), retryAfter ?? 0);
-        }
-        if ((entry.ended ?? 'pending') !== next) {
-            this.violate(`${name(entry.id)} is ${next} after ${code} and ${entry.failures} failures`);
-        }
-    }
-
-    private async checkLate(entry: Entry, store: DeliveryStore): Promise<void> {
-        const { state } = (await store.get(entry.id)) ?? {};
+    private async checkLate(entry: DeliveryModel, store: DeliveryStore): Promise<void> {
+        const { state } = (await store.get(entry.accepted.id)) ?? {};
         if (state !== 'delivered' && state !== 'cancelled') {
-            this.violate(`${name(entry.id)} was taken, as was heard late, and is ${state}`);
+            this.violate(`${name(entry.accepted.id)} was taken, as was heard late, and is ${state}`);
         }
         entry.ended = state ?? null;
     }
 
-    private checkMessage(entry: Entry, { body, headers }: Message): void {
-        const values = new Map(headers.map(([header, value]) => [header.toLowerCase(), value]));
-        const signature = values.get('x-vendor-signature') ?? '';
-        const [seconds, id] = [values.get('webhook-timestamp'), values.get('webhook-id')];
-        const signed = Buffer.concat([Buffer.from(`${entry.eventId}.${seconds}.`), body]);
-        const expected = [
-            createHmac('sha256', SECRET).update(body).digest('base64'),
-            createHmac('sha256', SECRET).update(signed).digest('base64'),
-        ];
-        const same = Buffer.from(body).toString() === entry.body && id === entry.eventId && signature === (entry.signature ?? signature);
-        if (!same || signature !== expected[0] || values.get('webhook-signature') !== `v1,${expected[1]}`) {
-            this.violate(`id, bytes or signature of ${name(entry.id)} are not those that were accepted`);
-        }
-        entry.signature = signature;
-    }
-
-    private entryOf({ exporterId, headers }: Message): Entry | undefined {
+    private entryOf({ exporterId, headers }: Message): DeliveryModel | undefined {
         const id = headers.find(([header]) => header === 'webhook-id')?.[1];
         return this.byMessage.get(`${exporterId} ${id}`);
     }
@@ -523,21 +368,4 @@ async function inFlightOf(store: DeliveryStore): Promise<ReadonlyMap<string, num
         }
     }
     return inFlight;
-}
-
-/** How many claims in a row have run out, if the last one has. */
-function ranOut({ claims, replayedAfter }: Entry): number {
-    return (
-        claims.length -
-        1 -
-        Math.max(
-            claims.findLastIndex(({ held }) => held),
-            replayedAfter - 1,
-        )
-    );
-}
-
-/** The end of an id, which is enough to tell the few of a simulation apart. */
-export function name(id: string | undefined): string {
-    return (id ?? 'nothing').slice(-4);
 }

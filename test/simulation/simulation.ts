@@ -91,7 +91,7 @@ async function recover(deployment: Deployment, { places }: Commanded): Promise<v
     }
     const noneDeadly = (id?: string) => (): boolean => {
         deployment.startExporters();
-        return failed() || !ledger.open(id).some(({ body }) => body.includes(DEADLY));
+        return failed() || !ledger.open(id).some(({ accepted }) => accepted.body.includes(DEADLY));
     };
     await timeline.until(noneDeadly(exporterIds[0]), POISONED_WITHIN, 1_000);
     if (!(await timeline.until(nothingOpen(exporterIds[0]), NEIGHBOUR_WITHIN, 500))) {

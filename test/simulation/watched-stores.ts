@@ -1,0 +1,76 @@
+import type { WebhookStores } from '../../lib/webhooks/options.ts';
+import type { DeliveryStore, ExporterStore } from '../../lib/webhooks/store.ts';
+import type { Ledger } from './ledger.ts';
+
+/** The stores, with everything that they are told and answer written down at the moment at which it has its effect. */
+export function watched({ exporters, deliveries }: WebhookStores, ledger: Ledger): WebhookStores {
+    return { exporters: watchedExporters(exporters, ledger), deliveries: watchedDeliveries(deliveries, ledger) };
+}
+
+function watchedExporters(store: ExporterStore, ledger: Ledger): ExporterStore {
+    return {
+        ...store,
+        insert: async (exporter) => {
+            await store.insert(exporter);
+            ledger.inserted(exporter.id);
+        },
+        update: async (id, patch) => {
+            const updated = await store.update(id, patch);
+            ledger.updated(id, patch);
+            return updated;
+        },
+        remove: async (id) => {
+            const removed = await store.remove(id);
+            if (removed) {
+                ledger.removed(id);
+            }
+            return removed;
+        },
+    };
+}
+
+function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore {
+    return {
+        ...store,
+        accept: async (newEvents, options) => {
+            const accepted = await store.accept(newEvents, options);
+            await ledger.accepted(newEvents, store);
+            return accepted;
+        },
+        dispatch: async (options) => {
+            const rows = await store.dispatch(options);
+            await ledger.dispatched(rows, options.limit, store);
+            return rows;
+        },
+        sweep: async (options) => {
+            const rows = await store.sweep(options);
+            await ledger.swept(store);
+            return rows;
+        },
+        claim: async (requests, session, maxBytes) => {
+            const claims = await store.claim(requests, session, maxBytes);
+            for (const claim of claims) {
+                if (claim !== null) {
+                    ledger.claimed(claim, session);
+                }
+            }
+            return claims;
+        },
+        recordOutcomes: async (outcomes, rules) => {
+            const held = await store.recordOutcomes(outcomes, rules);
+            for (const [index, outcome] of outcomes.entries()) {
+                await ledger.recorded(outcome, held[index] === true, store);
+            }
+            return held;
+        },
+        keepAlive: async (session, duration) => {
+            await store.keepAlive(session, duration);
+            ledger.signed(session, duration);
+        },
+        replay: async (id) => {
+            const replayed = await store.replay(id);
+            ledger.entries.get(id)?.replay();
+            return replayed;
+        },
+    };
+}

@@ -328,9 +328,12 @@ export class Ledger implements Wire {
 
     /** What has been sent is given up only at the end of a stop. */
     private checkGivenUp(entry: DeliveryModel, claimed: Claimed, code: string): void {
-        const process = this.processes.get(this.holder(claimed));
+        const holder = this.holder(claimed);
+        const process = this.processes.get(holder);
+        // Of several attempts of one process a message does not say which it is of.
+        const single = entry.claims.filter((one) => this.holder(one) === holder).length === 1;
         const givesUpAt = (process?.drainsUntil ?? 0) - GIVING_BACK;
-        if (code === 'interrupted' && claimed.posted && this.timeline.now < givesUpAt) {
+        if (code === 'interrupted' && claimed.posted && single && this.timeline.now < givesUpAt) {
             this.violate(`${name(entry.accepted.id)} is given up by ${process?.name}, although its attempt could have ended`);
         }
     }

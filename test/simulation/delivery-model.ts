@@ -66,6 +66,11 @@ export class DeliveryModel {
         return this.claims.length - 1 - Math.max(held, this.replayedAfter - 1);
     }
 
+    /** Claims since it was accepted or replayed: a replay takes a delivery that has ended, whoever may still be sending it. */
+    get current(): readonly Claimed[] {
+        return this.claims.slice(this.replayedAfter);
+    }
+
     claim(token: string, session: string | null, now: number): void {
         Object.assign(this, { notBefore: 0, freed: false });
         this.claims.push({ token, session, claimedAt: now, posted: false, heardAt: null, recordedAt: null, held: false });

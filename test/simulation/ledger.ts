@@ -226,8 +226,10 @@ export class Ledger implements Wire {
         if (!entry.accepted.single && attemptSinceReplay !== entry.failures + 1) {
             this.violate(`${name(deliveryId)} is at try ${attemptSinceReplay} after ${entry.failures} failures of its receiver`);
         }
-        for (const before of entry.claims) {
+        for (const before of entry.current) {
             this.checkOver(entry, before);
+        }
+        for (const before of entry.claims) {
             this.checkRecorded(entry, before);
         }
         if (entry.ranOut >= POISONED_AFTER) {

@@ -116,7 +116,7 @@ export class SimulatedProcess implements Owner {
 
     /** Stands still for so many milliseconds. */
     freeze(milliseconds: number): void {
-        this.frozenUntil = this.surroundings.timeline.now + milliseconds;
+        this.frozenUntil = Math.max(this.frozenUntil, this.surroundings.timeline.now + milliseconds);
     }
 
     /** A call of the process to a part: it gets there, has its effect and is answered later, or not. */

@@ -59,7 +59,7 @@ export class ExporterModel {
         } else if (code === 'delivered') {
             this.succeed(claimedAt, now);
         } else if (this.failedAt === null || claimedAt > this.failedAt) {
-            this.fail(now);
+            this.fail(claimedAt, now);
         }
 
         const tooLong = !pauses && this.failingSince !== null && now - this.failingSince >= SETTINGS.stopAfter;
@@ -76,8 +76,11 @@ export class ExporterModel {
         Object.assign(this, { failures: 0, probeAt: null, failingSince: null });
     }
 
-    private fail(now: number): void {
-        this.failures = this.slowStart === null ? this.failures + 1 : SETTINGS.breakerAfter;
+    private fail(claimedAt: number, now: number): void {
+        const endsPause = this.pausedUntil !== null && claimedAt >= this.pausedUntil;
+        const opens = endsPause || this.slowStart !== null;
+        this.failures = Math.max(this.failures + 1, opens ? SETTINGS.breakerAfter : 0);
+        this.pausedUntil = endsPause ? null : this.pausedUntil;
         this.failedAt = now;
         this.failingSince ??= now;
         if (this.failures >= SETTINGS.breakerAfter) {

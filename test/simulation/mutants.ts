@@ -9,7 +9,7 @@ import type { Timeline } from './timeline.ts';
 /** Faults in the rows: what these methods do is what is true. */
 function rows(fault: (store: DeliveryStore, timeline: Timeline) => Partial<DeliveryStore>): Mutant {
     return {
-        below: ({ exporters, deliveries }, timeline) => ({ exporters, deliveries: { ...deliveries, ...fault(deliveries, timeline) } }),
+        below: (stores, timeline) => ({ ...stores, deliveries: { ...stores.deliveries, ...fault(stores.deliveries, timeline) } }),
     };
 }
 
@@ -89,11 +89,11 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
 
     'an outcome that is given up when the store is away': () => ({
         above: () => ({
-            engineSees: ({ exporters, deliveries }) => {
+            engineSees: (stores) => {
                 const given = (outcomes: readonly unknown[]) => (): readonly boolean[] => outcomes.map(() => false);
                 const recordOutcomes: DeliveryStore['recordOutcomes'] = (outcomes, rules) =>
-                    deliveries.recordOutcomes(outcomes, rules).catch(given(outcomes));
-                return { exporters, deliveries: { ...deliveries, recordOutcomes } };
+                    stores.deliveries.recordOutcomes(outcomes, rules).catch(given(outcomes));
+                return { ...stores, deliveries: { ...stores.deliveries, recordOutcomes } };
             },
         }),
     }),

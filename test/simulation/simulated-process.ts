@@ -70,6 +70,7 @@ export class SimulatedProcess implements Owner {
             ...engineSees({
                 exporters: this.behind(stores.exporters),
                 deliveries: { ...this.behind(stores.deliveries), ...this.sessions(stores) },
+                settings: this.behind(stores.settings),
             }),
             queue: queueFor(this),
             sender: senderFor(this),
@@ -196,7 +197,7 @@ export class SimulatedProcess implements Owner {
         };
     }
 
-    private seen(session: Session): Session {
+    private seen(session: Pick<Session, 'id' | 'process'>): Pick<Session, 'id' | 'process'> {
         const { name, identity } = JSON.parse(session.process);
         const process = this.surroundings.isAlive(name) ? identity : JSON.stringify({ ...JSON.parse(identity), pid: DEAD_PID });
         return { ...session, process };

@@ -18,7 +18,8 @@ alter table scanwire.deliveries
     alter column id set default ('00000000-0000-4000-9000-' || lpad(to_hex(nextval('public.ids')), 12, '0'))::uuid`;
 
 const EMPTIED = `
-truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts, scanwire.worker_sessions restart identity;
+truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts, scanwire.worker_sessions, scanwire.deployment
+    restart identity;
 alter sequence public.ids restart`;
 
 /** A database in this thread, whose answers take no time of the simulation: between two statements nothing else happens. */

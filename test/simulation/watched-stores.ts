@@ -3,8 +3,8 @@ import type { DeliveryStore, ExporterStore } from '../../lib/webhooks/store.ts';
 import type { Ledger } from './ledger.ts';
 
 /** The stores, with everything that they are told and answer written down at the moment at which it has its effect. */
-export function watched({ exporters, deliveries }: WebhookStores, ledger: Ledger): WebhookStores {
-    return { exporters: watchedExporters(exporters, ledger), deliveries: watchedDeliveries(deliveries, ledger) };
+export function watched({ exporters, deliveries, ...others }: WebhookStores, ledger: Ledger): WebhookStores {
+    return { ...others, exporters: watchedExporters(exporters, ledger), deliveries: watchedDeliveries(deliveries, ledger) };
 }
 
 function watchedExporters(store: ExporterStore, ledger: Ledger): ExporterStore {
@@ -44,7 +44,7 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
         },
         sweep: async (options) => {
             const rows = await store.sweep(options);
-            await ledger.swept(store);
+            await ledger.swept(options, store);
             return rows;
         },
         claim: async (requests, session, maxBytes) => {

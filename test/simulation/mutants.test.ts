@@ -5,7 +5,7 @@ import { simulate } from './simulation.ts';
 import { memoryStores } from './stores.ts';
 
 /** Each mutant is caught by one of so many seeds. */
-const SEEDS = 60;
+const SEEDS = 150;
 
 /** The first seed that catches a mutant, with what it found; null when none does. */
 async function caught(mutant: () => Mutant, rare: boolean): Promise<string | null> {

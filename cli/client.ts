@@ -52,13 +52,13 @@ function split({ method, path, streamed }: Endpoint, input: object): { readonly 
 /** The type of an answer whose lines tell the progress first. */
 const PROGRESS_TYPE = 'application/x-ndjson';
 
-interface Exchange extends ImportOptions {
+interface OperationRequest extends ImportOptions {
     readonly method: string;
     readonly path: string;
     readonly body: Body;
 }
 
-function headersOf({ body, onProgress }: Exchange): OutgoingHttpHeaders {
+function headersOf({ body, onProgress }: OperationRequest): OutgoingHttpHeaders {
     if (body === null) {
         return {};
     }
@@ -73,7 +73,7 @@ interface Reply {
     readonly answer: unknown;
 }
 
-function exchange(server: Socket, asked: Exchange): Promise<Reply> {
+function exchange(server: Socket, asked: OperationRequest): Promise<Reply> {
     const { method, path, body } = asked;
     return new Promise((resolve, reject) => {
         const outgoing = request({ createConnection: () => server, method, path, headers: headersOf(asked) });
@@ -106,7 +106,7 @@ async function send(source: AsyncIterable<Uint8Array>, outgoing: ClientRequest, 
     body.pipe(outgoing);
 }
 
-async function replyOf(incoming: IncomingMessage, { onProgress }: Exchange): Promise<Reply> {
+async function replyOf(incoming: IncomingMessage, { onProgress }: OperationRequest): Promise<Reply> {
     if (incoming.headers['content-type']?.startsWith(PROGRESS_TYPE) !== true) {
         return { status: incoming.statusCode ?? 0, answer: await answerOf(incoming) };
     }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client, Pool, PoolClient } from 'pg';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { Executor } from '../../lib/executor.ts';
+import type { Executor } from '../../lib/transaction.ts';
 import type { DatabaseThread } from './database-thread.ts';
 
 /** A notification as node-postgres emits it. */

@@ -1,4 +1,4 @@
-import type { Executor } from '../../lib/executor.ts';
+import type { Executor } from '../../lib/transaction.ts';
 
 /** Calls `task` every so many milliseconds until the returned function is called. */
 export type Ticker = (task: () => void, milliseconds: number) => () => void;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { Executor } from '../../lib/executor.ts';
+import type { Executor } from '../../lib/transaction.ts';
 import { within } from '../../lib/within.ts';
 
 /** A client checked out of a pool, for several statements in one session. A `pg.PoolClient` fits. */

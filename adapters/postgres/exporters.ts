@@ -1,4 +1,4 @@
-import type { Executor } from '../../lib/executor.ts';
+import type { Executor } from '../../lib/transaction.ts';
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import {
     BACKLOG_AGES,

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { Executor } from '../../lib/executor.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
 import type { ImportOptions, ImportProgress, ImportSummary } from '../../lib/inventory/store.ts';
+import type { Executor } from '../../lib/transaction.ts';
 import { type PoolLike, patiently, sqlState, transaction } from './database.ts';
 import { applyStaged, discardStaged, type Lease, lease, show, stageBatch } from './staged-import.ts';
 import { ensureWorkspace, inTurn } from './workspaces.ts';

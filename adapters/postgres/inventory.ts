@@ -1,8 +1,8 @@
 import { systemClock } from '../../lib/clock.ts';
-import type { Executor } from '../../lib/executor.ts';
 import { HOST_FIELDS, type Host } from '../../lib/inventory/host.ts';
 import type { Note, Service, Session, Vuln, Workspace } from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
+import type { Executor } from '../../lib/transaction.ts';
 import { IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
 import { importHosts } from './import-hosts.ts';
 import { LARGEST_ID, overlaid } from './staged-import.ts';

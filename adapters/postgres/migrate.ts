@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { Executor } from '../../lib/executor.ts';
+import type { Executor } from '../../lib/transaction.ts';
 import { type Patience, type PoolLike, transaction } from './database.ts';
 import { inventoryAndKeys } from './migrations/0001-inventory-and-keys.ts';
 import { webhooks } from './migrations/0002-webhooks.ts';

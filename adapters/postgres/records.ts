@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { addressKey, hostKey } from '../../lib/addresses.ts';
 import { systemClock } from '../../lib/clock.ts';
-import type { Executor } from '../../lib/executor.ts';
 import { type Endpoint, endpointsOf } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, Enrichment, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
+import type { Executor } from '../../lib/transaction.ts';
 import { type PostgresStoresOptions, patiently, transaction } from './database.ts';
 import { inTurn } from './workspaces.ts';
 

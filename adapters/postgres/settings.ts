@@ -1,4 +1,4 @@
-import type { Executor } from '../../lib/executor.ts';
+import type { Executor } from '../../lib/transaction.ts';
 import type { Deployment, SettingsStore } from '../../lib/webhooks/deployment.ts';
 
 const COLUMNS = 'id, generation, settings';

@@ -1,6 +1,6 @@
 import { ScanwireError } from '../../lib/errors.ts';
-import type { Executor } from '../../lib/executor.ts';
 import { byHostField } from '../../lib/inventory/host.ts';
+import type { Executor } from '../../lib/transaction.ts';
 import { type PoolLike, transaction } from './database.ts';
 
 /** An import that has not renewed its lease for so long has died. Longer than any statement is waited for. */

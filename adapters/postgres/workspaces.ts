@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { Executor } from '../../lib/executor.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
+import type { Executor } from '../../lib/transaction.ts';
 import { type PoolLike, transaction } from './database.ts';
 import { endDeadImport } from './staged-import.ts';
 

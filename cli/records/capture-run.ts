@@ -11,6 +11,7 @@ import {
 import type { Call } from '../command.ts';
 import { receiversIn } from '../deployment.ts';
 import { openInput } from '../input.ts';
+import { captureProgress } from '../output/progress.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { type CaptureReport, countFailure } from './capture-report.ts';
 import { packs } from './files.ts';
@@ -111,27 +112,4 @@ function keyOf({ host, port, path, address = '' }: CaptureTarget): string {
 /** A target without an address of its own has been captured at whatever address. */
 function remember(known: Set<string>, { host, ip, port, path = '/' }: HttpsRecord): void {
     known.add(keyOf({ host, port, path })).add(keyOf({ host, port, path, address: ip }));
-}
-
-/** In milliseconds. */
-const EVERY = 250;
-
-/** One line on stderr that says the counts, where a person looks on. */
-function captureProgress(wanted: boolean): { show(report: CaptureReport): void; clear(): void } {
-    if (!wanted || !process.stderr.isTTY) {
-        return { show() {}, clear() {} };
-    }
-
-    let shownAt = 0;
-    return {
-        show({ captured, failed }) {
-            if (performance.now() - shownAt > EVERY) {
-                shownAt = performance.now();
-                process.stderr.write(`\r${captured} captured, ${failed} failed`);
-            }
-        },
-        clear() {
-            process.stderr.write('\r\u001b[K');
-        },
-    };
 }

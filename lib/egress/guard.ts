@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { type Address, isIn, NAME_PATTERN, normalName, parseAddress, unmapped } from '../addresses.ts';
 import { ScanwireError } from '../errors.ts';
-import { destinations, isInternalName, isMetadataAddress, isMetadataName, specialUse } from './special-hosts.ts';
+import { destinations, isInternalName, isMetadataAddress, isMetadataName, specialUse } from './special-addresses.ts';
 
 /** What the operator allows. */
 export interface EgressPolicy {

@@ -2,8 +2,8 @@ import Joi from 'joi';
 import { canonicalAddress } from '../addresses.ts';
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
+import { PROTOCOLS, SERVICE_STATES } from './fields.ts';
 import { byHostField, HOST_STATES, type HostFieldKind, type HostInput, normaliseArch, type ServiceInput } from './host.ts';
-import { PROTOCOLS, SERVICE_STATES } from './resources.ts';
 
 /** Longest text of one field, in UTF-16 code units. */
 const MAX_TEXT = 65_536;

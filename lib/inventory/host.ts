@@ -1,5 +1,6 @@
 import Joi from 'joi';
-import { FIELD_SCHEMAS, type FieldTypes, type Service } from './resources.ts';
+import { FIELD_SCHEMAS, type FieldTypes } from './fields.ts';
+import type { Service } from './resources.ts';
 
 /** Whether a host was up when it was looked at last. */
 export const HOST_STATES = ['alive', 'down', 'unknown'] as const;

@@ -1,46 +1,6 @@
 import Joi from 'joi';
 import { checked, nameSchema } from '../checked.ts';
-
-/** What a service may be spoken to by. */
-export const PROTOCOLS = ['tcp', 'udp'] as const;
-
-/** What a scan finds of a port. */
-export const SERVICE_STATES = ['open', 'closed', 'filtered', 'unknown'] as const;
-
-/** The kinds of fields, and how each is checked. In a row every field is there; what is not known is null or empty. */
-export const FIELD_SCHEMAS = {
-    id: (): Joi.NumberSchema => Joi.number().integer().required(),
-    nullableId: (): Joi.NumberSchema<number | null> => FIELD_SCHEMAS.id().allow(null),
-    time: (): Joi.DateSchema => Joi.date().required(),
-    nullableTime: (): Joi.DateSchema<Date | null> => FIELD_SCHEMAS.time().allow(null),
-    count: (): Joi.NumberSchema => Joi.number().integer().min(0).required(),
-    text: (): Joi.StringSchema => Joi.string().allow('').required(),
-    nullableText: (): Joi.StringSchema<string | null> => FIELD_SCHEMAS.text().allow(null),
-    filledText: (): Joi.StringSchema => Joi.string().required(),
-    nullableFilledText: (): Joi.StringSchema<string | null> => FIELD_SCHEMAS.filledText().allow(null),
-    flag: (): Joi.BooleanSchema => Joi.boolean().required(),
-    nullableFlag: (): Joi.BooleanSchema<boolean | null> => FIELD_SCHEMAS.flag().allow(null),
-    port: (): Joi.NumberSchema => Joi.number().integer().min(1).max(65535).required(),
-    nullablePort: (): Joi.NumberSchema<number | null> => FIELD_SCHEMAS.port().allow(null),
-    object: (): Joi.ObjectSchema<Readonly<Record<string, unknown>>> => Joi.object().required(),
-    protocol: (): Joi.StringSchema<Protocol> =>
-        Joi.string<Protocol>()
-            .valid(...PROTOCOLS)
-            .required(),
-    serviceState: (): Joi.StringSchema<ServiceState> =>
-        Joi.string<ServiceState>()
-            .valid(...SERVICE_STATES)
-            .required(),
-    vulnName: (): Joi.StringSchema => FIELD_SCHEMAS.filledText().max(255),
-};
-
-type Protocol = (typeof PROTOCOLS)[number];
-type ServiceState = (typeof SERVICE_STATES)[number];
-
-/** What the kinds of fields hold. */
-export type FieldTypes = {
-    readonly [Kind in keyof typeof FIELD_SCHEMAS]: ReturnType<(typeof FIELD_SCHEMAS)[Kind]> extends Joi.Schema<infer Value> ? Value : never;
-};
+import { FIELD_SCHEMAS, type FieldTypes } from './fields.ts';
 
 /*
  * Every resource is a table of its fields with their kinds, in the order in which they go out: its type and its schema follow

@@ -2,14 +2,14 @@ import { isDeepStrictEqual } from 'node:util';
 import type { EgressGuard } from '../egress/guard.ts';
 import { ScanwireError } from '../errors.ts';
 import type { EventKind } from './events.ts';
-import type { Sender, SentLimits } from './http-sender.ts';
+import type { Sender, SharedLimits } from './http-sender.ts';
 import type { DeliveryQueue, QueuePlace } from './queue.ts';
 
 /**
  * What is on the wire and how it is retried, which all processes of a deployment have in common: plain JSON, nothing secret. What a
  * process cannot tell, for example the limits of a sender that somebody else has made, is absent.
  */
-export interface DeploymentSettings extends Partial<SentLimits>, Partial<QueuePlace> {
+export interface DeploymentSettings extends Partial<SharedLimits>, Partial<QueuePlace> {
     readonly vendor: string;
     /** The names of the host's own, where it has any: a worker needs none of them. */
     readonly kinds?: readonly string[];

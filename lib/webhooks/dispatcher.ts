@@ -92,7 +92,7 @@ interface HandingOut {
 function handingOut(context: DispatcherContext): HandingOut {
     const { deliveries, queue, monotonic, window, breakerAfter, onError } = context;
     let nextSweep = Number.NEGATIVE_INFINITY;
-    let watchedEnough = Number.POSITIVE_INFINITY;
+    let graceEnds = Number.POSITIVE_INFINITY;
     /** Marked queued in their rows, not yet in the queue. */
     let unqueued: readonly Dispatched[] = [];
 
@@ -100,7 +100,7 @@ function handingOut(context: DispatcherContext): HandingOut {
         try {
             return await answer;
         } catch (error) {
-            watchedEnough = monotonic() + GRACE;
+            graceEnds = monotonic() + GRACE;
             throw error;
         }
     }
@@ -120,7 +120,7 @@ function handingOut(context: DispatcherContext): HandingOut {
         const requeueAfter = (await lostJobs()) ? 0 : REQUEUE_AFTER;
         let swept: readonly Dispatched[];
         do {
-            swept = await fromStore(deliveries.sweep({ requeueAfter, limit: BATCH, endedOnly: monotonic() < watchedEnough }));
+            swept = await fromStore(deliveries.sweep({ requeueAfter, limit: BATCH, endedOnly: monotonic() < graceEnds }));
             await enqueue(swept);
         } while (swept.length === BATCH);
     }
@@ -148,7 +148,7 @@ function handingOut(context: DispatcherContext): HandingOut {
 
     return {
         begin() {
-            watchedEnough = monotonic() + GRACE;
+            graceEnds = monotonic() + GRACE;
         },
 
         async handOut() {

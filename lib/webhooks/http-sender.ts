@@ -34,7 +34,7 @@ export interface Sender {
     /** No `send` takes longer, in milliseconds. Claims are made to hold longer than this. */
     readonly attemptTimeout: number;
     /** What all processes of a deployment must have in common; absent where that cannot be told. */
-    readonly limits?: SentLimits;
+    readonly limits?: SharedLimits;
     /** Never rejects: whatever happens is an {@link Outcome}. */
     send(message: Message): Promise<Outcome>;
     /** Takes messages again after `close`. */
@@ -60,7 +60,7 @@ export interface SenderLimits {
 }
 
 /** What a receiver may notice of how a process sends; how many idle connections there may be is the machine's. */
-export interface SentLimits extends Omit<SenderLimits, 'maxIdleConnections'> {
+export interface SharedLimits extends Omit<SenderLimits, 'maxIdleConnections'> {
     readonly resolver: Resolver;
 }
 

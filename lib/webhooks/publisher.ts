@@ -1,5 +1,5 @@
 import { ScanwireError } from '../errors.ts';
-import { assertTransaction, type Executor } from '../executor.ts';
+import { assertTransaction, type Executor } from '../transaction.ts';
 import { batched } from './batched.ts';
 import { RULE_SETS, type RuleSet } from './choices.ts';
 import { eventBody, testEvent, typesFor } from './events.ts';

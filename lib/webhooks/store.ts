@@ -1,5 +1,5 @@
 import { ScanwireError } from '../errors.ts';
-import type { Executor } from '../executor.ts';
+import type { Executor } from '../transaction.ts';
 import type { BreakerRules } from './breaker.ts';
 import type { ExportType } from './choices.ts';
 import type { StoredExporter } from './exporter.ts';

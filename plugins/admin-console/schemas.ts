@@ -1,6 +1,7 @@
 import Joi from 'joi';
 import { nameSchema } from '../../lib/checked.ts';
-import { FIELD_SCHEMAS, workspaceSchema } from '../../lib/inventory/resources.ts';
+import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
+import { workspaceSchema } from '../../lib/inventory/resources.ts';
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
 import { deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
 import { exporterChangesSchema, newExporterSchema, settingSchemas } from '../../lib/webhooks/exporter.ts';

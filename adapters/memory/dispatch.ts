@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { type Pool, placesForRetries, poolsOf, SHARES } from '../../lib/webhooks/shares.ts';
 import type { Dispatched, DispatchOptions } from '../../lib/webhooks/store.ts';
 import { type DeliveryRow, type ExporterRow, later, type WebhookState } from './webhook-state.ts';
@@ -21,7 +22,9 @@ interface Ranked {
 /** As `DeliveryStore.dispatch` says. Exporters alternate, so that the longest backlog does not use up a small limit. */
 export function dispatch(state: WebhookState, options: DispatchOptions): readonly Dispatched[] {
     const now = state.clock();
-    const candidates = [...groupByExporter(state)].map(([exporter, rows]) => candidate(exporter, rows, options, now));
+    const candidates = [...groupByExporter(state)]
+        .map(([exporter, rows]) => candidate(exporter, rows, options, now))
+        .filter(({ due, inFlight }) => due.length > 0 || inFlight > 0);
     const collectors = new Set(candidates.map(({ exporter }) => exporter.collector));
 
     return [...collectors]
@@ -93,7 +96,7 @@ function slotsOf(state: WebhookState, collector: string, now: Date): number {
 /** Single attempts have places of their own; the others share those of the pool, each exporter its share at most. */
 function pickFromPool(sharers: readonly Candidate[], { share, room }: Pool, options: DispatchOptions, now: Date): Ranked[] {
     const ranked = sharers.flatMap((one) => pickWithinShare(one, share, options, now));
-    const ordinary = ranked.filter(({ row }) => row.priority > 0).sort(byTurn);
+    const ordinary = ranked.filter(({ row }) => row.priority > 0).sort(inTurnAt(now));
     return [...ranked.filter(({ row }) => row.priority === 0), ...ordinary.slice(0, Math.max(0, room))];
 }
 
@@ -115,6 +118,12 @@ function pickWithinShare({ due, flying, window, inFlight }: Candidate, share: nu
         .sort(order)
         .map((row, rank) => ({ row, rank }))
         .filter(({ row, rank }) => rank < (row.priority === 0 ? singles : own - inFlight));
+}
+
+/** In no order of time: those with old deliveries would always be the first. */
+function inTurnAt(now: Date): (a: Ranked, b: Ranked) => number {
+    const turn = ({ row }: Ranked): string => createHash('md5').update(`${row.exporterId} ${now.getTime()}`).digest('hex');
+    return (a, b) => a.rank - b.rank || turn(a).localeCompare(turn(b));
 }
 
 /** Single attempts first, then the exporters in turn. */

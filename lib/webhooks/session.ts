@@ -11,6 +11,8 @@ export interface ClaimingSession {
     begin(): Promise<void>;
     /** Says how many attempts for a collector this process can make at once. */
     offer(collector: string, slots: number): Promise<void>;
+    /** Says that it makes no more attempts: what it has claimed stays its own. */
+    withdraw(): void;
     /** Ends it, so that what was claimed under it and not recorded is free at once. */
     end(): Promise<void>;
 }
@@ -56,11 +58,15 @@ export function claimingSession({
             await keepAlive();
         },
 
-        async end() {
-            clearInterval(timer);
+        withdraw() {
             for (const collector of Object.keys(slots)) {
                 delete slots[collector];
             }
+            signOfLife();
+        },
+
+        async end() {
+            clearInterval(timer);
             await sign;
             await deliveries.endSessions([id]).catch(onError);
         },

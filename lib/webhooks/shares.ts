@@ -28,13 +28,14 @@ export interface Pool {
 }
 
 /**
- * Slow exporters share half of the slots. Quick ones share all that the slow ones do not hold, and as much again, which waits in the
+ * Slow exporters share half of the slots, one at least. Where there are more of them than slots, they take turns in no order of time.
+ * Quick ones share all that the slow ones do not hold, and as much again, which waits in the
  * queue for not longer than they are quick, so that workers never wait for the dispatcher.
  */
 export function poolsOf(sharers: readonly Sharer[], slots: number): { readonly slow: Pool; readonly quick: Pool } {
     const slow = sharers.filter((one) => one.slow);
     const quick = sharers.filter((one) => !one.slow);
-    return { slow: pool(slow, Math.floor(slots / 2)), quick: pool(quick, 2 * slots - inFlight(slow)) };
+    return { slow: pool(slow, Math.max(1, Math.floor(slots / 2))), quick: pool(quick, 2 * slots - inFlight(slow)) };
 }
 
 function pool(sharers: readonly Sharer[], capacity: number): Pool {

@@ -91,6 +91,9 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     /** What is being sent is finished as it was begun; a later close waits for it. */
     function stopSending(): Promise<unknown> {
         contact.end();
+        if (claiming) {
+            session.withdraw();
+        }
         return Promise.all([stop(), ...workers.map((worker) => worker.close())]);
     }
 

@@ -5,7 +5,7 @@ import { SHARES } from '../../../lib/webhooks/shares.ts';
 import type { Claim, Dispatched } from '../../../lib/webhooks/store.ts';
 import { only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, failure, sampleOutcome, success, type WebhookBench } from './fixture.ts';
+import { at, failure, sampleEvent, sampleOutcome, success, type WebhookBench } from './fixture.ts';
 
 /** How the exporters of a collector share the slots of its workers. */
 export const sharingLaws: Laws<WebhookBench> = {
@@ -24,13 +24,44 @@ export const sharingLaws: Laws<WebhookBench> = {
         assert.deepEqual(await countsOf(bench, exporters, await bench.dispatch()), [4]);
     },
 
-    async 'hands out what waits longest when there are more slow exporters than slots for them'(bench) {
-        await offerSlots(bench, 4);
+    async 'gives slow exporters a slot however few there are'(bench) {
+        await offerSlots(bench, 1);
         await addExporters(bench, 2);
-        const oldest = await bench.publish();
+        await bench.publish();
+        assert.equal((await bench.dispatch()).length, 1);
+    },
+
+    async 'gives each slow exporter its turn when there are more of them than slots, however long the others wait'(bench) {
+        await offerSlots(bench, 4);
         await addExporters(bench, 4);
+        await bench.publish(...Array(40).fill({}));
+        const late = await bench.addExporter();
         await bench.publishAt(at(10));
-        assert.deepEqual(new Set(await bench.dispatchedIds({ now: at(20) })), new Set(oldest));
+        const served = new Set<string>();
+        for (let step = 1; step <= 60 && !served.has(late.id); step++) {
+            const claims = await bench.claimDue({ now: at(1000 * step) });
+            assert.equal(claims.length, 2);
+            for (const { exporter } of claims) {
+                served.add(exporter.id);
+            }
+            await bench.record(
+                claims.map((claim) => success(claim, { outcome: outcomeAfter(SHARES.slowAfter) })),
+                at(1000 * step),
+            );
+        }
+        assert.ok(served.has(late.id));
+    },
+
+    async 'shares among those that have something due or in flight'(bench) {
+        await offerSlots(bench, 8);
+        await addExporters(bench, 3);
+        await bench.publish();
+        const tried = await bench.claimDue();
+        await bench.record(tried.map((claim) => failure(claim, 60_000, { health: 'none' })));
+        const other = await bench.addExporter({ type: 'investigation_legacy', legacy: true });
+        const recipients = { types: ['investigation_legacy'] } as const;
+        await bench.deliveries.accept(Array.from({ length: 5 }, () => ({ event: sampleEvent(), recipients })));
+        assert.deepEqual(await countsOf(bench, [other], await bench.dispatch({ now: at(80) })), [4]);
     },
 
     async 'gives a quick exporter what slow ones do not hold'(bench) {

@@ -70,10 +70,12 @@ declare
     at timestamptz;
     -- the eighth of the time in which a window that is too small for it has a place for retries
     eighth integer;
+    turn bigint;
 begin
     perform pg_advisory_xact_lock(hashtextextended('scanwire.dispatch_deliveries', 0));
     at := scanwire.now();
-    eighth := floor(extract(epoch from at) * 10)::bigint % 8;
+    turn := floor(extract(epoch from at) * 1000);
+    eighth := turn / 100 % 8;
 
     return query
     with due_classes as materialized (
@@ -126,7 +128,7 @@ begin
     pools as (
         select
             s.*,
-            case when s.slow then s.slots / 2 else 2 * s.slots - coalesce(sum(s.flying) filter (where s.slow) over of_collector, 0) end as capacity,
+            case when s.slow then greatest(1, s.slots / 2) else 2 * s.slots - coalesce(sum(s.flying) filter (where s.slow) over of_collector, 0) end as capacity,
             sum(s.flying) over of_pool as pool_flying,
             count(*) filter (where s.own_window > 0 or s.flying > 0) over of_pool as pool_size
         from sharers s
@@ -174,7 +176,11 @@ begin
     pooled as (
         select
             r.*,
-            row_number() over (partition by r.collector, r.slow, r.priority = 0 order by r.rank, r.priority, r.due_at, r.seq) as pool_rank
+            -- in no order of time: those with old deliveries would always be the first
+            row_number() over (
+                partition by r.collector, r.slow, r.priority = 0
+                order by r.rank, hashtextextended(r.exporter_id::text, turn)
+            ) as pool_rank
         from ranked r
         where r.rank <= r.room
     ),

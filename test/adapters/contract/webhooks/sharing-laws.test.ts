@@ -7,18 +7,20 @@ import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 const MUTANTS: Mutants = {
     'gives slow exporters half of the slots, to each its share': offering((slots) => 2 * slots),
     'gives a slow exporter all of their half when no other wants it': offering((slots) => slots / 2),
-    'hands out what waits longest when there are more slow exporters than slots for them': (_, deliveries, setTime) => {
-        let acceptances = 0;
-        return {
-            deliveries: {
-                accept: async (newEvents) => {
-                    acceptances += 1;
-                    await setTime(new Date(-acceptances));
-                    return await deliveries.accept(newEvents);
-                },
+    'gives slow exporters a slot however few there are': (_, deliveries) => ({
+        deliveries: { dispatch: async (options) => (await deliveries.dispatch(options)).slice(1) },
+    }),
+    'gives each slow exporter its turn when there are more of them than slots, however long the others wait': (exporters, deliveries) => ({
+        deliveries: {
+            dispatch: async (options) => {
+                const newest = (await exporters.list()).at(-1)?.id;
+                const rows = await deliveries.dispatch(options);
+                const found = await Promise.all(rows.map(({ deliveryId }) => deliveries.get(deliveryId)));
+                return rows.filter((_row, index) => found[index]?.exporterId !== newest);
             },
-        };
-    },
+        },
+    }),
+    'shares among those that have something due or in flight': offering((slots) => slots / 2),
     'gives a quick exporter what slow ones do not hold': taking(SHARES.slowAfter),
     'takes an exporter for slow after a delivery that took long': taking(0),
     'takes an exporter for slow while an attempt takes long': (_, deliveries, setTime) => ({

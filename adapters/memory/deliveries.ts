@@ -40,7 +40,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         recordOutcomes: async (outcomes, rules) => recordOutcomes(state, outcomes, rules),
 
         async keepAlive(session, duration) {
-            state.sessions.set(session.id, { session: { ...session }, until: later(state.clock(), duration) });
+            state.sessions.set(session.id, { session: structuredClone(session), until: later(state.clock(), duration) });
         },
 
         async sessions() {

@@ -27,6 +27,9 @@ const STOP_TIMEOUT = 20_000;
 /** Milliseconds in which everything is ready that is started when all is well. */
 const SET_UP_WITHIN = 60_000;
 
+/** Attempts that a process makes at once: with few of them, exporters wait for each other. */
+const CONCURRENCIES = [1, 2, 3, 200] as const;
+
 /** How many exporters there are; the receiver of the first never does anything wrong. */
 export const EXPORTERS = 3;
 
@@ -68,12 +71,14 @@ export class Deployment {
     private readonly stores: WebhookStores;
     private readonly surroundings: Surroundings;
     private readonly random: () => number;
+    private readonly concurrency: number;
     private incarnations = 0;
     private titles = 0;
 
     private constructor(seed: number, timeline: Timeline, stores: WebhookStores, mutant: Mutant) {
         const random = seeded(seed);
         this.random = random;
+        this.concurrency = CONCURRENCIES[Math.floor(random() * CONCURRENCIES.length)] as number;
         this.timeline = timeline;
         this.weather = new Weather(timeline);
         this.queue = new SimulatedQueue(timeline, this.weather, random);
@@ -140,7 +145,7 @@ export class Deployment {
         this.as(process, async () => {
             try {
                 await process.engine.start();
-                await process.engine.work(['default']);
+                await process.engine.work(['default'], { concurrency: this.concurrency });
             } catch (error) {
                 // As a command that ends with an error, to be started again.
                 this.timeline.note(`cannot start: ${(error as Error).message}`);

@@ -1,5 +1,6 @@
 import type { Message } from '../../lib/webhooks/http-sender.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
+import { SHARES } from '../../lib/webhooks/shares.ts';
 import type {
     Claim,
     Delivery,
@@ -22,6 +23,7 @@ interface Sign {
     readonly process: string;
     readonly since: number;
     readonly until: number;
+    readonly slots: number;
 }
 
 const CLAIM_DURATION = ATTEMPT_TIMEOUT + 5_000;
@@ -162,11 +164,21 @@ export class Ledger implements Wire {
         }
     }
 
-    signed({ id, process }: Session, duration: number): void {
+    signed({ id, process, slots }: Session, duration: number): void {
         const { now } = this.timeline;
         const before = this.sessions.get(id);
         const since = before === undefined || before.until <= now ? now : before.since;
-        this.sessions.set(id, { process: JSON.parse(process).name, since, until: now + duration });
+        this.sessions.set(id, { process: JSON.parse(process).name, since, until: now + duration, slots: slots.default ?? 0 });
+    }
+
+    /** Their slots are gone. */
+    signedOff(ids: readonly string[]): void {
+        for (const id of ids) {
+            const sign = this.sessions.get(id);
+            if (sign !== undefined) {
+                this.sessions.set(id, { ...sign, slots: 0 });
+            }
+        }
     }
 
     async accepted(newEvents: readonly NewEvent[], store: DeliveryStore): Promise<void> {
@@ -183,7 +195,8 @@ export class Ledger implements Wire {
         }
     }
 
-    async dispatched(rows: readonly Dispatched[], limit: number, store: DeliveryStore): Promise<void> {
+    /** @param slots Those for slow exporters when it was asked. */
+    async dispatched(rows: readonly Dispatched[], limit: number, slots: number, store: DeliveryStore): Promise<void> {
         const { now } = this.timeline;
         const handedOut = new Set(rows.map(({ deliveryId }) => deliveryId));
         const waiting = this.open().filter(({ accepted, queuedAt }) => queuedAt === null && !handedOut.has(accepted.id));
@@ -195,7 +208,9 @@ export class Ledger implements Wire {
         const inFlight = await inFlightOf(store);
         for (const { id, exporterId } of rows.length < limit ? waiting.map(({ accepted }) => accepted) : []) {
             const flying = inFlight.filter((one) => one.exporterId === exporterId).length;
-            if (flying < (this.exporters.get(exporterId)?.room(now) ?? 0)) {
+            const share = Math.max(1, Math.floor(slots / this.exporters.size));
+            const room = Math.min(this.exporters.get(exporterId)?.room(now) ?? 0, share);
+            if (flying < room && inFlight.length < slots) {
                 this.violate(`${name(id)} is not handed out, although there is room for it`);
             }
         }
@@ -248,6 +263,13 @@ export class Ledger implements Wire {
             this.violate(`${name(deliveryId)} is claimed after ${entry.ranOut} claims in a row that ran out`);
         }
         entry.claim(token, session, now);
+    }
+
+    /** Slow exporters have half of the slots; quick ones more. */
+    slotsForSlow(): number {
+        const alive = [...this.sessions.values()].filter(({ until }) => until > this.timeline.now);
+        const slots = alive.reduce((sum, session) => sum + session.slots, 0);
+        return Math.max(1, Math.floor((slots || SHARES.defaultSlots) / 2));
     }
 
     async swept({ endedOnly = false }: SweepOptions, store: DeliveryStore): Promise<void> {

@@ -38,8 +38,9 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
             return accepted;
         },
         dispatch: async (options) => {
+            const slots = ledger.slotsForSlow();
             const rows = await store.dispatch(options);
-            await ledger.dispatched(rows, options.limit, store);
+            await ledger.dispatched(rows, options.limit, slots, store);
             return rows;
         },
         sweep: async (options) => {
@@ -66,6 +67,10 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
         keepAlive: async (session, duration) => {
             await store.keepAlive(session, duration);
             ledger.signed(session, duration);
+        },
+        endSessions: async (ids) => {
+            await store.endSessions(ids);
+            ledger.signedOff(ids);
         },
         replay: async (id) => {
             const replayed = await store.replay(id);

@@ -1,0 +1,125 @@
+import assert from 'node:assert';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { until } from '../adapters/contract/assertions.ts';
+import { type RedisServer, redisServer } from '../test/support/redis-server.ts';
+import { testDatabase } from '../test/support/test-database.ts';
+import { notingReceiver, type Receiver } from './arrivals.ts';
+import type { Checkout } from './checkout.ts';
+
+/** The command `scanwire` on a Redis of its own and an empty database, with one exporter that runs. */
+export interface ServedDeployment {
+    readonly redis: RedisServer;
+    readonly rows: pg.Pool;
+    readonly receiver: Receiver;
+    /** Starts `serve`, or another command, and resolves with its process once it says that it is ready. */
+    start(...command: readonly string[]): Promise<ChildProcess>;
+    /** Adds events of about so many bytes, each with a delivery to the exporter. */
+    add(events: number, bodyBytes?: number): Promise<void>;
+    /** Resolves once so many different events have come in all, or no other for a minute: with how many are missing. */
+    missing(count: number): Promise<number>;
+    /** Resolves once so many have come in all, and nothing is left to send. @throws Error when some are missing. */
+    finished(count: number): Promise<void>;
+}
+
+const run = promisify(execFile);
+
+/** Waiting first tries. Each of these is one event. */
+const ADD = `
+with added as (
+    insert into scanwire.events (id, kind, body, created_at)
+    select i.id, 'idr_investigation_created', '{"investigationId":"' || i.id || '","description":"' || repeat('x', $2) || '"}', scanwire.now()
+    from (select gen_random_uuid() as id from generate_series(1, $1)) i
+    returning id
+)
+insert into scanwire.deliveries (event_id, exporter_id, due_at, priority, collector)
+select a.id, e.id, scanwire.now(), 1, e.collector from added a cross join scanwire.exporters e`;
+
+/** Starts `serve`, and removes everything after the task. */
+export async function withServed<Result>(
+    { program }: Checkout,
+    task: (deployment: ServedDeployment, served: ChildProcess) => Promise<Result>,
+): Promise<Result> {
+    const folder = await mkdtemp(join(tmpdir(), 'scanwire-bench-'));
+    const [data, redisFolder] = [join(folder, 'data'), join(folder, 'redis')];
+    await mkdir(redisFolder);
+    const redis = await redisServer(redisFolder);
+    const database = await testDatabase();
+    const rows = new pg.Pool({ connectionString: database.url, max: 2 });
+    const receiver = await notingReceiver();
+    const started: ChildProcess[] = [];
+    const env = { PATH: process.env.PATH, DATABASE_URL: database.url, REDIS_URL: redis.url, SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' };
+
+    async function start(...command: readonly string[]): Promise<ChildProcess> {
+        const child = spawn(process.execPath, [program, ...command, '--data', data, '--json'], {
+            env,
+            stdio: ['ignore', 'pipe', 'inherit'],
+        });
+        started.push(child);
+        const ended = once(child, 'close').then(() => Promise.reject(new Error(`scanwire ${command.join(' ')} did not start`)));
+        await Promise.race([once(child.stdout as NonNullable<ChildProcess['stdout']>, 'data'), ended]);
+        return child;
+    }
+
+    const deployment: ServedDeployment = {
+        redis,
+        rows,
+        receiver,
+        start,
+
+        async add(events, bodyBytes = 1_000) {
+            await rows.query(ADD, [events, bodyBytes]);
+        },
+
+        missing: (count) => missing(receiver, count),
+
+        async finished(count) {
+            const left = await missing(receiver, count);
+            assert.strictEqual(left, 0, `${left} of ${count} never came`);
+            await until(async () => (await rows.query(UNFINISHED)).rowCount === 0);
+        },
+    };
+    try {
+        const served = await start(...SERVE);
+        await run(process.execPath, [program, 'exporters', 'create', '--url', receiver.url, '--start', '--data', data], { env });
+        return await task(deployment, served);
+    } finally {
+        await Promise.all(started.map((child) => ended(child, 'SIGKILL')));
+        await rows.end();
+        await database.drop();
+        await redis.kill();
+        await receiver.refuse();
+        await rm(folder, { recursive: true });
+    }
+}
+
+const UNFINISHED = `select from scanwire.deliveries where stage in ('waiting', 'in flight') limit 1`;
+const PATIENCE = 60_000;
+
+async function missing({ first }: Receiver, count: number): Promise<number> {
+    let [seen, since] = [first.size, performance.now()];
+    await until(() => {
+        if (first.size > seen) {
+            [seen, since] = [first.size, performance.now()];
+        }
+        return seen >= count || performance.now() - since > PATIENCE;
+    }, Number.POSITIVE_INFINITY);
+    return Math.max(0, count - seen);
+}
+
+/** The command, on a free port. */
+export const SERVE = ['serve', '--port', '0'] as const;
+
+/** Signals it, unless it has ended, and resolves once it has. */
+export async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+    if (child.exitCode === null && child.signalCode === null) {
+        const exited = once(child, 'exit');
+        child.kill(signal);
+        await exited;
+    }
+}

@@ -25,8 +25,53 @@ const receiverRefused: Recovery = {
         }),
 };
 
+/** The hour is in the rows: a breaker that has been open for as long, and first tries and retries that it held back. */
+const OPEN_BREAKER = `update scanwire.exporters set
+    consecutive_failures = 20, failing_since = scanwire.now() - interval '1 hour', failed_at = scanwire.now() - interval '5 minutes',
+    probe_at = scanwire.now() + interval '1 hour'`;
+const TRIED = `update scanwire.deliveries set
+    priority = 2, attempts = 3, round = 3, queued_at = scanwire.now() - interval '25 minutes', due_at = scanwire.now() + interval '2 hours'
+    where stage = 'waiting' and seq % 2 = 0`;
+const PROBE = 'update scanwire.exporters set probe_at = scanwire.now()';
+
+const receiverAway: Recovery = {
+    title: 'receiver back after an hour, 10,000 deliveries waiting, half of them tried',
+    figures: {
+        steady: { label: 'as many to a receiver that is well, ms' },
+        drained: { label: 'drained from the first success on, ms' },
+        ratio: { label: 'ratio (at most 1.5)', digits: 2 },
+    },
+    measure: (checkout, scale) =>
+        withServed(checkout, async ({ rows, receiver, add, finished }) => {
+            const count = Math.ceil(10_000 * scale);
+            await add(count);
+            await finished(count);
+            await rows.query('analyze');
+
+            await add(count);
+            await finished(2 * count);
+            const steady = durationOf(receiver.arrivals.slice(count));
+
+            await rows.query(OPEN_BREAKER);
+            await add(count);
+            await rows.query(TRIED);
+            await rows.query(PROBE);
+            await finished(3 * count);
+            const drained = durationOf(receiver.arrivals.slice(2 * count));
+            return { steady, drained, ratio: drained / steady };
+        }),
+};
+
+function firstOf(arrivals: readonly Arrival[]): number {
+    return arrivals[0]?.at ?? Number.NaN;
+}
+
 function lastOf(arrivals: readonly Arrival[]): number {
     return arrivals.at(-1)?.at ?? Number.NaN;
+}
+
+function durationOf(arrivals: readonly Arrival[]): number {
+    return lastOf(arrivals) - firstOf(arrivals);
 }
 
 function sectionOf(name: string, mostRounds: number, recoveries: readonly Recovery[]): Section {
@@ -44,4 +89,4 @@ function sectionOf(name: string, mostRounds: number, recoveries: readonly Recove
 }
 
 /** How long deliveries stand still, and what is repeated or lost, when a receiver, `serve` or Redis was away. The bars are in the labels. */
-export const recovery: Section = sectionOf('recovery', 3, [receiverRefused]);
+export const recovery: Section = sectionOf('recovery', 3, [receiverRefused, receiverAway]);

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../adapters/contract/assertions.ts';
 import type { Arrival } from './arrivals.ts';
 import type { Checkout } from './checkout.ts';
 import type { Figures, Measurement, Section } from './section.ts';
-import { withServed } from './served-deployment.ts';
+import { ended, SERVE, type ServedDeployment, withServed } from './served-deployment.ts';
 
 /** A measurement of what `scanwire` does when something was away, without a peer. */
 interface Recovery extends Pick<Measurement, 'title' | 'figures'> {
@@ -62,6 +63,34 @@ const receiverAway: Recovery = {
         }),
 };
 
+const restart: Recovery = {
+    title: 'restart of serve under load, a receiver that answers after 8 s',
+    figures: {
+        repeated: { label: 'messages repeated (0)' },
+        stop: { label: 'the stop, ms' },
+    },
+    measure: (checkout, scale) =>
+        withServed(checkout, async ({ receiver, add, start, finished }, served) => {
+            const count = Math.ceil(100 * scale);
+            receiver.answersAfter = 8_000;
+            const adding = addSteadily(add, count, 200);
+            await until(() => receiver.arrivals.length >= count / 2);
+            const stopping = performance.now();
+            await ended(served, 'SIGTERM');
+            const stop = performance.now() - stopping;
+            await start(...SERVE);
+            await adding;
+            await finished(count);
+            return { repeated: repeatedTo(receiver), stop };
+        }),
+};
+
+async function addSteadily(add: ServedDeployment['add'], count: number, every: number): Promise<void> {
+    for (let index = 0; index < count; index += 1) {
+        await Promise.all([add(1), sleep(every)]);
+    }
+}
+
 function firstOf(arrivals: readonly Arrival[]): number {
     return arrivals[0]?.at ?? Number.NaN;
 }
@@ -72,6 +101,10 @@ function lastOf(arrivals: readonly Arrival[]): number {
 
 function durationOf(arrivals: readonly Arrival[]): number {
     return lastOf(arrivals) - firstOf(arrivals);
+}
+
+function repeatedTo({ arrivals, first }: ServedDeployment['receiver']): number {
+    return arrivals.length - first.size;
 }
 
 function sectionOf(name: string, mostRounds: number, recoveries: readonly Recovery[]): Section {
@@ -89,4 +122,4 @@ function sectionOf(name: string, mostRounds: number, recoveries: readonly Recove
 }
 
 /** How long deliveries stand still, and what is repeated or lost, when a receiver, `serve` or Redis was away. The bars are in the labels. */
-export const recovery: Section = sectionOf('recovery', 3, [receiverRefused, receiverAway]);
+export const recovery: Section = sectionOf('recovery', 3, [receiverRefused, receiverAway, restart]);

@@ -91,6 +91,42 @@ async function addSteadily(add: ServedDeployment['add'], count: number, every: n
     }
 }
 
+const IN_FLIGHT = `select event_id as event from scanwire.deliveries where state = 'sending'`;
+
+const kill: Recovery = {
+    title: 'kill -9 of serve with 1,500 of 3,000 events waiting, a receiver that takes 200 ms, started again at once',
+    figures: {
+        start: { label: 'the start until it says that it serves, ms' },
+        others: { label: 'from then on until the others go on, ms (at most 1,000)' },
+        again: { label: 'until all in flight are sent again, ms (at most 10,000)' },
+        inFlight: { label: 'in flight' },
+        repeated: { label: 'messages repeated (at most those in flight)' },
+    },
+    measure: (checkout, scale) =>
+        withServed(checkout, async ({ rows, receiver, add, start, missing, finished }, served) => {
+            const count = Math.ceil(3_000 * scale);
+            receiver.answersAfter = 200;
+            await add(count);
+            await missing(count / 2);
+            await ended(served, 'SIGKILL');
+            const inFlight = new Set((await rows.query<{ event: string }>(IN_FLIGHT)).rows.map(({ event }) => event));
+            const before = receiver.arrivals.length;
+            const starting = performance.now();
+            await start(...SERVE);
+            const serving = performance.now();
+
+            await finished(count);
+            const since = receiver.arrivals.slice(before);
+            return {
+                start: serving - starting,
+                others: firstOf(since.filter(({ event }) => !inFlight.has(event))) - serving,
+                again: lastOf(since.filter(({ event }) => inFlight.has(event))) - serving,
+                inFlight: inFlight.size,
+                repeated: repeatedTo(receiver),
+            };
+        }),
+};
+
 function firstOf(arrivals: readonly Arrival[]): number {
     return arrivals[0]?.at ?? Number.NaN;
 }
@@ -122,4 +158,4 @@ function sectionOf(name: string, mostRounds: number, recoveries: readonly Recove
 }
 
 /** How long deliveries stand still, and what is repeated or lost, when a receiver, `serve` or Redis was away. The bars are in the labels. */
-export const recovery: Section = sectionOf('recovery', 3, [receiverRefused, receiverAway, restart]);
+export const recovery: Section = sectionOf('recovery', 3, [receiverRefused, receiverAway, restart, kill]);

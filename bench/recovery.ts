@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../adapters/contract/assertions.ts';
-import type { Arrival } from './arrivals.ts';
+import { type Arrival, longestGap } from './arrivals.ts';
 import type { Checkout } from './checkout.ts';
 import type { Figures, Measurement, Section } from './section.ts';
 import { ended, SERVE, type ServedDeployment, withServed } from './served-deployment.ts';
@@ -127,6 +127,44 @@ const kill: Recovery = {
         }),
 };
 
+/** How long Redis stays away: not at all, and long enough for whoever waits for it to have slowed down. */
+const AWAY = 5_000;
+
+const redisLost: Recovery = {
+    title: 'Redis killed and started, or emptied, with 3,000 events and a receiver that takes 200 ms',
+    figures: {
+        killed: { label: 'standstill beyond the outage, started at once, ms (at most 2,000)' },
+        away: { label: 'standstill beyond the outage, away for 5 s, ms (at most 2,000)' },
+        emptied: { label: 'standstill when it is emptied, ms (at most 2,000)' },
+        lost: { label: 'lost (0)' },
+        repeated: { label: 'messages repeated' },
+    },
+    measure: (checkout, scale) =>
+        withServed(checkout, async ({ redis, receiver, add, missing }) => {
+            const count = Math.ceil(3_000 * scale);
+            const standstill = async (share: number, outage: () => Promise<unknown>): Promise<number> => {
+                const before = receiver.arrivals.length;
+                const began = performance.now();
+                await outage();
+                const away = performance.now() - began;
+                await missing(count * share);
+                return longestGap(receiver.arrivals.slice(before - 1)) - away;
+            };
+            const restartAfter = async (time: number): Promise<void> => {
+                await redis.kill();
+                await sleep(time);
+                await redis.start();
+            };
+            receiver.answersAfter = 200;
+            await add(count);
+            await missing(count / 4);
+            const killed = await standstill(1 / 2, () => restartAfter(0));
+            const away = await standstill(3 / 4, () => restartAfter(AWAY));
+            const emptied = await standstill(1, () => redis.command('FLUSHALL'));
+            return { killed, away, emptied, lost: count - receiver.first.size, repeated: repeatedTo(receiver) };
+        }),
+};
+
 function firstOf(arrivals: readonly Arrival[]): number {
     return arrivals[0]?.at ?? Number.NaN;
 }
@@ -158,4 +196,4 @@ function sectionOf(name: string, mostRounds: number, recoveries: readonly Recove
 }
 
 /** How long deliveries stand still, and what is repeated or lost, when a receiver, `serve` or Redis was away. The bars are in the labels. */
-export const recovery: Section = sectionOf('recovery', 3, [receiverRefused, receiverAway, restart, kill]);
+export const recovery: Section = sectionOf('recovery', 3, [receiverRefused, receiverAway, restart, kill, redisLost]);

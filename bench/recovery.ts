@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../adapters/contract/assertions.ts';
 import { type Arrival, longestGap } from './arrivals.ts';
 import type { Checkout } from './checkout.ts';
+import { memoryMiB } from './processes.ts';
 import type { Figures, Measurement, Section } from './section.ts';
 import { ended, SERVE, type ServedDeployment, withServed } from './served-deployment.ts';
 
@@ -165,6 +166,23 @@ const redisLost: Recovery = {
         }),
 };
 
+const backlogMemory: Recovery = {
+    title: 'a worker that sends for 20 s with 1,000,000 deliveries of 1 kB waiting',
+    figures: {
+        peakMiB: { label: 'most memory it held, MiB (at most 150)', digits: 1 },
+        perSecond: { label: 'sent/s', moreIsBetter: true },
+    },
+    measure: (checkout, scale) =>
+        withServed(checkout, async ({ rows, receiver, add, start }, served) => {
+            await ended(served, 'SIGTERM');
+            await add(Math.ceil(1_000_000 * scale));
+            await rows.query('analyze');
+            const { pid = 0 } = await start('worker', '--collector', 'default');
+            await sleep(20_000);
+            return { peakMiB: await memoryMiB(pid, 'VmHWM'), perSecond: receiver.arrivals.length / 20 };
+        }),
+};
+
 function firstOf(arrivals: readonly Arrival[]): number {
     return arrivals[0]?.at ?? Number.NaN;
 }
@@ -197,3 +215,6 @@ function sectionOf(name: string, mostRounds: number, recoveries: readonly Recove
 
 /** How long deliveries stand still, and what is repeated or lost, when a receiver, `serve` or Redis was away. The bars are in the labels. */
 export const recovery: Section = sectionOf('recovery', 3, [receiverRefused, receiverAway, restart, kill, redisLost]);
+
+/** What a worker holds when very many deliveries wait. */
+export const backlog: Section = sectionOf('backlog', 1, [backlogMemory]);

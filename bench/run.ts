@@ -16,11 +16,11 @@ import { neighbours } from './neighbours.ts';
 import { pace } from './pace.ts';
 import { profileDeliveries } from './profile.ts';
 import { memory, records } from './records.ts';
-import { recovery } from './recovery.ts';
+import { backlog, recovery } from './recovery.ts';
 import { type Measured, measure, type Section } from './section.ts';
 import { host, serve } from './start-up.ts';
 
-const SECTIONS: readonly Section[] = [deliveries, pace, neighbours, recovery, hostIndex, records, memory, capture, host, serve];
+const SECTIONS: readonly Section[] = [deliveries, pace, neighbours, recovery, backlog, hostIndex, records, memory, capture, host, serve];
 
 const { values, positionals: names } = parseArgs({
     options: {

@@ -237,7 +237,7 @@ function applyHealth(
 
     if (health === 'success') {
         applySuccess(exporter, attempt.startedAt, now, rules);
-    } else if (health === 'failure' && (exporter.failedAt === null || attempt.startedAt > exporter.failedAt)) {
+    } else if (health === 'failure' && countsAlone(exporter, attempt.startedAt, rules)) {
         applyFailure(exporter, attempt.startedAt, now, rules);
     }
     if (pause !== null) {
@@ -265,6 +265,12 @@ function applySuccess(exporter: ExporterRow, startedAt: Date, now: Date, rules: 
     exporter.pausedUntil = endsPause ? null : exporter.pausedUntil;
     exporter.slowStart = grown === null || grown >= rules.window ? null : grown;
     exporter.recoveredAt = recovers ? now : exporter.recoveredAt;
+}
+
+/** Of attempts that began before the last counted failure, or before an open breaker let its probe through, that failure speaks. */
+function countsAlone({ failedAt, probeAt, consecutiveFailures }: ExporterRow, startedAt: Date, { after }: BreakerRules): boolean {
+    const probes = probeAt === null || consecutiveFailures < after || startedAt >= probeAt;
+    return probes && (failedAt === null || startedAt > failedAt);
 }
 
 /** A failure in a slow start, or of the probe after a pause, opens the breaker at once. */

@@ -2,7 +2,8 @@
 export interface BreakerRules {
     /**
      * Consecutive failures from which on its breaker is open: one probe at a time. Failures of one burst count once: those of attempts
-     * that had begun when the last failure was counted belong to it.
+     * that had begun when the last failure was counted belong to it, and once the breaker is open those that begin before the next probe
+     * is due.
      */
     readonly after: number;
     /** Until the first probe; doubled for each further one that fails, up to the maximum. */

@@ -1,4 +1,6 @@
 import t from 'tap';
+import { memoryQueue } from '../../adapters/memory/index.ts';
+import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
 import { type SimulatedDeployment, simulatedDeployment } from '../support/simulated-deployment.ts';
 
 const BACK = 3_000;
@@ -54,6 +56,25 @@ for (const [breaker, options] of [
         t.match(await exporter(), { state: 'running', consecutiveFailures: 0 });
     });
 }
+
+t.test('what was on its way to a worker when the breaker opened delays the first probe no further', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const inTurn = memoryQueue();
+    const queue: DeliveryQueue = {
+        ...inTurn,
+        // A worker takes one job after the other.
+        add: async (jobs) => jobs.forEach((job, index) => void deployment.sleep(1 + index).then(() => inTurn.add([job]))),
+    };
+    const process = await deployment.start('only', { queue });
+    const id = await deployment.exporter(process);
+    const back = deployment.now() + BACK;
+    deployment.receive = ({ at }) => (at < back ? { result: 'connect_refused', after: 2 } : { result: 204 });
+    await deployment.publish(process, 300);
+    await deployment.advance(BACK);
+    t.match(await process.exporters.get(id), { consecutiveFailures: 10 });
+    await deployment.advance(10_000);
+    t.strictSame(await deployment.states(), { delivered: 300 });
+});
 
 t.test('an open breaker lets one probe through at a time, and a slow start follows the first success', async (t) => {
     const { deployment, back, exporter } = await refused(t, { breakerAfter: 3 });

@@ -58,7 +58,7 @@ export class ExporterModel {
             this.failingSince ??= now;
         } else if (code === 'delivered') {
             this.succeed(claimedAt, now);
-        } else if (this.failedAt === null || claimedAt > this.failedAt) {
+        } else if ((this.failedAt === null || claimedAt > this.failedAt) && claimedAt >= (this.probeAt ?? 0)) {
             this.fail(claimedAt, now);
         }
 

@@ -35,6 +35,20 @@ export const breakerLaws: Laws<WebhookBench> = {
         assert.equal((await bench.dispatchedIds({ now: at(100) })).length, published.length, 'the breaker is closed');
     },
 
+    async 'counts no failure of an attempt that was handed out before the breaker opened'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.publish(...Array(5).fill({}));
+        const queued = await bench.dispatchedIds();
+        for (const [index, one] of queued.entries()) {
+            const [claimed] = await bench.claim([one], at(100 + 10 * index));
+            await bench.record([failure(present(claimed), 3_600_000)], at(105 + 10 * index));
+        }
+        assert.equal((await bench.exporters.get(id))?.consecutiveFailures, 3);
+        await bench.publishAt(at(200), {});
+        assert.deepEqual(await bench.dispatchedIds({ now: at(1124) }), []);
+        only(await bench.dispatchedIds({ now: at(1125) }));
+    },
+
     async 'opens the window step by step after a probe was delivered, also to what waits for a retry'(bench) {
         await bench.addExporter();
         await bench.publish(...Array(12).fill({}));

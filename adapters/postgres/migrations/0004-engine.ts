@@ -274,7 +274,12 @@ begin
                 e.probe_at := null;
                 e.paused_until := case when not ends_pause then e.paused_until end;
                 e.failing_since := null;
-            elsif o.health = 'failure' and (e.failed_at is null or o.claimed_at > e.failed_at) then
+            elsif
+                o.health = 'failure'
+                and (e.failed_at is null or o.claimed_at > e.failed_at)
+                -- what was in the queue when the breaker opened is no probe
+                and (e.probe_at is null or e.consecutive_failures < after or o.claimed_at >= e.probe_at)
+            then
                 e.consecutive_failures := case
                     when ends_pause or e.slow_start is not null then greatest(e.consecutive_failures + 1, after)
                     else e.consecutive_failures + 1

@@ -18,6 +18,18 @@ const MUTANTS: Mutants = {
             },
         },
     }),
+    'counts no failure of an attempt that was handed out before the breaker opened': (_, deliveries, setTime) => ({
+        deliveries: {
+            claim: async (...args) => {
+                // as if each attempt were a probe
+                const now = await deliveries.now();
+                await setTime(at(3_600_000));
+                const claims = await deliveries.claim(...args);
+                await setTime(now);
+                return claims;
+            },
+        },
+    }),
     'opens the window step by step after a probe was delivered, also to what waits for a retry': recording(() => ({ window: 1 })),
     'opens the breaker again at the first failure in a slow start': (_, deliveries) => {
         let delivered = false;

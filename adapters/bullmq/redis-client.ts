@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { ScanwireError } from '../../lib/errors.ts';
 import { within } from '../../lib/within.ts';
@@ -69,6 +68,7 @@ function likeClient(client: RedisClient, role: ConnectionRole): RedisClient {
 
 async function newRedis(address: string | RedisOptions, role: ConnectionRole): Promise<RedisClient> {
     const { Cluster, Redis } = await import('ioredis').catch((cause: unknown) => {
+        /* c8 ignore next -- it is installed wherever the tests run */
         throw new ScanwireError('MISCONFIGURED', 'Cannot load ioredis: install it beside scanwire to use a queue on Redis', { cause });
     });
     if (typeof address !== 'string') {
@@ -158,20 +158,12 @@ export async function connect(redis: RedisClient): Promise<void> {
     redis.on('error', remember);
     try {
         const late = (): Error => new Error(`no answer within ${CONNECT_TIMEOUT} ms`);
-        await within(connectedAndReady(redis), { timeout: CONNECT_TIMEOUT, late });
+        await within(redis.connect(), { timeout: CONNECT_TIMEOUT, late });
     } catch (error) {
         redis.disconnect();
         throw connectError(lastError ?? (error as Error));
     } finally {
         redis.off('error', remember);
-    }
-}
-
-/** A cluster may be connected before it can be used. */
-async function connectedAndReady(redis: RedisClient): Promise<void> {
-    await redis.connect();
-    if (redis.status !== 'ready') {
-        await once(redis, 'ready');
     }
 }
 

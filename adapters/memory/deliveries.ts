@@ -221,11 +221,8 @@ function applyHealth(
     rules: BreakerRules,
 ): void {
     const now = state.clock();
-    const exporter = state.exporters.get(exporterId);
-    if (exporter === undefined) {
-        return;
-    }
-
+    // Removing an exporter ends all claims on its deliveries.
+    const exporter = state.exporters.get(exporterId) as ExporterRow;
     if (health !== 'none' || pause !== null || stopReason !== null) {
         exporter.lastOutcome = { code: outcome.code, detail: outcome.detail, at: now };
     }

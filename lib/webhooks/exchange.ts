@@ -97,11 +97,7 @@ export function exchange(connection: Connection, request: ExchangeRequest): Prom
 
         signal.addEventListener('abort', onAbort, { once: true });
         connection.requests += 1;
-        try {
-            connection.client.dispatch(requestOptions(request), handler);
-        } catch (error) {
-            finish(error);
-        }
+        connection.client.dispatch(requestOptions(request), handler);
     });
 }
 

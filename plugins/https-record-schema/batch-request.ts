@@ -104,10 +104,6 @@ export function batchFailure(request: Request, error: unknown): Boom.Boom {
         return Boom.badRequest('The batch was not received to its end');
     }
 
-    if (error instanceof ScanwireError && error.code === 'INVALID_INPUT') {
-        return Boom.badRequest(error.message);
-    }
-
     return unavailable(request, RECORDS_FAILED, error);
 }
 

@@ -8,13 +8,17 @@ export interface ProcessIdentity {
     readonly started: string;
 }
 
-/** This process. */
-export function ownIdentity(): ProcessIdentity {
-    return { pid: process.pid, started: startOf(process.pid) ?? '' };
+/** This process. @param proc Where Linux tells of its processes. */
+export function ownIdentity(proc: string = PROC): ProcessIdentity {
+    return { pid: process.pid, started: startOf(process.pid, proc) ?? '' };
 }
 
-/** Whether the process still runs. Without its start, any process with its pid is taken for it. */
-export function isAlive({ pid, started }: ProcessIdentity): boolean {
+/**
+ * Whether the process still runs. Without its start, any process with its pid is taken for it.
+ *
+ * @param proc Where Linux tells of its processes.
+ */
+export function isAlive({ pid, started }: ProcessIdentity, proc: string = PROC): boolean {
     try {
         process.kill(pid, 0);
     } catch (error) {
@@ -23,10 +27,11 @@ export function isAlive({ pid, started }: ProcessIdentity): boolean {
         }
     }
 
-    const now = startOf(pid);
+    const now = startOf(pid, proc);
     return now !== null && (started === '' || now === '' || started === now);
 }
 
+const PROC = '/proc';
 /** Indexes of the fields 3 and 22 of /proc/PID/stat, counted from the one after the process's name. */
 const STATE = 0;
 const START = 19;
@@ -35,10 +40,10 @@ const START = 19;
  * When a process started, null if it has ended. Linux tells the boot and the clock tick, other Unix systems the second by `ps`;
  * Windows tells nothing.
  */
-function startOf(pid: number): string | null {
+function startOf(pid: number, proc: string): string | null {
     try {
-        const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+        const boot = readFileSync(`${proc}/sys/kernel/random/boot_id`, 'utf8').trim();
+        const stat = readFileSync(`${proc}/${pid}/stat`, 'utf8');
         const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
         return fields[STATE] === 'Z' ? null : `${boot}/${fields[START]}`;
     } catch {
@@ -47,6 +52,7 @@ function startOf(pid: number): string | null {
 
     try {
         return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', env: { LC_ALL: 'C', TZ: 'UTC' } }).trim();
+        /* c8 ignore next 3 -- only Windows has no ps */
     } catch {
         return '';
     }

@@ -44,6 +44,8 @@ export interface ResolverOptions {
     readonly maxPending: number;
     /** Name servers, `address` or `address:port`; those of the system by default. */
     readonly nameServers?: readonly string[] | undefined;
+    /** Names whose addresses are kept, 4,096 by default. */
+    readonly maxKept?: number;
     /** Path of a hosts file; that of the system by default. */
     readonly hostsFile?: string | undefined;
 }
@@ -66,14 +68,12 @@ const SYSTEM_MAX_AGE = 30_000;
 /** However long a name server says. */
 const MAX_AGE = 60 * 60_000;
 
-/** Names whose addresses are kept. */
-const MAX_KEPT = 4096;
-
 /**
  * Resolves names, each within a time limit. Whoever asks for a name that is being looked up shares the answer, and there is an end to
  * how many names are looked up at once: beyond it a name fails as `interrupted`.
  */
-export function nameResolver({ resolver = 'dns', lookup, timeout, maxPending, nameServers, hostsFile }: ResolverOptions): Resolve {
+export function nameResolver(options: ResolverOptions): Resolve {
+    const { resolver = 'dns', lookup, timeout, maxPending, maxKept = 4096, nameServers, hostsFile } = options;
     const lookUp = lookup
         ? byLookup(lookup, 0)
         : resolver === 'system'
@@ -105,7 +105,7 @@ export function nameResolver({ resolver = 'dns', lookup, timeout, maxPending, na
         }
 
         const [oldest] = kept.keys();
-        if (kept.size >= MAX_KEPT && oldest !== undefined) {
+        if (kept.size >= maxKept && oldest !== undefined) {
             kept.delete(oldest);
         }
         if (answer.maxAge > 0) {

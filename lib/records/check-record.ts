@@ -98,8 +98,8 @@ export const isRecord: (value: unknown) => value is HttpsRecord = compiled(recor
     value: unknown,
 ) => value is HttpsRecord;
 
-/** @throws Error for a rule that has no test here: a new rule of the schema must not be passed over. */
-function compiled(schema: Joi.Description): Test {
+/** The test of a schema, as Joi describes it. @throws Error for a rule that has no test here: a new one must not be passed over. */
+export function compiled(schema: Joi.Description): Test {
     switch (schema.type) {
         case 'object':
             return objectTest(schema);

@@ -20,3 +20,11 @@ t.test('a process is told from an earlier one with its pid by its start', (t) =>
     t.notOk(isAlive({ ...own, started: 'another boot/1' }));
     t.end();
 });
+
+t.test('a process is told by ps where there is no /proc', (t) => {
+    const own = ownIdentity('/nowhere');
+    t.match(own.started, /^\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4}$/);
+    t.ok(isAlive(own, '/nowhere'));
+    t.notOk(isAlive({ ...own, started: 'Thu Jan  1 00:00:00 1970' }, '/nowhere'));
+    t.end();
+});

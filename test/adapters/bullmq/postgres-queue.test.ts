@@ -146,6 +146,24 @@ t.test('is unavailable where no PostgreSQL listens, and closes', async (t) => {
     await pool.end();
 });
 
+t.test('refuses a pg whose pools do not prepare their sessions', async (t) => {
+    class OldPool extends pg.Pool {
+        constructor({ onConnect: _, ...options }: pg.PoolConfig) {
+            super(options);
+        }
+    }
+
+    const database = await testDatabase();
+    const pool = new OldPool({ connectionString: database.url });
+    const queue = postgresQueue({ pool });
+    t.teardown(async () => {
+        await queue.close();
+        await pool.end();
+        await database.drop();
+    });
+    await t.rejects(queue.ready(), { code: 'MISCONFIGURED', message: /^The pg package is too old for the queue/ });
+});
+
 t.test('refuses what can never work', async (t) => {
     t.throws(() => postgresQueue({ pool: {} as pg.Pool }), { code: 'MISCONFIGURED' });
     const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, database: 'no_such_database' });

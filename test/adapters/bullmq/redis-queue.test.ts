@@ -1,12 +1,17 @@
 import { randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import { createRedisBackend } from 'bullmq';
 import { Redis } from 'ioredis';
 import t, { type Test } from 'tap';
 import { redisQueue } from '../../../adapters/bullmq/index.ts';
+import { bullmqQueue } from '../../../adapters/bullmq/queue.ts';
+import type { BullmqServer } from '../../../adapters/bullmq/worker.ts';
 import { until } from '../../../adapters/contract/assertions.ts';
 import type { DeliveryJob, DeliveryQueue } from '../../../lib/webhooks/queue.ts';
 import { freePort } from '../../support/free-port.ts';
 import { type RedisServer, redisServer } from '../../support/redis-server.ts';
 import { required } from '../../support/required.ts';
+import { tcpProxy } from '../../support/tcp-proxy.ts';
 
 const shared = required('REDIS_URL');
 const job = (collector = 'default', attempt = 1): DeliveryJob => ({ collector, deliveryId: randomUUID(), attempt, singleAttempt: false });
@@ -223,6 +228,40 @@ t.test('reads the policy elsewhere where CONFIG is forbidden, and warns where no
     const queue = closes(t, redisQueue({ connection: blind, onWarning: (message) => warnings.push(message) }));
     await queue.ready();
     t.match(warnings, [/does not tell its maxmemory-policy/]);
+});
+
+t.test('is unavailable when the connection breaks while it asks for the policy', async (t) => {
+    const { hostname, port } = new URL((await ownServer(t)).url);
+    const proxy = await tcpProxy({ host: hostname, port: Number(port) });
+    t.teardown(() => proxy.close());
+    const queue = closes(t, redisQueue({ url: `redis://127.0.0.1:${proxy.port}`, ...quiet }));
+    await queue.ready();
+    proxy.silence();
+    const asking = queue.ready();
+    await setImmediate();
+    // Nobody listens there any more when the question is asked once again.
+    await Promise.all([proxy.close(), t.rejects(asking, { code: 'UNAVAILABLE', message: 'Redis cannot be reached' })]);
+});
+
+t.test('opens a queue anew when it has failed to open', async (t) => {
+    const prefix = `t-${randomUUID()}`;
+    const away = new Redis({ port: await freePort(), retryStrategy: () => null });
+    const there = new Redis(shared);
+    away.on('error', () => {});
+    const connections = [away, there];
+    const server = {
+        name: 'Redis',
+        backend: createRedisBackend as BullmqServer['backend'],
+        place: () => ({ queue: 'Redis' as const }),
+        ready: async () => {},
+        producer: async () => ({ connection: connections.shift() as Redis, prefix }),
+        worker: async () => t.fail('Nobody works here') as never,
+        close: async () => there.disconnect(),
+    };
+    const queue = closes(t, bullmqQueue(server));
+    await t.rejects(queue.add([job()]), { code: 'UNAVAILABLE', message: /^Cannot add jobs to queue .*: Redis does not take them$/ });
+    await queue.add([job()]);
+    t.equal((await there.keys(`${prefix}:*:wait`)).length, 1);
 });
 
 t.test('warns of a Redis without an append-only file', async (t) => {

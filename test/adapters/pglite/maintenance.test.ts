@@ -1,5 +1,7 @@
 import t from 'tap';
-import { type EmbeddedDatabase, openEmbeddedDatabase } from '../../../adapters/pglite/index.ts';
+import { until } from '../../../adapters/contract/assertions.ts';
+import { type EmbeddedDatabase, openEmbeddedDatabase, openMemoryDatabase } from '../../../adapters/pglite/index.ts';
+import { maintain } from '../../../adapters/pglite/maintenance.ts';
 
 t.test('clears up in a quiet moment after much was written', async (t) => {
     const ticks: (() => void)[] = [];
@@ -29,6 +31,39 @@ t.test('clears up in a quiet moment after much was written', async (t) => {
 
     const { rows } = await database.query(`select reltuples::integer as count from pg_class where relname = 'busy'`);
     t.same(rows, [{ count: 10_000 }]);
+});
+
+t.test('leaves off between two tables when it is to end', async (t) => {
+    const database = await openMemoryDatabase();
+    t.teardown(() => database.end());
+    let tick = (): void => {};
+    const statements: string[] = [];
+    let ending: Promise<void> | undefined;
+    const end = await maintain({
+        database: {
+            async query(text: string, values?: unknown[]) {
+                statements.push(text);
+                ending ??= text.startsWith('vacuum') ? end() : undefined;
+                return await database.query(text, values);
+            },
+        } as Pick<EmbeddedDatabase, 'query'>,
+        requests: () => 0,
+        ticker(task) {
+            tick = task;
+            return () => {};
+        },
+    });
+    for (const table of ['one', 'two']) {
+        await database.query(`create table ${table} (n integer, filler text)`);
+        await database.query(`insert into ${table} select n, repeat('x', 500) from generate_series(1, 10000) as n`);
+        await database.query(`delete from ${table}`);
+    }
+
+    tick();
+    await until(() => ending !== undefined);
+    await ending;
+    t.equal(statements.filter((text) => text.startsWith('vacuum')).length, 1);
+    t.notOk(statements.includes('checkpoint'));
 });
 
 async function deadRows(database: EmbeddedDatabase): Promise<number> {

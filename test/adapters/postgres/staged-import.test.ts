@@ -95,6 +95,18 @@ for (const { name, open } of databases) {
             t.same((await seen(workspace.id))[0], before[0]);
         });
 
+        t.test('say so when their workspace is removed at once', async (t) => {
+            await pool.query(`create function vanish() returns trigger language plpgsql as 'begin return null; end'`);
+            await pool.query(
+                `create trigger vanish before insert on scanwire.workspaces for each row when (new.name = 'gone') execute function vanish()`,
+            );
+            t.teardown(() => pool.query('drop function vanish cascade'));
+            const refusal = { code: 'CONFLICT', message: 'The workspace was removed while it was looked for' };
+            await t.rejects(store.importHosts('gone', each([known])), refusal);
+            await t.rejects(store.ensureWorkspace('gone'), refusal);
+            t.same(await leftovers(pool), { hosts: 0, services: 0, ...NONE });
+        });
+
         t.test('show no workspace that they made either', async (t) => {
             await dies(t, pool, 'new', /json_array_elements/, 8);
             t.same(

@@ -36,6 +36,17 @@ t.test('asks again only when the answer has aged as the server said', async (t) 
     t.equal(questions.length, 4);
 });
 
+t.test('keeps the answers for so many names only, the last ones', async (t) => {
+    const { resolve, questions } = await asking(t, () => ['192.0.2.1'], { ttl: 3600, maxKept: 2 });
+    for (const name of ['a.example', 'b.example', 'c.example', 'b.example', 'c.example', 'a.example']) {
+        await resolve(name, forever);
+    }
+    t.strictSame(
+        questions.filter((question) => question.startsWith('A ')),
+        ['A a.example', 'A b.example', 'A c.example', 'A a.example'],
+    );
+});
+
 t.test('asks once for all who want a name at the same time', async (t) => {
     const { resolve, questions } = await asking(t, () => ['192.0.2.1'], { ttl: 0 });
     await Promise.all(Array.from({ length: 50 }, () => resolve('receiver.example', forever)));

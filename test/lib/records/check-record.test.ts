@@ -1,8 +1,9 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
+import Joi from 'joi';
 import t from 'tap';
 import { isBase64 } from '../../../lib/records/base64.ts';
-import { isRecord } from '../../../lib/records/check-record.ts';
+import { compiled, isRecord } from '../../../lib/records/check-record.ts';
 import { checkRecord, RECORD_SCHEMA_VERSION, recordJsonSchema, recordSchema } from '../../../lib/records/index.ts';
 import { arbitraryMutant, arbitraryRecord } from './arbitrary-record.ts';
 
@@ -245,5 +246,16 @@ t.test('knows base64 wherever a long text is wrong', (t) => {
         }
     }
 
+    t.end();
+});
+
+t.test('passes over no rule that a schema may get', (t) => {
+    for (const [schema, rule] of [
+        [Joi.boolean(), 'boolean'],
+        [Joi.string().alphanum(), 'alphanum'],
+        [Joi.object({ port: Joi.number().multiple(2) }), 'multiple'],
+    ] as const) {
+        t.throws(() => compiled(schema.describe()), { message: `The record schema has a rule that is not compiled: ${rule}` });
+    }
     t.end();
 });

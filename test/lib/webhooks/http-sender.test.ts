@@ -1,9 +1,14 @@
 import { spawn } from 'node:child_process';
+import diagnostics from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import net from 'node:net';
 import t, { type Test } from 'tap';
 import { egressGuard } from '../../../lib/egress/guard.ts';
+import { type Connection, connection } from '../../../lib/webhooks/connection.ts';
+import { connectionPool } from '../../../lib/webhooks/connection-pool.ts';
+import { exchange } from '../../../lib/webhooks/exchange.ts';
 import { type HttpSenderOptions, httpSender, type Message, type Sender } from '../../../lib/webhooks/http-sender.ts';
+import { newProgress } from '../../../lib/webhooks/outcome.ts';
 import { answers, BAD_RECEIVERS, type Behaviour, type Receiver, receiver } from '../../support/bad-receiver.ts';
 import { nameServer } from '../../support/name-server.ts';
 
@@ -49,6 +54,25 @@ const answersLate: Behaviour = async (socket, request) => {
         setTimeout(() => socket.write(OK), 20);
     }
 };
+
+/** A connection to a receiver, as the sender makes them. */
+async function connected(port: number): Promise<Connection> {
+    const socket = net.connect(port, '127.0.0.1');
+    await once(socket, 'connect');
+    return connection({ socket, origin: `http://127.0.0.1:${port}`, address: '127.0.0.1', fingerprint: null });
+}
+
+/** The sockets that are made on this side meanwhile. */
+async function clientSockets(work: () => Promise<unknown>): Promise<net.Socket[]> {
+    const sockets: net.Socket[] = [];
+    const note = (made: unknown): void => {
+        sockets.push((made as { readonly socket: net.Socket }).socket);
+    };
+    diagnostics.subscribe('net.client.socket', note);
+    await work();
+    diagnostics.unsubscribe('net.client.socket', note);
+    return sockets;
+}
 
 t.test('comes to the right outcome with a receiver that', async (t) => {
     t.jobs = 8;
@@ -146,6 +170,46 @@ t.test('sends over a new connection, once, when the receiver has closed the kept
         t.equal(sockets.length, sent);
         t.equal(target.received().split('POST').length - 1, sent);
     }
+});
+
+t.test('sends over a new connection, once, when the kept one is lost before anything was written', async (t) => {
+    const target = await receiverFor(t, answersLate);
+    const sender = senderFor(t);
+    const [socket] = await clientSockets(() => sender.send(message(target.port)));
+    const lose = (): void => {
+        diagnostics.unsubscribe('undici:request:create', lose);
+        socket?.destroy();
+    };
+    diagnostics.subscribe('undici:request:create', lose);
+    t.match(await sender.send(message(target.port)), { code: 'delivered' });
+    t.equal(target.connections(), 2);
+    t.equal(target.received().split('POST').length - 1, 2);
+});
+
+t.test('takes no kept connection whose socket is gone, though nobody was told yet', async (t) => {
+    const { port } = await receiverFor(t, answers(OK));
+    const pool = connectionPool({ maxIdle: 8, maxAge: 60_000 });
+    t.teardown(pool.close);
+    const open = () => connected(port);
+    const first = await pool.lease('key', open);
+    first.release();
+    t.equal((await pool.lease('key', open)).connection, first.connection);
+    first.release();
+    first.connection.socket.destroy();
+    const second = await pool.lease('key', open);
+    t.not(second.connection, first.connection);
+    t.ok(first.connection.client.destroyed);
+    second.release();
+});
+
+t.test('writes nothing when it is too late already', async (t) => {
+    const target = await receiverFor(t, answers(OK));
+    const used = await connected(target.port);
+    const late = new Error('too late');
+    const request = { path: '/', headers: [], body: Buffer.alloc(1), maxResponseBytes: 1, progress: newProgress() };
+    t.match(await exchange(used, { ...request, signal: AbortSignal.abort(late) }), { error: late, status: null, written: false });
+    t.ok(used.socket.destroyed);
+    t.equal(used.requests, 0);
 });
 
 t.test('never sends twice when a kept connection breaks after the message was written', async (t) => {
@@ -276,6 +340,18 @@ t.test('calls nobody but the addresses it has vetted', async (t) => {
     }
 
     t.match(target.received(), new RegExp(`host: good.test:${target.port}`));
+});
+
+t.test('sends nothing where the system connects to another address than the vetted one', async (t) => {
+    const target = await receiverFor(t, answers(OK));
+    const sender = senderFor(t, {
+        guard: egressGuard({ allow: ['0.0.0.0'] }),
+        // Linux and macOS take it for the loopback address.
+        lookup: (_name, _options, done) => done(null, [{ address: '0.0.0.0' }]),
+    });
+    const url = `http://good.test:${target.port}/`;
+    t.match(await sender.send(message(target.port, { url })), { code: 'address_blocked', detail: /another address/ });
+    t.equal(target.received(), '');
 });
 
 t.test('asks the name servers that it is told', async (t) => {

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { egressGuard } from '../../../lib/egress/guard.ts';
 import type { Trust } from '../../../lib/webhooks/choices.ts';
-import { httpSender } from '../../../lib/webhooks/http-sender.ts';
+import { type HttpSenderOptions, httpSender } from '../../../lib/webhooks/http-sender.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
 import { answers, type Receiver, receiver } from '../../support/bad-receiver.ts';
 import { authority, type Credentials, certificate, chain, forged } from '../../support/certificates.ts';
@@ -30,8 +30,14 @@ async function receiverWith(t: Test, credentials: Credentials, options: TlsOptio
     return made;
 }
 
-async function send(t: Test, port: number, trust: Trust, url = `https://good.test:${port}/`): Promise<Outcome> {
+async function send(
+    t: Test,
+    port: number,
+    trust: Trust,
+    { url = `https://good.test:${port}/`, ...options }: { readonly url?: string } & Pick<HttpSenderOptions, 'clock'> = {},
+): Promise<Outcome> {
     const sender = httpSender({
+        ...options,
         guard: egressGuard({ allow: ['127.0.0.0/8'] }),
         lookup: (_name, _options, done) => done(null, [{ address: '127.0.0.1' }]),
     });
@@ -91,6 +97,17 @@ for (const [name, [credentials, ...codes]] of Object.entries(CASES)) {
     });
 }
 
+t.test("judges the dates of what Node has not verified by the sender's own clock", async (t) => {
+    for (const [year, code] of [
+        [2000, 'tls_not_yet_valid'],
+        [2200, 'tls_expired'],
+    ] as const) {
+        const target = await receiverWith(t, selfSigned);
+        t.match(await send(t, target.port, 'self-signed', { clock: () => new Date(Date.UTC(year)) }), { code });
+        t.equal(target.received(), '');
+    }
+});
+
 t.test('accepts a certificate of a root that Node trusts, and still checks its name and dates', async (t) => {
     const folder = t.testdir();
     writeFileSync(join(folder, 'root.pem'), root.cert);
@@ -137,7 +154,7 @@ t.test('carries nothing from a trusting exporter to a strict one', async (t) => 
 
 t.test('checks an address against the addresses of the certificate', async (t) => {
     const { port } = await receiverWith(t, selfSigned);
-    t.match(await send(t, port, 'self-signed', `https://127.0.0.1:${port}/`), { code: 'tls_name_mismatch' });
+    t.match(await send(t, port, 'self-signed', { url: `https://127.0.0.1:${port}/` }), { code: 'tls_name_mismatch' });
 });
 
 t.test('keeps TLS 1.2 as the floor in every mode', async (t) => {
@@ -158,7 +175,7 @@ t.test('names the wrong protocol on either side', async (t) => {
     t.match(await send(t, plain.port, 'all'), { code: 'protocol_error' });
 
     const encrypted = await receiverWith(t, selfSigned);
-    const { code } = await send(t, encrypted.port, 'all', `http://good.test:${encrypted.port}/`);
+    const { code } = await send(t, encrypted.port, 'all', { url: `http://good.test:${encrypted.port}/` });
     t.match(code, /^(protocol_error|connection_reset)$/);
 });
 

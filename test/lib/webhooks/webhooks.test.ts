@@ -313,6 +313,30 @@ t.test('refuses what is wrong with a clear error and stores nothing', async (t) 
     t.strictSame(await exporter.deliveries.list(), []);
 });
 
+t.test('says of an exporter that is removed meanwhile that there is none', async (t) => {
+    const stores = memoryWebhooks();
+    const { exporters: store } = stores;
+    const exporter = await setting(t, {
+        ...stores,
+        exporters: {
+            ...store,
+            async update(id, changes) {
+                await store.remove(id);
+                return await store.update(id, changes);
+            },
+            async health(id) {
+                await store.remove(id);
+                return await store.health(id);
+            },
+        },
+    });
+    const create = () => exporter.exporters.create({ url: 'http://127.0.0.1/', name: 'first' });
+    const [one, two] = [(await create()).exporter, (await create()).exporter];
+    await t.rejects(exporter.exporters.show(one.id), { code: 'NOT_FOUND' });
+    await t.rejects(exporter.exporters.update(two.id, { name: 'second' }), { code: 'NOT_FOUND' });
+    t.same(await exporter.exporters.list(), []);
+});
+
 t.test('refuses to list deliveries by what cannot be', async (t) => {
     const { deliveries } = await setting(t);
     for (const query of [

@@ -114,3 +114,17 @@ t.test('takes no harm when the sender of a refused stream goes', async (t) => {
     await ended;
     t.same(logged, []);
 });
+
+t.test('answers whoever accepts lines as ever when there was no progress to tell', async (t) => {
+    const inventory = { importHosts: async () => ({ hosts: 0 }) as unknown as ImportSummary };
+    const server = hapiServer();
+    await server.register({ plugin, options: { system: { inventory }, auth: false, authorize: () => true } });
+    const { payload, headers } = await server.inject({
+        method: 'POST',
+        url: '/admin-console/import?workspace=default',
+        headers: { accept: 'application/x-ndjson', 'content-type': 'application/x-ndjson' },
+        payload: '{"address":"192.0.2.7"}\n',
+    });
+    t.match(headers['content-type'], /^application\/json/);
+    t.same(JSON.parse(payload), { hosts: 0 });
+});

@@ -52,3 +52,9 @@ t.test('is not taken in by text that looks like another part', async (t) => {
         t.strictSame(certificateSubject({ getPeerX509Certificate: () => new X509Certificate(bytes) }), { CN: forged });
     }
 });
+
+t.test('says nothing of a certificate that Node cannot read', (t) => {
+    const unreadable = { getPeerX509Certificate: () => new X509Certificate(Buffer.from('no certificate')) };
+    t.equal(certificateSubject(unreadable), undefined);
+    t.end();
+});

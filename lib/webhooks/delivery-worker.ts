@@ -67,6 +67,7 @@ export function deliveryWorker(
                 await context.sleep(RECORD_RETRIES[Math.min(tries, RECORD_RETRIES.length - 1)] as number);
             }
         }
+        /* c8 ignore next -- nothing leaves the loop but its return */
     }
 
     return (collector, concurrency) => queue.work(collector, deliver, { concurrency, onError });

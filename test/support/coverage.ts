@@ -5,7 +5,7 @@ import { relative } from 'node:path';
 const REPORT = '.tap/report/coverage-final.json';
 
 /** Least share of the lines of each folder that tests must run, in percent. Raise it when more is reached; it is never lowered. */
-const LEAST: Readonly<Record<string, number>> = { lib: 99, plugins: 99, adapters: 99, cli: 90 };
+const LEAST: Readonly<Record<string, number>> = { lib: 99.8, plugins: 99.8, adapters: 99.8, cli: 90 };
 
 interface FileCoverage {
     readonly statementMap: Readonly<Record<string, { readonly start: { readonly line: number } }>>;

@@ -8,7 +8,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import type { DeploymentSettings } from '../../lib/webhooks/deployment.ts';
 import { CONCURRENCY } from '../../lib/webhooks/options.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
-import type { CloseOptions } from '../../lib/webhooks/webhooks.ts';
+import { CLAIM_MARGIN } from '../../lib/webhooks/webhooks.ts';
 import { type WebhookExporterOptions, webhooksOf } from '../../plugins/webhook-exporter/options.ts';
 import { type Call, performing, repeated, wholeNumber } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
@@ -63,6 +63,7 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
             const parts = { stores, keyRing, queue, receivers: receiversIn(process.env) };
             const more = { role: 'worker', onError, onOutdated } as const;
             const own = config === null ? webhooksOver(parts, kept, more) : webhooksOf(optionsOf(parts, config), more).webhooks;
+            let ended: Promise<void> | undefined;
             return {
                 async begin() {
                     await own.start();
@@ -71,9 +72,12 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
                     const text = `Sending for ${collectors.join(', ')}, ${concurrency} at once each`;
                     process.stdout.write(`${json ? JSON.stringify(ready) : text}\n`);
                 },
-                async close(options) {
-                    await own.close(options);
-                    await ownQueue?.close();
+                reloadTimeout: Math.max(drainTimeout * 1000, kept === null ? 0 : kept.attemptTimeout + CLAIM_MARGIN),
+                close(timeout) {
+                    // The second of two brings the first one's end forward.
+                    const closed = own.close({ timeout });
+                    ended ??= closed.then(() => ownQueue?.close());
+                    return ended;
                 },
             };
         });
@@ -83,7 +87,10 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
 /** The webhook exporter of a worker between two changes of the settings. */
 interface Sending {
     begin(): Promise<void>;
-    close(options?: CloseOptions): Promise<void>;
+    /** Milliseconds that it has to finish what it holds when it begins anew: no claim holds longer. */
+    readonly reloadTimeout: number;
+    /** Within so many milliseconds, or what is left of those that an earlier call has given. */
+    close(timeout: number): Promise<void>;
 }
 
 /** Milliseconds between the tries to begin anew while a server is away. */
@@ -95,18 +102,12 @@ async function reloading(
     onError: (error: unknown) => void,
     next: (onOutdated: () => void) => Promise<Sending>,
 ): Promise<void> {
-    let end = async (_?: CloseOptions): Promise<void> => undefined;
-    undo.push((timeout) => end({ timeout }));
+    let sending: Sending | undefined;
+    undo.push(async (timeout) => sending?.close(timeout));
     for (let first = true; !isStopping(); ) {
         const outdated = newSignal();
         try {
-            const sending = await next(outdated.give);
-            let ended: Promise<void> | undefined;
-            // A stop meanwhile waits for what is being finished.
-            end = (options) => {
-                ended ??= sending.close(options);
-                return ended;
-            };
+            sending = await next(outdated.give);
             await sending.begin();
             first = false;
             await Promise.race([outdated.given, stopped]);
@@ -120,7 +121,7 @@ async function reloading(
         }
 
         if (!isStopping()) {
-            await end();
+            await sending?.close(sending.reloadTimeout);
         }
     }
 }

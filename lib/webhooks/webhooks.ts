@@ -34,7 +34,7 @@ export interface Webhooks {
     readiness(): Promise<Readiness>;
     /**
      * Hands out and claims nothing more, finishes what is being sent, ends idle connections. Stores and queue stay open, and it can be
-     * started again.
+     * started again. One that is called while another one is under way is that one, which it may shorten.
      */
     close(options?: CloseOptions): Promise<void>;
 }
@@ -55,7 +55,7 @@ export interface WorkerOptions {
 }
 
 /** How much longer than an attempt a claim holds, so that its outcome can be recorded. Milliseconds. */
-const CLAIM_MARGIN = 5_000;
+export const CLAIM_MARGIN = 5_000;
 
 /** The end of a stop, in milliseconds, that is kept for giving back what was not finished. At most a third of the stop. */
 const GIVING_BACK = 1_000;
@@ -67,25 +67,17 @@ const GIVING_BACK = 1_000;
  */
 export function webhooks(options: WebhooksOptions): Webhooks {
     const settings = checked(webhooksSchema, options, { subject: 'webhooks options', code: 'MISCONFIGURED' });
-    const { window, breakerAfter, stopAfter } = settings;
     const member = membership(settings, outdated);
     const watched = watchedQueue(settings.queue);
     let phase: Phase = 'starting';
-    const parts: Omit<WebhooksContext, 'wake'> = {
-        ...settings,
-        queue: watched.queue,
-        vendor: vendorNamed(settings.vendor),
-        kinds: eventKinds(settings.kinds),
-        breaker: { after: breakerAfter, firstProbe: FIRST_PROBE, maxProbe: MAX_PROBE, stopAfter, window },
-        claimDuration: settings.sender.attemptTimeout + CLAIM_MARGIN,
-        member,
-    };
+    const parts = { ...settings, ...madeOf(settings), queue: watched.queue, member };
     const { start, wake, stop } = dispatcher(parts);
     const context: WebhooksContext = { ...parts, wake };
     const session = claimingSession(context);
     const startWorker = deliveryWorker(context, session.id);
     const workers: QueueWorker[] = [];
     const contact = firstContact(watched.queue, settings.onError);
+    const closing = shortenable(settings, finish);
     let claiming = false;
 
     /** What is being sent is finished as it was begun; a later close waits for it. */
@@ -95,6 +87,20 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             session.withdraw();
         }
         return Promise.all([stop(), ...workers.map((worker) => worker.close())]);
+    }
+
+    async function finish(wait: Wait): Promise<void> {
+        member.leave();
+        const finished = stopSending();
+        workers.length = 0;
+        await wait(finished, 1, 'Not everything that was being sent ended');
+        // What is being sent by now is given up, and its outcome recorded.
+        const sent = Promise.all([settings.sender.close({ timeout: 0 }), finished]);
+        await wait(sent, 1 / 2, 'Not every outcome could be recorded');
+        if (claiming) {
+            claiming = false;
+            await wait(session.end(), 0, 'What was claimed could not be released');
+        }
     }
 
     function outdated(): void {
@@ -109,6 +115,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         deliveries: deliveriesOf(context),
 
         async start() {
+            await closing.ended();
             phase = 'starting';
             const now = await settings.deliveries.now();
             reportDifference(now, settings.onError);
@@ -134,26 +141,71 @@ export function webhooks(options: WebhooksOptions): Webhooks {
 
         readiness: readinessCheck(settings.deliveries, watched, () => phase),
 
-        async close({ timeout = DRAIN_TIMEOUT } = {}) {
+        close({ timeout = DRAIN_TIMEOUT } = {}) {
             phase = 'draining';
-            const end = settings.monotonic() + timeout;
-            const inTime = async (work: Promise<unknown>, kept: number, what: string): Promise<void> => {
-                const late = (): Error => new ScanwireError('UNAVAILABLE', `${what} within the ${timeout} ms that stopping may take`);
-                await within(work, { timeout: Math.max(0, end - settings.monotonic() - kept), late }).catch(settings.onError);
-            };
-            const givingBack = Math.min(GIVING_BACK, timeout / 3);
+            return closing.within(timeout);
+        },
+    };
+}
 
-            member.leave();
-            const finished = stopSending();
-            workers.length = 0;
-            await inTime(finished, givingBack, 'Not everything that was being sent ended');
-            // What is being sent by now is given up, and its outcome recorded.
-            const sent = Promise.all([settings.sender.close({ timeout: 0 }), finished]);
-            await inTime(sent, givingBack / 2, 'Not every outcome could be recorded');
-            if (claiming) {
-                claiming = false;
-                await inTime(session.end(), 0, 'What was claimed could not be released');
+/** What is made of the settings. */
+function madeOf({ vendor, kinds, sender, window, breakerAfter, stopAfter }: Required<WebhooksOptions>) {
+    return {
+        vendor: vendorNamed(vendor),
+        kinds: eventKinds(kinds),
+        breaker: { after: breakerAfter, firstProbe: FIRST_PROBE, maxProbe: MAX_PROBE, stopAfter, window },
+        claimDuration: sender.attemptTimeout + CLAIM_MARGIN,
+    };
+}
+
+/** A stop that a later one joins, and brings to an earlier end if it has less time. */
+interface Shortenable {
+    within(timeout: number): Promise<void>;
+    /** Once the one that is under way has ended. */
+    ended(): Promise<void>;
+}
+
+/**
+ * Waits, and reports what fails or is late.
+ *
+ * @param kept The part of the time for giving back that is left for what comes after.
+ * @param what What has not been done when it is late.
+ */
+type Wait = (work: Promise<unknown>, kept: number, what: string) => Promise<void>;
+
+function shortenable({ monotonic, onError }: Required<WebhooksOptions>, stop: (wait: Wait) => Promise<void>): Shortenable {
+    let stopping: Promise<void> | null = null;
+    let timeout = 0;
+    let end = 0;
+    let change = new AbortController();
+
+    async function wait(work: Promise<unknown>, kept: number, what: string): Promise<void> {
+        const late = (): Error => new ScanwireError('UNAVAILABLE', `${what} within the ${timeout} ms that stopping may take`);
+        let { signal } = change;
+        do {
+            ({ signal } = change);
+            const left = end - monotonic() - kept * Math.min(GIVING_BACK, timeout / 3);
+            const report = (error: Error): void => (signal.aborted ? undefined : onError(error));
+            await within(work, { timeout: Math.max(0, left), late, signal }).catch(report);
+        } while (signal.aborted);
+    }
+
+    return {
+        within(given) {
+            if (stopping === null || monotonic() + given < end) {
+                end = monotonic() + given;
+                timeout = given;
+                change.abort();
+                change = new AbortController();
             }
+            stopping ??= stop(wait).finally(() => {
+                stopping = null;
+            });
+            return stopping;
+        },
+
+        async ended() {
+            await stopping;
         },
     };
 }

@@ -116,7 +116,9 @@ export function firstContact(queue: DeliveryQueue, onError: (error: Error) => vo
                 }
 
                 onError(error);
-                tryLater(reached, FIRST_RETRY);
+                if (wanted) {
+                    tryLater(reached, FIRST_RETRY);
+                }
                 return;
             }
 

@@ -28,7 +28,12 @@ export interface Webhooks {
      * @throws ScanwireError `MISCONFIGURED`; `UNAVAILABLE` without the stores.
      */
     start(): Promise<void>;
-    /** Sends for these collectors in this process, with the settings that are kept in the store. @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`. */
+    /**
+     * Sends for these collectors in this process, with the settings that are kept in the store. Sends nothing where those have been
+     * changed since the start.
+     *
+     * @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`.
+     */
     work(collectors: readonly string[], options?: WorkerOptions): Promise<void>;
     /** Whether this process can accept and deliver now. Never rejects, and answers within 2 s. */
     readiness(): Promise<Readiness>;
@@ -80,6 +85,10 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     const closing = shortenable(settings, finish);
     let claiming = false;
 
+    function is(what: Phase): boolean {
+        return phase === what;
+    }
+
     /** What is being sent is finished as it was begun; a later close waits for it. */
     function stopSending(): Promise<unknown> {
         contact.end();
@@ -122,11 +131,16 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, now));
             await member.join(settings.role);
             await contact.begin(start);
-            phase = 'running';
+            // The settings may have been changed, or it was closed, meanwhile.
+            phase = is('starting') ? 'running' : phase;
         },
 
         async work(collectors, { concurrency } = {}) {
             const valid = checked(workSchema, { collectors, concurrency }, { subject: 'work options', code: 'MISCONFIGURED' });
+            // A host may accept events all the same, and a worker was told.
+            if (is('outdated')) {
+                return;
+            }
             await member.join('worker');
             if (!claiming) {
                 settings.sender.open?.();
@@ -136,6 +150,9 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             for (const collector of new Set(valid.collectors)) {
                 workers.push(await startWorker(collector, valid.concurrency));
                 await session.offer(collector, valid.concurrency);
+            }
+            if (is('outdated')) {
+                stopSending().catch(settings.onError);
             }
         },
 

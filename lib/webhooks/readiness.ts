@@ -1,22 +1,29 @@
-import { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
+import { ScanwireError } from '../errors.ts';
 import { within } from '../within.ts';
 import type { DeliveryQueue } from './queue.ts';
 import type { DeliveryStore } from './store.ts';
 
 /** Whether a process can accept and deliver now, and if not, why. Safe to show to anyone: no secret, no address. */
 export interface Readiness {
+    /** Stays true when another process has changed the settings: this one accepts, and what it accepts is sent by others. */
     readonly ready: boolean;
-    /** Empty when it is ready. */
+    /** Why it is not ready, or does not send. */
     readonly reasons: readonly UnreadyReason[];
 }
 
+/** One thing that a process cannot do now. */
 export interface UnreadyReason {
     readonly part: 'store' | 'queue' | 'process';
-    /** `UNAVAILABLE` for what is away, `MISCONFIGURED` for a queue that is there and refused, or what the process does instead. */
-    readonly code: ScanwireErrorCode | 'STARTING' | 'DRAINING';
+    /**
+     * `UNAVAILABLE` for what is away, `MISCONFIGURED` for what is there and refused, `CONFLICT` for settings that another process has
+     * changed, or what the process does instead.
+     */
+    readonly code: FailureCode | 'CONFLICT' | 'STARTING' | 'DRAINING';
     /** One sentence for people. */
     readonly message: string;
 }
+
+type FailureCode = 'UNAVAILABLE' | 'MISCONFIGURED';
 
 /** `outdated`: another process has changed the settings of the deployment. */
 export type Phase = 'starting' | 'running' | 'outdated' | 'draining';
@@ -57,37 +64,41 @@ export function watchedQueue(queue: DeliveryQueue): WatchedQueue {
 /** How long the store is waited for, in milliseconds: who asks has little patience. */
 const STORE_PATIENCE = 2_000;
 
-/** Asks the store for its time, once for all who ask meanwhile. */
+/** Asks the store for its time, never a second time while one answer is open: a store that is silent gets no pile of questions. */
 export function readinessCheck(store: Pick<DeliveryStore, 'now'>, queue: WatchedQueue, phase: () => Phase): () => Promise<Readiness> {
-    let checking: Promise<Readiness> | null = null;
+    let asking: Promise<Date> | null = null;
 
-    async function check(): Promise<Readiness> {
-        const storeFailure = await failureOf(within(store.now(), { timeout: STORE_PATIENCE, late: lateStore }));
-        const reasons = [
-            ...(storeFailure === null ? [] : [reasonOf('store', storeFailure)]),
-            ...(queue.failure() === null ? [] : [reasonOf('queue', queue.failure())]),
-            ...PHASES[phase()],
-        ];
-        return { ready: reasons.length === 0, reasons };
+    function asked(): Promise<Date> {
+        asking ??= store.now().finally(() => {
+            asking = null;
+        });
+        return asking;
     }
 
-    return () => {
-        checking ??= check().finally(() => {
-            checking = null;
-        });
-        return checking;
+    return async () => {
+        const storeFailure = await failureOf(within(asked(), { timeout: STORE_PATIENCE, late: lateStore }));
+        const failures = [...reasonsOf('store', storeFailure), ...reasonsOf('queue', queue.failure())];
+        const now = phase();
+        const ready = failures.length === 0 && (now === 'running' || now === 'outdated');
+        return { ready, reasons: [...failures, ...PHASES[now]] };
     };
 }
 
 const PHASES: Readonly<Record<Phase, readonly UnreadyReason[]>> = {
     starting: [{ part: 'process', code: 'STARTING', message: 'The process does not send yet' }],
     running: [],
-    outdated: [{ part: 'process', code: 'CONFLICT', message: 'Another process has changed the settings of the deployment' }],
+    outdated: [
+        {
+            part: 'process',
+            code: 'CONFLICT',
+            message: 'Another process has changed the settings of the deployment: this one accepts and leaves sending to others',
+        },
+    ],
     draining: [{ part: 'process', code: 'DRAINING', message: 'The process stops' }],
 };
 
 function lateStore(): ScanwireError {
-    return new ScanwireError('UNAVAILABLE', `The store has not answered within ${STORE_PATIENCE} ms`);
+    return new ScanwireError('UNAVAILABLE', 'The store is silent');
 }
 
 async function failureOf(use: Promise<unknown>): Promise<unknown> {
@@ -97,9 +108,23 @@ async function failureOf(use: Promise<unknown>): Promise<unknown> {
     );
 }
 
-/** Only our own errors are known to hold no secret. */
-function reasonOf(part: 'store' | 'queue', error: unknown): UnreadyReason {
-    return error instanceof ScanwireError
-        ? { part, code: error.code, message: error.message }
-        : { part, code: 'UNAVAILABLE', message: `Cannot use the ${part} now` };
+/** Texts of their own: those of errors may name servers and users. They are in the log, where who met the error has reported it. */
+const FAILURES: Readonly<Record<'store' | 'queue', Readonly<Record<FailureCode, string>>>> = {
+    store: {
+        UNAVAILABLE: 'The store does not answer',
+        MISCONFIGURED: 'The store cannot be used as it is set up: the log says why',
+    },
+    queue: {
+        UNAVAILABLE: 'The server of the queue is away: events are accepted, and delivered when it is back',
+        MISCONFIGURED: 'The queue gets no jobs as its server is set up: the log says why',
+    },
+};
+
+function reasonsOf(part: 'store' | 'queue', failure: unknown): readonly UnreadyReason[] {
+    if (failure === null) {
+        return [];
+    }
+
+    const code = failure instanceof ScanwireError && failure.code === 'MISCONFIGURED' ? failure.code : 'UNAVAILABLE';
+    return [{ part, code, message: FAILURES[part][code] }];
 }

@@ -15,7 +15,7 @@ t.test('a process is ready while it sends, and says why when it is not', async (
     deployment.storeIsAway = true;
     t.strictSame(await process.readiness(), {
         ready: false,
-        reasons: [{ part: 'store', code: 'UNAVAILABLE', message: 'The store is away' }],
+        reasons: [{ part: 'store', code: 'UNAVAILABLE', message: 'The store does not answer' }],
     });
     deployment.storeIsAway = false;
 
@@ -50,33 +50,66 @@ t.test('a queue that fails in use is away until it can be used again', async (t)
     await t.rejects(watched.queue.add([]));
     t.strictSame(await check(), {
         ready: false,
-        reasons: [{ part: 'queue', code: 'UNAVAILABLE', message: 'Cannot use the queue now' }],
+        reasons: [
+            {
+                part: 'queue',
+                code: 'UNAVAILABLE',
+                message: 'The server of the queue is away: events are accepted, and delivered when it is back',
+            },
+        ],
     });
-    fails = new ScanwireError('MISCONFIGURED', 'Redis refused the user or the password');
+    fails = new ScanwireError('MISCONFIGURED', 'The server 10.0.0.1 of redis://user:secret@10.0.0.1 refused the password');
     await t.rejects(watched.queue.ready());
-    t.match(await check(), { reasons: [{ part: 'queue', code: 'MISCONFIGURED', message: 'Redis refused the user or the password' }] });
+    t.strictSame((await check()).reasons, [
+        { part: 'queue', code: 'MISCONFIGURED', message: 'The queue gets no jobs as its server is set up: the log says why' },
+    ]);
+    fails = new ScanwireError('CONFLICT', 'Something of 10.0.0.1');
+    await t.rejects(watched.queue.ready());
+    t.match(await check(), { reasons: [{ part: 'queue', code: 'UNAVAILABLE', message: /^The server of the queue is away/ }] });
     fails = null;
     await watched.queue.lostJobs?.();
     t.strictSame(await check(), READY);
 });
 
-t.test('a store that is silent is asked once for all who wait, for two seconds', async (t) => {
+t.test('a store that is silent is asked once for all who ask, each of whom waits for two seconds', async (t) => {
     mock.timers.enable({ apis: ['setTimeout'] });
     t.teardown(() => mock.timers.reset());
     let asked = 0;
+    let answer = (_: Date): void => undefined;
     const now = (): Promise<Date> => {
         asked += 1;
-        return new Promise(() => undefined);
+        return new Promise((resolve) => {
+            answer = resolve;
+        });
     };
     const check = readinessCheck({ now }, watchedQueue(memoryQueue()), (): Phase => 'starting');
-    const answering = Promise.all([check(), check(), check()]);
-    mock.timers.tick(2_000);
-    const answers = await answering;
-    t.equal(asked, 1);
-    for (const answer of answers) {
-        t.match(answer.reasons, [
-            { part: 'store', message: 'The store has not answered within 2000 ms' },
-            { part: 'process', code: 'STARTING' },
-        ]);
+    for (let round = 0; round < 5; round += 1) {
+        const answering = Promise.all([check(), check(), check()]);
+        mock.timers.tick(2_000);
+        for (const { reasons } of await answering) {
+            t.match(reasons, [
+                { part: 'store', code: 'UNAVAILABLE' },
+                { part: 'process', code: 'STARTING' },
+            ]);
+        }
     }
+    t.equal(asked, 1, 'what is open is not asked once more');
+
+    answer(new Date());
+    await new Promise(setImmediate);
+    const answering = check();
+    answer(new Date());
+    t.match((await answering).reasons, [{ code: 'STARTING' }]);
+    t.equal(asked, 2);
+});
+
+t.test('a host that another one has overtaken is ready, as it accepts, and says what it does not do', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const older = await deployment.start('older');
+    const newer = await deployment.start('newer', { window: 60 });
+    await deployment.advance(2_500);
+    t.match(await older.readiness(), { ready: true, reasons: [{ part: 'process', code: 'CONFLICT' }] });
+    t.strictSame(await newer.readiness(), READY);
+    deployment.storeIsAway = true;
+    t.match(await older.readiness(), { ready: false });
 });

@@ -84,9 +84,9 @@ export function membership(parts: Parts, outdated: () => void): Membership {
     async function compare(): Promise<void> {
         const now = joined === null ? null : await settings.read();
         if (joined !== null && now !== null && now.generation !== generation) {
-            const changes = differences(joined, now.settings ?? {}).join(', ');
+            const how = howChanged(joined, now.settings ?? {});
             leave();
-            onError(new ScanwireError('CONFLICT', `Cannot go on sending here: another process has changed the settings (${changes})`));
+            onError(new ScanwireError('CONFLICT', `Cannot go on sending here: another process has changed the settings${how}`));
             outdated();
         }
     }
@@ -119,7 +119,8 @@ export function membership(parts: Parts, outdated: () => void): Membership {
             const own = settingsOf(parts, queue.place?.(found.id));
             const deployment = role === 'host' ? await settings.declare(own) : agreeing(own, found);
             generation = deployment.generation;
-            joined = own;
+            // A worker may know less than its host.
+            joined = deployment.settings ?? own;
             asHost = role === 'host';
             clearInterval(timer);
             timer = setInterval(() => void look(), LOOK_EVERY);
@@ -145,29 +146,41 @@ function settingsOf({ vendor, kinds, window, breakerAfter, stopAfter, maxBodyByt
     return own;
 }
 
-function agreeing(own: DeploymentSettings, deployment: Deployment): Deployment {
-    const { settings } = deployment;
+/** What a host has kept. @throws ScanwireError `MISCONFIGURED` before that. */
+export function keptIn({ settings }: Deployment): DeploymentSettings {
     if (settings === null) {
         throw new ScanwireError('MISCONFIGURED', 'Cannot send before a host has kept its settings in the store: start the host first');
     }
 
-    const [different] = differing(own, settings);
-    if (different !== undefined) {
-        const message = `Settings of a worker must be those of its host: ${differences(own, settings).join(', ')}`;
-        throw new ScanwireError('MISCONFIGURED', message, { field: different });
+    return settings;
+}
+
+function agreeing(own: DeploymentSettings, deployment: Deployment): Deployment {
+    const settings = keptIn(deployment);
+    const different = (Object.keys(own) as Name[]).filter((name) => settings[name] !== undefined && differs(own, settings, name));
+    const [field] = different;
+    if (field !== undefined) {
+        const message = `Settings of a worker must be those of its host: ${shown(own, settings, different)}`;
+        throw new ScanwireError('MISCONFIGURED', message, { field });
     }
 
     return deployment;
 }
 
-/** The settings that both sides know and that differ. */
-function differing(own: Partial<DeploymentSettings>, kept: Partial<DeploymentSettings>): (keyof DeploymentSettings)[] {
-    const names = Object.keys(own) as (keyof DeploymentSettings)[];
-    return names.filter((name) => kept[name] !== undefined && !isDeepStrictEqual(own[name], kept[name]));
+type Known = Partial<DeploymentSettings>;
+type Name = keyof DeploymentSettings;
+
+function howChanged(joined: Known, now: Known): string {
+    const names = [...new Set([...Object.keys(joined), ...Object.keys(now)])] as Name[];
+    const different = names.filter((name) => differs(joined, now, name));
+    return different.length === 0 ? ', and changed them back' : ` (${shown(joined, now, different)})`;
 }
 
-function differences(own: Partial<DeploymentSettings>, kept: Partial<DeploymentSettings>): string[] {
-    return differing(own, kept).map(
-        (name) => `${name} is ${JSON.stringify(own[name])} here and ${JSON.stringify(kept[name])} in the store`,
-    );
+function differs(here: Known, kept: Known, name: Name): boolean {
+    return !isDeepStrictEqual(here[name], kept[name]);
+}
+
+function shown(here: Known, kept: Known, names: readonly Name[]): string {
+    const text = (value: unknown): string => (value === undefined ? 'not set' : JSON.stringify(value));
+    return names.map((name) => `${name} is ${text(here[name])} here and ${text(kept[name])} in the store`).join(', ');
 }

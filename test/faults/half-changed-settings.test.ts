@@ -1,3 +1,4 @@
+import Joi from 'joi';
 import t from 'tap';
 import { type SimulatedProcess, simulatedDeployment } from '../support/simulated-deployment.ts';
 
@@ -48,6 +49,36 @@ t.test('a host that starts again is the newer one', async (t) => {
         deployment.posts.map(({ by }) => by),
         Array(5).fill('first'),
     );
+});
+
+t.test('a setting that came or went is named, and for a worker what it does not know itself', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const kinds = [{ name: 'scan_finished', schema: Joi.object() }];
+    const older = await deployment.start('older');
+    const worker = await deployment.start('worker', { role: 'worker' });
+    const newer = await deployment.start('newer', { kinds });
+    const later = await deployment.start('later', { role: 'worker' });
+    await deployment.advance(2_500);
+    const came =
+        'Cannot go on sending here: another process has changed the settings (kinds is not set here and ["scan_finished"] in the store)';
+    t.strictSame(conflicts(older), [came]);
+    t.strictSame(conflicts(worker), [came]);
+
+    await deployment.start('newest');
+    await deployment.advance(2_500);
+    const went =
+        'Cannot go on sending here: another process has changed the settings (kinds is ["scan_finished"] here and not set in the store)';
+    t.strictSame(conflicts(newer), [went]);
+    t.strictSame(conflicts(later), [went]);
+});
+
+t.test('settings that were changed and changed back name none', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const first = await deployment.start('first');
+    await deployment.start('second', { window: 60 });
+    await deployment.start('third');
+    await deployment.advance(2_500);
+    t.strictSame(conflicts(first), ['Cannot go on sending here: another process has changed the settings, and changed them back']);
 });
 
 t.test('a worker keeps nothing in the store, and needs what its host has kept', async (t) => {

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { postgresQueue } from '../../adapters/bullmq/index.ts';
 import { isObject } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { DeploymentSettings } from '../../lib/webhooks/deployment.ts';
+import { type DeploymentSettings, keptIn } from '../../lib/webhooks/deployment.ts';
 import { CONCURRENCY } from '../../lib/webhooks/options.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
 import { CLAIM_MARGIN } from '../../lib/webhooks/webhooks.ts';
@@ -57,7 +57,8 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
         const stores = config?.stores ?? (database as Stores).webhooks;
 
         await reloading(running, onError, async (onOutdated) => {
-            const { settings: kept, generation } = await stores.settings.read();
+            const deployment = await stores.settings.read();
+            const kept = keptIn(deployment);
             const ownQueue = config?.queue === undefined ? workerQueue(database, kept, onError) : null;
             const queue = ownQueue ?? (config as Required<Config>).queue;
             const parts = { stores, keyRing, queue, receivers: receiversIn(process.env) };
@@ -68,11 +69,11 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
                 async begin() {
                     await own.start();
                     await own.work(collectors, { concurrency });
-                    const ready = { collectors, concurrency, pid: process.pid, generation };
+                    const ready = { collectors, concurrency, pid: process.pid, generation: deployment.generation };
                     const text = `Sending for ${collectors.join(', ')}, ${concurrency} at once each`;
                     process.stdout.write(`${json ? JSON.stringify(ready) : text}\n`);
                 },
-                reloadTimeout: Math.max(drainTimeout * 1000, kept === null ? 0 : kept.attemptTimeout + CLAIM_MARGIN),
+                reloadTimeout: Math.max(drainTimeout * 1000, kept.attemptTimeout + CLAIM_MARGIN),
                 close(timeout) {
                     // The second of two brings the first one's end forward.
                     const closed = own.close({ timeout });
@@ -135,10 +136,10 @@ function newSignal(): { readonly given: Promise<void>; readonly give: () => void
 }
 
 /** Where the host's queue is, as far as this machine can reach it. */
-function workerQueue(database: Stores | null, kept: DeploymentSettings | null, onError: (error: Error) => void): DeliveryQueue {
-    return database !== null && kept?.queue === 'PostgreSQL' && process.env.REDIS_URL === undefined
+function workerQueue(database: Stores | null, kept: DeploymentSettings, onError: (error: Error) => void): DeliveryQueue {
+    return database !== null && kept.queue === 'PostgreSQL' && process.env.REDIS_URL === undefined
         ? postgresQueue({ pool: database.pool })
-        : openRedisQueue(required('REDIS_URL'), onError, kept?.prefix);
+        : openRedisQueue(required('REDIS_URL'), onError, kept.prefix);
 }
 
 function optionsOf(

@@ -50,15 +50,15 @@ t.test('sends for its collector, with the key ring of the data folder, and ends 
         stderr: /^scanwire: The key ring does not fit what is stored for exporter:\S+: Missing key k-\w+ in the key ring\. .*--data.*\n$/,
     });
 
-    const { current } = JSON.parse(readFileSync(join(data, 'key-ring.json'), 'utf8')) as { current: string };
-    const SCANWIRE_KEY_RING = JSON.stringify({ current, keys: { [current]: randomBytes(32).toString('base64') } });
-    const impostor = await scanwire(['worker', '--collector', 'edge', '--data', data], { env: { ...env, SCANWIRE_KEY_RING } });
-    t.match(impostor, { code: 1, stderr: new RegExp(`^scanwire: .*key ${current}: the key has other bytes`) });
-
     const early = await scanwire(['worker', '--collector', 'edge', '--data', data], { env });
     t.match(early, { code: 1, stderr: /^scanwire: Cannot send before a host has kept its settings in the store.*\n$/ });
     const host = await serveIn(t, env, data);
     t.equal(await ended(host.server, 'SIGTERM'), 0);
+
+    const { current } = JSON.parse(readFileSync(join(data, 'key-ring.json'), 'utf8')) as { current: string };
+    const SCANWIRE_KEY_RING = JSON.stringify({ current, keys: { [current]: randomBytes(32).toString('base64') } });
+    const impostor = await scanwire(['worker', '--collector', 'edge', '--data', data], { env: { ...env, SCANWIRE_KEY_RING } });
+    t.match(impostor, { code: 1, stderr: new RegExp(`^scanwire: .*key ${current}: the key has other bytes`) });
 
     const worker = startScanwire(
         ['worker', '--collector', 'edge', '--collector', 'other', '--concurrency', '5', '--data', data, '--json'],

@@ -32,3 +32,14 @@ t.test('a worker finds the jobs of a host that has them in PostgreSQL, and looks
     t.equal(code, 1);
     t.match(JSON.parse(stderr).error, { code: 'MISCONFIGURED', message: /queue is "Redis" here and "PostgreSQL" in the store$/ });
 });
+
+t.test('a worker before its host is told to wait for it, whatever it knows of a queue', async (t) => {
+    const application = await embedding(t);
+    const { REDIS_URL: _, ...env } = application.env;
+    const early = {
+        code: 'MISCONFIGURED',
+        message: /^Cannot send before a host has kept its settings in the store: start the host first$/,
+    };
+    t.match(JSON.parse((await scanwire(ARGS, { env })).stderr).error, early);
+    t.match(JSON.parse((await scanwire(ARGS, { env: application.env })).stderr).error, early);
+});

@@ -2,7 +2,14 @@ import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, req
 import type { Socket } from 'node:net';
 import { ScanwireError, type ScanwireErrorCode } from '../lib/errors.ts';
 import type { ImportOptions, ImportProgress } from '../lib/inventory/store.ts';
-import { type Endpoint, endpoints, type Input, type OperationName, type Output } from '../plugins/admin-console/operations.ts';
+import {
+    type Endpoint,
+    endpoints,
+    type Input,
+    type OperationName,
+    type Output,
+    PROGRESS_TYPE,
+} from '../plugins/admin-console/operations.ts';
 import { readAll } from './read-all.ts';
 
 /** Longest answer that is taken. */
@@ -49,9 +56,6 @@ function split({ method, path, streamed }: Endpoint, input: object): { readonly 
     return { path: query === '' ? filled : `${filled}?${query}`, body: source ?? null };
 }
 
-/** The type of an answer whose lines tell the progress first. */
-const PROGRESS_TYPE = 'application/x-ndjson';
-
 interface OperationRequest extends ImportOptions {
     readonly method: string;
     readonly path: string;
@@ -77,7 +81,7 @@ function exchange(server: Socket, asked: OperationRequest): Promise<Reply> {
     const { method, path, body } = asked;
     return new Promise((resolve, reject) => {
         const outgoing = request({ createConnection: () => server, method, path, headers: headersOf(asked) });
-        outgoing.on('error', (cause) => reject(new ScanwireError('UNAVAILABLE', 'The server broke off', { cause })));
+        outgoing.on('error', (cause) => reject(brokenOff(cause)));
         outgoing.on('response', (incoming) => {
             replyOf(incoming, asked).then((reply) => {
                 resolve(reply);
@@ -111,9 +115,7 @@ async function replyOf(incoming: IncomingMessage, { onProgress }: OperationReque
         return { status: incoming.statusCode ?? 0, answer: await answerOf(incoming) };
     }
 
-    const { createInterface } = await import('node:readline');
-    for await (const line of createInterface({ input: incoming })) {
-        const { progress, result, error } = JSON.parse(line) as { progress?: ImportProgress; result?: object; error?: object };
+    for await (const { progress, result, error } of linesOf(incoming)) {
         if (progress === undefined) {
             return error === undefined ? { status: 200, answer: result } : { status: 500, answer: { error } };
         }
@@ -121,11 +123,34 @@ async function replyOf(incoming: IncomingMessage, { onProgress }: OperationReque
         onProgress?.(progress);
     }
 
-    throw new ScanwireError('UNAVAILABLE', 'The server broke off');
+    throw brokenOff();
+}
+
+interface ProgressLine {
+    readonly progress?: ImportProgress;
+    readonly result?: object;
+    readonly error?: object;
+}
+
+async function* linesOf(incoming: IncomingMessage): AsyncGenerator<ProgressLine, void, undefined> {
+    const { createInterface } = await import('node:readline');
+    try {
+        for await (const line of createInterface({ input: incoming })) {
+            yield JSON.parse(line) as ProgressLine;
+        }
+    } catch (cause) {
+        throw brokenOff(cause);
+    }
+}
+
+function brokenOff(cause?: unknown): ScanwireError {
+    return new ScanwireError('UNAVAILABLE', 'The server broke off', { cause });
 }
 
 async function answerOf(incoming: IncomingMessage): Promise<unknown> {
-    const bytes = await readAll(incoming, MAX_ANSWER);
+    const bytes = await readAll(incoming, MAX_ANSWER).catch((cause: unknown) => {
+        throw brokenOff(cause);
+    });
     if (bytes === null) {
         throw new ScanwireError('UNAVAILABLE', 'The answer of the server is too long');
     }

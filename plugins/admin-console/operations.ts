@@ -117,3 +117,6 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     importScan: { method: 'POST', path: '/import', streamed: true, creates: true },
     migrate: { method: 'POST', path: '/migrations', creates: true },
 };
+
+/** Whoever accepts this gets the progress of a streamed operation as lines of JSON, and its answer as the last one. */
+export const PROGRESS_TYPE = 'application/x-ndjson';

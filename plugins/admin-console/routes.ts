@@ -14,7 +14,7 @@ import Joi from 'joi';
 import { schemaRefusal, VALIDATION } from '../../lib/checked.ts';
 import { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 import { handlersOf } from './handlers.ts';
-import { type Endpoint, endpoints, type OperationName } from './operations.ts';
+import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './operations.ts';
 import type { Settings } from './options.ts';
 import { errorSchema, schemas } from './schemas.ts';
 
@@ -123,9 +123,6 @@ function handlerOf({ streamed }: Endpoint, handler: Handler): Lifecycle.Method {
         }
     };
 }
-
-/** Whoever accepts this gets the progress of a streamed operation as lines of JSON, and its answer as the last one. */
-const PROGRESS_TYPE = 'application/x-ndjson';
 
 /**
  * Begins to answer with the first progress, by when everything was received: `{"progress":…}`, and in the end `{"result":…}` or

@@ -165,8 +165,9 @@ export const STAGES: { readonly [State in DeliveryState]: string } = {
 /**
  * Claims attempts. The open attempt is the delivery row itself, so that a claim writes one row, and no index.
  *
- * `$1` is a JSON array of `{ index, id, token, duration }`, `$2` the session, or null, `$3` the bytes that all bodies together may have, or null. Here and wherever several deliveries are locked with waiting,
- * this happens in the order of their ids, so that two callers never wait for each other.
+ * `$1` is a JSON array of `{ index, id, token, duration }`, `$2` the session, or null, `$3` the bytes that all bodies together may
+ * have, or null. Here and wherever several deliveries are locked with waiting, this happens in the order of their ids, so that two
+ * callers never wait for each other.
  */
 export const CLAIM: string = `
 with requests as (

@@ -1,9 +1,9 @@
 import type { Clock } from '../../lib/clock.ts';
 import { faultDelay } from '../../lib/webhooks/breaker.ts';
-import type { Deployment } from '../../lib/webhooks/deployment.ts';
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import type { ExporterHealth } from '../../lib/webhooks/exporter-health.ts';
 import { interrupted } from '../../lib/webhooks/outcome.ts';
+import type { Deployment } from '../../lib/webhooks/settings.ts';
 import type { Attempt, Delivery, DeliveryState, Session, StoredEvent } from '../../lib/webhooks/store.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import type { SettingsStore } from '../../lib/webhooks/deployment.ts';
 import { BACKLOG_AGES, type Backlog, backlogOf, breakerOf, type ExporterHealth } from '../../lib/webhooks/exporter-health.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
+import type { SettingsStore } from '../../lib/webhooks/settings.ts';
 import { type ExporterStore, storeRefusals } from '../../lib/webhooks/store.ts';
 import { deliveryStore } from './deliveries.ts';
 import { asExporter, CLOSED_BREAKER, type DeliveryRow, type ExporterRow, interrupt, move, type WebhookState } from './webhook-state.ts';

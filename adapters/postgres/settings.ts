@@ -1,5 +1,5 @@
 import type { Executor } from '../../lib/transaction.ts';
-import type { Deployment, SettingsStore } from '../../lib/webhooks/deployment.ts';
+import type { Deployment, SettingsStore } from '../../lib/webhooks/settings.ts';
 
 const COLUMNS = 'id, generation, settings';
 

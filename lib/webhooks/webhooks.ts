@@ -5,7 +5,6 @@ import { within } from '../within.ts';
 import { FIRST_PROBE, MAX_PROBE } from './breaker.ts';
 import { type Deliveries, deliveriesOf } from './deliveries.ts';
 import { deliveryWorker } from './delivery-worker.ts';
-import { membership } from './deployment.ts';
 import { dispatcher } from './dispatcher.ts';
 import { eventKinds } from './events.ts';
 import { type Exporters, exporters, sealedForExporters } from './exporters.ts';
@@ -14,6 +13,7 @@ import { type Publish, publisher } from './publisher.ts';
 import { firstContact, type QueueWorker } from './queue.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './readiness.ts';
 import { claimingSession } from './session.ts';
+import { membership } from './settings.ts';
 import { vendorNamed } from './signature.ts';
 
 /** The webhook exporter without a server around it. */

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { checked } from '../../../lib/checked.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { BreakerRules } from '../../../lib/webhooks/breaker.ts';
-import type { SettingsStore } from '../../../lib/webhooks/deployment.ts';
 import { newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporter.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
+import type { SettingsStore } from '../../../lib/webhooks/settings.ts';
 import type {
     Claim,
     Delivery,

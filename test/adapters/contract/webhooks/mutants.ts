@@ -2,7 +2,7 @@ import type { Test } from 'tap';
 import { webhookStoresContract } from '../../../../adapters/contract/index.ts';
 import type { WebhookStores } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
-import type { SettingsStore } from '../../../../lib/webhooks/deployment.ts';
+import type { SettingsStore } from '../../../../lib/webhooks/settings.ts';
 import type { DeliveryStore, ExporterStore } from '../../../../lib/webhooks/store.ts';
 import { mapValues, proveLaws } from '../laws.ts';
 

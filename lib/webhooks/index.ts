@@ -5,7 +5,7 @@ export type { ExportType, RuleSet, SignatureForm, Trust } from './choices.ts';
 export type { Deliveries, DeliveryHistory } from './deliveries.ts';
 export type { EventKind, EventKinds } from './events.ts';
 export type * from './exporter.ts';
-export type { Backlog, ExporterHealth, ShownExporter } from './exporter-health.ts';
+export type { Backlog, BacklogAge, Breaker, ExporterHealth, ShownExporter } from './exporter-health.ts';
 export type { ChangedExporter, Exporters, TestResult } from './exporters.ts';
 export type * from './http-sender.ts';
 export { httpSender } from './http-sender.ts';

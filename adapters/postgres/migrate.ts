@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { type Patience, type PoolLike, transaction } from './database.ts';
+import { type PoolLike, sqlState, transaction } from './database.ts';
 import { inventoryAndKeys } from './migrations/0001-inventory-and-keys.ts';
 import { webhooks } from './migrations/0002-webhooks.ts';
 import { records } from './migrations/0003-records.ts';
@@ -10,11 +11,15 @@ import { previousSecrets } from './migrations/0005-previous-secrets.ts';
 import { deployment } from './migrations/0006-deployment.ts';
 import { stagedImports } from './migrations/0007-staged-imports.ts';
 
-/** Key of the advisory lock that lets one migration run at a time: the bytes of `scan`, `wire`. */
+/** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
 
-/** For the lock while another process migrates, and for steps over large tables. */
-const PATIENCE: Patience = { statement: 60 * 60_000 };
+/** For the lock while another process migrates, for steps over large tables, and in all for locks of others. */
+const PATIENCE = { statement: 60 * 60_000 };
+
+/** A step that waits for a table keeps everybody else from it and from those that it has, so it soon gives way for a while. */
+const LOCK_TIMEOUT = `set local lock_timeout = '2s'`;
+const PAUSE = 3_000;
 
 /** What the schema is brought to. */
 export interface MigrateOptions {
@@ -23,33 +28,63 @@ export interface MigrateOptions {
 }
 
 /**
- * Brings the schema `scanwire` up to this version: every step once, all in one transaction, under a lock, so that any number
- * of processes may start together. Done by hand: node-pg-migrate and umzug bring rollbacks and a command line, which nobody wants here,
- * and more lines of set-up than these.
+ * Brings the schema `scanwire` up to this version: every step once, each in a transaction of its own, under a lock, so that any number
+ * of processes may start together. A step that fails leaves those before it done; one that cannot have its tables at once, because
+ * somebody's transaction has them, is tried again for an hour. Done by hand: node-pg-migrate and umzug bring rollbacks and a command line,
+ * which nobody wants here, and more lines of set-up than these.
  *
- * @returns Ids of the steps that were run now.
+ * @returns Ids of the steps that this call ran.
  * @throws ScanwireError `MISCONFIGURED` when the schema is newer than this version, or was made by other steps than these.
  * @throws ScanwireError `UNAVAILABLE` when the database cannot be used.
  */
 export async function migrate(pool: PoolLike, { steps = migrations }: MigrateOptions = {}): Promise<readonly string[]> {
+    const giveUp = performance.now() + PATIENCE.statement;
+    const ran: string[] = [];
+    for (;;) {
+        try {
+            const id = await runNext(pool, steps);
+            if (id === null) {
+                return ran;
+            }
+
+            ran.push(id);
+        } catch (error) {
+            if (!isBehindOthers(error) || performance.now() > giveUp) {
+                throw error;
+            }
+
+            await sleep(PAUSE);
+        }
+    }
+}
+
+/** @returns The id of the step that was run; null when none is left. */
+async function runNext(pool: PoolLike, steps: readonly Migration[]): Promise<string | null> {
     return await transaction(
         pool,
         async (client) => {
             await client.query('select pg_catalog.pg_advisory_xact_lock($1, $2)', LOCK);
+            await client.query(LOCK_TIMEOUT);
             await ensureLedger(client);
 
             const done = await readLedger(client);
             assertFits(done, steps);
-            const pending = steps.filter(({ id }) => !done.has(id));
-            for (const { id, sql } of pending) {
-                await client.query(sql);
-                await client.query('insert into scanwire.migration (id, checksum) values ($1, $2)', [id, checksum(sql)]);
+            const next = steps.find(({ id }) => !done.has(id));
+            if (next === undefined) {
+                return null;
             }
 
-            return pending.map(({ id }) => id);
+            await client.query(next.sql);
+            await client.query('insert into scanwire.migration (id, checksum) values ($1, $2)', [next.id, checksum(next.sql)]);
+            return next.id;
         },
         PATIENCE,
     );
+}
+
+/** Whether a lock did not come in time, or only at the cost of a deadlock. */
+function isBehindOthers(error: unknown): boolean {
+    return /^(?:55P03|40P01)$/.test(sqlState((error as Error | null)?.cause));
 }
 
 /** The schema may have been made for us by somebody with more rights, so it is made only where it is missing. */

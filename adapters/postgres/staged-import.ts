@@ -231,28 +231,34 @@ const DISCARD_STAGED = `with slice as (${NEXT_STAGED}), services_slice as (
     delete from scanwire.staged_services where host_id in (select host_id from slice)
 ), services_created as (
     delete from scanwire.services where host_id in (select host_id from slice)
-        and generation > (select generation from scanwire.workspaces where id = $1)
+        and generation > (select greatest(generation, 0) from scanwire.workspaces where id = $1)
 )
 select max(host_id) as last, count(*)::integer as count from slice`;
 
+/** What is of generation 0 comes from others, also in a workspace that was made for the import and not shown. */
 const DISCARD_HOSTS = `with slice as (
     delete from scanwire.hosts where id in (
         select hosts.id from scanwire.hosts join scanwire.workspaces on workspaces.id = hosts.workspace_id
-        where workspace_id = $1 and hosts.id > greatest($2, hosts_until) and hosts.generation > workspaces.generation
+        where workspace_id = $1 and hosts.id > greatest($2, hosts_until)
+            and hosts.generation > greatest(workspaces.generation, 0)
         order by hosts.id limit ${HOSTS_PER_SLICE}
     ) returning id
 )
 select max(id) as last, count(*)::integer as count from slice`;
+
+/** The workspace that was made for the import and not shown goes with it, unless others have stored hosts there. */
+const REMOVE_EMPTY = `delete from scanwire.workspaces
+    where id = $1 and generation < 0 and not exists (select from scanwire.hosts where workspace_id = $1)`;
+const END_DISCARDED = `update scanwire.workspaces
+    set generation = greatest(generation, 0), hosts_until = null, import_id = null, import_until = null where id = $1`;
 
 /** Removes all that was staged and not shown, the workspace too where it was made for it, and ends the import. */
 export async function discardStaged(pool: PoolLike, lease: Lease): Promise<void> {
     await everySlice(pool, lease, DISCARD_STAGED);
     await everySlice(pool, lease, DISCARD_HOSTS);
     await slice(pool, lease, async (client) => {
-        await client.query('delete from scanwire.workspaces where id = $1 and generation < 0', [lease.workspaceId]);
-        await client.query('update scanwire.workspaces set hosts_until = null, import_id = null, import_until = null where id = $1', [
-            lease.workspaceId,
-        ]);
+        await client.query(REMOVE_EMPTY, [lease.workspaceId]);
+        await client.query(END_DISCARDED, [lease.workspaceId]);
     });
 }
 

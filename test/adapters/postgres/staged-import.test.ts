@@ -118,6 +118,23 @@ for (const { name, open } of databases) {
             t.same(await leftovers(pool), { hosts: 0, services: 0, ...NONE });
         });
 
+        t.test('leave what others stored in the workspace that they made', async (t) => {
+            await dies(t, pool, 'new', /json_array_elements/, 8);
+            // As processes of the version before write, which know nothing of imports that are not shown.
+            await pool.query(
+                `with host as (
+                    insert into scanwire.hosts (workspace_id, address, created_at, updated_at)
+                    select id, '192.0.2.99', now(), now() from scanwire.workspaces where name = 'new' returning id
+                )
+                insert into scanwire.services (host_id, port, proto, state, created_at, updated_at)
+                select id, 22, 'tcp', 'open', now(), now() from host`,
+            );
+            await leasesEnd(pool);
+            const { workspace } = await store.importHosts('new', each([{ address: '192.0.2.8' }]));
+            t.match(await seen(workspace.id), [{ address: '192.0.2.99', service_count: 1, services: [{ port: 22 }] }, { address: '192.0.2.8' }]);
+            t.same(await leftovers(pool), { hosts: 2, services: 1, ...NONE });
+        });
+
         t.test('are whole when their process dies after they were shown', async (t) => {
             const { workspace } = await store.importHosts('default', each([known, ...manyHosts(700)]));
             await dies(t, pool, 'default', /delete from scanwire.staged_hosts/, 3);

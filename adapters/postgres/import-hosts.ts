@@ -105,7 +105,7 @@ async function stageAll(
 async function readAside(pool: Executor, importId: string, hosts: AsyncIterable<HostInput>): Promise<readonly number[]> {
     const sizes: number[] = [];
     for await (const batch of inBatches(hosts)) {
-        const sql = 'insert into scanwire.import_batches (import_id, seq, hosts) values ($1, $2, $3)';
+        const sql = 'insert into scanwire.import_batches (import_id, seq, created_at, hosts) values ($1, $2, scanwire.now(), $3)';
         await pool.query(sql, [importId, sizes.length, JSON.stringify(batch)]);
         sizes.push(batch.length);
     }
@@ -149,7 +149,7 @@ async function learnSizes(pool: PoolLike): Promise<void> {
 /** Batches of imports that were cut off (older than a day) go with them, a few at a time. The outcome of the import does not depend on this. */
 async function removeAside(pool: Executor, importId: string): Promise<void> {
     const sql = `delete from scanwire.import_batches where (import_id, seq) in (
-        select import_id, seq from scanwire.import_batches where import_id = $1 or created_at < now() - interval '1 day' limit 50
+        select import_id, seq from scanwire.import_batches where import_id = $1 or created_at < (select scanwire.now()) - interval '1 day' limit 50
     )`;
     try {
         while (((await pool.query(sql, [importId])).rowCount ?? 0) > 0);

@@ -35,7 +35,7 @@ async function slice<T>(pool: PoolLike, { workspaceId, importId }: Lease, run: (
     return await transaction(pool, async (client) => {
         await client.query(SETTINGS);
         const { rowCount } = await client.query(
-            `update scanwire.workspaces set import_until = now() + ${LEASE} where id = $1 and import_id = $2`,
+            `update scanwire.workspaces set import_until = scanwire.now() + ${LEASE} where id = $1 and import_id = $2`,
             [workspaceId, importId],
         );
         if (rowCount !== 1) {
@@ -178,7 +178,7 @@ export const LARGEST_ID = 2_147_483_647;
 export async function lease(client: Executor, { workspaceId, importId }: Lease): Promise<number> {
     const { rows } = await client.query<{ generation: number }>(
         `update scanwire.workspaces
-         set import_id = $2, import_until = now() + ${LEASE}, hosts_until = (select coalesce(max(id), 0) from scanwire.hosts)
+         set import_id = $2, import_until = scanwire.now() + ${LEASE}, hosts_until = (select coalesce(max(id), 0) from scanwire.hosts)
          where id = $1 returning greatest(generation, 0) + 1 as generation`,
         [workspaceId, importId],
     );
@@ -280,8 +280,8 @@ export async function endDeadImport(pool: PoolLike, { workspaceId, importId }: L
     const own = { workspaceId, importId: crypto.randomUUID() };
     const { rows } = await transaction(pool, (client) =>
         client.query<{ staged_shown: boolean }>(
-            `update scanwire.workspaces set import_id = $3, import_until = now() + ${LEASE}
-             where id = $1 and import_id = $2 and import_until < now() returning staged_shown`,
+            `update scanwire.workspaces set import_id = $3, import_until = scanwire.now() + ${LEASE}
+             where id = $1 and import_id = $2 and import_until < scanwire.now() returning staged_shown`,
             [workspaceId, importId, own.importId],
         ),
     );

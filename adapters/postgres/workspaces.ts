@@ -45,7 +45,7 @@ async function lockWorkspace(client: Executor, name: string, at: Date): Promise<
         [name, at],
     );
     const { rows } = await client.query<LockedWorkspace>(
-        `select id, import_id, import_id is not null and import_until >= now() as busy
+        `select id, import_id, import_id is not null and import_until >= scanwire.now() as busy
          from scanwire.workspaces where name = $1 for no key update`,
         [name],
     );

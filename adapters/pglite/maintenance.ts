@@ -21,8 +21,6 @@ const WRITTEN = { whenQuiet: 4 * MB, always: 64 * MB };
 const DEAD = { whenQuiet: 0.2, always: 2 };
 /** Tables with fewer dead or changed rows are not worth a visit. */
 const ROWS = 500;
-/** A tenth of the usual sample says enough of a table, and takes a tenth of the time. */
-const SAMPLE = 'set local default_statistics_target = 10';
 
 /**
  * Does what a server's background processes would do, which PGlite has not: checkpoints (without any the write-ahead log
@@ -81,8 +79,7 @@ async function clearUp(database: Executor, deadPerLive: number, ended: () => boo
             await database.query(`vacuum ${name}`);
         }
 
-        // Several statements in one query are one transaction.
-        await database.query(`${SAMPLE}; analyze ${name}`);
+        await database.query(`analyze ${name}`);
     }
 
     await database.query('checkpoint');

@@ -4,7 +4,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
 import type { ImportOptions, ImportProgress, ImportSummary } from '../../lib/inventory/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { type PoolLike, patiently, sqlState, transaction } from './database.ts';
+import { type PoolLike, patiently, sqlState } from './database.ts';
 import { applyStaged, discardStaged, type Lease, lease, show, stageBatch } from './staged-import.ts';
 import { ensureWorkspace, inTurn } from './workspaces.ts';
 
@@ -30,7 +30,7 @@ export async function importHosts(
         const sizes = await readAside(database, importId, hosts);
         const summary = await takeOver(pool, { importId, name: workspaceName, sizes, clock, onProgress });
         if (sizes.length > 1) {
-            await learnSizes(pool);
+            await learnSizes(database);
         }
 
         return summary;
@@ -134,16 +134,22 @@ async function* inBatches(hosts: AsyncIterable<HostInput>): AsyncGenerator<reado
 }
 
 /**
- * After many new rows listings would sort them all for every batch until the planner has heard of them (measured: 3 times slower). A tenth
- * of the usual sample tells it enough, and takes a tenth of the time.
+ * After many new rows listings would sort them all for every batch until the planner has heard of them (measured: 3 times slower). The
+ * import has succeeded without.
  */
-async function learnSizes(pool: PoolLike): Promise<void> {
-    for (const table of ['hosts', 'services']) {
-        await transaction(pool, async (client) => {
-            await client.query('set local default_statistics_target = 10');
-            await client.query(`analyze scanwire.${table}`);
-        }).catch(() => {});
+async function learnSizes(pool: Executor): Promise<void> {
+    try {
+        for (const table of ['hosts', 'services']) {
+            await pool.query(`analyze scanwire.${table}`);
+        }
+    } catch (error) {
+        warn('Listings may be slow until the database has analysed its tables', error);
     }
+}
+
+/** Reports what went wrong and does not make the import fail. */
+function warn(what: string, error: unknown): void {
+    process.emitWarning(`${what}: ${error instanceof Error ? error.message : String(error)}`, 'ScanwireWarning');
 }
 
 /** Batches of imports that were cut off (older than a day) go with them, a few at a time. The outcome of the import does not depend on this. */

@@ -140,7 +140,10 @@ for (const { name, open } of databases) {
             );
             await leasesEnd(pool);
             const { workspace } = await store.importHosts('new', each([{ address: '192.0.2.8' }]));
-            t.match(await seen(workspace.id), [{ address: '192.0.2.99', service_count: 1, services: [{ port: 22 }] }, { address: '192.0.2.8' }]);
+            t.match(await seen(workspace.id), [
+                { address: '192.0.2.99', service_count: 1, services: [{ port: 22 }] },
+                { address: '192.0.2.8' },
+            ]);
             t.same(await leftovers(pool), { hosts: 2, services: 1, ...NONE });
         });
 
@@ -173,6 +176,21 @@ for (const { name, open } of databases) {
 
             t.same(await seen(workspace.id), before);
             t.same(await leftovers(pool), { hosts: 1, services: 1, ...NONE });
+        });
+
+        t.test('teach the planner what the database would teach it', async (t) => {
+            await store.importHosts('default', each(manyHosts(700)));
+            const bounds = async (): Promise<unknown> => {
+                const { rows } = await pool.query(
+                    `select cardinality(histogram_bounds::text::text[]) as count from pg_stats
+                     where schemaname = 'scanwire' and tablename = 'hosts' and attname = 'address'`,
+                );
+                return rows;
+            };
+            const learnt = await bounds();
+            await pool.query('analyze scanwire.hosts');
+            t.same(learnt, await bounds());
+            t.same(learnt, [{ count: name === 'PGlite' ? 11 : 101 }]);
         });
 
         t.test('stop when another writer has taken them for dead', async (t) => {

@@ -5,8 +5,8 @@ import type { HostInput } from '../../lib/inventory/host.ts';
 import type { ImportOptions, ImportProgress, ImportSummary } from '../../lib/inventory/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { type PoolLike, patiently, sqlState } from './database.ts';
-import { applyStaged, discardStaged, type Lease, lease, show, stageBatch } from './staged-import.ts';
-import { ensureWorkspace, inTurn } from './workspaces.ts';
+import { applyStaged, discardStaged, isShown, type Lease, lease, release, show, stageBatch } from './staged-import.ts';
+import { inTurn, readWorkspace } from './workspaces.ts';
 
 /** So many make a short transaction also on the embedded database, where everybody waits for it. */
 const HOSTS_PER_BATCH = 150;
@@ -14,7 +14,9 @@ const SERVICES_PER_BATCH = 500;
 
 /**
  * Reads all hosts into a side table first, so that a slow source keeps no other import waiting. Then they are stored batch by batch, each
- * in a short transaction that lets others work, where nobody sees them; and shown at once.
+ * in a short transaction that lets others work, where nobody sees them; and shown at once. An import that is shown has succeeded: whatever
+ * fails then is reported, and what is left to do the next writer of the workspace does. Where the connection is lost while it is shown and
+ * the database cannot be asked again, it rejects although it may be shown; to import the same again does no harm.
  *
  * @throws ScanwireError `INVALID_INPUT` when the database refuses a value; whatever the iteration throws.
  */
@@ -54,21 +56,14 @@ interface Work {
 }
 
 async function takeOver(pool: PoolLike, work: Work): Promise<ImportSummary> {
-    const { importId, name, clock, onProgress } = work;
-    const { generation, ...held } = await inTurn(pool, name, clock(), async (client, workspaceId) => {
+    const { importId, name, clock } = work;
+    const { generation, workspace, ...held } = await inTurn(pool, name, clock(), async (client, workspaceId) => {
         const own = { workspaceId, importId };
-        return { ...own, generation: await lease(client, own) };
+        return { ...own, generation: await lease(client, own), workspace: await readWorkspace(client, workspaceId) };
     });
-    const at = clock();
-    const counts = await stageAll(pool, held, work, { generation, at });
-    await show(pool, held, generation);
-    const workspace = await ensureWorkspace(patiently(pool), name, at);
-    const total = counts.hosts.updated;
-    let done = 0;
-    await applyStaged(pool, held, (count) => {
-        done += count;
-        onProgress({ phase: 'showing', done: Math.min(done, total), total });
-    });
+    const counts = await stageAll(pool, held, work, { generation, at: clock() });
+    await showOrDiscard(pool, held, generation);
+    await settle(pool, held, work, counts.hosts.updated);
     return { workspace, ...counts };
 }
 
@@ -94,11 +89,41 @@ async function stageAll(
         }
     } catch (error) {
         // What cannot be removed now, the next import removes.
-        await discardStaged(pool, held).catch(() => {});
+        await discardStaged(pool, held).catch(() => release(pool, held));
         throw error;
     }
 
     return { hosts, services };
+}
+
+/** A commit whose answer is lost may have shown the import all the same. */
+async function showOrDiscard(pool: PoolLike, held: Lease, generation: number): Promise<void> {
+    try {
+        await show(pool, held, generation);
+    } catch (error) {
+        const shown = await isShown(pool, held).catch(() => null);
+        if (shown === false) {
+            await discardStaged(pool, held).catch(() => release(pool, held));
+        }
+
+        if (shown !== true) {
+            throw error;
+        }
+    }
+}
+
+/** Moves what is shown into place. */
+async function settle(pool: PoolLike, held: Lease, { onProgress }: Work, total: number): Promise<void> {
+    let done = 0;
+    try {
+        await applyStaged(pool, held, (count) => {
+            done += count;
+            onProgress({ phase: 'showing', done: Math.min(done, total), total });
+        });
+    } catch (error) {
+        warn('The import is shown, and the next one finishes it', error);
+        await release(pool, held);
+    }
 }
 
 /** @returns The number of hosts in each batch. */

@@ -1,7 +1,7 @@
 import { ScanwireError } from '../../lib/errors.ts';
 import { byHostField } from '../../lib/inventory/host.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { type PoolLike, transaction } from './database.ts';
+import { type PoolLike, patiently, transaction } from './database.ts';
 
 /** An import that has not renewed its lease for so long has died. Longer than any statement is waited for. */
 export const LEASE = `interval '40 seconds'`;
@@ -194,6 +194,27 @@ export async function show(pool: PoolLike, lease: Lease, generation: number): Pr
             generation,
         ]);
     });
+}
+
+/**
+ * Whether the import is shown.
+ *
+ * @throws ScanwireError `CONFLICT` when it no longer has the lease.
+ */
+export async function isShown(pool: PoolLike, lease: Lease): Promise<boolean> {
+    return await slice(pool, lease, async (client) => {
+        const { rows } = await client.query<{ staged_shown: boolean }>('select staged_shown from scanwire.workspaces where id = $1', [
+            lease.workspaceId,
+        ]);
+        return rows[0]?.staged_shown ?? false;
+    });
+}
+
+/** Leaves the import to whoever writes next, who need not wait for the end of its lease. Where this fails, he waits. */
+export async function release(pool: PoolLike, { workspaceId, importId }: Lease): Promise<void> {
+    await patiently(pool)
+        .query(`update scanwire.workspaces set import_until = '-infinity' where id = $1 and import_id = $2`, [workspaceId, importId])
+        .catch(() => {});
 }
 
 /** How many hosts are moved or removed in one transaction. */

@@ -28,7 +28,17 @@ export async function ensureWorkspace(database: Executor, name: string, at: Date
          on conflict (name) do update set generation = 0 where workspaces.generation < 0`,
         [name, at],
     );
-    const { rows } = await database.query<Workspace>(`select ${WORKSPACE_COLUMNS} from scanwire.workspaces rows where name = $1`, [name]);
+    return await onlyWorkspace(database, 'name = $1', name);
+}
+
+/** The workspace of that id, shown or not. */
+export async function readWorkspace(database: Executor, id: number): Promise<Workspace> {
+    return await onlyWorkspace(database, 'id = $1', id);
+}
+
+async function onlyWorkspace(database: Executor, condition: string, value: unknown): Promise<Workspace> {
+    const sql = `select ${WORKSPACE_COLUMNS} from scanwire.workspaces rows where ${condition}`;
+    const { rows } = await database.query<Workspace>(sql, [value]);
     if (rows[0] === undefined) {
         throw new ScanwireError('CONFLICT', 'The workspace was removed while it was looked for');
     }

@@ -14,20 +14,54 @@ const changed: HostInput = { address: '192.0.2.7', name: 'after', services: [{ .
 /** A pool whose process dies before a statement that matches: nothing of it reaches the database from then on. */
 function dyingAt(pool: PoolLike, statement: RegExp, times: number): PoolLike {
     let left = times;
-    const check = (text: string): void => {
+    return failingWhere(pool, (text) => {
         left -= left > 0 && statement.test(text) ? 1 : 0;
         if (left === 0) {
             throw new ScanwireError('UNAVAILABLE', 'killed');
         }
-    };
+    });
+}
+
+/** A pool on which the first statement that matches fails. */
+function failingOnceAt(pool: PoolLike, statement: RegExp): PoolLike {
+    let left = 1;
+    return failingWhere(pool, (text) => {
+        if (left > 0 && statement.test(text)) {
+            left -= 1;
+            throw new Error('failed');
+        }
+    });
+}
+
+/** A pool whose connection breaks when the transaction of the first statement that matches has been committed. */
+function losingTheAnswerTo(pool: PoolLike, statement: RegExp): PoolLike {
+    let state: 'before' | 'within' | 'after' = 'before';
+    return failingWhere(
+        pool,
+        (text) => {
+            state = state === 'before' && statement.test(text) ? 'within' : state;
+        },
+        (text) => {
+            if (state === 'within' && text === 'commit') {
+                state = 'after';
+                throw new ScanwireError('UNAVAILABLE', 'lost');
+            }
+        },
+    );
+}
+
+/** A pool whose statements fail where `before` or `after` them something throws. */
+function failingWhere(pool: PoolLike, before: (text: string) => void, after: (text: string) => void = () => {}): PoolLike {
     return {
         query: pool.query.bind(pool),
         async connect() {
             const client = await pool.connect();
             return {
                 query: async (text: string, values?: unknown[]) => {
-                    check(text);
-                    return await client.query(text, values);
+                    before(text);
+                    const result = await client.query(text, values);
+                    after(text);
+                    return result;
                 },
                 on: client.on.bind(client),
                 removeListener: client.removeListener.bind(client),
@@ -149,7 +183,10 @@ for (const { name, open } of databases) {
 
         t.test('are whole when their process dies after they were shown', async (t) => {
             const { workspace } = await store.importHosts('default', each([known, ...manyHosts(700)]));
-            await dies(t, pool, 'default', /delete from scanwire.staged_hosts/, 3);
+            // It is shown, so it has succeeded.
+            const dying = postgresInventory({ pool: dyingAt(pool, /delete from scanwire.staged_hosts/, 3) });
+            const late = await dying.importHosts('default', each([changed, ...manyHosts(700)]));
+            t.same(late, { workspace, hosts: { created: 0, updated: 701 }, services: { created: 1, updated: 1 } });
             const shown = await seen(workspace.id);
             t.match(shown[0], { name: 'after', service_count: 2, services: [{ state: 'closed' }, { port: 443 }] });
             t.ok(((await leftovers(pool)) as { staged_hosts: number }).staged_hosts > 0, 'some was not moved into place');
@@ -159,6 +196,36 @@ for (const { name, open } of databases) {
             await store.importHosts('default', each([]));
             t.same(await seen(workspace.id), shown);
             t.same(await leftovers(pool), { hosts: 701, services: 2, ...NONE });
+        });
+
+        t.test('that fail after they were shown leave their workspace to the next writer at once', async (t) => {
+            await store.importHosts('default', each([known]));
+            const { hosts } = await postgresInventory({ pool: failingOnceAt(pool, /delete from scanwire.staged_hosts/) }).importHosts(
+                'default',
+                each([changed]),
+            );
+            t.same(hosts, { created: 0, updated: 1 });
+            await store.importHosts('default', each([]));
+            t.same(await leftovers(pool), { hosts: 1, services: 2, ...NONE });
+        });
+
+        t.test('have succeeded where only the answer to showing them was lost', async (t) => {
+            const { workspace } = await store.importHosts('default', each([known]));
+            const { hosts } = await postgresInventory({ pool: losingTheAnswerTo(pool, /staged_shown = true/) }).importHosts(
+                'default',
+                each([changed]),
+            );
+            t.same(hosts, { created: 0, updated: 1 });
+            t.match(await seen(workspace.id), [{ name: 'after' }]);
+            t.same(await leftovers(pool), { hosts: 1, services: 2, ...NONE });
+        });
+
+        t.test('are removed where showing them fails', async (t) => {
+            const { workspace } = await store.importHosts('default', each([known]));
+            const importing = postgresInventory({ pool: failingOnceAt(pool, /staged_shown = true/) });
+            await t.rejects(importing.importHosts('default', each([changed])), { message: 'failed' });
+            t.match(await seen(workspace.id), [{ name: 'before' }]);
+            t.same(await leftovers(pool), { hosts: 1, services: 1, ...NONE });
         });
 
         t.test('remove what they had stored when a value is refused late', async (t) => {

@@ -22,6 +22,13 @@ const schema: Joi.ObjectSchema<EmbeddedDatabaseOptions> = Joi.object({
     ticker: Joi.function(),
 });
 
+/** Nobody but us has the folder open, so whoever had an import at work here is gone. Done where the schema knows of leases. */
+const END_LEASES = `do $$ begin
+    update scanwire.workspaces set import_until = '-infinity' where import_id is not null;
+exception when invalid_schema_name or undefined_table or undefined_column then
+    null;
+end $$`;
+
 /**
  * Opens the database in this folder, making it when there is none: a PostgreSQL that runs inside this process, in a thread of its
  * own. What it has acknowledged survives the death of the process, not a power cut.
@@ -38,6 +45,7 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
         const thread = await startDatabaseThread({ dataDir: await dataFolder(root), template: null });
         void thread.ended.then(unlock);
         const database = await embeddedPool(thread);
+        await database.query(END_LEASES);
         const end = database.end;
         const stop = await maintain({ database, requests: thread.requests, ticker });
         return Object.assign(database, {

@@ -57,7 +57,7 @@ interface Work {
 
 async function takeOver(pool: PoolLike, work: Work): Promise<ImportSummary> {
     const { importId, name, clock } = work;
-    const { generation, workspace, ...held } = await inTurn(pool, name, clock(), async (client, workspaceId) => {
+    const { generation, workspace, ...held } = await inTurn(pool, { name, clock }, async (client, workspaceId) => {
         const own = { workspaceId, importId };
         return { ...own, generation: await lease(client, own), workspace: await readWorkspace(client, workspaceId) };
     });

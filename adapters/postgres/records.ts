@@ -16,6 +16,9 @@ const COLUMNS = 'id, imported_at, record';
  */
 const TAKE_TURN = "select pg_advisory_xact_lock(hashtextextended('scanwire.records', 0))";
 
+/** How long records that enrich wait for an import, in milliseconds: somebody waits for the answer. */
+const PATIENCE = 20_000;
+
 interface RecordRow {
     /** `bigint`, which node-postgres gives as text. */
     readonly id: string;
@@ -29,12 +32,17 @@ export function postgresRecords({ pool, clock = systemClock }: PostgresStoresOpt
     /** By workspace: whoever waits for an import holds up nobody else. */
     const last = new Map<string | undefined, Promise<unknown>>();
 
-    async function add(records: readonly HttpsRecord[], enrich: Enrichment | undefined): Promise<readonly AddedRecord[]> {
+    async function add(records: readonly HttpsRecord[], enrich: Enrichment | undefined, giveUpAt: Date): Promise<readonly AddedRecord[]> {
         if (enrich === undefined) {
-            return await transaction(pool, (client) => insertRecords(client, records, clock()));
+            return await transaction(pool, async (client) => {
+                await client.query(TAKE_TURN);
+                return await insertRecords(client, records, clock());
+            });
         }
 
-        return await inTurn(pool, enrich.workspace, clock(), async (client, workspaceId) => {
+        // In this order, in which processes of the version before take the two locks: in the other one they lock each other out.
+        const turn = { name: enrich.workspace, clock, lock: TAKE_TURN, giveUpAt };
+        return await inTurn(pool, turn, async (client, workspaceId) => {
             const at = clock();
             const added = await insertRecords(client, records, at);
             const isNew = added.map((one) => one.isNew);
@@ -53,7 +61,8 @@ export function postgresRecords({ pool, clock = systemClock }: PostgresStoresOpt
 
             // Those who wait for their turn wait here, where they hold no connection of the pool.
             const before = last.get(enrich?.workspace);
-            const added = Promise.resolve(before).then(() => add(records, enrich));
+            const giveUpAt = new Date(clock().getTime() + PATIENCE);
+            const added = Promise.resolve(before).then(() => add(records, enrich, giveUpAt));
             const settled = added.then(ignore, ignore);
             last.set(enrich?.workspace, settled);
             try {
@@ -119,9 +128,8 @@ select coalesce(given.known_id, added.id) as id, given.known_id is null as is_ne
 from given left join added using (digest)
 order by given.index`;
 
-/** Stores the records that are not there yet, in their order. Nobody else does until the transaction ends. */
+/** Stores the records that are not there yet, in their order. To be called in a transaction that holds the turn of the table. */
 async function insertRecords(client: Executor, records: readonly HttpsRecord[], at: Date): Promise<readonly AddedRecord[]> {
-    await client.query(TAKE_TURN);
     const inputs = records.map((record) => {
         const line = stringifyRecord(record);
         return { record, line, digest: createHash('sha256').update(line).digest('hex') };

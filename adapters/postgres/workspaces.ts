@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
 import type { Executor } from '../../lib/transaction.ts';
@@ -19,6 +20,8 @@ interface LockedWorkspace {
     readonly import_id: string | null;
     /** Whether that import is at work now. */
     readonly busy: boolean;
+    /** Differs whenever the lease was renewed. */
+    readonly lease: string | null;
 }
 
 /** The workspace of that name, made unless it exists, and shown from now on. */
@@ -55,7 +58,7 @@ async function lockWorkspace(client: Executor, name: string, at: Date): Promise<
         [name, at],
     );
     const { rows } = await client.query<LockedWorkspace>(
-        `select id, import_id, import_id is not null and import_until >= scanwire.now() as busy
+        `select id, import_id, import_id is not null and import_until >= scanwire.now() as busy, import_until::text as lease
          from scanwire.workspaces where name = $1 for no key update`,
         [name],
     );
@@ -66,29 +69,62 @@ async function lockWorkspace(client: Executor, name: string, at: Date): Promise<
     return rows[0];
 }
 
+/** Whose turn it is in which workspace, and how long it is waited for. */
+export interface Turn {
+    /** Of the workspace. */
+    readonly name: string;
+    readonly clock: Clock;
+    /** A statement that takes a lock which whoever runs beside us takes before that of the workspace. */
+    readonly lock?: string;
+    /** When whoever waits is done with waiting; without it, he waits for as long as the import at work gets on. */
+    readonly giveUpAt?: Date;
+}
+
+/** An import that gets on renews its lease; one that has not for so long, and holds it still, is not waited for. In milliseconds. */
+const STANDS_STILL = 60_000;
+
 /**
  * Runs a short transaction of the only writer of the workspace, which is made when missing. While an import is at work there, this waits
  * without a connection; what an import that died has left is removed first.
+ *
+ * @throws ScanwireError `UNAVAILABLE` when it has waited long enough.
  */
-export async function inTurn<T>(
-    pool: PoolLike,
-    name: string,
-    at: Date,
-    run: (client: Executor, workspaceId: number) => Promise<T>,
-): Promise<T> {
+export async function inTurn<T>(pool: PoolLike, turn: Turn, run: (client: Executor, workspaceId: number) => Promise<T>): Promise<T> {
+    const check = patience(turn);
     for (;;) {
-        const turn = await transaction(pool, async (client) => {
-            const { id, import_id, busy } = await lockWorkspace(client, name, at);
-            return import_id === null ? { result: await run(client, id) } : { id, import_id, busy };
+        const found = await transaction(pool, async (client) => {
+            if (turn.lock !== undefined) {
+                await client.query(turn.lock);
+            }
+
+            const { id, import_id, busy, lease } = await lockWorkspace(client, turn.name, turn.clock());
+            return import_id === null ? { result: await run(client, id) } : { id, import_id, busy, lease };
         });
-        if ('result' in turn) {
-            return turn.result;
+        if ('result' in found) {
+            return found.result;
         }
 
-        if (turn.busy) {
+        if (found.busy) {
+            check(found.lease);
             await sleep(POLL);
         } else {
-            await endDeadImport(pool, { workspaceId: turn.id, importId: turn.import_id });
+            await endDeadImport(pool, { workspaceId: found.id, importId: found.import_id });
         }
     }
+}
+
+/** @returns To be told the lease that stands in the way; throws when it has stood there for too long. */
+function patience({ clock, giveUpAt }: Turn): (lease: string | null) => void {
+    let seen: string | null = null;
+    let until = giveUpAt ?? clock();
+    return (lease) => {
+        if (giveUpAt === undefined && lease !== seen) {
+            seen = lease;
+            until = new Date(clock().getTime() + STANDS_STILL);
+        }
+
+        if (clock() > until) {
+            throw new ScanwireError('UNAVAILABLE', 'An import is at work in the workspace, and was waited for long enough');
+        }
+    };
 }

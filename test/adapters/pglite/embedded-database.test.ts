@@ -7,6 +7,10 @@ import pg from 'pg';
 import t from 'tap';
 import { type EmbeddedDatabase, openEmbeddedDatabase, openMemoryDatabase } from '../../../adapters/pglite/index.ts';
 import { unpackTemplate } from '../../../adapters/pglite/template.ts';
+import { migrate, postgresInventory } from '../../../adapters/postgres/index.ts';
+import type { HostInput } from '../../../lib/inventory/host.ts';
+
+async function* none(): AsyncGenerator<HostInput> {}
 
 t.test('unpacks an archive as PGlite makes it into a folder that PGlite opens', async (t) => {
     const made = await PGlite.create();
@@ -239,6 +243,18 @@ t.test('a folder', async (t) => {
         await t.rejects(second, { code: 'MISCONFIGURED', message: new RegExp(`${folder} is in use by process ${process.pid};`) });
         await database.end();
         t.same(readdirSync(folder), ['database']);
+    });
+
+    t.test('ends leases of imports that were at work when it was open before', async (t) => {
+        const before = await openEmbeddedDatabase({ folder });
+        await migrate(before);
+        await before.query(`update scanwire.workspaces set import_id = gen_random_uuid(), import_until = 'infinity', hosts_until = 0`);
+        await before.end();
+
+        const database = await openEmbeddedDatabase({ folder });
+        await postgresInventory({ pool: database }).importHosts('default', none());
+        t.same((await database.query('select import_id from scanwire.workspaces')).rows, [{ import_id: null }]);
+        await database.end();
     });
 
     t.test('gives back what was stored, and forgets a first start that was cut off elsewhere', async (t) => {

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import t from 'tap';
+import { until } from '../../../adapters/contract/assertions.ts';
 import { migrate, postgresRecords } from '../../../adapters/postgres/index.ts';
 import type { HttpsRecord } from '../../../lib/records/index.ts';
 import { testDatabase } from '../../support/test-database.ts';
@@ -28,4 +29,17 @@ t.test('takes the same records from several at once, whatever isolation the data
     const added = await Promise.all(stores.map((store) => store.add(manyRecords(400), { enrich: { workspace: 'default' } })));
     t.equal(added.flat().filter(({ isNew }) => isNew).length, 400);
     t.equal(new Set(added.flat().map(({ id }) => id)).size, 400);
+});
+
+t.test('takes the lock of the table before that of the workspace, as processes of the version before do', async (t) => {
+    const other = await pool.connect();
+    await other.query('begin isolation level read committed');
+    await other.query("select pg_advisory_xact_lock(hashtextextended('scanwire.records', 0))");
+    const adding = postgresRecords({ pool }).add(manyRecords(2), { enrich: { workspace: 'default' } });
+    await until(async () => (await pool.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rows.length > 0);
+    await other.query(`set local lock_timeout = '250ms'`);
+    await t.resolves(other.query(`select from scanwire.workspaces where name = 'default' for no key update`));
+    await other.query('rollback');
+    other.release();
+    t.equal((await adding).length, 2);
 });

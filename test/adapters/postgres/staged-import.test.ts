@@ -286,6 +286,20 @@ for (const { name, open } of databases) {
             t.same(await leftovers(pool), { hosts: 301, services: 2, ...NONE });
         });
 
+        t.test('and records that enrich wait so long and no longer for an import that does not get on', async (t) => {
+            await pool.query(
+                `update scanwire.workspaces set import_id = gen_random_uuid(), import_until = scanwire.now() + interval '1 hour'`,
+            );
+            let now = Date.now();
+            const clock = (): Date => {
+                now += 8_000;
+                return new Date(now);
+            };
+            const late = { code: 'UNAVAILABLE', message: /An import is at work in the workspace/ };
+            await t.rejects(postgresRecords({ pool, clock }).add([record()], { enrich: { workspace: 'default' } }), late);
+            await t.rejects(postgresInventory({ pool, clock }).importHosts('default', each([known])), late);
+        });
+
         /** The hosts of the workspace with their services, as readers see them. */
         async function seen(workspaceId: number) {
             const hosts = await all(store.hosts, [workspaceId]);

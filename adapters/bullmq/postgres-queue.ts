@@ -76,7 +76,7 @@ function postgresServer(pool: QueuePool): BullmqServer {
 
         async worker() {
             pool.reserve(1);
-            return { connection, stopWaiting: () => {}, release: () => pool.reserve(-1) };
+            return { connection, isSteady: () => true, stopWaiting: () => {}, release: () => pool.reserve(-1) };
         },
 
         close: () => pool.end(),

@@ -89,7 +89,9 @@ async function openProducer(server: BullmqServer, name: string): Promise<Produce
 }
 
 /** The same attempt has the same job id, so that adding it again while it waits changes nothing. */
-function bullmqJob({ deliveryId, attempt, singleAttempt }: DeliveryJob): { name: string; data: object; opts: JobsOptions } {
-    const data = { deliveryId, attempt, ...(singleAttempt ? { singleAttempt } : {}) };
-    return { name: 'attempt', data, opts: { jobId: `${deliveryId}-${attempt}`, lifo: singleAttempt } };
+function bullmqJob({ deliveryId, attempt, singleAttempt, grant }: DeliveryJob): { name: string; data: object; opts: JobsOptions } {
+    const data = { deliveryId, attempt, ...(singleAttempt && { singleAttempt }), ...(grant !== null && { grant }) };
+    // One that has to be claimed must not be kept out by one whose claim nobody may use any more.
+    const jobId = `${deliveryId}-${attempt}${grant === null ? '' : `-${grant.token}`}`;
+    return { name: 'attempt', data, opts: { jobId, lifo: singleAttempt } };
 }

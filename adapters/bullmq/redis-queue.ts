@@ -4,6 +4,7 @@ import type { Redis } from 'ioredis';
 import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { GRANTS } from '../../lib/webhooks/grants.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
 import { bullmqQueue } from './queue.ts';
 import {
@@ -145,19 +146,32 @@ function lossDetector(connected: () => Promise<RedisClient>, keyName: () => stri
  */
 async function workerConnection(
     open: (role: ConnectionRole) => Promise<RedisClient>,
-): Promise<Pick<BullmqWorkerConnection, 'connection' | 'stopWaiting' | 'release'>> {
+): Promise<Pick<BullmqWorkerConnection, 'connection' | 'isSteady' | 'stopWaiting' | 'release'>> {
     let waits = true;
+    let lostAt = Number.NEGATIVE_INFINITY;
     const redis = await open({ ...WORKER, retryStrategy: (times) => (waits ? retryStrategy(times) : null) });
     const clients = [redis];
+    /** It counts from the moment in which the connection is there again. */
+    const watch = (client: RedisClient): void => {
+        client.on('close', () => {
+            lostAt = performance.now();
+            client.once('ready', () => {
+                lostAt = performance.now();
+            });
+        });
+    };
+    watch(redis);
     const duplicate = redis.duplicate.bind(redis) as (...options: never[]) => RedisClient;
     redis.duplicate = ((...options: never[]) => {
         const copy = duplicate(...options);
         clients.push(copy);
+        watch(copy);
         return copy;
     }) as RedisClient['duplicate'];
 
     return {
         connection: redis,
+        isSteady: () => performance.now() - lostAt > GRANTS.beginWithin,
 
         stopWaiting() {
             waits = false;

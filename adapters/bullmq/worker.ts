@@ -1,7 +1,7 @@
 import { type BackendFactory, type ConnectionOptions, type IQueueBackend, type Job, Worker } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
 import { COLLECTOR_PATTERN } from '../../lib/webhooks/exporter.ts';
-import type { DeliveryJob, QueuePlace, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
+import type { DeliveryJob, HandedGrant, QueuePlace, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
 import { within } from '../../lib/within.ts';
 
 type JobWorker = Worker<unknown, void, string, IQueueBackend>;
@@ -65,7 +65,7 @@ export async function bullmqWorker(
 
     async function serve(job: Job): Promise<void> {
         try {
-            await handler(deliveryJob(collector, job));
+            await handler(deliveryJob(collector, job, connection.isSteady()));
         } catch (error) {
             report(error instanceof Error ? error : new Error(String(error)));
         }
@@ -128,13 +128,24 @@ export function queueName(collector: string): string {
     return `scanwire-${collector}`;
 }
 
-function deliveryJob(collector: string, { data }: Job): DeliveryJob {
-    const { deliveryId, attempt, singleAttempt } = (data ?? {}) as Record<string, unknown>;
+/** @param steady Whether nobody else can have got the job when this is the first time that it was started. */
+function deliveryJob(collector: string, { data, attemptsStarted, stalledCounter }: Job, steady: boolean): DeliveryJob {
+    const { deliveryId, attempt, singleAttempt, grant } = (data ?? {}) as Record<string, unknown>;
     if (typeof deliveryId !== 'string' || typeof attempt !== 'number') {
         throw new ScanwireError('INVALID_INPUT', `Job of collector ${collector} without its ids: does the server evict keys?`);
     }
 
-    return { collector, deliveryId, attempt, singleAttempt: singleAttempt === true };
+    const first = steady && attemptsStarted === 1 && stalledCounter === 0;
+    return { collector, deliveryId, attempt, singleAttempt: singleAttempt === true, grant: first ? grantIn(grant) : null };
+}
+
+/** What does not look like a claim is none: the server is not ours alone. */
+function grantIn(value: unknown): HandedGrant | null {
+    const grant = (value ?? {}) as Record<keyof HandedGrant, unknown>;
+    const { token, exporterId, beginBy, generation, attemptSinceReplay, settings } = grant;
+    const numbers = [beginBy, generation, attemptSinceReplay, settings];
+    const isGrant = [token, exporterId].every((id) => typeof id === 'string') && numbers.every(Number.isFinite);
+    return isGrant ? (grant as HandedGrant) : null;
 }
 
 /** What BullMQ's constructors need to reach the server. */
@@ -146,6 +157,8 @@ export interface BullmqConnection {
 
 /** The connection of one worker. */
 export interface BullmqWorkerConnection extends BullmqConnection {
+    /** Whether the connection was not lost for long enough: a server that took over may hand out what the one before has handed out. */
+    isSteady(): boolean;
     /** Called before the worker closes: from now on a server that is away is not waited for. */
     stopWaiting(): void;
     /** Called after the worker has closed. */

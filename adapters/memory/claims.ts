@@ -1,4 +1,5 @@
 import { FAULTS } from '../../lib/webhooks/breaker.ts';
+import { GRANTS } from '../../lib/webhooks/grants.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import type { Claim, ClaimRequest, Dispatched, SweepOptions } from '../../lib/webhooks/store.ts';
 import {
@@ -8,6 +9,7 @@ import {
     interrupt,
     later,
     move,
+    openAttempt,
     retryAfterFault,
     type WebhookState,
 } from './webhook-state.ts';
@@ -24,7 +26,7 @@ export function claim(
     const current = generation === state.deployment.generation;
     let total = 0;
     for (const request of requests) {
-        const bytes = current ? claimableBytes(state, request) : 0;
+        const bytes = current || request.holds === true ? claimableBytes(state, request) : 0;
         if (total > 0 && bytes > 0 && total + bytes > maxBytes) {
             break;
         }
@@ -35,49 +37,56 @@ export function claim(
 }
 
 /** Those of its body, 0 when it would not be claimed. */
-function claimableBytes(state: WebhookState, { deliveryId }: ClaimRequest): number {
-    const row = state.deliveries.get(deliveryId);
+function claimableBytes(state: WebhookState, request: ClaimRequest): number {
+    const row = state.deliveries.get(request.deliveryId);
     const exporter = state.exporters.get(row?.exporterId ?? '');
-    const claimable = row?.state === 'queued' && (row.priority === 0 || exporter?.state === 'running');
-    return claimable ? Buffer.byteLength(row.event.body) : 0;
+    if (row === undefined || !isClaimable(row, request)) {
+        return 0;
+    }
+    return request.holds === true || row.priority === 0 || exporter?.state === 'running' ? Buffer.byteLength(row.event.body) : 0;
 }
 
 /** As `DeliveryStore.claim` says, for one delivery. */
 function claimOne(
     state: WebhookState,
-    { deliveryId, token, duration }: ClaimRequest,
+    { deliveryId, token, duration, grant, holds = false }: ClaimRequest,
     session: string | null,
     current: boolean,
 ): Claim | null {
     const now = state.clock();
     const row = state.deliveries.get(deliveryId);
     const exporter = state.exporters.get(row?.exporterId ?? '');
-    if (row?.state !== 'queued' || exporter === undefined) {
+    if (row === undefined || exporter === undefined || !isClaimable(row, { holds, ...(grant !== undefined && { grant }) })) {
         return null;
     }
 
     const singleAttempt = row.priority === 0;
+    const read = {
+        deliveryId,
+        token: holds ? (grant as string) : token,
+        claimedAt: now,
+        attempt: row.attempts + 1,
+        attemptSinceReplay: row.attemptsSinceReplay + 1,
+        singleAttempt,
+        event: structuredClone(row.event),
+        exporter: asExporter(exporter),
+        generation: exporter.generation,
+    };
+    if (holds) {
+        return read;
+    }
     if (!current || (!singleAttempt && exporter.state !== 'running')) {
         move(state, row, 'pending', now);
         return null;
     }
 
-    row.attempts += 1;
-    row.attemptsSinceReplay += 1;
+    openAttempt(state, row, token, now);
     row.claim = { token, session, expiresAt: later(now, duration) };
-    row.history.push({ number: row.attempts, token, startedAt: now, finishedAt: null, outcome: null, lost: false, late: false });
-    move(state, row, 'sending', now);
-    const { attempts, attemptsSinceReplay, event } = row;
-    return {
-        deliveryId,
-        token,
-        claimedAt: now,
-        attempt: attempts,
-        attemptSinceReplay: attemptsSinceReplay,
-        singleAttempt,
-        event: structuredClone(event),
-        exporter: asExporter(exporter),
-    };
+    return read;
+}
+
+function isClaimable({ state, grant: held }: DeliveryRow, { grant, holds }: Pick<ClaimRequest, 'grant' | 'holds'>): boolean {
+    return state === 'queued' && (held === null ? holds !== true : held.token === grant);
 }
 
 /** As `DeliveryStore.sweep` says. */
@@ -91,9 +100,20 @@ export function sweep(state: WebhookState, { requeueAfter, limit, endedOnly = fa
         expire(state, row, now);
     }
 
+    for (const row of rows.filter((row) => isUnbegun(state, row, endedOnly, now)).slice(0, limit)) {
+        move(state, row, 'pending', now);
+    }
+
     const queuedBefore = later(now, -requeueAfter);
     const lost = rows.filter((row) => row.state === 'queued' && row.queuedAt !== null && row.queuedAt < queuedBefore);
     return lost.slice(0, limit).map((row) => requeue(state, row, now));
+}
+
+/** Whether nobody has begun it under the claim that it was handed out with, as all sessions have said that may have. */
+function isUnbegun({ sessions }: WebhookState, { grant }: DeliveryRow, endedOnly: boolean, now: Date): boolean {
+    const speaking = [...sessions.values()].filter(({ until }) => endedOnly || until > now);
+    const spoken = Math.min(now.getTime(), ...speaking.map(({ spokenAt }) => spokenAt.getTime()));
+    return grant !== null && grant.beginBy + GRANTS.namedAfter < spoken;
 }
 
 function hasEnded({ sessions }: WebhookState, { session }: HeldClaim): boolean {
@@ -119,5 +139,5 @@ function expire(state: WebhookState, row: DeliveryRow, now: Date): void {
 function requeue(state: WebhookState, row: DeliveryRow, now: Date): Dispatched {
     row.queuedAt = now;
     const collector = state.exporters.get(row.exporterId)?.collector ?? row.collector;
-    return { deliveryId: row.id, collector, attempt: row.attempts + 1, singleAttempt: row.priority === 0 };
+    return { deliveryId: row.id, collector, attempt: row.attempts + 1, singleAttempt: row.priority === 0, grant: null };
 }

@@ -1,13 +1,15 @@
-import type { Executor } from '../../lib/transaction.ts';
 import { type BreakerRules, probeDelay, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
 import {
-    type AcceptedEvent,
+    type Acceptance,
+    type BegunAttempt,
     type Delivery,
     type DeliveryQuery,
     type DeliveryState,
     type DeliveryStore,
+    type Dispatched,
+    type HandOutOptions,
     type NewEvent,
     type Recipients,
     type RecordedOutcome,
@@ -15,15 +17,17 @@ import {
     storeRefusals,
 } from '../../lib/webhooks/store.ts';
 import { claim, sweep } from './claims.ts';
-import { dispatch } from './dispatch.ts';
+import { dispatch, roomFor } from './dispatch.ts';
 import {
     type AttemptRow,
     asDelivery,
     type DeliveryRow,
     type ExporterRow,
+    handOut,
     interrupt,
     later,
     move,
+    openAttempt,
     retryAfterFault,
     type WebhookState,
 } from './webhook-state.ts';
@@ -32,15 +36,20 @@ import {
 export function deliveryStore(state: WebhookState): DeliveryStore {
     return {
         transactions: false,
-        accept: async (newEvents, options) => accept(state, newEvents, options?.tx),
+        accept: async (newEvents, options = {}) => accept(state, newEvents, options),
         now: async () => state.clock(),
         dispatch: async (options) => dispatch(state, options),
         sweep: async (options) => sweep(state, options),
         claim: async (requests, session, maxBytes) => claim(state, requests, session, maxBytes),
         recordOutcomes: async (outcomes, rules) => recordOutcomes(state, outcomes, rules),
 
-        async keepAlive(session, duration) {
-            state.sessions.set(session.id, { session: structuredClone(session), until: later(state.clock(), duration) });
+        async keepAlive(session, duration, { upTo, attempts } = { upTo: null, attempts: [] }) {
+            const now = state.clock();
+            for (const attempt of attempts) {
+                nameBegun(state, attempt, session.id, now);
+            }
+            state.sessions.set(session.id, { session: structuredClone(session), until: later(now, duration), spokenAt: upTo ?? now });
+            return now;
         },
 
         async sessions() {
@@ -101,7 +110,11 @@ function replay(state: WebhookState, id: string): Delivery {
 }
 
 /** As `DeliveryStore.accept` says. */
-function accept(state: WebhookState, newEvents: readonly NewEvent[], tx: Executor | undefined): readonly AcceptedEvent[] {
+function accept(
+    state: WebhookState,
+    newEvents: readonly NewEvent[],
+    { tx, handOut }: NonNullable<Parameters<DeliveryStore['accept']>[1]>,
+): readonly Acceptance[] {
     if (tx !== undefined) {
         throw storeRefusals.noTransactions();
     }
@@ -117,8 +130,32 @@ function accept(state: WebhookState, newEvents: readonly NewEvent[], tx: Executo
         const singleAttempt = 'exporterId' in newEvent.recipients;
         const rows = (addressed[index] ?? []).map((exporter) => newRow(state, event, exporter, singleAttempt));
         state.events.set(event.id, event);
-        return { eventId: event.id, deliveries: rows.map(({ id }) => id) };
+        return {
+            eventId: event.id,
+            deliveries: rows.map(({ id }) => id),
+            handedOut: handOut === undefined || singleAttempt ? [] : handedOutAtOnce(state, rows, handOut),
+        };
     });
+}
+
+function handedOutAtOnce(state: WebhookState, rows: readonly DeliveryRow[], options: Required<HandOutOptions>): readonly Dispatched[] {
+    return rows.flatMap((row) => {
+        // Not yet among those that wait, before which nothing else may go.
+        state.unfinished.delete(row);
+        const room = roomFor(state, state.exporters.get(row.exporterId) as ExporterRow, options);
+        state.unfinished.add(row);
+        return room > 0 ? [handOut(state, row, state.clock(), options.beginWithin)] : [];
+    });
+}
+
+/** What goes on under a claim that was handed out is from now on like what was claimed. */
+function nameBegun(state: WebhookState, { deliveryId, token, claimedAt, duration }: BegunAttempt, session: string, now: Date): void {
+    const row = state.deliveries.get(deliveryId);
+    if (row?.grant?.token === token) {
+        const startedAt = claimedAt < now ? claimedAt : now;
+        openAttempt(state, row, token, startedAt);
+        row.claim = { token, session, expiresAt: later(startedAt, duration) };
+    }
 }
 
 function findRecipients(state: WebhookState, recipients: Recipients): readonly ExporterRow[] {
@@ -148,6 +185,7 @@ function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, 
         expiredClaims: 0,
         dueAt: event.createdAt,
         queuedAt: null,
+        grant: null,
         finishedAt: null,
         claim: null,
         lastCode: null,
@@ -162,12 +200,15 @@ function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, 
 function recordOutcomes(state: WebhookState, outcomes: readonly RecordedOutcome[], rules: BreakerRules): readonly boolean[] {
     return outcomes.map((recorded) => {
         const row = state.deliveries.get(recorded.deliveryId);
-        const attempt = row?.history.find(({ token }) => token === recorded.token);
-        if (row === undefined || attempt === undefined) {
+        const unnamed = row !== undefined && recorded.claimedAt !== null && row.grant?.token === recorded.token;
+        const attempt = unnamed
+            ? openAttempt(state, row, recorded.token, startOf(recorded, state.clock()))
+            : attemptOf(state, row, recorded);
+        if (row === undefined || attempt === null) {
             return false;
         }
 
-        const held = row.claim?.token === recorded.token;
+        const held = unnamed || row.claim?.token === recorded.token;
         if (held) {
             complete(state, attempt, recorded, false);
             applyNextStep(state, row, recorded);
@@ -178,6 +219,31 @@ function recordOutcomes(state: WebhookState, outcomes: readonly RecordedOutcome[
         }
         return held;
     });
+}
+
+function startOf({ claimedAt }: RecordedOutcome, now: Date): Date {
+    return claimedAt !== null && claimedAt < now ? claimedAt : now;
+}
+
+/** What was taken back unbegun, as it seemed, has no attempt yet; its number is that of one that is being made, unless this one ends that. */
+function attemptOf(state: WebhookState, row: DeliveryRow | undefined, recorded: RecordedOutcome): AttemptRow | null {
+    const known = row?.history.find(({ token }) => token === recorded.token);
+    if (row === undefined || known !== undefined || recorded.claimedAt === null) {
+        return known ?? null;
+    }
+    if (row.state === 'sending') {
+        if (recorded.outcome.code !== 'delivered') {
+            return null;
+        }
+        interrupt(row, state.clock(), INTERRUPTIONS.delivered);
+        move(state, row, 'pending', state.clock());
+    }
+
+    const { token, claimedAt: startedAt } = recorded;
+    const attempt = { number: row.attempts + 1, token, startedAt, finishedAt: null, outcome: null, lost: true, late: false };
+    row.attempts += 1;
+    row.history.push(attempt);
+    return attempt;
 }
 
 function complete(state: WebhookState, attempt: AttemptRow, { outcome }: RecordedOutcome, late: boolean): void {

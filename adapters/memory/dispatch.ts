@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Pool, placesForRetries, poolsOf, SHARES } from '../../lib/webhooks/shares.ts';
-import type { Dispatched, DispatchOptions } from '../../lib/webhooks/store.ts';
-import { type DeliveryRow, type ExporterRow, later, type WebhookState } from './webhook-state.ts';
+import type { DispatchOptions, DispatchResult, HandOutOptions } from '../../lib/webhooks/store.ts';
+import { type DeliveryRow, type ExporterRow, handOut, later, type WebhookState } from './webhook-state.ts';
 
 /** An exporter with deliveries that are due or in flight. */
 interface Candidate {
@@ -20,14 +20,12 @@ interface Ranked {
 }
 
 /** As `DeliveryStore.dispatch` says. Exporters alternate, so that the longest backlog does not use up a small limit. */
-export function dispatch(state: WebhookState, options: DispatchOptions): readonly Dispatched[] {
+export function dispatch(state: WebhookState, options: DispatchOptions): DispatchResult {
     const now = state.clock();
-    const candidates = [...groupByExporter(state)]
-        .map(([exporter, rows]) => candidate(exporter, rows, options, now))
-        .filter(({ due, inFlight }) => due.length > 0 || inFlight > 0);
+    const candidates = candidatesOf(state, options, now);
     const collectors = new Set(candidates.map(({ exporter }) => exporter.collector));
 
-    return [...collectors]
+    const picked = [...collectors]
         .flatMap((collector) => {
             const ofCollector = candidates.filter(({ exporter }) => exporter.collector === collector);
             const pools = poolsOf(ofCollector, slotsOf(state, collector, now));
@@ -37,13 +35,38 @@ export function dispatch(state: WebhookState, options: DispatchOptions): readonl
             });
         })
         .sort(byTurn)
-        .slice(0, options.limit)
-        .map(({ row }) => {
-            row.state = 'queued';
-            row.queuedAt = now;
-            const collector = state.exporters.get(row.exporterId)?.collector ?? row.collector;
-            return { deliveryId: row.id, collector, attempt: row.attempts + 1, singleAttempt: row.priority === 0 };
-        });
+        .slice(0, options.limit);
+    const takers = candidates.flatMap(({ due, window }) => due.filter(({ priority }) => priority === 0 || window > 0));
+    return {
+        handedOut: picked.map(({ row }) => handOut(state, row, now, options.beginWithin)),
+        more: takers.length > picked.length,
+    };
+}
+
+/** How many deliveries that are accepted now may be handed out at once, as {@link DeliveryStore.accept} says. */
+export function roomFor(state: WebhookState, exporter: ExporterRow, options: HandOutOptions): number {
+    const now = state.clock();
+    const candidates = candidatesOf(state, options, now, exporter);
+    const own = candidates.find((one) => one.exporter === exporter) as Candidate;
+    const pools = poolsOf(
+        candidates.filter((one) => one.exporter.collector === exporter.collector),
+        slotsOf(state, exporter.collector, now),
+    );
+    const { share, room } = own.slow ? pools.slow : pools.quick;
+    const { slowStart, pausedUntil, consecutiveFailures } = exporter;
+    const steady = own.window > 0 && slowStart === null && pausedUntil === null && consecutiveFailures < options.breakerAfter;
+    const waits = own.due.some(({ priority }) => priority > 0);
+    return steady && !waits ? Math.min(Math.min(own.window, share) - own.inFlight, room) : 0;
+}
+
+function candidatesOf(state: WebhookState, options: HandOutOptions, now: Date, wanted?: ExporterRow): readonly Candidate[] {
+    const groups = groupByExporter(state);
+    if (wanted !== undefined && !groups.has(wanted)) {
+        groups.set(wanted, []);
+    }
+    return [...groups]
+        .map(([exporter, rows]) => candidate(exporter, rows, options, now))
+        .filter(({ exporter, due, inFlight }) => exporter === wanted || due.length > 0 || inFlight > 0);
 }
 
 function groupByExporter(state: WebhookState): Map<ExporterRow, DeliveryRow[]> {
@@ -59,7 +82,7 @@ function groupByExporter(state: WebhookState): Map<ExporterRow, DeliveryRow[]> {
     return groups;
 }
 
-function candidate(exporter: ExporterRow, rows: readonly DeliveryRow[], options: DispatchOptions, now: Date): Candidate {
+function candidate(exporter: ExporterRow, rows: readonly DeliveryRow[], options: HandOutOptions, now: Date): Candidate {
     const flying = rows.filter((row) => row.state !== 'pending');
     const late = flying.some(({ claim, history }) => claim !== null && later(history.at(-1)?.startedAt ?? now, SHARES.slowAfter) < now);
     return {
@@ -78,7 +101,7 @@ function isDue({ dueAt, queuedAt }: DeliveryRow, { recoveredAt }: ExporterRow, n
 }
 
 /** How many deliveries of the exporter, single-attempt ones aside, may be in flight. */
-function ordinaryWindow(exporter: ExporterRow, { window, breakerAfter }: DispatchOptions, now: Date): number {
+function ordinaryWindow(exporter: ExporterRow, { window, breakerAfter }: HandOutOptions, now: Date): number {
     if (exporter.state !== 'running') {
         return 0;
     }

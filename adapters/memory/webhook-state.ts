@@ -1,10 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import { faultDelay } from '../../lib/webhooks/breaker.ts';
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import type { ExporterHealth } from '../../lib/webhooks/exporter-health.ts';
 import { interrupted } from '../../lib/webhooks/outcome.ts';
 import type { Deployment } from '../../lib/webhooks/settings.ts';
-import type { Attempt, Delivery, DeliveryState, Session, StoredEvent } from '../../lib/webhooks/store.ts';
+import type { Attempt, Delivery, DeliveryState, Dispatched, Grant, Session, StoredEvent } from '../../lib/webhooks/store.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -16,7 +17,7 @@ export interface WebhookState {
     /** Those that are not final: all that dispatcher and sweep have to read. */
     readonly unfinished: Set<DeliveryRow>;
     /** By id, with the time until which they are alive. */
-    readonly sessions: Map<string, { readonly session: Session; readonly until: Date }>;
+    readonly sessions: Map<string, { readonly session: Session; readonly until: Date; readonly spokenAt: Date }>;
     deployment: Deployment;
     /** The store's time. */
     readonly clock: Clock;
@@ -26,6 +27,8 @@ export interface WebhookState {
 
 /** An exporter and the state of its breaker. */
 export interface ExporterRow extends Mutable<StoredExporter> {
+    /** How often its settings have been changed. */
+    generation: number;
     /** While the breaker is open: when it is probed next. */
     probeAt: Date | null;
     /** When the last failure was counted: those that began before belong to it. */
@@ -45,7 +48,7 @@ export interface ExporterRow extends Mutable<StoredExporter> {
 }
 
 /** The breaker of an exporter that never failed. */
-export const CLOSED_BREAKER: Omit<ExporterRow, keyof StoredExporter | 'answersSlowly' | 'lastOutcome'> = {
+export const CLOSED_BREAKER: Omit<ExporterRow, keyof StoredExporter | 'generation' | 'answersSlowly' | 'lastOutcome'> = {
     probeAt: null,
     failedAt: null,
     failingSince: null,
@@ -75,6 +78,8 @@ export interface DeliveryRow extends Mutable<Omit<Delivery, 'eventId' | 'kind' |
     /** Claims that ran out in a row. */
     expiredClaims: number;
     queuedAt: Date | null;
+    /** While it is queued with its claim. */
+    grant: Pick<Grant, 'token' | 'beginBy'> | null;
     claim: HeldClaim | null;
     readonly history: AttemptRow[];
 }
@@ -93,6 +98,7 @@ export function move(state: WebhookState, row: DeliveryRow, next: DeliveryState,
     const final = FINAL.includes(next);
     row.state = next;
     row.finishedAt = final ? at : null;
+    row.grant = null;
     if (next !== 'sending') {
         row.claim = null;
     }
@@ -124,8 +130,35 @@ export function asDelivery(state: WebhookState, row: DeliveryRow): Delivery {
 
 /** The exporter as the store returns it, a copy. */
 export function asExporter(row: ExporterRow): StoredExporter {
-    const { probeAt, failedAt, failingSince, pausedUntil, recoveredAt, slowStart, answersSlowly, lastOutcome, ...exporter } = row;
+    const { generation, probeAt, failedAt, failingSince, pausedUntil, recoveredAt, slowStart, answersSlowly, lastOutcome, ...exporter } =
+        row;
     return structuredClone(exporter);
+}
+
+/** Marks a delivery queued, with a claim for whoever begins within so many milliseconds. */
+export function handOut(state: WebhookState, row: DeliveryRow, now: Date, beginWithin: number | undefined): Dispatched {
+    const exporter = state.exporters.get(row.exporterId) as ExporterRow;
+    row.state = 'queued';
+    row.queuedAt = now;
+    row.grant = beginWithin === undefined ? null : { token: randomUUID(), beginBy: now.getTime() + beginWithin };
+    const { id: exporterId, collector, generation } = exporter;
+    return {
+        deliveryId: row.id,
+        collector,
+        attempt: row.attempts + 1,
+        singleAttempt: row.priority === 0,
+        grant: row.grant && { ...row.grant, exporterId, generation, attemptSinceReplay: row.attemptsSinceReplay + 1 },
+    };
+}
+
+/** Opens the attempt of a delivery that is queued, for the holder of the token. */
+export function openAttempt(state: WebhookState, row: DeliveryRow, token: string, startedAt: Date): AttemptRow {
+    const attempt = { number: row.attempts + 1, token, startedAt, finishedAt: null, outcome: null, lost: false, late: false };
+    row.attempts += 1;
+    row.attemptsSinceReplay += 1;
+    row.history.push(attempt);
+    move(state, row, 'sending', startedAt);
+    return attempt;
 }
 
 /** Due after the back-off for faults of ours. The try is not used up, and what was tried for the first time still is. */

@@ -55,7 +55,13 @@ function exporterStore(state: WebhookState): ExporterStore {
             if (state.exporters.has(exporter.id)) {
                 throw storeRefusals.exporterExists();
             }
-            state.exporters.set(exporter.id, { ...structuredClone(exporter), ...CLOSED_BREAKER, answersSlowly: true, lastOutcome: null });
+            state.exporters.set(exporter.id, {
+                ...structuredClone(exporter),
+                ...CLOSED_BREAKER,
+                generation: 0,
+                answersSlowly: true,
+                lastOutcome: null,
+            });
         },
 
         async get(id) {
@@ -86,7 +92,7 @@ function exporterStore(state: WebhookState): ExporterStore {
             }
 
             const changes = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined));
-            Object.assign(row, structuredClone(changes), { updatedAt: state.clock() });
+            Object.assign(row, structuredClone(changes), { updatedAt: state.clock(), generation: row.generation + 1 });
             if (patch.state === 'running') {
                 Object.assign(row, { consecutiveFailures: 0, ...CLOSED_BREAKER });
             }

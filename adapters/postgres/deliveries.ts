@@ -1,9 +1,10 @@
 import type { Executor } from '../../lib/transaction.ts';
 import { type BreakerRules, FAULTS, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
+import { GRANTS } from '../../lib/webhooks/grants.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
 import {
-    type AcceptedEvent,
+    type Acceptance,
     type Attempt,
     type Claim,
     type ClaimRequest,
@@ -11,6 +12,7 @@ import {
     type DeliveryQuery,
     type DeliveryStore,
     type Dispatched,
+    type HandOutOptions,
     type NewEvent,
     type RecordedOutcome,
     type Session,
@@ -25,6 +27,7 @@ import {
     type ClaimRow,
     DELIVERY_COLUMNS,
     DISPATCH,
+    type DispatchRow,
     GET,
     KEEP_ALIVE,
     RECORD_OUTCOMES,
@@ -38,29 +41,36 @@ import { exporterFromRow } from './exporters.ts';
 export function deliveries(db: Executor): DeliveryStore {
     return {
         transactions: true,
-        accept: (newEvents, options) => (options?.tx === undefined ? accept(db, newEvents) : joined(options.tx, newEvents)),
+        accept: (newEvents, { tx, handOut } = {}) => (tx === undefined ? accept(db, newEvents, handOut) : joined(tx, newEvents)),
 
         async now() {
             const { rows } = await db.query<{ now: Time }>('select scanwire.now() as now');
             return new Date(rows[0]?.now as Time);
         },
 
-        async dispatch({ window, breakerAfter, limit }) {
-            const { rows } = await db.query<Dispatched>(DISPATCH, [window, breakerAfter, limit, SHARES.defaultSlots, SHARES.slowAfter]);
-            return rows;
+        async dispatch({ window, breakerAfter, beginWithin = null, limit }) {
+            const parameters = [window, breakerAfter, limit, SHARES.defaultSlots, SHARES.slowAfter, beginWithin];
+            const [result, ...rows] = (await db.query<DispatchRow>(DISPATCH, parameters)).rows;
+            return { handedOut: rows.map(dispatchedFromRow), more: result?.more === true };
         },
 
         async sweep({ requeueAfter, limit, endedOnly = false }) {
             const outcome = JSON.stringify(interrupted(0, INTERRUPTIONS.expired));
-            const { rows } = await db.query<Dispatched>(SWEEP, [requeueAfter, limit, FAULTS.poisonedAfter, outcome, endedOnly]);
-            return rows;
+            const parameters = [requeueAfter, limit, FAULTS.poisonedAfter, outcome, endedOnly, GRANTS.namedAfter];
+            const { rows } = await db.query<Omit<Dispatched, 'grant'>>(SWEEP, parameters);
+            return rows.map((row) => ({ ...row, grant: null }));
         },
 
         claim: (requests, session, maxBytes) => claim(db, requests, session, maxBytes),
         recordOutcomes: (outcomes, rules) => recordOutcomes(db, outcomes, rules),
 
-        async keepAlive({ id, process, slots, generation }, duration) {
-            await db.query(KEEP_ALIVE, [id, process, JSON.stringify(slots), duration, generation ?? null]);
+        async keepAlive({ id, process, slots, generation = null }, duration, begun = { upTo: null, attempts: [] }) {
+            const named = begun.attempts.map(({ deliveryId, token, claimedAt, duration }) => {
+                return { id: deliveryId, token, claimed_at: claimedAt, duration };
+            });
+            const parameters = [id, process, JSON.stringify(slots), duration, generation, begun.upTo, JSON.stringify(named)];
+            const { rows } = await db.query<{ now: Time }>(KEEP_ALIVE, parameters);
+            return new Date(rows[0]?.now as Time);
         },
 
         async sessions() {
@@ -85,7 +95,7 @@ export function deliveries(db: Executor): DeliveryStore {
 }
 
 /** That a transaction must be run again, its owner has to hear from the database itself: only it can do so. */
-async function joined(tx: Executor, newEvents: readonly NewEvent[]): Promise<readonly AcceptedEvent[]> {
+async function joined(tx: Executor, newEvents: readonly NewEvent[]): Promise<readonly Acceptance[]> {
     try {
         return await accept(guarded(tx), newEvents);
     } catch (error) {
@@ -94,7 +104,7 @@ async function joined(tx: Executor, newEvents: readonly NewEvent[]): Promise<rea
     }
 }
 
-async function accept(db: Executor, newEvents: readonly NewEvent[]): Promise<readonly AcceptedEvent[]> {
+async function accept(db: Executor, newEvents: readonly NewEvent[], handOut?: Required<HandOutOptions>): Promise<readonly Acceptance[]> {
     if (newEvents.length === 0) {
         return [];
     }
@@ -102,14 +112,38 @@ async function accept(db: Executor, newEvents: readonly NewEvent[]): Promise<rea
         throw storeRefusals.unknownExporter();
     }
 
-    const rows = await queryAccept(db, JSON.stringify(newEvents.map(eventParameter)));
+    const { beginWithin = null, window = null, breakerAfter = null } = handOut ?? {};
+    const parameters = [beginWithin, window, breakerAfter, SHARES.defaultSlots, SHARES.slowAfter];
+    const rows = await queryAccept(db, [JSON.stringify(newEvents.map(eventParameter)), ...parameters]);
     if (rows[0]?.missing === true) {
         throw storeRefusals.unknownExporter();
     }
     if (rows[0]?.duplicate === true) {
         throw storeRefusals.eventExists();
     }
-    return rows.map(({ eventId, deliveries }) => ({ eventId, deliveries }));
+    return rows.map(({ eventId, deliveries }) => ({
+        eventId,
+        deliveries: deliveries.map(({ id }) => id),
+        handedOut: deliveries.filter(({ token }) => token !== null).map(handedOutAtOnce),
+    }));
+}
+
+function handedOutAtOnce({ id: deliveryId, collector, ...grant }: AcceptedRow['deliveries'][number]): Dispatched {
+    return dispatchedFromRow({
+        deliveryId,
+        collector,
+        attempt: 1,
+        singleAttempt: false,
+        round: 1,
+        ...grant,
+        generation: grant.generation ?? 0,
+    });
+}
+
+function dispatchedFromRow(row: Omit<DispatchRow, 'more'>): Dispatched {
+    const { deliveryId, collector, attempt, singleAttempt, token, beginBy, exporterId, generation, round } = row;
+    const grant = token === null || beginBy === null ? null : { token, beginBy, exporterId, generation, attemptSinceReplay: round };
+    return { deliveryId, collector, attempt, singleAttempt, grant };
 }
 
 function eventParameter({ event, recipients }: NewEvent, index: number): object {
@@ -120,9 +154,9 @@ function eventParameter({ event, recipients }: NewEvent, index: number): object 
 }
 
 /** The statement looks for known ids itself; only one that is accepted in the same moment runs into the unique index. */
-async function queryAccept(db: Executor, newEvents: string): Promise<readonly AcceptedRow[]> {
+async function queryAccept(db: Executor, parameters: unknown[]): Promise<readonly AcceptedRow[]> {
     try {
-        const { rows } = await db.query<AcceptedRow>(ACCEPT, [newEvents]);
+        const { rows } = await db.query<AcceptedRow>(ACCEPT, parameters);
         return rows;
     } catch (error) {
         throw isUniqueViolation(error) ? storeRefusals.eventExists(error) : error;
@@ -135,16 +169,18 @@ async function claim(
     session: string | null,
     maxBytes?: number,
 ): Promise<readonly (Claim | null)[]> {
-    const parameters = requests.map(({ deliveryId, token, duration }, index) => ({ index, id: uuidOrNull(deliveryId), token, duration }));
+    const parameters = requests.map(({ deliveryId, token, duration, grant = null, holds = false }, index) => {
+        return { index, id: uuidOrNull(deliveryId), token, duration, grant, holds };
+    });
     const { rows } = await db.query<ClaimRow>(CLAIM, [JSON.stringify(parameters), session, maxBytes ?? null]);
     const claims = new Map(rows.map((row) => [row.index, claimFromRow(row)]));
     return requests.slice(0, rows[0]?.end ?? requests.length).map((_, index) => claims.get(index) ?? null);
 }
 
 function claimFromRow({ index: _, end: __, eventId, kind, body, eventCreatedAt, ...row }: ClaimRow): Claim {
-    const { deliveryId, token, claimedAt, attempt, attemptSinceReplay, singleAttempt, ...exporter } = row;
+    const { deliveryId, token, claimedAt, attempt, attemptSinceReplay, singleAttempt, generation, ...exporter } = row;
     const event = { id: eventId, kind, body, createdAt: new Date(eventCreatedAt) };
-    const claimed = { deliveryId, token, claimedAt: new Date(claimedAt), attempt, attemptSinceReplay, singleAttempt };
+    const claimed = { deliveryId, token, claimedAt: new Date(claimedAt), attempt, attemptSinceReplay, singleAttempt, generation };
     return { ...claimed, event, exporter: exporterFromRow(exporter) };
 }
 
@@ -163,13 +199,15 @@ async function recordOutcomes(db: Executor, outcomes: readonly RecordedOutcome[]
     return outcomes.map((_, index) => held.has(index));
 }
 
-function outcomeParameter({ deliveryId, exporterId, token, outcome, next, health, pause, stopReason }: RecordedOutcome, index: number) {
+function outcomeParameter(recorded: RecordedOutcome, index: number) {
+    const { deliveryId, exporterId, token, claimedAt, outcome, next, health, pause, stopReason } = recorded;
     const delay = next.state === 'pending' ? next.delay : null;
     return {
         index,
         id: deliveryId,
         exporter_id: exporterId,
         token,
+        claimed_at: claimedAt,
         code: outcome.code,
         outcome: JSON.stringify(outcome),
         last_outcome: JSON.stringify({ code: outcome.code, detail: outcome.detail }),

@@ -10,6 +10,7 @@ import { engine } from './migrations/0004-engine.ts';
 import { previousSecrets } from './migrations/0005-previous-secrets.ts';
 import { deployment } from './migrations/0006-deployment.ts';
 import { stagedImports } from './migrations/0007-staged-imports.ts';
+import { grants } from './migrations/0008-grants.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -124,7 +125,16 @@ function checksum(sql: string): string {
 }
 
 /** All steps in order. A new one goes to the end. */
-export const migrations: readonly Migration[] = [inventoryAndKeys, webhooks, records, engine, previousSecrets, deployment, stagedImports];
+export const migrations: readonly Migration[] = [
+    inventoryAndKeys,
+    webhooks,
+    records,
+    engine,
+    previousSecrets,
+    deployment,
+    stagedImports,
+    grants,
+];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */
 export interface Migration {

@@ -5,6 +5,8 @@ export interface ByteBudget {
     /** Resolves with the number of bytes that are free, as soon as they are at least so many or nothing is held. */
     free(atLeast: number): Promise<number>;
     take(bytes: number): void;
+    /** Takes them only if so many are free. */
+    tryTake(bytes: number): boolean;
     giveBack(bytes: number): void;
 }
 
@@ -23,6 +25,12 @@ export function byteBudget(limit: number): ByteBudget {
 
         take(bytes) {
             held += bytes;
+        },
+
+        tryTake(bytes) {
+            const fits = held + bytes <= limit;
+            held += fits ? bytes : 0;
+            return fits;
         },
 
         giveBack(bytes) {

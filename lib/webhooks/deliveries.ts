@@ -29,7 +29,7 @@ export const deliveryQuerySchema: Joi.ObjectSchema<DeliveryQuery> = Joi.object<D
     .default();
 
 /** The deliveries of a store. */
-export function deliveriesOf({ deliveries: store, wake }: WebhooksContext): Deliveries {
+export function deliveriesOf({ deliveries: store, dispatcher }: WebhooksContext): Deliveries {
     return {
         async list(query) {
             return store.list(checked(deliveryQuerySchema, query));
@@ -46,7 +46,7 @@ export function deliveriesOf({ deliveries: store, wake }: WebhooksContext): Deli
 
         async replay(id) {
             const delivery = await store.replay(id);
-            wake();
+            dispatcher.wake();
             return delivery;
         },
     };

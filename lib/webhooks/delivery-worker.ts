@@ -1,11 +1,10 @@
 import { batched } from './batched.ts';
-import { byteBudget } from './byte-budget.ts';
 import { messageHeaders, openHeaders } from './headers.ts';
 import type { Message } from './http-sender.ts';
 import type { WebhooksContext } from './options.ts';
 import { newProgress, type Outcome, outcomeOf } from './outcome.ts';
 import { resultOfError } from './outcome-code.ts';
-import type { DeliveryJob, QueueWorker } from './queue.ts';
+import type { DeliveryJob, HandedGrant, QueueWorker } from './queue.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
 import { openSecrets } from './signature.ts';
 import type { Claim, ClaimRequest, RecordedOutcome } from './store.ts';
@@ -23,35 +22,70 @@ const DEFAULT_PAUSE = 5_000;
  * Sends the deliveries of a collector: claims, signs, posts, records. Every step may be repeated or lost without harm: a job
  * whose delivery cannot be claimed is somebody else's or done.
  */
-export function deliveryWorker(
-    context: WebhooksContext,
-    session: string,
-): (collector: string, concurrency: number) => Promise<QueueWorker> {
-    const { deliveries, queue, newId, claimDuration, breaker, wake, onError } = context;
-    const bodies = byteBudget(context.maxBytesInFlight);
+export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
+    const { deliveries, queue, newId, claimDuration, breaker, dispatcher, session, grants, kept, bodies, onError } = context;
     const claimBatched = batched<ClaimRequest, Claim | null>(claim, BATCH);
     const recordBatched = batched<RecordedOutcome, boolean>((outcomes) => deliveries.recordOutcomes(outcomes, breaker), BATCH);
 
-    async function deliver({ deliveryId }: DeliveryJob): Promise<void> {
-        const claimed = await claimBatched({ deliveryId, token: newId(), duration: claimDuration });
-        if (claimed === null) {
-            await context.member.look();
+    async function deliver(job: DeliveryJob): Promise<void> {
+        const { deliveryId, grant } = job;
+        const granted = grant === null || !mayBegin(grant) ? null : await claimGranted({ ...job, grant });
+        if (granted !== null) {
+            session.begins(granted);
+            await send(granted, granted.claimedAt);
+            grants.end(granted.token);
             return;
         }
 
+        const claimed = await claimBatched({
+            deliveryId,
+            token: newId(),
+            duration: claimDuration,
+            ...(grant !== null && { grant: grant.token }),
+        });
+        if (claimed === null) {
+            await context.member.look();
+        } else {
+            await send(claimed, null);
+        }
+    }
+
+    function mayBegin(grant: HandedGrant): boolean {
+        return grant.settings === context.member.generation() && grants.inTime(grant);
+    }
+
+    /** What is needed to send under a claim that was handed out; null when that cannot be begun, or not any more. */
+    async function claimGranted(job: DeliveryJob & { readonly grant: HandedGrant }): Promise<Claim | null> {
+        const atHand = kept.take(job, grants.now() as Date);
+        if (atHand !== null) {
+            return atHand;
+        }
+
+        const { deliveryId, grant } = job;
+        const read = await claimBatched({ deliveryId, token: grant.token, duration: claimDuration, grant: grant.token, holds: true });
+        if (read === null || !mayBegin(grant)) {
+            bodies.giveBack(read === null ? 0 : bodyBytes(read));
+            return null;
+        }
+        kept.learn(read);
+        return { ...read, claimedAt: grants.now() as Date };
+    }
+
+    /** @param claimedAt When it begins under a claim that was handed out, else null. */
+    async function send(claim: Claim, claimedAt: Date | null): Promise<void> {
         try {
-            const outcome = await attempt(claimed, context);
-            await record(outcomeToRecord(claimed, outcome, context));
-            wake();
+            const outcome = await attempt(claim, context);
+            await record({ ...outcomeToRecord(claim, outcome, context), claimedAt });
+            dispatcher.freed();
         } finally {
-            bodies.giveBack(bodyBytes(claimed));
+            bodies.giveBack(bodyBytes(claim));
         }
     }
 
     /** No more at once than there is room for their bodies. */
     async function claim(requests: readonly ClaimRequest[]): Promise<readonly (Claim | null)[]> {
         const maxBytes = await bodies.free(context.maxBodyBytes);
-        const claims = await deliveries.claim(requests, session, maxBytes);
+        const claims = await deliveries.claim(requests, session.id, maxBytes);
         bodies.take(claims.reduce((sum, claimed) => sum + (claimed === null ? 0 : bodyBytes(claimed)), 0));
         return claims;
     }
@@ -102,7 +136,7 @@ function messageOf({ event, exporter, singleAttempt, claimedAt }: Claim, { keyRi
     return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body, newConnection: singleAttempt };
 }
 
-function outcomeToRecord(claim: Claim, outcome: Outcome, { random }: WebhooksContext): RecordedOutcome {
+function outcomeToRecord(claim: Claim, outcome: Outcome, { random }: WebhooksContext): Omit<RecordedOutcome, 'claimedAt'> {
     const { deliveryId, token, exporter, attemptSinceReplay, singleAttempt } = claim;
     const schedule = exporter.schedule ?? DEFAULT_SCHEDULE;
     return {

@@ -1,7 +1,9 @@
 import { COLLECTOR_PATTERN } from './exporter.ts';
+import { GRANTS } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
 import { newProgress, outcomeOf } from './outcome.ts';
-import type { Dispatched } from './store.ts';
+import type { DeliveryJob } from './queue.ts';
+import type { Dispatched, HandOutOptions } from './store.ts';
 
 /**
  * Moves due deliveries from their rows into the queue, a window of each exporter at a time. Any number of dispatchers may
@@ -9,8 +11,14 @@ import type { Dispatched } from './store.ts';
  */
 export interface Dispatcher {
     start(): void;
-    /** Something became due or room became free: looks for it now. */
+    /** Something became due: looks for it now. */
     wake(): void;
+    /** A place became free: looks for what may have waited for it. */
+    freed(): void;
+    /** How what is accepted now can be handed out at once; undefined when it has to wait in its rows. */
+    handOut(): Required<HandOutOptions> | undefined;
+    /** Puts what was handed out into the queue. What fails is reported and tried again. */
+    add(handedOut: readonly Dispatched[]): void;
     /** Resolves once what is being handed out is in the queue. */
     stop(): Promise<void>;
 }
@@ -35,7 +43,9 @@ const BATCH = 500;
 
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
-    const { begin, handOut } = handingOut(context);
+    const { begin, handOut, enqueue, isBehind, leftSome } = handingOut(context);
+    const { window, breakerAfter, onError } = context;
+    const adding = new Set<Promise<void>>();
     let running: Promise<void> | null = null;
     let woken = false;
     let stopped = true;
@@ -44,7 +54,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
     async function handOutUntilQuiet(): Promise<void> {
         do {
             woken = false;
-            await handOut().catch(context.onError);
+            await handOut().catch(onError);
         } while (woken && !stopped);
     }
 
@@ -65,6 +75,21 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
     return {
         wake,
 
+        freed() {
+            if (leftSome()) {
+                wake();
+            }
+        },
+
+        handOut: () => (stopped || isBehind() ? undefined : { window, breakerAfter, beginWithin: GRANTS.beginWithin }),
+
+        add(handedOut) {
+            const added = enqueue(handedOut)
+                .catch(onError)
+                .finally(() => adding.delete(added));
+            adding.add(added);
+        },
+
         start() {
             stopped = false;
             begin();
@@ -75,26 +100,33 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
         async stop() {
             stopped = true;
             clearInterval(poll);
-            await running;
+            await Promise.all([running, ...adding]);
         },
     };
 }
 
-type DispatcherContext = Omit<WebhooksContext, 'wake'>;
+type DispatcherContext = Omit<WebhooksContext, 'dispatcher' | 'session' | 'grants' | 'bodies' | 'kept'>;
 
 interface HandingOut {
     /** To be called when the process starts, which has not watched the store before. */
     begin(): void;
     handOut(): Promise<void>;
+    /** Adds jobs, before them those that could not be added earlier. */
+    enqueue(handedOut: readonly Dispatched[]): Promise<void>;
+    /** Whether jobs wait for the queue. */
+    isBehind(): boolean;
+    /** Whether the last dispatch left some that are due. */
+    leftSome(): boolean;
 }
 
 /** Sweeps when it is time, and puts what is lost or due into the queue. */
 function handingOut(context: DispatcherContext): HandingOut {
-    const { deliveries, queue, monotonic, window, breakerAfter, onError } = context;
+    const { deliveries, queue, monotonic, window, breakerAfter, member, onError } = context;
     let nextSweep = Number.NEGATIVE_INFINITY;
     let graceEnds = Number.POSITIVE_INFINITY;
     /** Marked queued in their rows, not yet in the queue. */
-    let unqueued: readonly Dispatched[] = [];
+    let unqueued: readonly DeliveryJob[] = [];
+    let more = true;
 
     async function fromStore<T>(answer: Promise<T>): Promise<T> {
         try {
@@ -126,27 +158,40 @@ function handingOut(context: DispatcherContext): HandingOut {
     }
 
     async function dispatch(): Promise<void> {
-        let batch: readonly Dispatched[];
+        let handedOut: readonly Dispatched[];
         do {
-            batch = await fromStore(deliveries.dispatch({ window, breakerAfter, limit: BATCH }));
-            await enqueue(batch);
-        } while (batch.length === BATCH);
+            const options = { window, breakerAfter, beginWithin: GRANTS.beginWithin, limit: BATCH };
+            ({ handedOut, more } = await fromStore(deliveries.dispatch(options)));
+            await enqueue(handedOut);
+        } while (handedOut.length === BATCH);
     }
 
-    async function enqueue(batch: readonly Dispatched[]): Promise<void> {
-        const possible = batch.filter(({ collector }) => COLLECTOR_PATTERN.test(collector));
-        unqueued = [...unqueued, ...possible];
-        if (possible.length < batch.length) {
-            const impossible = batch.filter((one) => !possible.includes(one));
+    async function enqueue(handedOut: readonly Dispatched[]): Promise<void> {
+        const possible = handedOut.filter(({ collector }) => COLLECTOR_PATTERN.test(collector));
+        const jobs = [...unqueued, ...possible.map(jobOf)];
+        unqueued = [];
+        if (possible.length < handedOut.length) {
+            const impossible = handedOut.filter((one) => !possible.includes(one));
             await fromStore(refuse(impossible, context));
         }
-        if (unqueued.length > 0) {
-            await queue.add(unqueued);
-            unqueued = [];
+        if (jobs.length > 0) {
+            await queue.add(jobs).catch((error: unknown) => {
+                // They may have got there all the same.
+                unqueued = [...jobs.map((job) => ({ ...job, grant: null })), ...unqueued];
+                throw error;
+            });
         }
+    }
+
+    function jobOf({ grant, ...dispatched }: Dispatched): DeliveryJob {
+        return { ...dispatched, grant: grant === null ? null : { ...grant, settings: member.generation() } };
     }
 
     return {
+        enqueue,
+        isBehind: () => unqueued.length > 0,
+        leftSome: () => more,
+
         begin() {
             graceEnds = monotonic() + GRACE;
         },
@@ -163,7 +208,9 @@ function handingOut(context: DispatcherContext): HandingOut {
 
 /** Rows can be written by others. One that nobody can send ends with a reason and holds nobody up. */
 async function refuse(dispatched: readonly Dispatched[], { deliveries, claimDuration, newId, breaker }: DispatcherContext): Promise<void> {
-    const requests = dispatched.map(({ deliveryId }) => ({ deliveryId, token: newId(), duration: claimDuration }));
+    const requests = dispatched.map(({ deliveryId, grant }) => {
+        return { deliveryId, token: newId(), duration: claimDuration, ...(grant !== null && { grant: grant.token }) };
+    });
     const claims = (await deliveries.claim(requests, null)).filter((claim) => claim !== null);
     const result = {
         code: 'invalid_exporter',
@@ -178,6 +225,8 @@ async function refuse(dispatched: readonly Dispatched[], { deliveries, claimDura
         pause: null,
         stopReason: null,
     } as const;
-    const outcomes = claims.map(({ deliveryId, token, exporter }) => ({ deliveryId, exporterId: exporter.id, token, ...refused }));
+    const outcomes = claims.map(({ deliveryId, token, exporter }) => {
+        return { deliveryId, exporterId: exporter.id, token, claimedAt: null, ...refused };
+    });
     await deliveries.recordOutcomes(outcomes, breaker);
 }

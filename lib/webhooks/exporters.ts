@@ -13,6 +13,7 @@ import {
     type StoredExporter,
 } from './exporter.ts';
 import type { ShownExporter } from './exporter-health.ts';
+import { GRANTS } from './grants.ts';
 import { sealedHeaders, sealHeaders } from './headers.ts';
 import type { WebhooksContext } from './options.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
@@ -67,7 +68,7 @@ const MAX_CHANGES_AT_ONCE = 5;
 
 /** The exporters of a store. */
 export function exporters(context: WebhooksContext): Exporters {
-    const { exporters: store, deliveries, keyRing } = context;
+    const { exporters: store, deliveries, keyRing, session, kept } = context;
 
     async function stored(id: string): Promise<StoredExporter> {
         const exporter = await store.get(id);
@@ -79,7 +80,16 @@ export function exporters(context: WebhooksContext): Exporters {
     }
 
     async function changed(exporter: StoredExporter, testTimeout: number = context.claimDuration): Promise<ChangedExporter> {
-        return { exporter: visible(exporter), test: await sendTest(exporter, testTimeout, context) };
+        const [test] = await Promise.all([sendTest(exporter, testTimeout, context), superseded(exporter.id)]);
+        return { exporter: visible(exporter), test };
+    }
+
+    /** Once no attempt begins any more with settings from before: this process has forgotten them, and what others were handed with them has ended. */
+    async function superseded(id: string): Promise<void> {
+        kept.forget(id);
+        if (await session.hasOthers().catch(() => true)) {
+            await context.sleep(GRANTS.beginWithin);
+        }
     }
 
     /** Once more with what is stored by now when somebody else has changed it meanwhile, so that neither change is lost. */
@@ -157,6 +167,7 @@ export function exporters(context: WebhooksContext): Exporters {
             if (!(await store.remove(id))) {
                 throw storeRefusals.unknownExporter();
             }
+            await superseded(id);
         },
     };
 }
@@ -202,13 +213,13 @@ const TEST_POLL = 25;
 async function sendTest(
     exporter: StoredExporter,
     timeout: number,
-    { deliveries, newId, sleep, wake }: WebhooksContext,
+    { deliveries, newId, sleep, dispatcher }: WebhooksContext,
 ): Promise<TestResult> {
     const body = eventBody(testEvent, { timestamp: await deliveries.now(), webhook_id: exporter.id, webhook_name: exporter.name });
     const event = { id: newId(), kind: testEvent.name, body };
     const [accepted] = await deliveries.accept([{ event, recipients: { exporterId: exporter.id } }]);
     const deliveryId = accepted?.deliveries[0] as string;
-    wake();
+    dispatcher.wake();
 
     for (let waited = 0; waited < timeout; waited += TEST_POLL) {
         const [attempt] = await deliveries.attempts(deliveryId);

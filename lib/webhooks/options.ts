@@ -5,10 +5,15 @@ import { objectWith } from '../checked.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import type { BreakerRules } from './breaker.ts';
+import type { ByteBudget } from './byte-budget.ts';
+import type { Dispatcher } from './dispatcher.ts';
 import type { EventKind, EventKinds } from './events.ts';
 import { collectorSchema, DEFAULT_COLLECTOR } from './exporter.ts';
+import type { Grants } from './grants.ts';
 import type { Sender } from './http-sender.ts';
+import type { KeptMessages } from './kept-messages.ts';
 import type { DeliveryQueue } from './queue.ts';
+import type { ClaimingSession } from './session.ts';
 import type { Membership, Role, SettingsStore } from './settings.ts';
 import { SHARES } from './shares.ts';
 import type { Vendor } from './signature.ts';
@@ -154,7 +159,11 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     /** How long a claim holds, in milliseconds; longer than an attempt can take. */
     readonly claimDuration: number;
     readonly breaker: BreakerRules;
-    /** Tells the dispatcher that something became due or that room became free. */
-    readonly wake: () => void;
+    readonly dispatcher: Pick<Dispatcher, 'wake' | 'freed' | 'handOut' | 'add'>;
+    readonly session: ClaimingSession;
+    readonly grants: Grants;
+    /** Room for the bodies that are sent, or kept to be. */
+    readonly bodies: ByteBudget;
+    readonly kept: KeptMessages;
     readonly member: Membership;
 }

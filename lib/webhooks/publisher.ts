@@ -4,7 +4,7 @@ import { batched } from './batched.ts';
 import { RULE_SETS, type RuleSet } from './choices.ts';
 import { eventBody, testEvent, typesFor } from './events.ts';
 import type { WebhooksContext } from './options.ts';
-import type { AcceptedEvent, NewEvent } from './store.ts';
+import type { Acceptance, AcceptedEvent, NewEvent } from './store.ts';
 
 /** What may be said about an event besides its body. */
 export interface PublishOptions {
@@ -31,8 +31,32 @@ export type Publish = (kind: string, body: unknown, options?: PublishOptions) =>
 const BATCH = 200;
 
 /** Makes the `publish` of an event table and a store. */
-export function publisher({ kinds, deliveries, maxBodyBytes, newId, wake }: WebhooksContext): Publish {
-    const acceptBatched = batched<NewEvent, AcceptedEvent>((newEvents) => deliveries.accept(newEvents), BATCH);
+export function publisher({ kinds, deliveries, maxBodyBytes, newId, dispatcher, session, kept }: WebhooksContext): Publish {
+    const acceptBatched = batched<NewEvent, Acceptance>(accept, BATCH);
+
+    /** Those who publish wait for the rows and not for the queue. */
+    async function accept(newEvents: readonly NewEvent[]): Promise<readonly Acceptance[]> {
+        const handOut = dispatcher.handOut();
+        const accepted = await deliveries.accept(newEvents, handOut === undefined ? {} : { handOut });
+        for (const [index, { handedOut }] of accepted.entries()) {
+            const own = handedOut.filter(({ collector }) => session.offers(collector));
+            kept.keep(own, (newEvents[index] as NewEvent).event);
+        }
+        const handedOut = accepted.flatMap((one) => one.handedOut);
+        if (handedOut.length > 0) {
+            dispatcher.add(handedOut);
+        }
+        if (accepted.some(({ deliveries, handedOut }) => handedOut.length < deliveries.length)) {
+            dispatcher.wake();
+        }
+        return accepted;
+    }
+
+    async function acceptIn(tx: Executor, newEvent: NewEvent): Promise<AcceptedEvent> {
+        const [accepted] = await deliveries.accept([newEvent], { tx });
+        dispatcher.wake();
+        return accepted as AcceptedEvent;
+    }
 
     return async (kindName, body, { rules, tx } = {}) => {
         const kind = kinds.get(kindName);
@@ -51,8 +75,7 @@ export function publisher({ kinds, deliveries, maxBodyBytes, newId, wake }: Webh
 
         const event = { id: newId(), kind: kind.name, body: eventBody(kind, body, maxBodyBytes) };
         const newEvent: NewEvent = { event, recipients: { types: typesFor(kind, rules ?? null) } };
-        const accepted = tx === undefined ? await acceptBatched(newEvent) : (await deliveries.accept([newEvent], { tx }))[0];
-        wake();
-        return accepted as AcceptedEvent;
+        const { eventId, deliveries: ids } = tx === undefined ? await acceptBatched(newEvent) : await acceptIn(tx, newEvent);
+        return { eventId, deliveries: ids };
     };
 }

@@ -1,4 +1,5 @@
 import { ScanwireError } from '../errors.ts';
+import type { Grant } from './store.ts';
 
 /** One delivery handed to the workers of a collector. Holds ids only: whoever can read the queue learns nothing else. */
 export interface DeliveryJob {
@@ -8,6 +9,17 @@ export interface DeliveryJob {
     readonly attempt: number;
     /** True for a `test`: its job is done before all that wait. */
     readonly singleAttempt: boolean;
+    /**
+     * The claim that the delivery was handed out with: for whoever gets the job first. Null when there is none, and where the job may have
+     * been handed out before: added once more, taken again from a worker that died, or taken after the connection was lost.
+     */
+    readonly grant: HandedGrant | null;
+}
+
+/** A claim as it is handed out. */
+export interface HandedGrant extends Grant {
+    /** Of the deployment's settings, under which it was handed out: a worker with others does not begin. */
+    readonly settings: number;
 }
 
 /** A worker that takes jobs until it is closed. */

@@ -1,8 +1,9 @@
 import { readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { isAlive, ownIdentity, type ProcessIdentity } from '../process-identity.ts';
+import type { Grants } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
-import type { Session } from './store.ts';
+import type { Claim, Session } from './store.ts';
 
 /** Under which a process claims: whoever holds claims says all the time that it is alive. */
 export interface ClaimingSession {
@@ -11,6 +12,12 @@ export interface ClaimingSession {
     begin(): Promise<void>;
     /** Says how many attempts for a collector this process can make at once. */
     offer(collector: string, slots: number): Promise<void>;
+    /** Whether it makes attempts for the collector. */
+    offers(collector: string): boolean;
+    /** An attempt begins under a claim that was handed out: should it go on, that is said. */
+    begins(claim: Claim): void;
+    /** Whether other processes claim, too. */
+    hasOthers(): Promise<boolean>;
     /** Says that it makes no more attempts: what it has claimed stays its own. */
     withdraw(): void;
     /** Ends it, so that what was claimed under it and not recorded is free at once. */
@@ -21,25 +28,55 @@ export interface ClaimingSession {
 const ALIVE_FOR = 7_500;
 const SIGN_EVERY = 2_000;
 
+/** What goes on is named together with what follows within so many milliseconds. */
+const NAMED_TOGETHER = 50;
+
 /** A session of this process that has not begun. */
-export function claimingSession({
-    deliveries,
-    newId,
-    onError,
-    member,
-}: Pick<WebhooksContext, 'deliveries' | 'newId' | 'onError' | 'member'>): ClaimingSession {
+export function claimingSession(
+    { deliveries, newId, onError, member, monotonic }: Pick<WebhooksContext, 'deliveries' | 'newId' | 'onError' | 'member' | 'monotonic'>,
+    grants: Grants,
+): ClaimingSession {
     const id = newId();
     const process = JSON.stringify({ ...ownIdentity(), machine: ownMachine() });
     const slots: Record<string, number> = {};
     let timer: NodeJS.Timeout | undefined;
+    let naming: NodeJS.Timeout | undefined;
     let sign: Promise<void> = Promise.resolve();
+    /** Whether the next sign of life waits for the one before it. */
+    let signing = false;
 
     async function keepAlive(): Promise<void> {
-        await deliveries.keepAlive({ id, process, slots, generation: member.generation() }, ALIVE_FOR);
+        const asked = monotonic();
+        const report = grants.report();
+        grants.heard(await deliveries.keepAlive({ id, process, slots, generation: member.generation() }, ALIVE_FOR, report), asked);
+        grants.told(report);
+        nameInTime();
     }
 
+    /** One after the other: of two at once, the one that knows less may be the last to get there. */
     function signOfLife(): void {
-        sign = keepAlive().catch(onError);
+        if (!signing) {
+            signing = true;
+            sign = sign
+                .then(() => {
+                    signing = false;
+                    return keepAlive();
+                })
+                .catch(onError);
+        }
+    }
+
+    /** Once something has gone on for too long to remain unnamed. */
+    function nameInTime(): void {
+        const wait = grants.nextNamed();
+        if (naming !== undefined || wait === null) {
+            return;
+        }
+        naming = setTimeout(() => {
+            naming = undefined;
+            signOfLife();
+        }, wait + NAMED_TOGETHER);
+        naming.unref();
     }
 
     return {
@@ -58,6 +95,17 @@ export function claimingSession({
             await keepAlive();
         },
 
+        offers: (collector) => slots[collector] !== undefined,
+
+        begins(claim) {
+            grants.begin(claim);
+            nameInTime();
+        },
+
+        async hasOthers() {
+            return (await deliveries.sessions()).some((session) => session.id !== id);
+        },
+
         withdraw() {
             for (const collector of Object.keys(slots)) {
                 delete slots[collector];
@@ -67,6 +115,8 @@ export function claimingSession({
 
         async end() {
             clearInterval(timer);
+            clearTimeout(naming);
+            naming = undefined;
             await sign;
             await deliveries.endSessions([id]).catch(onError);
         },

@@ -98,6 +98,26 @@ export interface AcceptedEvent {
     readonly deliveries: readonly string[];
 }
 
+/** The same, with those of its deliveries that were handed out at once. */
+export interface Acceptance extends AcceptedEvent {
+    readonly handedOut: readonly Dispatched[];
+}
+
+/**
+ * A claim that a delivery was handed out with. Whoever begins the attempt in time holds it and claims nothing; what has not begun by then
+ * is taken back. It serves one hand-out: a job that may have been handed out before has none.
+ */
+export interface Grant {
+    readonly token: string;
+    /** The store's time, in milliseconds since the epoch, by which the attempt must have begun. */
+    readonly beginBy: number;
+    readonly exporterId: string;
+    /** How often the exporter's settings had been changed when it was handed out. */
+    readonly generation: number;
+    /** As {@link Claim.attemptSinceReplay}. */
+    readonly attemptSinceReplay: number;
+}
+
 /** A delivery that was just marked `queued`. */
 export interface Dispatched {
     readonly deliveryId: string;
@@ -106,14 +126,29 @@ export interface Dispatched {
     readonly attempt: number;
     /** True for a `test`, which waits for nothing else. */
     readonly singleAttempt: boolean;
+    /** Null for one that has to be claimed. */
+    readonly grant: Grant | null;
 }
 
-/** Which deliveries to hand out. */
-export interface DispatchOptions {
+/** What a dispatch has done. */
+export interface DispatchResult {
+    readonly handedOut: readonly Dispatched[];
+    /** Whether deliveries are due for which there was no room, or that the limit left out, of exporters that take any now. */
+    readonly more: boolean;
+}
+
+/** How deliveries are handed out. */
+export interface HandOutOptions {
     /** Maximum number of deliveries of one exporter that are in flight: `queued` or `sending`. Single attempts have as many places of their own. */
     readonly window: number;
     /** Consecutive failures that open an exporter's circuit breaker. Then, tests aside, only a probe passes: one due delivery at a set time. */
     readonly breakerAfter: number;
+    /** Milliseconds within which an attempt must have begun under the claim that it is handed out with; without claims when absent. */
+    readonly beginWithin?: number;
+}
+
+/** Which deliveries to hand out. */
+export interface DispatchOptions extends HandOutOptions {
     /** Maximum number of deliveries of one call. */
     readonly limit: number;
 }
@@ -135,6 +170,10 @@ export interface ClaimRequest {
     readonly token: string;
     /** Milliseconds after which the claim runs out, if no outcome was recorded until then. */
     readonly duration: number;
+    /** Token of the claim that the delivery was handed out with, absent when there is none at hand. What was handed out with another is not claimed. */
+    readonly grant?: string;
+    /** Whether `grant` is the claim: then nothing is written, and what is needed to send is read. */
+    readonly holds?: boolean;
 }
 
 /** A claimed attempt, with all that its holder needs to send. */
@@ -151,6 +190,8 @@ export interface Claim {
     readonly singleAttempt: boolean;
     readonly event: StoredEvent;
     readonly exporter: StoredExporter;
+    /** As {@link Grant.generation}, of these settings. */
+    readonly generation: number;
 }
 
 /** What becomes of the delivery after an attempt. */
@@ -170,6 +211,8 @@ export interface RecordedOutcome {
     readonly deliveryId: string;
     readonly exporterId: string;
     readonly token: string;
+    /** When it began, in the store's time, under a claim that it was handed out with; null when it was claimed. */
+    readonly claimedAt: Date | null;
     readonly outcome: Outcome;
     readonly next: NextStep;
     /**
@@ -194,6 +237,20 @@ export interface Session {
     readonly generation?: number;
 }
 
+/** An attempt that goes on under a claim that was handed out. */
+export interface BegunAttempt extends Pick<Claim, 'deliveryId' | 'token' | 'claimedAt'> {
+    /** Milliseconds after which the claim runs out, from `claimedAt` on. */
+    readonly duration: number;
+}
+
+/** What a session says of the claims that were handed out: by then it had begun these, and of others only what had gone on for {@link GRANTS.namedAfter} at most. */
+export interface BegunAttempts {
+    /** The store's time, at the latest; null for a session that has begun nothing yet. */
+    readonly upTo: Date | null;
+    /** Those that it has not named before. From now on they are like those that were claimed. */
+    readonly attempts: readonly BegunAttempt[];
+}
+
 /** Reads of many deliveries, newest first. */
 export interface DeliveryQuery {
     readonly state?: DeliveryState;
@@ -215,13 +272,19 @@ export interface DeliveryStore {
     now(): Promise<Date>;
 
     /**
-     * Stores each event with one `pending` delivery per recipient, in one transaction: all of them or none.
+     * Stores each event with one delivery per recipient, in one transaction: all of them or none. They are `pending`.
      *
+     * @param options.handOut How first tries are handed out at once, `queued` with their claims: those whose exporters have room, no probe
+     *     to wait for, and nothing older that is due. No lock is waited for to find out, so that a window may be exceeded by what is
+     *     accepted at the same time. Not with `tx`.
      * @param options.tx An open transaction of the application to store in; only where {@link DeliveryStore.transactions} is true.
      * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist, `CONFLICT` when an event id was accepted before,
      *     `MISCONFIGURED` for `tx` where {@link DeliveryStore.transactions} is false.
      */
-    accept(newEvents: readonly NewEvent[], options?: { readonly tx?: Executor }): Promise<readonly AcceptedEvent[]>;
+    accept(
+        newEvents: readonly NewEvent[],
+        options?: { readonly tx?: Executor; readonly handOut?: Required<HandOutOptions> },
+    ): Promise<readonly Acceptance[]>;
 
     /** Whether `accept` can join a transaction of the application. */
     readonly transactions: boolean;
@@ -232,13 +295,14 @@ export interface DeliveryStore {
      * Exporters of a collector share the slots of the sessions that are alive, as {@link poolsOf} says. Safe to call from several
      * processes at once: no delivery is handed out twice.
      */
-    dispatch(options: DispatchOptions): Promise<readonly Dispatched[]>;
+    dispatch(options: DispatchOptions): Promise<DispatchResult>;
 
     /**
      * Finds what queue or workers have lost. Claims that ran out, or whose session has ended: their attempts end as `interrupted`, the
      * deliveries are `pending` and due after {@link faultDelay}, `poisoned` when that has happened {@link FAULTS.poisonedAfter} times in
-     * a row, or `exhausted` when they have a single attempt. Jobs queued too long ago: resolves with them, still `queued`, as if they had
-     * been queued now.
+     * a row, or `exhausted` when they have a single attempt. Claims that were handed out and that nobody has begun in time, as all
+     * sessions have said since: the deliveries are `pending` and due as before. Jobs queued too long ago: resolves with them, still
+     * `queued`, as if they had been queued now, to be claimed.
      */
     sweep(options: SweepOptions): Promise<readonly Dispatched[]>;
 
@@ -256,8 +320,11 @@ export interface DeliveryStore {
     /**
      * Says that a session is alive, for so many milliseconds from now; its claims are lost unless it is said again in time. A session
      * that is not known (any more) begins.
+     *
+     * @param begun Makes what the session has begun under claims that were handed out its own claims.
+     * @returns The store's time.
      */
-    keepAlive(session: Session, duration: number): Promise<void>;
+    keepAlive(session: Session, duration: number, begun?: BegunAttempts): Promise<Date>;
 
     /** The sessions that are alive. */
     sessions(): Promise<readonly Pick<Session, 'id' | 'process'>[]>;

@@ -3,17 +3,20 @@ import { ScanwireError } from '../errors.ts';
 import { assertOpens } from '../keys/key-ring.ts';
 import { within } from '../within.ts';
 import { FIRST_PROBE, MAX_PROBE } from './breaker.ts';
+import { byteBudget } from './byte-budget.ts';
 import { type Deliveries, deliveriesOf } from './deliveries.ts';
 import { deliveryWorker } from './delivery-worker.ts';
 import { dispatcher } from './dispatcher.ts';
 import { eventKinds } from './events.ts';
 import { type Exporters, exporters, sealedForExporters } from './exporters.ts';
-import { DRAIN_TIMEOUT, type WebhooksContext, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
+import { grantsOf } from './grants.ts';
+import { keptMessages } from './kept-messages.ts';
+import { DRAIN_TIMEOUT, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
 import { type Publish, publisher } from './publisher.ts';
-import { firstContact, type QueueWorker } from './queue.ts';
+import { type DeliveryQueue, firstContact, type QueueWorker } from './queue.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './readiness.ts';
 import { claimingSession } from './session.ts';
-import { membership } from './settings.ts';
+import { type Membership, membership } from './settings.ts';
 import { vendorNamed } from './signature.ts';
 
 /** The webhook exporter without a server around it. */
@@ -75,11 +78,9 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     const member = membership(settings, outdated);
     const watched = watchedQueue(settings.queue);
     let phase: Phase = 'starting';
-    const parts = { ...settings, ...madeOf(settings), queue: watched.queue, member };
-    const { start, wake, stop } = dispatcher(parts);
-    const context: WebhooksContext = { ...parts, wake };
-    const session = claimingSession(context);
-    const startWorker = deliveryWorker(context, session.id);
+    const context = contextOf(settings, watched.queue, member);
+    const { session } = context;
+    const startWorker = deliveryWorker(context);
     const workers: QueueWorker[] = [];
     const contact = firstContact(watched.queue, settings.onError);
     const closing = shortenable(settings, finish);
@@ -95,7 +96,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         if (claiming) {
             session.withdraw();
         }
-        return Promise.all([stop(), ...workers.map((worker) => worker.close())]);
+        return Promise.all([context.dispatcher.stop(), ...workers.map((worker) => worker.close())]);
     }
 
     async function finish(wait: Wait): Promise<void> {
@@ -130,7 +131,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             reportDifference(now, settings.onError);
             assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, now));
             await member.join(settings.role);
-            await contact.begin(start);
+            await contact.begin(context.dispatcher.start);
             // The settings may have been changed, or it was closed, meanwhile.
             phase = is('starting') ? 'running' : phase;
         },
@@ -163,6 +164,15 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             return closing.within(timeout);
         },
     };
+}
+
+/** What all parts work with. */
+function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, member: Membership) {
+    const parts = { ...settings, ...madeOf(settings), queue, member };
+    const grants = grantsOf(parts);
+    const bodies = byteBudget(settings.maxBytesInFlight);
+    const kept = keptMessages(bodies, settings.monotonic);
+    return { ...parts, dispatcher: dispatcher(parts), session: claimingSession(parts, grants), grants, bodies, kept };
 }
 
 /** What is made of the settings. */

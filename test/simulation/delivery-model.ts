@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { Message } from '../../lib/webhooks/http-sender.ts';
-import type { RecordedOutcome } from '../../lib/webhooks/store.ts';
+import type { Grant, RecordedOutcome } from '../../lib/webhooks/store.ts';
 
 /** An attempt as the store granted it. Times in milliseconds of the simulation. */
 export interface Claimed {
@@ -13,6 +13,8 @@ export interface Claimed {
     recordedAt: number | null;
     /** Its outcome was recorded while it held. */
     held: boolean;
+    /** It was handed out with the delivery. */
+    readonly granted: boolean;
 }
 
 /** What is known of a delivery when it is accepted. */
@@ -52,6 +54,8 @@ export class DeliveryModel {
     taken = 0;
     /** The last claim was found to have been taken away. */
     freed = false;
+    /** The claim that it was handed out with last, while nobody has begun under it. */
+    grant: Grant | null = null;
     readonly accepted: AcceptedDelivery;
     private replayedAfter = 0;
     private signature: string | null = null;
@@ -60,10 +64,10 @@ export class DeliveryModel {
         this.accepted = accepted;
     }
 
-    /** How many claims in a row have run out, if the last one has. */
+    /** How many claims in a row have run out, if the last one has; at most, since what was handed out may have been taken back. */
     get ranOut(): number {
         const held = this.claims.findLastIndex((one) => one.held);
-        return this.claims.length - 1 - Math.max(held, this.replayedAfter - 1);
+        return this.claims.slice(Math.max(held + 1, this.replayedAfter)).filter(({ granted }) => !granted).length;
     }
 
     /** Claims since it was accepted or replayed: a replay takes a delivery that has ended, whoever may still be sending it. */
@@ -71,9 +75,11 @@ export class DeliveryModel {
         return this.claims.slice(this.replayedAfter);
     }
 
-    claim(token: string, session: string | null, now: number): void {
-        Object.assign(this, { notBefore: 0, freed: false });
-        this.claims.push({ token, session, claimedAt: now, posted: false, heardAt: null, recordedAt: null, held: false });
+    claim(token: string, session: string | null, now: number, granted = false): Claimed {
+        Object.assign(this, { notBefore: 0, freed: false, grant: null });
+        const claimed = { token, session, claimedAt: now, posted: false, heardAt: null, recordedAt: null, held: false, granted };
+        this.claims.push(claimed);
+        return claimed;
     }
 
     replay(): void {

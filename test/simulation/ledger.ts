@@ -83,7 +83,7 @@ export class Ledger implements Wire {
             return;
         }
 
-        const claimed = entry.claims.findLast((one) => !one.posted && this.holder(one) === process.name);
+        const claimed = entry.claims.findLast((one) => !one.posted && this.holder(one) === process.name) ?? this.begun(entry, process.name);
         if (claimed === undefined) {
             this.violate(`${name(entry.accepted.id)} went out without a claim`);
         } else {
@@ -92,6 +92,39 @@ export class Ledger implements Wire {
         }
         if (!entry.fits(message)) {
             this.violate(`id, bytes or signature of ${name(entry.accepted.id)} are not those that were accepted`);
+        }
+    }
+
+    /** An attempt that begins under the claim that its delivery was handed out with. */
+    private begun(entry: DeliveryModel, process: string): Claimed | undefined {
+        const { grant, accepted } = entry;
+        const session = [...this.sessions].findLast(([, sign]) => sign.process === process)?.[0];
+        if (grant === null || session === undefined) {
+            return undefined;
+        }
+
+        if (this.timeline.now >= grant.beginBy) {
+            this.violate(`${name(accepted.id)} begins after the end of the claim that it was handed out with`);
+        }
+        for (const before of entry.current) {
+            this.checkOver(entry, before);
+        }
+        return entry.claim(grant.token, session, this.timeline.now, true);
+    }
+
+    /** Rows that were marked queued, accepted or dispatched. */
+    handedOut(rows: readonly Dispatched[]): void {
+        for (const { deliveryId, grant } of rows) {
+            const entry = this.entries.get(deliveryId);
+            if (entry !== undefined) {
+                entry.queuedAt = this.timeline.now;
+                entry.grant = grant;
+                if (grant !== null && !entry.accepted.single && grant.attemptSinceReplay !== entry.failures + 1) {
+                    this.violate(
+                        `${name(deliveryId)} is at try ${grant.attemptSinceReplay} after ${entry.failures} failures of its receiver`,
+                    );
+                }
+            }
         }
     }
 
@@ -333,10 +366,12 @@ export class Ledger implements Wire {
         }
     }
 
-    async recorded({ deliveryId, token, outcome, next }: RecordedOutcome, held: boolean, store: DeliveryStore): Promise<void> {
+    async recorded({ deliveryId, token, claimedAt, outcome, next }: RecordedOutcome, held: boolean, store: DeliveryStore): Promise<void> {
         const { now } = this.timeline;
         const entry = this.entries.get(deliveryId);
-        const claimed = entry?.claims.find((one) => one.token === token);
+        // One that ended before anything went out.
+        const unsent = claimedAt !== null && entry?.grant?.token === token ? entry.claim(token, null, now, true) : undefined;
+        const claimed = entry?.claims.find((one) => one.token === token) ?? unsent;
         this.timeline.note(`recorded ${name(deliveryId)} ${outcome.code} ${next.state} ${held ? '' : 'late'}`);
         if (entry === undefined || claimed === undefined) {
             this.violate(`the outcome of ${name(deliveryId)} is recorded without a claim`);

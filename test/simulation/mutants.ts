@@ -103,11 +103,11 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
             const committedAt = new Map<string, number>();
             return {
                 dispatch: async (options) => {
-                    const dispatched = await store.dispatch(options);
-                    for (const { deliveryId } of dispatched) {
+                    const result = await store.dispatch(options);
+                    for (const { deliveryId } of result.handedOut) {
                         committedAt.set(deliveryId, timeline.now + 50);
                     }
-                    return dispatched;
+                    return { ...result, handedOut: result.handedOut.map((one) => ({ ...one, grant: null })) };
                 },
                 claim: async (requests, session, maxBytes) => {
                     const visible = requests.filter(({ deliveryId }) => (committedAt.get(deliveryId) ?? 0) <= timeline.now);
@@ -153,17 +153,21 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
         }),
 
     'a session that never ends': () =>
-        rows((store) => ({ keepAlive: (session) => store.keepAlive(session, 1_000_000_000), endSessions: async () => undefined })),
+        rows((store) => ({
+            keepAlive: (session, _, begun) => store.keepAlive(session, 1_000_000_000, begun),
+            endSessions: async () => undefined,
+        })),
 
     'a session of which nothing is heard after its beginning': () =>
         rows((store) => {
             const begun = new Set<string>();
             return {
-                keepAlive: async (session, duration) => {
+                keepAlive: async (session, duration, named) => {
                     if (!begun.has(session.id)) {
                         begun.add(session.id);
-                        await store.keepAlive(session, duration);
+                        return await store.keepAlive(session, duration, named);
                     }
+                    return await store.now();
                 },
             };
         }),
@@ -197,7 +201,12 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
         asked((store) => ({ sweep: async (options) => (await store.sweep(options)).slice(0, 0) })),
 
     'a job for the first of all that is handed out only': () =>
-        asked((store) => ({ dispatch: async (options) => (await store.dispatch(options)).slice(0, 1) })),
+        asked((store) => ({
+            dispatch: async (options) => {
+                const { handedOut, more } = await store.dispatch(options);
+                return { handedOut: handedOut.slice(0, 1), more };
+            },
+        })),
 
     'an event that is promised and not stored': () =>
         rows((store) => {
@@ -207,7 +216,7 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
                 accept: async (events, options) => {
                     count += 1;
                     return count % 5 === 0
-                        ? events.map(({ event }) => ({ eventId: event.id, deliveries: [lost] }))
+                        ? events.map(({ event }) => ({ eventId: event.id, deliveries: [lost], handedOut: [] }))
                         : await store.accept(events, options);
                 },
             };
@@ -256,6 +265,7 @@ export const rareMutants: Readonly<Record<string, () => Mutant>> = {
 };
 
 const FORGOTTEN = {
+    claimedAt: null,
     outcome: interrupted(0, 'Forgotten'),
     next: { state: 'pending', delay: 'fault' },
     health: 'none',

@@ -189,9 +189,9 @@ export class SimulatedProcess implements Owner {
     /** All processes of the simulation are one to the machine: which of them runs is seen by other ids. */
     private sessions({ deliveries }: WebhookStores): Pick<WebhookStores['deliveries'], 'keepAlive' | 'sessions'> {
         return {
-            keepAlive: (session, duration) => {
+            keepAlive: (session, duration, begun) => {
                 const own = { ...session, process: JSON.stringify({ name: this.name, identity: session.process }) };
-                return this.call('store', 'keepAlive', () => deliveries.keepAlive(own, duration));
+                return this.call('store', 'keepAlive', () => deliveries.keepAlive(own, duration, begun));
             },
             sessions: () => this.call('store', 'sessions', async () => (await deliveries.sessions()).map((session) => this.seen(session))),
         };

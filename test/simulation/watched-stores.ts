@@ -35,13 +35,15 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
         accept: async (newEvents, options) => {
             const accepted = await store.accept(newEvents, options);
             await ledger.accepted(newEvents, store);
+            ledger.handedOut(accepted.flatMap(({ handedOut }) => handedOut));
             return accepted;
         },
         dispatch: async (options) => {
             const slots = ledger.slotsForSlow();
-            const rows = await store.dispatch(options);
-            await ledger.dispatched(rows, options.limit, slots, store);
-            return rows;
+            const result = await store.dispatch(options);
+            await ledger.dispatched(result.handedOut, options.limit, slots, store);
+            ledger.handedOut(result.handedOut);
+            return result;
         },
         sweep: async (options) => {
             const rows = await store.sweep(options);
@@ -50,8 +52,8 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
         },
         claim: async (requests, session, maxBytes) => {
             const claims = await store.claim(requests, session, maxBytes);
-            for (const claim of claims) {
-                if (claim !== null) {
+            for (const [index, claim] of claims.entries()) {
+                if (claim !== null && requests[index]?.holds !== true) {
                     ledger.claimed(claim, session);
                 }
             }
@@ -64,9 +66,10 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
             }
             return held;
         },
-        keepAlive: async (session, duration) => {
-            await store.keepAlive(session, duration);
+        keepAlive: async (session, duration, begun) => {
+            const now = await store.keepAlive(session, duration, begun);
             ledger.signed(session, duration);
+            return now;
         },
         endSessions: async (ids) => {
             await store.endSessions(ids);

@@ -28,6 +28,7 @@ export const claimLaws: Laws<WebhookBench> = {
                 singleAttempt: false,
                 event: { ...event, createdAt: at(0) },
                 exporter,
+                generation: 0,
             },
         ]);
     },
@@ -125,7 +126,7 @@ export const claimLaws: Laws<WebhookBench> = {
         const first = await bench.claimOne();
         await bench.fail([first], at(10));
         assert.deepEqual(await bench.dispatch({ now: at(10) }), [
-            { deliveryId: first.deliveryId, collector: 'default', attempt: 2, singleAttempt: false },
+            { deliveryId: first.deliveryId, collector: 'default', attempt: 2, singleAttempt: false, grant: null },
         ]);
         const second = only(await bench.claim([first.deliveryId], at(11)));
         assert.deepEqual([second.attempt, second.attemptSinceReplay], [2, 2]);
@@ -171,7 +172,7 @@ export const sweepLaws: Laws<WebhookBench> = {
             },
         );
         assert.deepEqual(await bench.dispatch({ now: at(61_000) }), [
-            { deliveryId, collector: 'default', attempt: 2, singleAttempt: false },
+            { deliveryId, collector: 'default', attempt: 2, singleAttempt: false, grant: null },
         ]);
     },
 
@@ -268,7 +269,7 @@ export const sweepLaws: Laws<WebhookBench> = {
         await bench.dispatch({ now: at(10) });
         await bench.update(id, { collector: 'west' }, at(11));
 
-        const requeue = [{ deliveryId: old, collector: 'west', attempt: 1, singleAttempt: false }];
+        const requeue = [{ deliveryId: old, collector: 'west', attempt: 1, singleAttempt: false, grant: null }];
         assert.deepEqual(await sweep(bench, at(20), { requeueAfter: 10 }), requeue);
         assert.deepEqual(await sweep(bench, at(20), { requeueAfter: 10 }), [], 'renewed');
         assert.equal((await bench.claim([old, fresh])).length, 2, 'still queued');

@@ -94,6 +94,7 @@ export function success(claim: Claim, overrides: Partial<RecordedOutcome> = {}):
         deliveryId: claim.deliveryId,
         exporterId: claim.exporter.id,
         token: claim.token,
+        claimedAt: null,
         outcome: sampleOutcome('delivered'),
         next: { state: 'delivered' },
         health: 'success',
@@ -174,7 +175,7 @@ export class WebhookBench {
     /** Hands out what is due at the beginning, with a wide window. */
     async dispatch({ now = at(0), ...overrides }: DispatchAt = {}): Promise<readonly Dispatched[]> {
         await this.setTime(now);
-        return await this.deliveries.dispatch({ window: 10, breakerAfter: RULES.after, limit: 1000, ...overrides });
+        return (await this.deliveries.dispatch({ window: 10, breakerAfter: RULES.after, limit: 1000, ...overrides })).handedOut;
     }
 
     /** Ids of what a dispatch hands out. */

@@ -248,7 +248,7 @@ async function addUntilSeen({ queue, until }: Bench, job: DeliveryJob, seen: rea
 }
 
 function jobFor(collector: string, attempt = 1, singleAttempt = false): DeliveryJob {
-    return { collector, deliveryId: randomUUID(), attempt, singleAttempt };
+    return { collector, deliveryId: randomUUID(), attempt, singleAttempt, grant: null };
 }
 
 function sorted(jobs: readonly DeliveryJob[]): readonly DeliveryJob[] {

@@ -7,7 +7,13 @@ import type { DeliveryJob, DeliveryQueue } from '../../../lib/webhooks/queue.ts'
 import { freePort } from '../../support/free-port.ts';
 import { testDatabase } from '../../support/test-database.ts';
 
-const job = (collector = 'default', attempt = 1): DeliveryJob => ({ collector, deliveryId: randomUUID(), attempt, singleAttempt: false });
+const job = (collector = 'default', attempt = 1): DeliveryJob => ({
+    collector,
+    deliveryId: randomUUID(),
+    attempt,
+    singleAttempt: false,
+    grant: null,
+});
 
 async function opened(t: Test, options: pg.PoolConfig = {}): Promise<{ pool: pg.Pool; queue: DeliveryQueue; url: string }> {
     const database = await testDatabase();

@@ -14,7 +14,13 @@ import { required } from '../../support/required.ts';
 import { tcpProxy } from '../../support/tcp-proxy.ts';
 
 const shared = required('REDIS_URL');
-const job = (collector = 'default', attempt = 1): DeliveryJob => ({ collector, deliveryId: randomUUID(), attempt, singleAttempt: false });
+const job = (collector = 'default', attempt = 1): DeliveryJob => ({
+    collector,
+    deliveryId: randomUUID(),
+    attempt,
+    singleAttempt: false,
+    grant: null,
+});
 const quiet = { onWarning: () => {} };
 
 async function ownServer(t: Test, settings: readonly string[] = []): Promise<RedisServer> {

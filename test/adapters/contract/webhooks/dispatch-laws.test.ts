@@ -1,24 +1,18 @@
 import t from 'tap';
 import { dispatchLaws } from '../../../../adapters/contract/webhooks/dispatch-laws.ts';
 import type { Dispatched, DispatchOptions } from '../../../../lib/webhooks/store.ts';
-import { type Mutant, type Mutants, newestFirst, proveWebhookLaws, runningFast } from './mutants.ts';
+import { handingOut, type Mutant, type Mutants, newestFirst, proveWebhookLaws, runningFast } from './mutants.ts';
 
 const MUTANTS: Mutants = {
-    'hands out what is due, once': (_, deliveries) => {
+    'hands out what is due, once': (exporters, deliveries, setTime, begin) => {
         const earlier: Dispatched[] = [];
-        return {
-            deliveries: {
-                dispatch: async (options) => {
-                    earlier.push(...(await deliveries.dispatch(options)));
-                    return [...earlier];
-                },
-            },
-        };
+        return handingOut((handedOut) => {
+            earlier.push(...handedOut);
+            return [...earlier];
+        })(exporters, deliveries, setTime, begin);
     },
     'keeps back what is not due': runningFast('dispatch', 1),
-    'names the collector that the exporter has now': (_, deliveries) => ({
-        deliveries: { dispatch: async (options) => (await deliveries.dispatch(options)).map((one) => ({ ...one, collector: 'west' })) },
-    }),
+    'names the collector that the exporter has now': handingOut((handedOut) => handedOut.map((one) => ({ ...one, collector: 'west' }))),
     'fills a window per exporter and refills it': withOptions(({ window }) => ({ window: window + 1 })),
     'never hands out twice or overfills a window when several dispatch at once': (_, deliveries) => {
         let dispatching = 0;
@@ -34,9 +28,7 @@ const MUTANTS: Mutants = {
             },
         };
     },
-    'empties a backlog when several dispatch and record at once': (_, deliveries) => ({
-        deliveries: { dispatch: async (options) => (await deliveries.dispatch(options)).slice(0, 3) },
-    }),
+    'empties a backlog when several dispatch and record at once': handingOut((handedOut) => handedOut.slice(0, 3)),
     'hands out single attempts first, whatever state the exporter is in': newestFirst,
     'counts single attempts in the window': withOptions(({ window }) => ({ window: window + 1 })),
     'keeps back what a stopped exporter would receive': (exporters, deliveries) => ({

@@ -3,7 +3,7 @@ import { webhookStoresContract } from '../../../../adapters/contract/index.ts';
 import type { WebhookStores } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
 import type { SettingsStore } from '../../../../lib/webhooks/settings.ts';
-import type { DeliveryStore, ExporterStore } from '../../../../lib/webhooks/store.ts';
+import type { DeliveryStore, Dispatched, DispatchOptions, ExporterStore } from '../../../../lib/webhooks/store.ts';
 import { mapValues, proveLaws } from '../laws.ts';
 
 interface Fault {
@@ -65,9 +65,19 @@ export function runningFast<Name extends 'dispatch' | 'sweep'>(name: Name, milli
     });
 }
 
-/** Hands out what comes last in the right order. */
-export function newestFirst(_: unknown, deliveries: DeliveryStore): { readonly deliveries: Partial<DeliveryStore> } {
-    return {
-        deliveries: { dispatch: async (options) => (await deliveries.dispatch(options)).toReversed() },
-    };
+/** Hands out something else than what was dispatched. */
+export function handingOut(
+    change: (handedOut: readonly Dispatched[], options: DispatchOptions) => readonly Dispatched[] | Promise<readonly Dispatched[]>,
+): Mutant {
+    return (_, deliveries) => ({
+        deliveries: {
+            dispatch: async (options) => {
+                const result = await deliveries.dispatch(options);
+                return { ...result, handedOut: await change(result.handedOut, options) };
+            },
+        },
+    });
 }
+
+/** Hands out what comes last in the right order. */
+export const newestFirst: Mutant = handingOut((handedOut) => handedOut.toReversed());

@@ -2,24 +2,22 @@ import t from 'tap';
 import { sharingLaws } from '../../../../adapters/contract/webhooks/sharing-laws.ts';
 import { SHARES } from '../../../../lib/webhooks/shares.ts';
 import type { DeliveryStore, RecordedOutcome, Session } from '../../../../lib/webhooks/store.ts';
-import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
+import { handingOut, type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {
     'gives slow exporters half of the slots, to each its share': offering((slots) => 2 * slots),
     'gives a slow exporter all of their half when no other wants it': offering((slots) => slots / 2),
-    'gives slow exporters a slot however few there are': (_, deliveries) => ({
-        deliveries: { dispatch: async (options) => (await deliveries.dispatch(options)).slice(1) },
-    }),
-    'gives each slow exporter its turn when there are more of them than slots, however long the others wait': (exporters, deliveries) => ({
-        deliveries: {
-            dispatch: async (options) => {
-                const newest = (await exporters.list()).at(-1)?.id;
-                const rows = await deliveries.dispatch(options);
-                const found = await Promise.all(rows.map(({ deliveryId }) => deliveries.get(deliveryId)));
-                return rows.filter((_row, index) => found[index]?.exporterId !== newest);
-            },
-        },
-    }),
+    'gives slow exporters a slot however few there are': handingOut((handedOut) => handedOut.slice(1)),
+    'gives each slow exporter its turn when there are more of them than slots, however long the others wait': (
+        exporters,
+        deliveries,
+        ...others
+    ) =>
+        handingOut(async (handedOut) => {
+            const newest = (await exporters.list()).at(-1)?.id;
+            const found = await Promise.all(handedOut.map(({ deliveryId }) => deliveries.get(deliveryId)));
+            return handedOut.filter((_row, index) => found[index]?.exporterId !== newest);
+        })(exporters, deliveries, ...others),
     'shares among those that have something due or in flight': offering((slots) => slots / 2),
     'gives a quick exporter what slow ones do not hold': taking(SHARES.slowAfter),
     'takes an exporter for slow after a delivery that took long': taking(0),
@@ -37,9 +35,7 @@ const MUTANTS: Mutants = {
     'lets exporters of other collectors have their own slots': (_, deliveries) => ({
         deliveries: { keepAlive: (session, duration) => deliveries.keepAlive({ ...session, slots: { west: 4 } }, duration) },
     }),
-    'hands out a single attempt however much is in flight': (_, deliveries) => ({
-        deliveries: { dispatch: async (options) => (await deliveries.dispatch(options)).filter((one) => !one.singleAttempt) },
-    }),
+    'hands out a single attempt however much is in flight': handingOut((handedOut) => handedOut.filter((one) => !one.singleAttempt)),
     'keeps an eighth of the window for retries': (_, deliveries) => ({
         deliveries: { dispatch: (options) => deliveries.dispatch({ ...options, window: options.window - 1 }) },
     }),

@@ -1,0 +1,687 @@
+import type { Migration } from '../migrate.ts';
+
+/**
+ * Claims that a delivery is handed out with, so that who begins it in time claims nothing.
+ *
+ * Processes of the version before may go on working beside those of this one: columns are added with defaults that need no rewrite of a
+ * table, and functions have names of their own.
+ */
+const sql = `
+-- Of a delivery that is queued with a token: the time by which it must have begun. Null for one that has to be claimed.
+alter table scanwire.deliveries add column begin_by timestamptz;
+
+-- What the process had begun by then, and had taken longer than half a second, it has named.
+alter table scanwire.worker_sessions add column spoken_at timestamptz;
+
+-- How often what is sent to the receiver, or whether, has been changed.
+alter table scanwire.exporters add column generation integer not null default 0;
+
+create function scanwire.next_generation()
+returns trigger
+language plpgsql
+as $$
+begin
+    new.generation := old.generation + 1;
+    return new;
+end
+$$;
+
+create trigger exporters_generation
+before update on scanwire.exporters
+for each row
+when (
+    (old.name, old.url, old.collector, old.type, old.trust, old.signatures::text, old.schedule::text, old.header_names::text, old.state,
+        old.sealed_secret, old.previous_secrets::text, old.sealed_headers)
+    is distinct from
+    (new.name, new.url, new.collector, new.type, new.trust, new.signatures::text, new.schedule::text, new.header_names::text, new.state,
+        new.sealed_secret, new.previous_secrets::text, new.sealed_headers)
+)
+execute function scanwire.next_generation();
+
+-- How much room exporters have, as poolsOf and the breaker say: one rule for acceptance and dispatch. Besides the candidates, all that
+-- have deliveries in flight take part in the shares.
+create function scanwire.rooms_of(
+    candidates uuid[], at timestamptz, max_in_flight integer, breaker_after integer, default_slots integer, slow_after double precision
+)
+returns table (
+    exporter_id uuid, collector text, generation integer,
+    -- whether it needs no probe, has no slow start and is not left alone
+    steady boolean,
+    slow boolean, flying integer, singles integer, retries integer, own_window integer, share integer,
+    -- of all exporters that share its places
+    pool_room integer
+)
+language plpgsql
+stable
+as $$
+#variable_conflict use_column
+begin
+    return query
+    with flying as materialized (
+        select
+            d.exporter_id,
+            count(*)::integer as count,
+            (count(*) filter (where d.priority = 0))::integer as singles,
+            (count(*) filter (where d.priority = 2))::integer as retries,
+            coalesce(bool_or(d.state = 'sending' and d.claimed_at < at - slow_after * interval '1 millisecond'), false) as late
+        from scanwire.deliveries d
+        where d.stage = 'in flight'
+        group by d.exporter_id
+    ),
+    slots as materialized (
+        select s.key as collector, sum(s.value::integer)::integer as count
+        from scanwire.worker_sessions w
+        cross join lateral json_each_text(w.slots) s
+        where w.alive_until > at
+        group by s.key
+    ),
+    sharers as (
+        select
+            e.id,
+            e.collector,
+            e.generation,
+            e.state = 'running' and e.paused_until is null and e.consecutive_failures < breaker_after and e.slow_start is null as steady,
+            e.answers_slowly or coalesce(f.late, false) as slow,
+            coalesce(f.count, 0) as flying,
+            coalesce(f.singles, 0) as singles,
+            coalesce(f.retries, 0) as retries,
+            coalesce(s.count, default_slots) as slots,
+            case
+                when e.state <> 'running' then 0
+                when e.paused_until > at then 0
+                when e.paused_until is null and e.consecutive_failures < breaker_after
+                    then least(max_in_flight, coalesce(e.slow_start, max_in_flight))
+                when e.probe_at > at then 0
+                else 1
+            end as own_window
+        from (select unnest(candidates) as exporter_id union select f.exporter_id from flying f) x
+        join scanwire.exporters e on e.id = x.exporter_id
+        left join flying f on f.exporter_id = e.id
+        left join slots s on s.collector = e.collector
+    ),
+    -- Slow exporters share half of the slots, quick ones what the slow ones do not hold, and as much again.
+    pools as (
+        select
+            s.*,
+            case when s.slow then greatest(1, s.slots / 2) else 2 * s.slots - coalesce(sum(s.flying) filter (where s.slow) over of_collector, 0) end as capacity,
+            sum(s.flying) over of_pool as pool_flying,
+            count(*) filter (where s.own_window > 0 or s.flying > 0) over of_pool as pool_size
+        from sharers s
+        window of_collector as (partition by s.collector), of_pool as (partition by s.collector, s.slow)
+    )
+    select
+        p.id, p.collector, p.generation, p.steady, p.slow, p.flying, p.singles, p.retries, p.own_window,
+        least(p.own_window, greatest(1, p.capacity / greatest(1, p.pool_size)))::integer,
+        (p.capacity - p.pool_flying)::integer
+    from pools p;
+end
+$$;
+
+-- Stores events with their deliveries, as DeliveryStore.accept says, or nothing when an exporter is missing or an event id was accepted
+-- before: a refusal, unlike an error, leaves the application's transaction usable. The exporters stay locked against removal until the
+-- deliveries are committed.
+--
+-- 'events' is an array of { index, id, kind, body, types, exporter_id }, one of the last two being null. 'begin_within' is null when
+-- nothing is to be handed out; else the first tries of exporters that have room, and none that waits, are queued with their claim.
+create function scanwire.accept_events(
+    events json, begin_within interval, max_in_flight integer, breaker_after integer, default_slots integer, slow_after double precision
+)
+returns table (missing boolean, duplicate boolean, event_id uuid, deliveries json)
+language plpgsql
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    -- before anything is waited for, so that a claim never holds for longer after what was read with it
+    at timestamptz := scanwire.now();
+begin
+    return query
+    with input as materialized (
+        select i.* from json_to_recordset(events) as i (index integer, id uuid, kind text, body text, types text[], exporter_id uuid)
+    ),
+    addressed as materialized (
+        select e.id, e.seq, e.collector, e.type, e.state from scanwire.exporters e
+        where
+            (e.state = 'running' and e.type in (select unnest(i.types) from input i))
+            or e.id in (select i.exporter_id from input i)
+        order by e.id
+        for key share
+    ),
+    targets as materialized (
+        select
+            i.index, i.id as event_id, i.exporter_id is not null as single, e.id as exporter_id, e.seq, e.collector,
+            row_number() over (partition by e.id, i.exporter_id is not null order by i.index) as rank
+        from input i
+        join addressed e on e.id = i.exporter_id or (i.exporter_id is null and e.state = 'running' and e.type = any (i.types))
+    ),
+    verdict as materialized (
+        select
+            exists (
+                select from input i
+                where i.exporter_id is not null and not exists (select from targets t where t.index = i.index)
+            ) as missing,
+            exists (select from scanwire.events v join input i on i.id = v.id)
+                or (select count(*) > count(distinct i.id) from input i) as duplicate
+    ),
+    rooms as materialized (
+        select r.exporter_id, r.generation, least(r.share - r.flying, r.pool_room) as places
+        from scanwire.rooms_of((select array_agg(a.id) from addressed a), at, max_in_flight, breaker_after, default_slots, slow_after) r
+        where
+            begin_within is not null and r.steady and r.share > r.flying and r.pool_room > 0
+            and not exists (
+                select from scanwire.deliveries w
+                where w.stage = 'waiting' and w.exporter_id = r.exporter_id and w.priority in (1, 2) and w.due_at <= at
+            )
+    ),
+    new_events as (
+        insert into scanwire.events (id, kind, body, created_at)
+        select i.id, i.kind, i.body, at
+        from input i
+        join verdict on not missing and not duplicate
+    ),
+    new_deliveries as (
+        insert into scanwire.deliveries (event_id, exporter_id, due_at, priority, collector, state, queued_at, token, begin_by)
+        select
+            t.event_id, t.exporter_id, at, case when t.single then 0 else 1 end, t.collector,
+            case when g.granted then 'queued' else 'pending' end,
+            case when g.granted then at end,
+            case when g.granted then gen_random_uuid()::text end,
+            case when g.granted then at + begin_within end
+        from targets t
+        join verdict on not missing and not duplicate
+        left join rooms r on r.exporter_id = t.exporter_id
+        cross join lateral (select not t.single and t.rank <= coalesce(r.places, 0) as granted) g
+        order by t.index, t.seq
+        returning id, seq, event_id, exporter_id, collector, token, begin_by
+    )
+    select
+        verdict.missing,
+        verdict.duplicate,
+        i.id,
+        coalesce(
+            json_agg(
+                json_build_object(
+                    'id', d.id, 'exporterId', d.exporter_id, 'collector', d.collector, 'token', d.token,
+                    'beginBy', extract(epoch from d.begin_by) * 1000, 'generation', r.generation
+                )
+                order by d.seq
+            ) filter (where d.id is not null),
+            '[]'
+        )
+    from input i
+    cross join verdict
+    left join new_deliveries d on d.event_id = i.id
+    left join rooms r on r.exporter_id = d.exporter_id
+    group by i.index, i.id, verdict.missing, verdict.duplicate
+    order by i.index;
+end
+$$;
+
+-- Marks due deliveries queued, as DeliveryStore.dispatch says, each with its claim. A function, because it needs two snapshots in one
+-- round trip: only one dispatcher at a time may count a window and fill it, and the statement after the lock sees what the one before has
+-- committed. It waits rather than tries: whoever is turned away may be the only one who saw an event that was just accepted.
+-- Its plans are kept, perhaps from a time when the tables were empty: hence indexes only. The first row, without an id, says whether
+-- deliveries of exporters that take any are left.
+create function scanwire.hand_out_deliveries(
+    max_in_flight integer, breaker_after integer, max_rows integer, default_slots integer, slow_after double precision, begin_within interval
+)
+returns table (
+    delivery_id uuid, collector text, attempt integer, single boolean,
+    exporter_id uuid, token text, begin_by timestamptz, generation integer, round integer, more boolean
+)
+language plpgsql
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    at timestamptz;
+    -- the eighth of the time in which a window that is too small for it has a place for retries
+    eighth integer;
+    turn bigint;
+begin
+    perform pg_advisory_xact_lock(hashtextextended('scanwire.dispatch_deliveries', 0));
+    at := scanwire.now();
+    turn := floor(extract(epoch from at) * 1000);
+    eighth := turn / 100 % 8;
+
+    return query
+    with due_classes as materialized (
+        select w.exporter_id, w.priority, x.recovered_at
+        from scanwire.earliest_due w
+        join scanwire.exporters x on x.id = w.exporter_id
+        where w.due_at <= at or x.recovered_at is not null
+    ),
+    rooms as materialized (
+        select
+            r.*,
+            max_in_flight - r.singles as single_room,
+            r.share - r.flying as ordinary_room,
+            (r.share + eighth) / 8 - r.retries as retry_room
+        from scanwire.rooms_of(
+            (select array_agg(c.exporter_id) from due_classes c), at, max_in_flight, breaker_after, default_slots, slow_after
+        ) r
+        where exists (select from due_classes)
+    ),
+    waiting as materialized (
+        select
+            r.exporter_id, r.collector, r.slow, r.pool_room, r.retry_room, r.own_window,
+            case d.priority when 0 then r.single_room else r.ordinary_room end as room,
+            d.id, d.priority, d.due_at, d.seq,
+            row_number() over (partition by r.exporter_id, d.priority order by d.due_at, d.seq) as class_rank
+        from rooms r
+        join due_classes c on c.exporter_id = r.exporter_id
+        cross join lateral (
+            select d.id, d.priority, d.due_at, d.seq from scanwire.deliveries d
+            where
+                d.stage = 'waiting' and d.exporter_id = r.exporter_id and d.priority = c.priority
+                and d.due_at <= case when c.recovered_at is null then at else 'infinity' end
+                -- what was tried before the exporter recovered waits no longer
+                and (d.due_at <= at or d.queued_at < c.recovered_at)
+            order by d.due_at, d.seq
+            -- one more than there is room for, so that it is seen whether any are left
+            limit 1 + greatest(0, least(max_rows, case c.priority when 0 then r.single_room else r.ordinary_room end))
+        ) d
+    ),
+    ranked as (
+        select
+            w.*,
+            row_number() over (
+                partition by w.exporter_id
+                order by w.priority > 0, w.priority = 1 or w.class_rank > w.retry_room, w.priority, w.due_at, w.seq
+            ) as rank
+        from waiting w
+    ),
+    pooled as (
+        select
+            r.*,
+            -- in no order of time: those with old deliveries would always be the first
+            row_number() over (
+                partition by r.collector, r.slow, r.priority = 0
+                order by r.rank, hashtextextended(r.exporter_id::text, turn)
+            ) as pool_rank
+        from ranked r
+        where r.rank <= r.room
+    ),
+    picked as materialized (
+        select p.id, p.collector, row_number() over (order by p.priority > 0, p.rank, p.priority, p.due_at, p.seq) as place
+        from pooled p
+        where p.priority = 0 or p.pool_rank <= p.pool_room
+        order by place
+        limit max_rows
+    ),
+    -- A row that somebody is changing now is being cancelled with its exporter. It is found by its key, so 'state' and not
+    -- 'stage' here: after a quiet time the planner takes the index of waiting rows for empty, and would walk all of it per row.
+    free as materialized (
+        select d.id, p.collector, p.place from picked p join scanwire.deliveries d on d.id = p.id
+        where d.state = 'pending'
+        for update of d skip locked
+    ),
+    queued as (
+        update scanwire.deliveries d
+        set
+            state = 'queued',
+            queued_at = at,
+            token = case when begin_within is not null then gen_random_uuid()::text end,
+            begin_by = at + begin_within
+        from free f
+        where d.id = f.id
+        returning d.id, f.collector, d.attempts, d.priority, d.exporter_id, d.token, d.begin_by, d.round, f.place
+    )
+    (
+        select null::uuid, null::text, null::integer, null::boolean, null::uuid, null::text, null::timestamptz, null::integer, null::integer,
+            (select count(*) from waiting w where w.priority = 0 or w.own_window > 0) > (select count(*) from picked)
+    )
+    union all
+    (
+        select q.id, q.collector, q.attempts + 1, q.priority = 0, q.exporter_id, q.token, q.begin_by, r.generation, q.round + 1, null::boolean
+        from queued q
+        join rooms r on r.exporter_id = q.exporter_id
+        order by q.place
+    );
+end
+$$;
+
+-- Claims attempts, as DeliveryStore.claim says. The open attempt is the delivery row itself, so that a claim writes one row, and no index.
+--
+-- 'requests' is an array of { index, id, token, duration, grant, holds }, 'claiming' the session, or null, 'max_bytes' what all bodies
+-- together may have, or null. Here and wherever several deliveries are locked with waiting, this happens in the order of their ids, so
+-- that two callers never wait for each other. What is only read, since its claim was handed out with it, is not locked.
+create function scanwire.claim_attempts(requests json, claiming uuid, max_bytes bigint)
+returns table (
+    index integer, "end" integer, delivery_id uuid, token text, claimed_at timestamptz, attempt integer, round integer, single boolean,
+    event_id uuid, exporter_id uuid
+)
+language plpgsql
+rows 1
+set enable_seqscan = off
+set enable_indexscan = off
+set enable_indexonlyscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    at timestamptz := scanwire.now();
+    current boolean := not exists (
+        select from scanwire.worker_sessions s
+        join scanwire.deployment p on p.generation <> s.generation
+        where s.id = claiming
+    );
+begin
+    return query
+    with asked as materialized (
+        select distinct on (r.id) r.*
+        from json_to_recordset(requests) as r (index integer, id uuid, token text, duration double precision, "grant" text, holds boolean)
+        order by r.id, r.index
+    ),
+    queued as materialized (
+        select a.*, d.priority, d.attempts, d.round, d.event_id, d.exporter_id
+        from asked a
+        join scanwire.deliveries d on d.id = a.id
+        where not a.holds and d.state = 'queued' and (d.token is null or d.token = a."grant")
+        order by d.id
+        for update of d
+    ),
+    held as (
+        select a.*, d.priority, d.attempts, d.round, d.event_id, d.exporter_id
+        from asked a
+        join scanwire.deliveries d on d.id = a.id
+        where a.holds and d.state = 'queued' and d.token = a."grant"
+    ),
+    found as materialized (
+        select
+            a.*, a.priority = 0 as single, octet_length(v.body) as bytes,
+            a.holds or (current and (a.priority = 0 or e.state = 'running')) as claimed
+        from (select q.* from queued q union all select h.* from held h) a
+        join scanwire.events v on v.id = a.event_id
+        join scanwire.exporters e on e.id = a.exporter_id
+    ),
+    first_beyond as materialized (
+        select min(s.index) as index
+        from (select f.index, f.bytes, sum(f.bytes) over (order by f.index) as total from found f where f.claimed) s
+        where s.total > max_bytes and s.total > s.bytes
+    ),
+    moved as (
+        update scanwire.deliveries d
+        set
+            state = case when f.claimed then 'sending' else 'pending' end,
+            attempts = d.attempts + f.claimed::integer,
+            round = d.round + f.claimed::integer,
+            token = case when f.claimed then f.token end,
+            begin_by = null,
+            session = case when f.claimed then claiming end,
+            claimed_at = case when f.claimed then at end,
+            claim_expires_at = case when f.claimed then at + f.duration * interval '1 millisecond' end
+        from found f
+        join first_beyond b on b.index is null or f.index < b.index
+        where d.id = f.id and not f.holds
+    )
+    select f.index, b.index, f.id, case when f.holds then f."grant" else f.token end, at, f.attempts + 1, f.round + 1, f.single, f.event_id, f.exporter_id
+    from found f
+    join first_beyond b on b.index is null or f.index < b.index
+    where f.claimed;
+end
+$$;
+
+-- Says that a session is alive, as DeliveryStore.keepAlive says, and names what its process has begun under claims that were handed out:
+-- 'begun' is an array of { id, token, claimed_at, duration }. From then on these are like those that were claimed.
+create function scanwire.keep_session_alive(
+    session_id uuid, its_process text, its_slots json, duration double precision, its_generation integer, spoken timestamptz, begun json
+)
+returns timestamptz
+language plpgsql
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    at timestamptz := scanwire.now();
+begin
+    if json_array_length(begun) > 0 then
+        with named as materialized (
+            select b.id, b.token, b.claimed_at, b.duration
+            from json_to_recordset(begun) as b (id uuid, token text, claimed_at timestamptz, duration double precision)
+            join scanwire.deliveries d on d.id = b.id
+            where d.state = 'queued' and d.token = b.token
+            order by d.id
+            for update of d
+        )
+        update scanwire.deliveries d
+        set
+            state = 'sending',
+            attempts = d.attempts + 1,
+            round = d.round + 1,
+            begin_by = null,
+            session = session_id,
+            claimed_at = least(n.claimed_at, at),
+            claim_expires_at = least(n.claimed_at, at) + n.duration * interval '1 millisecond'
+        from named n
+        where d.id = n.id;
+    end if;
+
+    insert into scanwire.worker_sessions as s (id, process, slots, alive_until, generation, spoken_at)
+    values (session_id, its_process, its_slots, at + duration * interval '1 millisecond', its_generation, coalesce(spoken, at))
+    on conflict (id) do update
+    set slots = excluded.slots, alive_until = excluded.alive_until, generation = excluded.generation, spoken_at = excluded.spoken_at;
+    return at;
+end
+$$;
+
+-- Takes claims back that were handed out and that nobody has begun in time: every session that may hold them has said since then what it
+-- has begun, or has ended. What of them may go on is due at once, and no try is used up. With 'ended_only' a session that is silent has
+-- not ended: its process may only not have reached the store.
+create function scanwire.take_back_grants(max_rows integer, slack interval, ended_only boolean)
+returns integer
+language plpgsql
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    at timestamptz := scanwire.now();
+    spoken timestamptz;
+    taken integer;
+begin
+    select min(s.spoken_at) into spoken from scanwire.worker_sessions s where s.alive_until > at or ended_only;
+
+    with unbegun as materialized (
+        select d.id from scanwire.deliveries d
+        where d.stage = 'in flight' and d.state = 'queued' and d.token is not null and d.begin_by + slack < least(at, spoken)
+        limit max_rows
+        for update skip locked
+    )
+    update scanwire.deliveries d
+    set state = 'pending', token = null, begin_by = null
+    from unbegun u
+    where d.id = u.id;
+    get diagnostics taken = row_count;
+    return taken;
+end
+$$;
+
+-- Records outcomes, as DeliveryStore.recordOutcomes says, and returns the indexes of those who still held their claims. 'outcome' is the
+-- text of its JSON, which may hold what 'jsonb' refuses; 'claimed_at' is when it began, of one whose claim was handed out, else null. A
+-- function, because it needs several snapshots in one round trip: what is late must see what took its claim away. Its plans are kept,
+-- perhaps from a time when the tables were empty and one walk through an index seemed cheaper than a look-up for each row: only bitmap
+-- scans cannot walk through all of it (measured: 0.8 ms in place of 6.4).
+create function scanwire.finish_attempts(outcomes json, rules json, interruption jsonb)
+returns setof integer
+language plpgsql
+set enable_seqscan = off
+set enable_indexscan = off
+set enable_indexonlyscan = off
+set jit = off
+as $$
+declare
+    at timestamptz := scanwire.now();
+    held integer[];
+    noted json;
+begin
+    -- Exporters are locked before the deliveries, in the order in which a removal locks them.
+    perform from scanwire.exporters e
+    join (
+        select
+            i.exporter_id,
+            bool_or(i.health = 'failure' or i.pause is not null or i.stop_reason is not null) as changes,
+            bool_or(i.health = 'success') as succeeded,
+            bool_or(i.health = 'success' and i.took <= (rules->>'quickWithin')::double precision) as quick,
+            bool_or(i.health <> 'none' and i.took >= (rules->>'slowAfter')::double precision) as slow
+        from json_to_recordset(outcomes) as i (
+            exporter_id uuid, health text, took double precision, pause double precision, stop_reason text
+        )
+        group by i.exporter_id
+    ) i on i.exporter_id = e.id
+    where
+        i.changes
+        or (
+            i.succeeded and (
+                e.consecutive_failures > 0 or e.failing_since is not null or e.slow_start is not null or e.paused_until is not null
+                or e.last_outcome_at > at - interval '1 second' is not true
+            )
+        )
+        or case when e.answers_slowly then i.quick else i.slow end
+    order by e.id
+    for no key update of e;
+
+    with input as (
+        select distinct on (i.id, i.token) i.*
+        from json_to_recordset(outcomes) as i (
+            index integer, id uuid, exporter_id uuid, token text, claimed_at timestamptz, code text, outcome text, last_outcome text,
+            state text, delay double precision, fault boolean, health text, took double precision, pause double precision, stop_reason text
+        )
+        order by i.id, i.token, i.index
+    ),
+    holders as materialized (
+        select
+            i.*,
+            d.state = 'queued' as unnamed,
+            d.attempts + (d.state = 'queued')::integer as number,
+            case when d.state = 'queued' then least(i.claimed_at, at) else d.claimed_at end as began
+        from input i
+        join scanwire.deliveries d on d.id = i.id
+        where d.token = i.token and (d.state = 'sending' or (d.state = 'queued' and i.claimed_at is not null))
+        order by d.id
+        for update of d
+    ),
+    moved as (
+        update scanwire.deliveries d
+        set
+            state = h.state,
+            due_at = case
+                when h.state <> 'pending' then d.due_at
+                when h.fault then at + scanwire.fault_delay(d.faults + 1)
+                else at + h.delay * interval '1 millisecond'
+            end,
+            attempts = h.number,
+            -- a fault of ours uses up no try
+            round = d.round + h.unnamed::integer - h.fault::integer,
+            faults = case when h.fault then d.faults + 1 else 0 end,
+            expired_claims = 0,
+            priority = case when h.state = 'pending' and not h.fault and d.priority > 0 then 2 else d.priority end,
+            claimed_at = h.began,
+            finished_at = case when h.state <> 'pending' then at end,
+            last_code = h.code,
+            token = null,
+            begin_by = null,
+            session = null,
+            claim_expires_at = null
+        from holders h
+        where d.id = h.id
+    ),
+    recorded as (
+        insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, outcome)
+        select h.id, h.number, h.began, at, h.token, false, h.outcome::json
+        from holders h
+    )
+    select
+        array_agg(h.index),
+        json_agg(json_build_object(
+            'index', h.index, 'exporter_id', h.exporter_id, 'health', h.health, 'took', h.took, 'claimed_at', h.began,
+            'pause', h.pause, 'stop_reason', h.stop_reason, 'last_outcome', h.last_outcome
+        )) filter (where h.health <> 'none' or h.pause is not null or h.stop_reason is not null)
+    from holders h
+    into held, noted;
+
+    if noted is not null then
+        perform scanwire.apply_health(noted, at, rules);
+    end if;
+
+    -- Completes the attempts whose claims were taken away before; those that were taken back unbegun, as it seemed, have no rows yet. One
+    -- that was delivered ends its delivery; who is sending it once more loses the claim. The deliveries are locked first and in their
+    -- order, as everywhere: two who are late with the same attempts would wait for each other.
+    if json_array_length(outcomes) > coalesce(cardinality(held), 0) then
+        with missed as materialized (
+            select d.id, d.state, d.attempts, d.claimed_at, d.token
+            from scanwire.deliveries d
+            where d.id in (
+                select i.id from json_to_recordset(outcomes) as i (index integer, id uuid) where not i.index = any (coalesce(held, '{}'))
+            )
+            order by d.id
+            for update
+        ),
+        late as (
+            update scanwire.attempts a
+            set finished_at = at, outcome = i.outcome::json, late = true
+            from missed m
+            join json_to_recordset(outcomes) as i (index integer, id uuid, token text, code text, outcome text) on i.id = m.id
+            where
+                a.delivery_id = m.id and a.token = i.token and a.lost and not a.late
+                and not i.index = any (coalesce(held, '{}'))
+            returning a.delivery_id, i.code
+        ),
+        unnamed as materialized (
+            select distinct on (m.id) m.id, m.attempts + 1 as number, i.token, i.code, i.outcome, least(i.claimed_at, at) as began
+            from missed m
+            join json_to_recordset(outcomes) as i (
+                index integer, id uuid, token text, claimed_at timestamptz, code text, outcome text
+            ) on i.id = m.id
+            where
+                i.claimed_at is not null
+                and not i.index = any (coalesce(held, '{}'))
+                -- its number is that of the attempt that is being made, unless this one ends that
+                and (m.state <> 'sending' or i.code = 'delivered')
+                and not exists (select from scanwire.attempts a where a.delivery_id = m.id and a.token = i.token)
+            order by m.id, i.code <> 'delivered', i.index
+        ),
+        ended as materialized (
+            select m.*, m.state = 'sending' as claimed
+            from missed m
+            where
+                m.state in ('pending', 'queued', 'sending', 'poisoned')
+                and (
+                    m.id in (select l.delivery_id from late l where l.code = 'delivered')
+                    or m.id in (select u.id from unnamed u where u.code = 'delivered')
+                )
+        ),
+        interrupted as (
+            insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, outcome)
+            select x.id, x.attempts, x.claimed_at, at, x.token, true, scanwire.interruption(interruption, at - x.claimed_at)
+            from ended x
+            where x.claimed
+        ),
+        completed as (
+            insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, late, outcome)
+            select u.id, u.number, u.began, at, u.token, true, true, u.outcome::json
+            from unnamed u
+        )
+        update scanwire.deliveries d
+        set
+            attempts = coalesce(u.number, d.attempts),
+            state = case when x.id is not null then 'delivered' else d.state end,
+            finished_at = case when x.id is not null then at else d.finished_at end,
+            last_code = case when x.id is not null then 'delivered' else d.last_code end,
+            token = case when x.id is null then d.token end,
+            begin_by = case when x.id is null then d.begin_by end,
+            session = case when x.id is null then d.session end,
+            claim_expires_at = case when x.id is null then d.claim_expires_at end
+        from missed m
+        left join ended x on x.id = m.id
+        left join unnamed u on u.id = m.id
+        where d.id = m.id and (x.id is not null or u.id is not null);
+    end if;
+
+    return query select unnest(held);
+end
+$$;
+`;
+
+export const grants: Migration = { id: '0008-grants', sql };

@@ -1,0 +1,106 @@
+import type { BegunAttempt, BegunAttempts, Claim, Grant } from './store.ts';
+
+/** Times of claims that deliveries are handed out with, in milliseconds. */
+export const GRANTS = {
+    /** Within which an attempt must have begun. So settings of an exporter that came with the claim are not older than that. */
+    beginWithin: 1_000,
+    /** An attempt that goes on for longer is named, so that the store knows that it has begun. */
+    namedAfter: 500,
+    /** What the store has said of its time is trusted for so long. */
+    timeTrustedFor: 10_000,
+} as const;
+
+/** What a process knows of the claims that were handed out to it. */
+export interface Grants {
+    /**
+     * The store has said what time it is.
+     *
+     * @param asked This process's own, monotonic time at which it was asked.
+     */
+    heard(time: Date, asked: number): void;
+    /** Whether an attempt under it may begin now: the store's time, at the latest that it can be, is before its end. */
+    inTime(grant: Grant): boolean;
+    /** The store's time, as far as is known; null when it was not heard of for too long. */
+    now(): Date | null;
+    /** An attempt begins under a claim that was handed out. */
+    begin(claim: Claim): void;
+    /** Its outcome has been recorded. */
+    end(token: string): void;
+    /** Milliseconds until an attempt that goes on has to be named; null when there is none. */
+    nextNamed(): number | null;
+    /** What the store is to be told. */
+    report(): BegunAttempts;
+    /** That was told. */
+    told(report: BegunAttempts): void;
+}
+
+interface Begun {
+    readonly attempt: BegunAttempt;
+    readonly at: number;
+    named: boolean;
+}
+
+/**
+ * The claims that were handed out to a process. Their times are the store's, of which this process knows what it was told last, and how
+ * much of its own time has passed since.
+ */
+export function grantsOf({ monotonic, claimDuration }: { readonly monotonic: () => number; readonly claimDuration: number }): Grants {
+    const begun = new Map<string, Begun>();
+    let last: { readonly time: number; readonly asked: number; readonly answered: number } | null = null;
+
+    /** The store's time, at the latest that it can be. */
+    function latest(): number | null {
+        const now = monotonic();
+        return last === null || now - last.answered > GRANTS.timeTrustedFor ? null : last.time + (now - last.asked);
+    }
+
+    return {
+        heard(time, asked) {
+            last = { time: time.getTime(), asked, answered: monotonic() };
+        },
+
+        inTime({ beginBy }) {
+            const now = latest();
+            // One that ends too late was made before the store's clock was set back.
+            return now !== null && now < beginBy && beginBy <= now + 2 * GRANTS.beginWithin;
+        },
+
+        now() {
+            const now = latest();
+            return now === null ? null : new Date(Math.floor(now));
+        },
+
+        begin({ deliveryId, token, claimedAt }) {
+            begun.set(token, { attempt: { deliveryId, token, claimedAt, duration: claimDuration }, at: monotonic(), named: false });
+        },
+
+        end(token) {
+            begun.delete(token);
+        },
+
+        nextNamed() {
+            for (const { at, named } of begun.values()) {
+                if (!named) {
+                    return Math.max(0, at + GRANTS.namedAfter - monotonic());
+                }
+            }
+            return null;
+        },
+
+        report() {
+            const now = monotonic();
+            const attempts = [...begun.values()].filter(({ at, named }) => !named && now - at >= GRANTS.namedAfter);
+            const upTo = last === null ? null : new Date(Math.floor(last.time + (now - last.answered)));
+            return { upTo, attempts: attempts.map(({ attempt }) => attempt) };
+        },
+
+        told({ attempts }) {
+            for (const { token } of attempts) {
+                const attempt = begun.get(token);
+                if (attempt !== undefined) {
+                    attempt.named = true;
+                }
+            }
+        },
+    };
+}

@@ -1,0 +1,93 @@
+import type { ByteBudget } from './byte-budget.ts';
+import type { StoredExporter } from './exporter.ts';
+import { GRANTS } from './grants.ts';
+import type { DeliveryJob } from './queue.ts';
+import type { Claim, Dispatched, Grant, StoredEvent } from './store.ts';
+
+/** Events that this process has just accepted, and settings of exporters, so that what is at hand need not be read. */
+export interface KeptMessages {
+    /** Keeps the event of deliveries that were just handed out, as far as there is room. */
+    keep(handedOut: readonly Dispatched[], event: Omit<StoredEvent, 'createdAt'>): void;
+    /** What is needed to send, once, when all of it is at hand; its body then is the taker's to give back to the budget. */
+    take(job: DeliveryJob & { readonly grant: Grant }, now: Date): Claim | null;
+    /** Settings that were read. */
+    learn(claim: Claim): void;
+    /** Forgets the settings of an exporter. */
+    forget(exporterId: string): void;
+}
+
+interface KeptEvent {
+    readonly event: StoredEvent;
+    readonly bytes: number;
+    readonly until: number;
+}
+
+/** Exporters whose settings are kept; beyond them, those that were learnt first are forgotten. */
+const MAX_EXPORTERS = 1_000;
+
+/** @param bodies What kept bodies are counted in, together with those that are being sent. */
+export function keptMessages(bodies: ByteBudget, monotonic: () => number): KeptMessages {
+    const events = new Map<string, KeptEvent>();
+    const exporters = new Map<string, { readonly exporter: StoredExporter; readonly generation: number }>();
+
+    let pruning: NodeJS.Timeout | null = null;
+
+    /** Lets go of what nobody has taken in time. */
+    function prune(): void {
+        pruning = null;
+        const now = monotonic();
+        for (const [deliveryId, { bytes, until }] of events) {
+            if (until > now) {
+                pruneLater();
+                return;
+            }
+            events.delete(deliveryId);
+            bodies.giveBack(bytes);
+        }
+    }
+
+    function pruneLater(): void {
+        if (pruning === null) {
+            pruning = setTimeout(prune, GRANTS.beginWithin).unref();
+        }
+    }
+
+    return {
+        keep(handedOut, event) {
+            const bytes = Buffer.byteLength(event.body);
+            for (const { deliveryId, grant } of handedOut) {
+                if (grant === null || !bodies.tryTake(bytes)) {
+                    return;
+                }
+                const createdAt = new Date(grant.beginBy - GRANTS.beginWithin);
+                events.set(deliveryId, { event: { ...event, createdAt }, bytes, until: monotonic() + GRANTS.beginWithin });
+                pruneLater();
+            }
+        },
+
+        take({ deliveryId, attempt, singleAttempt, grant }, now) {
+            const kept = events.get(deliveryId);
+            const known = exporters.get(grant.exporterId);
+            if (kept === undefined || known?.generation !== grant.generation) {
+                return null;
+            }
+
+            events.delete(deliveryId);
+            const { token, attemptSinceReplay } = grant;
+            return { deliveryId, token, claimedAt: now, attempt, attemptSinceReplay, singleAttempt, event: kept.event, ...known };
+        },
+
+        learn({ exporter, generation }) {
+            exporters.delete(exporter.id);
+            exporters.set(exporter.id, { exporter, generation });
+            const [oldest] = exporters.keys();
+            if (exporters.size > MAX_EXPORTERS && oldest !== undefined) {
+                exporters.delete(oldest);
+            }
+        },
+
+        forget(exporterId) {
+            exporters.delete(exporterId);
+        },
+    };
+}

@@ -102,6 +102,7 @@ export function sweep(state: WebhookState, { requeueAfter, limit, endedOnly = fa
 
     for (const row of rows.filter((row) => isUnbegun(state, row, endedOnly, now)).slice(0, limit)) {
         move(state, row, 'pending', now);
+        row.takenBack = true;
     }
 
     const queuedBefore = later(now, -requeueAfter);

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import { faultDelay } from '../../lib/webhooks/breaker.ts';
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
@@ -80,6 +79,8 @@ export interface DeliveryRow extends Mutable<Omit<Delivery, 'eventId' | 'kind' |
     queuedAt: Date | null;
     /** While it is queued with its claim. */
     grant: Pick<Grant, 'token' | 'beginBy'> | null;
+    /** Its grant was taken back, and it has not been claimed since. */
+    takenBack: boolean;
     claim: HeldClaim | null;
     readonly history: AttemptRow[];
 }
@@ -140,7 +141,9 @@ export function handOut(state: WebhookState, row: DeliveryRow, now: Date, beginW
     const exporter = state.exporters.get(row.exporterId) as ExporterRow;
     row.state = 'queued';
     row.queuedAt = now;
-    row.grant = beginWithin === undefined ? null : { token: randomUUID(), beginBy: now.getTime() + beginWithin };
+    // What nobody was heard of who may have begun it has to be claimed, so that it is seen if it ends its processes.
+    const toBeClaimed = beginWithin === undefined || row.takenBack || row.expiredClaims > 0;
+    row.grant = toBeClaimed ? null : { token: state.newId(), beginBy: now.getTime() + beginWithin };
     const { id: exporterId, collector, generation } = exporter;
     return {
         deliveryId: row.id,
@@ -156,6 +159,7 @@ export function openAttempt(state: WebhookState, row: DeliveryRow, token: string
     const attempt = { number: row.attempts + 1, token, startedAt, finishedAt: null, outcome: null, lost: false, late: false };
     row.attempts += 1;
     row.attemptsSinceReplay += 1;
+    row.takenBack = false;
     row.history.push(attempt);
     move(state, row, 'sending', startedAt);
     return attempt;

@@ -19,14 +19,15 @@ export interface KeptMessages {
 interface KeptEvent {
     readonly event: StoredEvent;
     readonly bytes: number;
-    readonly until: number;
+    /** It was here already when those that nobody takes were looked for. */
+    old: boolean;
 }
 
 /** Exporters whose settings are kept; beyond them, those that were learnt first are forgotten. */
 const MAX_EXPORTERS = 1_000;
 
 /** @param bodies What kept bodies are counted in, together with those that are being sent. */
-export function keptMessages(bodies: ByteBudget, monotonic: () => number): KeptMessages {
+export function keptMessages(bodies: ByteBudget): KeptMessages {
     const events = new Map<string, KeptEvent>();
     const exporters = new Map<string, { readonly exporter: StoredExporter; readonly generation: number }>();
 
@@ -35,14 +36,15 @@ export function keptMessages(bodies: ByteBudget, monotonic: () => number): KeptM
     /** Lets go of what nobody has taken in time. */
     function prune(): void {
         pruning = null;
-        const now = monotonic();
-        for (const [deliveryId, { bytes, until }] of events) {
-            if (until > now) {
-                pruneLater();
-                return;
+        for (const [deliveryId, kept] of events) {
+            if (kept.old) {
+                events.delete(deliveryId);
+                bodies.giveBack(kept.bytes);
             }
-            events.delete(deliveryId);
-            bodies.giveBack(bytes);
+            kept.old = true;
+        }
+        if (events.size > 0) {
+            pruneLater();
         }
     }
 
@@ -60,7 +62,7 @@ export function keptMessages(bodies: ByteBudget, monotonic: () => number): KeptM
                     return;
                 }
                 const createdAt = new Date(grant.beginBy - GRANTS.beginWithin);
-                events.set(deliveryId, { event: { ...event, createdAt }, bytes, until: monotonic() + GRANTS.beginWithin });
+                events.set(deliveryId, { event: { ...event, createdAt }, bytes, old: false });
                 pruneLater();
             }
         },

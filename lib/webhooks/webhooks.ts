@@ -171,7 +171,7 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
     const parts = { ...settings, ...madeOf(settings), queue, member };
     const grants = grantsOf(parts);
     const bodies = byteBudget(settings.maxBytesInFlight);
-    const kept = keptMessages(bodies, settings.monotonic);
+    const kept = keptMessages(bodies);
     return { ...parts, dispatcher: dispatcher(parts), session: claimingSession(parts, grants), grants, bodies, kept };
 }
 

@@ -6,7 +6,7 @@ import type { Grant, RecordedOutcome } from '../../lib/webhooks/store.ts';
 export interface Claimed {
     readonly token: string;
     readonly session: string | null;
-    readonly claimedAt: number;
+    claimedAt: number;
     posted: boolean;
     /** When its process heard that the receiver had taken it. */
     heardAt: number | null;
@@ -56,6 +56,8 @@ export class DeliveryModel {
     freed = false;
     /** The claim that it was handed out with last, while nobody has begun under it. */
     grant: Grant | null = null;
+    /** Tokens of all such claims. */
+    readonly tokens: Set<string> = new Set();
     readonly accepted: AcceptedDelivery;
     private replayedAfter = 0;
     private signature: string | null = null;
@@ -76,7 +78,7 @@ export class DeliveryModel {
     }
 
     claim(token: string, session: string | null, now: number, granted = false): Claimed {
-        Object.assign(this, { notBefore: 0, freed: false, grant: null });
+        Object.assign(this, { notBefore: 0, freed: false, grant: this.grant?.token === token || !granted ? null : this.grant });
         const claimed = { token, session, claimedAt: now, posted: false, heardAt: null, recordedAt: null, held: false, granted };
         this.claims.push(claimed);
         return claimed;

@@ -2,6 +2,7 @@ import type { Message } from '../../lib/webhooks/http-sender.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
 import type {
+    BegunAttempt,
     Claim,
     Delivery,
     DeliveryStore,
@@ -16,7 +17,7 @@ import { type Claimed, DeliveryModel, name, POISONED_AFTER } from './delivery-mo
 import { ExporterModel } from './exporter-model.ts';
 import type { Wire } from './receivers.ts';
 import { ATTEMPT_TIMEOUT, SETTINGS, type SimulatedProcess } from './simulated-process.ts';
-import type { Timeline } from './timeline.ts';
+import { START, type Timeline } from './timeline.ts';
 
 /** The signs of life of a session: without a gap from when until when they hold. */
 interface Sign {
@@ -98,8 +99,8 @@ export class Ledger implements Wire {
     /** An attempt that begins under the claim that its delivery was handed out with. */
     private begun(entry: DeliveryModel, process: string): Claimed | undefined {
         const { grant, accepted } = entry;
-        const session = [...this.sessions].findLast(([, sign]) => sign.process === process)?.[0];
-        if (grant === null || session === undefined) {
+        const session = this.sessionOf(process);
+        if (grant === null || session === null) {
             return undefined;
         }
 
@@ -119,6 +120,7 @@ export class Ledger implements Wire {
             if (entry !== undefined) {
                 entry.queuedAt = this.timeline.now;
                 entry.grant = grant;
+                entry.tokens.add(grant?.token ?? '');
                 if (grant !== null && !entry.accepted.single && grant.attemptSinceReplay !== entry.failures + 1) {
                     this.violate(
                         `${name(deliveryId)} is at try ${grant.attemptSinceReplay} after ${entry.failures} failures of its receiver`,
@@ -197,11 +199,17 @@ export class Ledger implements Wire {
         }
     }
 
-    signed({ id, process, slots }: Session, duration: number): void {
+    signed({ id, process, slots }: Session, duration: number, begun: readonly BegunAttempt[]): void {
         const { now } = this.timeline;
         const before = this.sessions.get(id);
         const since = before === undefined || before.until <= now ? now : before.since;
         this.sessions.set(id, { process: JSON.parse(process).name, since, until: now + duration, slots: slots.default ?? 0 });
+        for (const { deliveryId, token, claimedAt } of begun) {
+            const entry = this.entries.get(deliveryId);
+            if (entry?.tokens.has(token) === true && entry.claims.every((one) => one.token !== token)) {
+                entry.claim(token, id, Math.min(now, claimedAt.getTime() - START), true);
+            }
+        }
     }
 
     /** Their slots are gone. */
@@ -366,18 +374,25 @@ export class Ledger implements Wire {
         }
     }
 
-    async recorded({ deliveryId, token, claimedAt, outcome, next }: RecordedOutcome, held: boolean, store: DeliveryStore): Promise<void> {
+    async recorded(
+        { deliveryId, token, claimedAt, outcome, next, process }: RecordedOutcome & { readonly process?: string },
+        held: boolean,
+        store: DeliveryStore,
+    ): Promise<void> {
         const { now } = this.timeline;
         const entry = this.entries.get(deliveryId);
         // One that ended before anything went out.
-        const unsent = claimedAt !== null && entry?.grant?.token === token ? entry.claim(token, null, now, true) : undefined;
-        const claimed = entry?.claims.find((one) => one.token === token) ?? unsent;
+        const unsent = (): Claimed | undefined =>
+            claimedAt !== null && entry?.tokens.has(token) === true ? entry.claim(token, this.sessionOf(process), now, true) : undefined;
+        const claimed = entry?.claims.find((one) => one.token === token) ?? unsent();
         this.timeline.note(`recorded ${name(deliveryId)} ${outcome.code} ${next.state} ${held ? '' : 'late'}`);
         if (entry === undefined || claimed === undefined) {
             this.violate(`the outcome of ${name(deliveryId)} is recorded without a claim`);
             return;
         }
 
+        // Before it went out it may have waited for a name or a connection.
+        claimed.claimedAt = claimedAt === null ? claimed.claimedAt : Math.min(now, claimedAt.getTime() - START);
         const again = claimed.recordedAt !== null;
         claimed.recordedAt = now;
         if (!held) {
@@ -422,6 +437,10 @@ export class Ledger implements Wire {
     private entryOf({ exporterId, headers }: Message): DeliveryModel | undefined {
         const id = headers.find(([header]) => header === 'webhook-id')?.[1];
         return this.byMessage.get(`${exporterId} ${id}`);
+    }
+
+    private sessionOf(process: string | undefined): string | null {
+        return [...this.sessions].findLast(([, sign]) => sign.process === process)?.[0] ?? null;
     }
 
     private holder({ session }: Claimed): string {

@@ -187,8 +187,12 @@ export class SimulatedProcess implements Owner {
     }
 
     /** All processes of the simulation are one to the machine: which of them runs is seen by other ids. */
-    private sessions({ deliveries }: WebhookStores): Pick<WebhookStores['deliveries'], 'keepAlive' | 'sessions'> {
+    private sessions({ deliveries }: WebhookStores): Pick<WebhookStores['deliveries'], 'keepAlive' | 'recordOutcomes' | 'sessions'> {
         return {
+            recordOutcomes: (outcomes, rules) => {
+                const own = outcomes.map((one) => ({ ...one, process: this.name }));
+                return this.call('store', 'recordOutcomes', () => deliveries.recordOutcomes(own, rules));
+            },
             keepAlive: (session, duration, begun) => {
                 const own = { ...session, process: JSON.stringify({ name: this.name, identity: session.process }) };
                 return this.call('store', 'keepAlive', () => deliveries.keepAlive(own, duration, begun));

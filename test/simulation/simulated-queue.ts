@@ -72,7 +72,7 @@ export class SimulatedQueue {
                 const delay = fault === 'delays jobs' ? 5_000 * this.random() : 2 * this.random();
                 this.later(job, delay);
                 if (fault === 'repeats jobs') {
-                    this.later(job, 3_000 * this.random());
+                    this.later({ ...job, grant: null }, 3_000 * this.random());
                 }
             }
         }
@@ -130,7 +130,7 @@ export class SimulatedQueue {
             if (this.random() < 0.5) {
                 this.keys.delete(keyOf(job));
             } else {
-                this.later(job, STALLED);
+                this.later({ ...job, grant: null }, STALLED);
             }
         }
     }

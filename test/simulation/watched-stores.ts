@@ -68,7 +68,7 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
         },
         keepAlive: async (session, duration, begun) => {
             const now = await store.keepAlive(session, duration, begun);
-            ledger.signed(session, duration);
+            ledger.signed(session, duration, begun?.attempts ?? []);
             return now;
         },
         endSessions: async (ids) => {

@@ -7,7 +7,8 @@ import type { Migration } from '../migrate.ts';
  * table, and functions have names of their own.
  */
 const sql = `
--- Of a delivery that is queued with a token: the time by which it must have begun. Null for one that has to be claimed.
+-- Of a delivery that is queued with a token: the time by which it must have begun. Without a token: that its claim was taken back, and
+-- that it has not been claimed since.
 alter table scanwire.deliveries add column begin_by timestamptz;
 
 -- What the process had begun by then, and had taken longer than half a second, it has named.
@@ -323,8 +324,9 @@ begin
         set
             state = 'queued',
             queued_at = at,
-            token = case when begin_within is not null then gen_random_uuid()::text end,
-            begin_by = at + begin_within
+            -- what nobody was heard of who may have begun it has to be claimed, so that it is seen if it ends its processes
+            token = case when begin_within is not null and d.begin_by is null and d.expired_claims = 0 then gen_random_uuid()::text end,
+            begin_by = case when d.expired_claims = 0 then coalesce(d.begin_by, at + begin_within) end
         from free f
         where d.id = f.id
         returning d.id, f.collector, d.attempts, d.priority, d.exporter_id, d.token, d.begin_by, d.round, f.place
@@ -468,7 +470,7 @@ end
 $$;
 
 -- Takes claims back that were handed out and that nobody has begun in time: every session that may hold them has said since then what it
--- has begun, or has ended. What of them may go on is due at once, and no try is used up. With 'ended_only' a session that is silent has
+-- has begun, or has ended. They are due at once, and no try is used up. With 'ended_only' a session that is silent has
 -- not ended: its process may only not have reached the store.
 create function scanwire.take_back_grants(max_rows integer, slack interval, ended_only boolean)
 returns integer
@@ -490,7 +492,7 @@ begin
         for update skip locked
     )
     update scanwire.deliveries d
-    set state = 'pending', token = null, begin_by = null
+    set state = 'pending', token = null
     from unbegun u
     where d.id = u.id;
     get diagnostics taken = row_count;

@@ -2,6 +2,7 @@ import { createPublicKey } from 'node:crypto';
 import Joi from 'joi';
 import type pg from 'pg';
 import { postgresQueue, redisQueue } from '../adapters/bullmq/index.ts';
+import { memoryQueue } from '../adapters/memory/index.ts';
 import { openEmbeddedDatabase } from '../adapters/pglite/index.ts';
 import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../adapters/postgres/index.ts';
 import { checked } from '../lib/checked.ts';
@@ -53,7 +54,7 @@ export async function openParts({ folder, environment, onError }: SystemOptions)
     try {
         await assertRingFits(stores, keyRing);
         const { REDIS_URL: url } = environment;
-        const queue = url === undefined ? postgresQueue({ pool: stores.pool }) : openRedisQueue(url, onError);
+        const queue = url === undefined ? queueBeside(stores) : openRedisQueue(url, onError);
         return {
             stores,
             keyRing,
@@ -112,6 +113,11 @@ export function systemOf({ stores, license }: Parts, keys: System['keys'], own: 
             return [...before, ...(await stores.migrate())];
         },
     };
+}
+
+/** An embedded database is this process's alone, and rows are the truth: a queue that outlives the process would buy nothing. */
+function queueBeside({ embedded, pool }: Stores): DeliveryQueue {
+    return embedded ? memoryQueue() : postgresQueue({ pool });
 }
 
 /** The database of a deployment, its schema up to date. */

@@ -13,6 +13,7 @@ interface Lane {
 export function memoryQueue(): DeliveryQueue {
     const lanes = new Map<string, Lane>();
     let closed = false;
+    let lost = true;
 
     function assertOpen(): void {
         if (closed) {
@@ -41,6 +42,13 @@ export function memoryQueue(): DeliveryQueue {
                     wake(lane);
                 }
             }
+        },
+
+        /** Those of a process before this one. */
+        async lostJobs() {
+            const answer = lost;
+            lost = false;
+            return answer;
         },
 
         async work(collector, handler, options) {

@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { server as hapiServer } from '@hapi/hapi';
 import pg from 'pg';
-import { postgresQueue, redisQueue } from 'scanwire/bullmq';
+import { redisQueue } from 'scanwire/bullmq';
 import { keyRing } from 'scanwire/keys';
+import { memoryQueue } from 'scanwire/memory';
 import { openEmbeddedDatabase } from 'scanwire/pglite';
 import { migrate, postgresWebhooks } from 'scanwire/postgres';
 import { plugin } from 'scanwire/webhook-exporter';
@@ -18,7 +19,7 @@ const pool = store === 'embedded' ? await openEmbeddedDatabase({ folder: at }) :
 await migrate(pool);
 const queue =
     store === 'embedded'
-        ? postgresQueue({ pool })
+        ? memoryQueue()
         : redisQueue({ url: process.env.REDIS_URL ?? '', prefix: `bench-${randomBytes(6).toString('hex')}` });
 const server = hapiServer();
 await server.register({

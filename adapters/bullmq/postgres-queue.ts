@@ -1,9 +1,10 @@
 import { type BackendFactory, type ConnectionOptions, createPostgresBackend, runMigrations } from 'bullmq';
 import Joi from 'joi';
-import type { Pool, PoolClient, PoolConfig, QueryResult } from 'pg';
+import type { Pool, PoolClient, QueryResult } from 'pg';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import { type HostPool, ownPool } from '../postgres/own-pool.ts';
 import { bullmqQueue } from './queue.ts';
 import type { BullmqServer } from './worker.ts';
 
@@ -13,13 +14,6 @@ export interface PostgresQueueOptions {
     readonly pool: HostPool;
     /** How many connections of its own the queue opens at most, and one more for each worker. 4 by default. */
     readonly connections?: number;
-}
-
-/** A `pg.Pool`, the embedded database's included. Only its settings are used. */
-export interface HostPool {
-    readonly options: object;
-    connect(): Promise<unknown>;
-    end(): Promise<void>;
 }
 
 const optionsSchema = Joi.object<PostgresQueueOptions>({
@@ -120,24 +114,9 @@ interface QueuePool extends Pick<Pool, 'connect' | 'end'> {
     reserve(sessions: number): void;
 }
 
-const CONNECTION_TIMEOUT = 5_000;
-/** Idle connections are probed from then on. */
-const KEEP_ALIVE = 10_000;
-/** For a server that takes statements and never answers; far above what any statement of BullMQ needs. */
-const QUERY_TIMEOUT = 25_000;
-
-/**
- * A pool of our own like the application's. It keeps the application's sessions as they are, needs no change of `search_path` around each
- * statement, and takes none of the application's connections for listening, which would never come back.
- *
- * The application's pool makes it, through its constructor: what fits is the `pg` that the application has installed, in its version, or a class of
- * the same shape, and not whatever this package would find under that name.
- */
+/** A pool of our own needs no change of the application's `search_path` around each statement. */
 function queuePool(application: HostPool, connections: number): QueuePool {
-    const pool = new (application.constructor as new (options: PoolConfig) => Pool)(ownOptions(application, connections));
-    // An idle connection was lost. The pool makes another when it needs one, and an unheard error would end the process.
-    pool.on('error', () => {});
-
+    const pool = ownPool(application, connections, (client) => client.query(`SET search_path TO ${SCHEMA}`));
     const facade: QueuePool = {
         options: { keepAlive: true },
         query: (text, values) => pool.query(text, values),
@@ -186,23 +165,4 @@ async function assertLooksIntoSchema(client: PoolClient): Promise<void> {
     if (rows[0]?.schema !== SCHEMA) {
         throw new ScanwireError('MISCONFIGURED', 'The pg package is too old for the queue: its pools do not know onConnect');
     }
-}
-
-function ownOptions(application: HostPool, connections: number): PoolConfig {
-    // Not a spread: pg hides password and TLS key as properties that are not enumerable.
-    const options: PoolConfig = Object.defineProperties({}, Object.getOwnPropertyDescriptors(application.options));
-    const { onConnect } = options;
-    return Object.assign(options, {
-        max: connections,
-        min: 0,
-        keepAlive: true,
-        keepAliveInitialDelayMillis: options.keepAliveInitialDelayMillis || KEEP_ALIVE,
-        connectionTimeoutMillis: options.connectionTimeoutMillis || CONNECTION_TIMEOUT,
-        query_timeout: options.query_timeout || QUERY_TIMEOUT,
-
-        async onConnect(client: PoolClient) {
-            await onConnect?.(client);
-            await client.query(`SET search_path TO ${SCHEMA}`);
-        },
-    });
 }

@@ -1,0 +1,55 @@
+import type { Pool, PoolClient, PoolConfig } from 'pg';
+
+/** A `pg.Pool`, the embedded database's included. Only its settings are used. */
+export interface HostPool {
+    readonly options: object;
+    connect(): Promise<unknown>;
+    end(): Promise<void>;
+}
+
+const CONNECTION_TIMEOUT = 5_000;
+/** Idle connections are probed from then on. */
+const KEEP_ALIVE = 10_000;
+/** For a server that takes statements and never answers; far above what any statement of ours needs. */
+const QUERY_TIMEOUT = 25_000;
+
+/** Whether a pool is one of node-postgres, so that another can be made like it. */
+export function isHostPool(pool: object): pool is HostPool {
+    const { options, Client } = pool as { readonly options?: unknown; readonly Client?: unknown };
+    return typeof options === 'object' && options !== null && typeof Client === 'function';
+}
+
+/**
+ * A pool of our own like the application's. It keeps the application's sessions as they are, and takes none of the application's
+ * connections for listening, which would never come back.
+ *
+ * The application's pool makes it, through its constructor: what fits is the `pg` that the application has installed, in its version, or a class of
+ * the same shape, and not whatever this package would find under that name.
+ *
+ * @param prepare Is waited for on each new connection, after what the application does there.
+ */
+export function ownPool(application: HostPool, connections: number, prepare?: (client: PoolClient) => Promise<unknown>): Pool {
+    const pool = new (application.constructor as new (options: PoolConfig) => Pool)(ownOptions(application, connections, prepare));
+    // An idle connection was lost. The pool makes another when it needs one, and an unheard error would end the process.
+    pool.on('error', () => {});
+    return pool;
+}
+
+function ownOptions(application: HostPool, connections: number, prepare?: (client: PoolClient) => Promise<unknown>): PoolConfig {
+    // Not a spread: pg hides password and TLS key as properties that are not enumerable.
+    const options: PoolConfig = Object.defineProperties({}, Object.getOwnPropertyDescriptors(application.options));
+    const { onConnect } = options;
+    return Object.assign(options, {
+        max: connections,
+        min: 0,
+        keepAlive: true,
+        keepAliveInitialDelayMillis: options.keepAliveInitialDelayMillis || KEEP_ALIVE,
+        connectionTimeoutMillis: options.connectionTimeoutMillis || CONNECTION_TIMEOUT,
+        query_timeout: options.query_timeout || QUERY_TIMEOUT,
+
+        async onConnect(client: PoolClient) {
+            await onConnect?.(client);
+            await prepare?.(client);
+        },
+    });
+}

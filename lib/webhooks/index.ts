@@ -11,7 +11,7 @@ export type * from './http-sender.ts';
 export { httpSender } from './http-sender.ts';
 export type { WebhookStores, WebhooksOptions, WebhooksSettings } from './options.ts';
 export { OUTCOME_CODES, type Outcome, type OutcomeCode, type Timings } from './outcome.ts';
-export type { Publish, PublishOptions } from './publisher.ts';
+export type { Publish, PublishedEvent, PublishOptions } from './publisher.ts';
 export type * from './queue.ts';
 export type { Readiness, UnreadyReason } from './readiness.ts';
 export { DEFAULT_SCHEDULE } from './schedule.ts';

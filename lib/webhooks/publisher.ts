@@ -17,6 +17,15 @@ export interface PublishOptions {
     readonly tx?: Executor;
 }
 
+/** An event that was accepted. */
+export interface PublishedEvent extends AcceptedEvent {
+    /**
+     * Tells this process to look for it now; to be called after the commit of `tx`, by a host whose commits are not heard: where that is
+     * switched off or impossible, it is found within a second otherwise.
+     */
+    readonly wake: () => void;
+}
+
 /**
  * Accepts an event: checks its body, freezes it as bytes and stores it with one delivery per exporter that wants it. Once
  * the promise resolves (with `tx`: once that transaction commits), the event survives the loss of process and queue.
@@ -25,7 +34,7 @@ export interface PublishOptions {
  *     `MISCONFIGURED` for a `tx` that is no transaction, or with a store that cannot join one; `UNAVAILABLE` when the store cannot be
  *     reached. Nothing is stored then.
  */
-export type Publish = (kind: string, body: unknown, options?: PublishOptions) => Promise<AcceptedEvent>;
+export type Publish = (kind: string, body: unknown, options?: PublishOptions) => Promise<PublishedEvent>;
 
 /** Maximum number of events that share one statement. */
 const BATCH = 200;
@@ -52,12 +61,6 @@ export function publisher({ kinds, deliveries, maxBodyBytes, newId, dispatcher, 
         return accepted;
     }
 
-    async function acceptIn(tx: Executor, newEvent: NewEvent): Promise<AcceptedEvent> {
-        const [accepted] = await deliveries.accept([newEvent], { tx });
-        dispatcher.wake();
-        return accepted as AcceptedEvent;
-    }
-
     return async (kindName, body, { rules, tx } = {}) => {
         const kind = kinds.get(kindName);
         if (kind === undefined || kind === testEvent) {
@@ -75,7 +78,9 @@ export function publisher({ kinds, deliveries, maxBodyBytes, newId, dispatcher, 
 
         const event = { id: newId(), kind: kind.name, body: eventBody(kind, body, maxBodyBytes) };
         const newEvent: NewEvent = { event, recipients: { types: typesFor(kind, rules ?? null) } };
-        const { eventId, deliveries: ids } = tx === undefined ? await acceptBatched(newEvent) : await acceptIn(tx, newEvent);
-        return { eventId, deliveries: ids };
+const accept = async (): Promise<Acceptance> =>
+            tx === undefined ? await acceptBatched(newEvent) : ((await deliveries.accept([newEvent], { tx }))[0] as Acceptance);
+        const { eventId, deliveries: ids } = await accept();
+        return { eventId, deliveries: ids, wake: dispatcher.wake };
     };
 }

@@ -85,7 +85,10 @@ function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> 
 
 function deliveryHandlers({ publish, deliveries }: System['webhooks']): Partial<Handlers> {
     return {
-        publishEvent: ({ kind, body, rules }) => publish(kind, body, rules === undefined ? {} : { rules }),
+        async publishEvent({ kind, body, rules }) {
+            const { eventId, deliveries: ids } = await publish(kind, body, rules === undefined ? {} : { rules });
+            return { eventId, deliveries: ids };
+        },
         listDeliveries: (query) => deliveries.list(query),
         async showDelivery({ id }) {
             const delivery = await deliveries.show(id);

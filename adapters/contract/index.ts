@@ -6,7 +6,7 @@ import { enrichingLaws, notEnrichingLaws } from './records/enriching-laws.ts';
 import { type RecordStoreFixture, recordAbilities } from './records/fixture.ts';
 import { storingLaws } from './records/storing-laws.ts';
 import { type ContractTest, registerLaws, registerSuite } from './register-laws.ts';
-import { acceptanceLaws, noTransactionLaws, transactionLaws } from './webhooks/acceptance-laws.ts';
+import { acceptanceLaws, noTransactionLaws, notificationLaws, transactionLaws } from './webhooks/acceptance-laws.ts';
 import { breakerLaws } from './webhooks/breaker-laws.ts';
 import { claimLaws, sweepLaws } from './webhooks/claim-laws.ts';
 import { deliveryLaws } from './webhooks/delivery-laws.ts';
@@ -99,6 +99,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { laws: onBench(laws) },
         { needs: ['transactions'], laws: onBench(transactionLaws) },
         { lacks: 'transactions', laws: onBench(noTransactionLaws) },
+        { needs: ['transactions', 'notifications'], laws: onBench(notificationLaws) },
     ] as const;
     registerSuite(test, create, { abilities: webhookAbilities, groups });
 }

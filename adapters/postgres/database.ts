@@ -29,6 +29,8 @@ export interface Patience {
     readonly connect?: number;
     /** For the answer to a statement. 25,000 by default. */
     readonly statement?: number;
+    /** Ends the waiting at once, with its reason. */
+    readonly signal?: AbortSignal;
 }
 
 /** For what somebody waits for at the other end of an HTTP request: the connection and the answer together in less than 10 s. */
@@ -89,22 +91,22 @@ export function patiently(pool: PoolLike, patience: Patience = {}): Executor {
 }
 
 /** A connection, or a transaction of the application's, whose statements are waited for so long, with every error passed through {@link storeError}. */
-export function guarded(executor: Executor, { statement = 25_000 }: Patience = {}): Executor {
+export function guarded(executor: Executor, { statement = 25_000, signal }: Patience = {}): Executor {
     const late = (): Error => silent(`has not answered within ${statement} ms`);
     return {
         // Query builders return what runs its statement anew each time that it is waited for.
         query: <Row>(text: string, values?: unknown[]) =>
-            within(Promise.resolve(executor.query<Row>(text, values)), { timeout: statement, late }).catch(rethrow),
+            within(Promise.resolve(executor.query<Row>(text, values)), { timeout: statement, late, signal }).catch(rethrow),
     };
 }
 
 /** @param use Gets a function that keeps the connection from being used again. */
-async function withClient<T>(
+export async function withClient<T>(
     pool: PoolLike,
-    { connect = 4_000 }: Patience,
+    { connect = 4_000, signal }: Patience,
     use: (client: ClientLike, drop: () => void) => Promise<T>,
 ): Promise<T> {
-    const client = await connected(pool, connect);
+    const client = await connected(pool, connect, signal);
     let dropped = false;
     const drop = (): void => {
         dropped = true;
@@ -120,7 +122,7 @@ async function withClient<T>(
     }
 }
 
-async function connected(pool: PoolLike, timeout: number): Promise<ClientLike> {
+async function connected(pool: PoolLike, timeout: number, signal: AbortSignal | undefined): Promise<ClientLike> {
     const connecting = pool.connect();
     let waiting = true;
     connecting.then(
@@ -128,7 +130,7 @@ async function connected(pool: PoolLike, timeout: number): Promise<ClientLike> {
         () => undefined,
     );
     try {
-        return await within(connecting, { timeout, late: () => silent(`has given no connection within ${timeout} ms`) });
+        return await within(connecting, { timeout, late: () => silent(`has given no connection within ${timeout} ms`), signal });
     } catch (error) {
         waiting = false;
         throw storeError(error);

@@ -36,12 +36,19 @@ import {
     SWEEP,
 } from './delivery-sql.ts';
 import { exporterFromRow } from './exporters.ts';
+import type { Notifications } from './notifications.ts';
 
-/** Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` rejects with `UNAVAILABLE` by itself. */
-export function deliveries(db: Executor): DeliveryStore {
+/**
+ * Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` rejects with `UNAVAILABLE` by itself.
+ *
+ * @param notifications How commits are heard; they are not when absent.
+ */
+export function deliveries(db: Executor, notifications?: Notifications): DeliveryStore {
     return {
         transactions: true,
-        accept: (newEvents, { tx, handOut } = {}) => (tx === undefined ? accept(db, newEvents, handOut) : joined(tx, newEvents)),
+        ...(notifications?.listen && { listen: notifications.listen }),
+        accept: (newEvents, { tx, handOut } = {}) =>
+            tx === undefined ? accept(db, newEvents, handOut) : joined(tx, newEvents, notifications),
 
         async now() {
             const { rows } = await db.query<{ now: Time }>('select scanwire.now() as now');
@@ -95,9 +102,14 @@ export function deliveries(db: Executor): DeliveryStore {
 }
 
 /** That a transaction must be run again, its owner has to hear from the database itself: only it can do so. */
-async function joined(tx: Executor, newEvents: readonly NewEvent[]): Promise<readonly Acceptance[]> {
+async function joined(tx: Executor, newEvents: readonly NewEvent[], notifications?: Notifications): Promise<readonly Acceptance[]> {
+    const statements = guarded(tx);
     try {
-        return await accept(guarded(tx), newEvents);
+        const accepted = await accept(statements, newEvents);
+        if (accepted.some((one) => one.deliveries.length > 0)) {
+            await notifications?.notify(statements);
+        }
+        return accepted;
     } catch (error) {
         const { cause } = error as Error;
         throw sqlState(cause).startsWith('40') ? cause : error;

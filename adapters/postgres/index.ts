@@ -7,6 +7,7 @@ import { type PoolLike, type PostgresStoresOptions, patiently } from './database
 import { deliveries } from './deliveries.ts';
 import { exporters } from './exporters.ts';
 import { postgresInventory } from './inventory.ts';
+import { notifications } from './notifications.ts';
 import { postgresRecords } from './records.ts';
 import { settings } from './settings.ts';
 
@@ -31,8 +32,19 @@ export interface PostgresStores {
     readonly webhooks: WebhookStores;
 }
 
+/** What the stores of the webhook exporter are made of. */
+export interface PostgresWebhooksOptions {
+    /** A `pg.Pool` or the embedded database, its schema brought up to date by `migrate(pool)`. It stays the caller's to end. */
+    readonly pool: PoolLike;
+    /**
+     * Whether commits of the application's transactions are heard, by a notification of PostgreSQL and a connection of our own that listens.
+     * False for transactions that end in `prepare transaction`, and behind a pooler that pools transactions. Default true.
+     */
+    readonly notify?: boolean;
+}
+
 /** Every store over one pool. */
-export function postgresStores(options: PostgresStoresOptions): PostgresStores {
+export function postgresStores(options: PostgresStoresOptions & PostgresWebhooksOptions): PostgresStores {
     return {
         inventory: postgresInventory(options),
         apiKeys: postgresApiKeys(options),
@@ -45,7 +57,7 @@ export function postgresStores(options: PostgresStoresOptions): PostgresStores {
  * Exporters, deliveries and the deployment's settings in PostgreSQL 13 or later, or in the embedded database: one SQL for both. The schema comes from
  * migration `0002-webhooks`. The pool stays the caller's to close.
  */
-export function postgresWebhooks({ pool }: { readonly pool: PoolLike }): PostgresStores['webhooks'] {
+export function postgresWebhooks({ pool, notify = true }: PostgresWebhooksOptions): PostgresStores['webhooks'] {
     const db = patiently(pool);
-    return { exporters: exporters(db), deliveries: deliveries(db), settings: settings(db) };
+    return { exporters: exporters(db), deliveries: deliveries(db, notify ? notifications(pool) : undefined), settings: settings(db) };
 }

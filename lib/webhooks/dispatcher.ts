@@ -3,7 +3,7 @@ import { GRANTS } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
 import { newProgress, outcomeOf } from './outcome.ts';
 import type { DeliveryJob } from './queue.ts';
-import type { Dispatched, HandOutOptions } from './store.ts';
+import type { Dispatched, HandOutOptions, Listening } from './store.ts';
 
 /**
  * Moves due deliveries from their rows into the queue, a window of each exporter at a time. Any number of dispatchers may
@@ -50,6 +50,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
     let woken = false;
     let stopped = true;
     let poll: NodeJS.Timeout | undefined;
+    let listening: Listening | undefined;
 
     async function handOutUntilQuiet(): Promise<void> {
         do {
@@ -94,13 +95,16 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
             stopped = false;
             begin();
             poll = setInterval(wake, POLL_EVERY);
+            listening = context.deliveries.listen?.(wake, context.onError);
             wake();
         },
 
         async stop() {
             stopped = true;
             clearInterval(poll);
-            await Promise.all([running, ...adding]);
+            const closed = listening?.close();
+            listening = undefined;
+            await Promise.all([running, closed, ...adding]);
         },
     };
 }

@@ -89,8 +89,7 @@ export interface FirstContact {
 }
 
 /** Milliseconds between the tries to reach a server that was away, doubled each time. */
-const FIRST_RETRY = 500;
-const MAX_RETRY = 5_000;
+export const RETRIES: { readonly first: number; readonly max: number } = { first: 500, max: 5_000 };
 
 /** Every try that fails in the background is reported, whatever the reason: who runs the server may yet mend it. */
 export function firstContact(queue: DeliveryQueue, onError: (error: Error) => void): FirstContact {
@@ -103,7 +102,7 @@ export function firstContact(queue: DeliveryQueue, onError: (error: Error) => vo
         } catch (error) {
             onError(error as Error);
             if (wanted) {
-                tryLater(reached, Math.min(2 * delay, MAX_RETRY));
+                tryLater(reached, Math.min(2 * delay, RETRIES.max));
             }
             return;
         }
@@ -129,7 +128,7 @@ export function firstContact(queue: DeliveryQueue, onError: (error: Error) => vo
 
                 onError(error);
                 if (wanted) {
-                    tryLater(reached, FIRST_RETRY);
+                    tryLater(reached, RETRIES.first);
                 }
                 return;
             }

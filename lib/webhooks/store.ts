@@ -260,6 +260,14 @@ export interface DeliveryQuery {
     readonly limit: number;
 }
 
+/** Somebody who listens for what others store. */
+export interface Listening {
+    /** Resolves once it listens, could not at the first try, or was closed before. Never rejects. */
+    readonly ready: Promise<void>;
+    /** Hears nothing more from now on; resolves once what it held is free. */
+    close(): Promise<void>;
+}
+
 /**
  * Events, deliveries and attempts. Rows are the truth: what `accept` has returned survives the loss of queue and processes.
  * Methods that take arrays do so in one statement each where the store can, and resolve with results in the same order.
@@ -288,6 +296,16 @@ export interface DeliveryStore {
 
     /** Whether `accept` can join a transaction of the application. */
     readonly transactions: boolean;
+
+    /**
+     * Listens for the commits of transactions of the application with deliveries: once for each, however many were accepted in it, one of
+     * those who listen in any process hears of it. A hint, which may be lost: rows are looked for all the same. Absent where commits
+     * cannot be heard.
+     *
+     * @param heard Called after a commit, and whenever one may have been missed, as at the beginning.
+     * @param onError Told once why it cannot listen any more, or not yet; it is tried again until it is closed.
+     */
+    listen?(heard: () => void, onError: (error: Error) => void): Listening;
 
     /**
      * Marks due deliveries `queued`, at most a window of each exporter: single-attempt ones first and whatever the exporter's

@@ -9,6 +9,7 @@ import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import postgres from 'postgres';
 import t, { type Test } from 'tap';
+import { present, until } from '../../adapters/contract/assertions.ts';
 import { memoryQueue } from '../../adapters/memory/index.ts';
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
@@ -41,6 +42,8 @@ interface Surroundings {
     readonly findings: typeof findings;
     readonly investigation: typeof investigation;
     readonly publish: Publish;
+    /** How many commits were heard. */
+    heard(): number;
 }
 
 type Example = (surroundings: Surroundings) => Promise<void>;
@@ -74,8 +77,15 @@ async function surroundings(t: Test): Promise<Surroundings> {
     await migrate(pool);
     await pool.query('create table findings (id serial primary key, title text not null)');
     const guard = egressGuard({ allow: [] });
+    const stores = postgresWebhooks({ pool });
+    let commits = 0;
+    const hear = (): void => {
+        commits += 1;
+    };
+    const listening = present(stores.deliveries.listen?.(hear, t.error));
+    await listening.ready;
     const { publish, exporters, close } = webhooks({
-        ...postgresWebhooks({ pool }),
+        ...stores,
         queue: memoryQueue(),
         keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
         guard,
@@ -84,12 +94,12 @@ async function surroundings(t: Test): Promise<Surroundings> {
     const { exporter } = await exporters.create({ url: 'https://receiver.example/hook' });
     await pool.query(`update scanwire.exporters set state = 'running' where id = $1`, [exporter.id]);
     t.teardown(async () => {
-        await Promise.all([close(), others.knex.destroy(), others.postgres.end()]);
+        await Promise.all([close(), listening.close(), others.knex.destroy(), others.postgres.end()]);
         await pool.end();
         await drop();
     });
     const kysely: Surroundings['kysely'] = new Kysely({ dialect: new PostgresDialect({ pool }) });
-    return { pool, ...others, kysely, drizzle: drizzle(pool), findings, investigation, publish };
+    return { pool, ...others, kysely, drizzle: drizzle(pool), findings, investigation, publish, heard: () => commits };
 }
 
 /** How many rows the host, the events and the deliveries have. */
@@ -119,7 +129,9 @@ t.test('the examples of the docs publish in a transaction of', async (t) => {
             t.match(published, [{ eventId: String, deliveries: [String] }], 'the event was accepted');
             t.same(await counts(pool), { findings: 0, events: 0, deliveries: 0 }, 'rollback leaves nothing');
 
+            const before = around.heard();
             await example(around);
+            await until(() => around.heard() > before);
             t.same(await counts(pool), { findings: 1, events: 1, deliveries: 1 }, 'commit leaves the event');
             const { rows } = await pool.query('select body from scanwire.events');
             t.match(JSON.parse(rows[0].body), { title: investigation.title });

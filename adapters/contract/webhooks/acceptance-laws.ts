@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { NewEvent } from '../../../lib/webhooks/store.ts';
-import { ids, only } from '../assertions.ts';
+import { ids, only, until } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, forAll, RULES, sampleEvent, type WebhookBench } from './fixture.ts';
 
@@ -161,6 +161,69 @@ export const transactionLaws: Laws<WebhookBench> = {
             await host.commit();
         }
         assert.equal((await bench.listed()).length, 1);
+    },
+};
+
+/** What a store does by which the commits of the application's transactions are heard. */
+export const notificationLaws: Laws<WebhookBench> = {
+    async 'makes a commit heard, and not before'(bench) {
+        await bench.addExporter();
+        const { heard, close } = await bench.listen();
+        try {
+            await bench.publishIn('commit', 1, () => assert.equal(heard(), 0, 'before the commit'));
+            await until(() => heard() > 0, 5_000);
+        } finally {
+            await close();
+        }
+    },
+
+    async 'makes nothing heard of a rollback'(bench) {
+        await bench.addExporter();
+        const { heard, close } = await bench.listen();
+        try {
+            await bench.publishIn('rollback');
+            await bench.publishIn('commit');
+            await until(() => heard() > 0, 5_000);
+            assert.equal(heard(), 1, 'the commit');
+        } finally {
+            await close();
+        }
+    },
+
+    async 'makes the commit of many events heard once'(bench) {
+        await bench.addExporter();
+        const { heard, close } = await bench.listen();
+        try {
+            await bench.publishIn('commit', 5);
+            await bench.publishIn('commit');
+            await until(() => heard() > 1, 5_000);
+            assert.equal(heard(), 2);
+        } finally {
+            await close();
+        }
+    },
+
+    async 'makes a commit heard by somebody who listens still'(bench) {
+        await bench.addExporter();
+        const first = await bench.listen();
+        const second = await bench.listen();
+        try {
+            await first.close();
+            const before = first.heard();
+            await bench.publishIn('commit');
+            await until(() => second.heard() > 0, 5_000);
+            assert.equal(first.heard(), before, 'one that is closed hears nothing');
+        } finally {
+            await second.close();
+        }
+    },
+
+    async 'hands out what was committed and not heard of'(bench) {
+        await bench.addExporter();
+        await bench.setTime(at(0));
+        const published = await bench.publishIn('commit');
+        assert.equal(published.length, 1);
+        assert.deepEqual(await bench.dispatchedIds({ now: at(0) }), published);
     },
 };
 

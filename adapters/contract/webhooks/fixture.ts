@@ -40,12 +40,17 @@ export interface WebhookStores extends ContractFixture {
 }
 
 /** Name of something that not every pair of webhook stores can do. */
-export type WebhookAbility = 'transactions';
+export type WebhookAbility = 'transactions' | 'notifications';
 
 /** What the laws of webhook stores may need. */
 export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookStores>>> = {
     transactions: {
         has: ({ deliveries }) => deliveries.transactions,
+        shows: ({ begin }) => begin !== undefined,
+        supply: 'begin(), which opens a transaction of the application',
+    },
+    notifications: {
+        has: ({ deliveries }) => deliveries.listen !== undefined,
         shows: ({ begin }) => begin !== undefined,
         supply: 'begin(), which opens a transaction of the application',
     },
@@ -143,6 +148,42 @@ export class WebhookBench {
     /** Opens a transaction of the application. */
     async begin(): Promise<HostTransaction> {
         return await present(await this.#stores.begin?.(), 'begin()');
+    }
+
+    /** Listens for commits, and counts what is heard from then on. */
+    async listen(): Promise<{ heard(): number; close(): Promise<void> }> {
+        let heard = 0;
+        const errors: Error[] = [];
+        const hear = (): void => {
+            heard += 1;
+        };
+        const listening = present(
+            this.deliveries.listen?.(hear, (error) => errors.push(error)),
+            'listen()',
+        );
+        await listening.ready;
+        heard = 0;
+        const count = (): number => {
+            assert.deepEqual(errors, []);
+            return heard;
+        };
+        return { heard: count, close: () => listening.close() };
+    }
+
+    /** Accepts so many events in a transaction of the application, which then ends so. */
+    async publishIn(end: 'commit' | 'rollback', count = 1, beforeEnd = (): void => {}): Promise<readonly string[]> {
+        const host = await this.begin();
+        try {
+            const accepted = [];
+            for (let number = 0; number < count; number += 1) {
+                accepted.push(...(await this.deliveries.accept([forAll(sampleEvent())], { tx: host.tx })));
+            }
+            await host.tx.query('select 1');
+            beforeEnd();
+            return accepted.flatMap(({ deliveries }) => deliveries);
+        } finally {
+            await host[end]();
+        }
     }
 
     /** Inserts an exporter. */

@@ -1,9 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import t from 'tap';
-import { acceptanceLaws, noTransactionLaws, transactionLaws } from '../../../../adapters/contract/webhooks/acceptance-laws.ts';
+import { present } from '../../../../adapters/contract/assertions.ts';
+import {
+    acceptanceLaws,
+    noTransactionLaws,
+    notificationLaws,
+    transactionLaws,
+} from '../../../../adapters/contract/webhooks/acceptance-laws.ts';
 import { migrate } from '../../../../adapters/postgres/index.ts';
-import type { DeliveryStore, NewEvent } from '../../../../lib/webhooks/store.ts';
+import type { DeliveryStore, Listening, NewEvent } from '../../../../lib/webhooks/store.ts';
 import { testDatabase } from '../../../support/test-database.ts';
 import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
 import { type Mutants, proveWebhookLaws } from './mutants.ts';
@@ -85,8 +91,63 @@ t.test('on a store that joins transactions', async (t) => {
         await pool.end();
         await drop();
     });
-    proveWebhookLaws(t, transactionLaws, JOINING, () => emptyWebhookStores(pool));
+    const mutants = { ...JOINING, ...notifying(pool) };
+    proveWebhookLaws(t, { ...transactionLaws, ...notificationLaws }, mutants, () => emptyWebhookStores(pool));
 });
+
+function notifying(pool: pg.Pool): Mutants {
+    return {
+        'makes a commit heard, and not before': (_, deliveries) => {
+            let tell = (): void => {};
+            return {
+                deliveries: {
+                    accept: (newEvents, options) => deliveries.accept(newEvents, options).finally(tell),
+                    listen: (heard, onError) => {
+                        tell = heard;
+                        return listeningTo(deliveries, heard, onError);
+                    },
+                },
+            };
+        },
+        'makes nothing heard of a rollback': (_, deliveries) => ({
+            deliveries: {
+                accept: async (newEvents, options) => {
+                    await pool.query('notify scanwire');
+                    return await deliveries.accept(newEvents, options);
+                },
+            },
+        }),
+        'makes the commit of many events heard once': (_, deliveries) => ({
+            deliveries: {
+                accept: async (newEvents, options) => {
+                    await options?.tx?.query(`select pg_notify('scanwire', $1)`, [randomUUID()]);
+                    return await deliveries.accept(newEvents, options);
+                },
+            },
+        }),
+        'makes a commit heard by somebody who listens still': (_, deliveries) => {
+            const told: (() => void)[] = [];
+            const tell = (): void => {
+                for (const heard of told) {
+                    heard();
+                }
+            };
+            return {
+                deliveries: {
+                    listen: (heard, onError) => {
+                        told.push(heard);
+                        return listeningTo(deliveries, tell, onError);
+                    },
+                },
+            };
+        },
+        'hands out what was committed and not heard of': () => ({ deliveries: { dispatch: async () => [] } }),
+    };
+}
+
+function listeningTo({ listen }: DeliveryStore, ...how: Parameters<NonNullable<DeliveryStore['listen']>>): Listening {
+    return present(listen?.(...how));
+}
 
 function rewriting(deliveries: DeliveryStore, change: (one: NewEvent) => NewEvent): DeliveryStore['accept'] {
     return (newEvents, options) => deliveries.accept(newEvents.map(change), options);

@@ -6,6 +6,15 @@ export type Clock = () => Date;
 /** The clock of the machine. */
 export const systemClock: Clock = () => new Date();
 
+/** Calls `task` every so many milliseconds until the returned function is called. */
+export type Ticker = (task: () => void, milliseconds: number) => () => void;
+
+/** The timer of the machine, which keeps no process from ending. */
+export const timer: Ticker = (task, milliseconds) => {
+    const handle = setInterval(task, milliseconds).unref();
+    return () => clearInterval(handle);
+};
+
 const SLICE_MS = 2;
 
 /**

@@ -3,10 +3,11 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
+import { type Ticker, timer } from '../../lib/clock.ts';
 import { startDatabaseThread } from './database-thread.ts';
 import { type EmbeddedDatabase, embeddedPool } from './embedded-pool.ts';
 import { lockFolder } from './folder-lock.ts';
-import { maintain, type Ticker } from './maintenance.ts';
+import { maintain } from './maintenance.ts';
 import { findTemplate, unpackTemplate } from './template.ts';
 
 /** Where the embedded database is. */
@@ -85,9 +86,4 @@ async function dataFolder(root: string): Promise<string> {
 
     await rename(unfinished, folder);
     return folder;
-}
-
-function timer(task: () => void, milliseconds: number): () => void {
-    const handle = setInterval(task, milliseconds).unref();
-    return () => clearInterval(handle);
 }

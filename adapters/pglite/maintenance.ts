@@ -1,7 +1,5 @@
+import type { Ticker } from '../../lib/clock.ts';
 import type { Executor } from '../../lib/transaction.ts';
-
-/** Calls `task` every so many milliseconds until the returned function is called. */
-export type Ticker = (task: () => void, milliseconds: number) => () => void;
 
 /** What is maintained, and when. */
 export interface MaintenanceOptions {

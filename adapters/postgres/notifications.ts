@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PoolClient } from 'pg';
+import { type Ticker, timer } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { RETRIES } from '../../lib/webhooks/queue.ts';
@@ -10,7 +11,7 @@ import { type HostPool, isHostPool, ownPool } from './own-pool.ts';
 
 /** How commits of the application's transactions are heard. */
 export interface Notifications {
-    /** Makes the commit of `tx` heard; once, however often this is called in it. */
+    /** Makes the commit of `tx` heard; once, however often this is called in it. Where there are many, not of each. */
     notify(tx: Executor): Promise<void>;
     /** Absent for a pool like which no other can be made. */
     readonly listen?: NonNullable<DeliveryStore['listen']>;
@@ -22,6 +23,9 @@ export interface Watch extends Patience {
     readonly probeEvery?: number;
     /** Milliseconds until a lost one is replaced at first, and at most. */
     readonly retries?: typeof RETRIES;
+    /** Milliseconds that only go forward. */
+    readonly monotonic?: () => number;
+    readonly ticker?: Ticker;
 }
 
 /** A connection that answers nothing is noticed within the two together, and 10 s to spare until half a minute is over. */
@@ -36,14 +40,23 @@ const COMMON = 'scanwire';
 /** Held by the one session that listens to the common channel; another one takes it over at its next probe. */
 const TAKE_COMMON = "select case when $1 then true else pg_try_advisory_lock(hashtextextended('scanwire.notifications', 0)) end as common";
 
+/**
+ * Transactions that notify commit one after the other, on the whole server. A process that publishes more of them a second than this, and
+ * listens, looks by itself instead, every so many milliseconds, and goes on for as long as such a transaction may take to commit; what takes
+ * longer is polled for.
+ */
+const MANY = { aSecond: 100, lookEvery: 10, lookFor: 1_000 } as const;
+
 /** Notifications of PostgreSQL, which it hands out at the commit and drops at a rollback, those of the same transaction as one. */
 export function notifications(pool: PoolLike, watch: Watch = {}): Notifications {
-    /** Of the connections of this process that listen now. */
-    const channels = new Set<string>();
+    const channels: Channels = new Map();
+    const many = lookingWhereMany(channels, watch);
     return {
         async notify(tx) {
-            const [channel = COMMON] = channels;
-            await tx.query('select pg_notify($1, $2)', [channel, '']);
+            const [channel] = channels.keys();
+            if (channel === undefined || !many()) {
+                await tx.query('select pg_notify($1, $2)', [channel ?? COMMON, '']);
+            }
         },
         ...(isHostPool(pool) && {
             listen: (heard, onError) => listening({ pool, watch: { ...WATCH, ...watch }, channels, heard, onError }),
@@ -51,11 +64,45 @@ export function notifications(pool: PoolLike, watch: Watch = {}): Notifications 
     };
 }
 
+/** Whom the connections of this process that listen now tell what they hear, by the channel that each has for itself. */
+type Channels = Map<string, () => void>;
+
+/** Says, each time that something is published, whether that comes too often to notify; it is looked for then. */
+function lookingWhereMany(channels: Channels, { monotonic = () => performance.now(), ticker = timer }: Watch): () => boolean {
+    let left: number = MANY.aSecond;
+    let counted = monotonic();
+    let until = 0;
+    let stop: (() => void) | undefined;
+
+    function look(): void {
+        for (const heard of channels.values()) {
+            heard();
+        }
+        if (monotonic() > until) {
+            stop?.();
+            stop = undefined;
+        }
+    }
+
+    return () => {
+        const now = monotonic();
+        left = Math.min(MANY.aSecond, left + ((now - counted) * MANY.aSecond) / 1_000);
+        counted = now;
+        if (left >= 1) {
+            left -= 1;
+            return false;
+        }
+        until = now + MANY.lookFor;
+        stop ??= ticker(look, MANY.lookEvery);
+        return true;
+    };
+}
+
 interface ListeningOptions {
     readonly pool: HostPool;
-    readonly watch: Required<Omit<Watch, 'signal'>>;
+    readonly watch: Required<Omit<Watch, 'signal' | 'monotonic' | 'ticker'>>;
     /** Has the connection's channel for as long as it listens. */
-    readonly channels: Set<string>;
+    readonly channels: Channels;
     readonly heard: () => void;
     readonly onError: (error: Error) => void;
 }
@@ -72,7 +119,7 @@ function listening(options: ListeningOptions): Listening {
     });
 
     function begun(): void {
-        channels.add(channel);
+        channels.set(channel, heard);
         heard();
         tried();
     }

@@ -298,9 +298,9 @@ export interface DeliveryStore {
     readonly transactions: boolean;
 
     /**
-     * Listens for the commits of transactions of the application with deliveries: once for each, however many were accepted in it, one of
-     * those who listen in any process hears of it. A hint, which may be lost: rows are looked for all the same. Absent where commits
-     * cannot be heard.
+     * Listens for the commits of transactions of the application with deliveries: one of those who listen in any process hears of each, once
+     * however many were accepted in it; where there are hundreds a second, of several together. A hint, which may be lost: rows are looked for
+     * all the same. Absent where commits cannot be heard.
      *
      * @param heard Called after a commit, and whenever one may have been missed, as at the beginning.
      * @param onError Told once why it cannot listen any more, or not yet; it is tried again until it is closed.

@@ -183,6 +183,42 @@ t.test('a process whose connections are used up starts all the same', async (t) 
     await refused.end();
 });
 
+t.test('a process that publishes much looks by itself, and does not notify of each', async (t) => {
+    const { pool } = await database(t);
+    let now = 0;
+    const ticking = new Map<() => void, number>();
+    const tick = (): void => {
+        for (const task of ticking.keys()) {
+            task();
+        }
+    };
+    const ticker = (task: () => void, milliseconds: number) => {
+        ticking.set(task, milliseconds);
+        return () => void ticking.delete(task);
+    };
+    const store = storeOf(pool, { ...QUICK, probeEvery: 60_000, monotonic: () => now, ticker });
+    const { ready, heard } = listening(t, store);
+    await ready;
+    const start = heard();
+    for (let count = 1; count <= 100; count += 1) {
+        await publish(pool, store);
+    }
+    await until(() => heard() === start + 100);
+    await publish(pool, store);
+    await publish(pool, store);
+    t.same([...ticking.values()], [10]);
+    t.equal(heard(), start + 100, 'too many for this second');
+    tick();
+    t.equal(heard(), start + 101, 'are looked for');
+
+    now = 1_001;
+    tick();
+    t.equal(heard(), start + 102);
+    t.equal(ticking.size, 0, 'for a second, by which they have been committed');
+    await publish(pool, store);
+    await until(() => heard() === start + 103);
+});
+
 t.test('switched off, nothing is notified and nobody listens', async (t) => {
     const { pool } = await database(t);
     const statements: string[] = [];

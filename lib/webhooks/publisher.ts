@@ -78,9 +78,8 @@ export function publisher({ kinds, deliveries, maxBodyBytes, newId, dispatcher, 
 
         const event = { id: newId(), kind: kind.name, body: eventBody(kind, body, maxBodyBytes) };
         const newEvent: NewEvent = { event, recipients: { types: typesFor(kind, rules ?? null) } };
-const accept = async (): Promise<Acceptance> =>
-            tx === undefined ? await acceptBatched(newEvent) : ((await deliveries.accept([newEvent], { tx }))[0] as Acceptance);
-        const { eventId, deliveries: ids } = await accept();
+        const accepted = tx === undefined ? await acceptBatched(newEvent) : (await deliveries.accept([newEvent], { tx }))[0];
+        const { eventId, deliveries: ids } = accepted as Acceptance;
         return { eventId, deliveries: ids, wake: dispatcher.wake };
     };
 }

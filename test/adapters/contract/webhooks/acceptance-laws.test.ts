@@ -141,7 +141,7 @@ function notifying(pool: pg.Pool): Mutants {
                 },
             };
         },
-        'hands out what was committed and not heard of': () => ({ deliveries: { dispatch: async () => [] } }),
+        'hands out what was committed and not heard of': () => ({ deliveries: { dispatch: async () => ({ handedOut: [], more: false }) } }),
     };
 }
 

@@ -79,7 +79,7 @@ function exporterStore(state: WebhookState): ExporterStore {
             return row === undefined ? null : healthOf(state, row);
         },
 
-        async update(id, { ifType, ifSecret, ...patch }) {
+        async update(id, { ifType, ifSecret, ifHeaders, ...patch }) {
             const row = state.exporters.get(id);
             if (row === undefined) {
                 throw storeRefusals.unknownExporter();
@@ -89,6 +89,9 @@ function exporterStore(state: WebhookState): ExporterStore {
             }
             if (ifSecret !== undefined && row.sealedSecret !== ifSecret) {
                 throw storeRefusals.exporterSecretChanged();
+            }
+            if (ifHeaders !== undefined && row.sealedHeaders !== ifHeaders) {
+                throw storeRefusals.exporterHeadersChanged();
             }
 
             const changes = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined));

@@ -179,18 +179,19 @@ export function exporters(db: Executor): ExporterStore {
             return rows[0] === undefined ? null : healthFromRow(rows[0]);
         },
 
-        async update(id, { ifType, ifSecret, ...patch }) {
+        async update(id, { ifType, ifSecret, ifHeaders, ...patch }) {
             const values = columnValues(patch);
             const assignments = [
                 'updated_at = scanwire.now()',
                 ...(patch.state === 'running' ? [CLOSED_BREAKER] : []),
-                ...Object.keys(values).map((column, index) => `${column} = $${index + 4}`),
+                ...Object.keys(values).map((column, index) => `${column} = $${index + 6}`),
             ];
             const { rows } = await db.query<ExporterRow>(
                 `update scanwire.exporters e set ${assignments.join(', ')}
                 where e.id = $1 and e.type = coalesce($2, e.type) and e.sealed_secret = coalesce($3, e.sealed_secret)
+                    and (not $4::boolean or e.sealed_headers is not distinct from $5)
                 returning ${EXPORTER_COLUMNS}`,
-                [uuidOrNull(id), ifType ?? null, ifSecret ?? null, ...Object.values(values)],
+                [uuidOrNull(id), ifType ?? null, ifSecret ?? null, ifHeaders !== undefined, ifHeaders ?? null, ...Object.values(values)],
             );
             if (rows[0] !== undefined) {
                 return exporterFromRow(rows[0]);
@@ -200,9 +201,12 @@ export function exporters(db: Executor): ExporterStore {
             if (found === null) {
                 throw storeRefusals.unknownExporter();
             }
-            throw ifType !== undefined && found.type !== ifType
-                ? storeRefusals.exporterTypeChanged()
-                : storeRefusals.exporterSecretChanged();
+            if (ifType !== undefined && found.type !== ifType) {
+                throw storeRefusals.exporterTypeChanged();
+            }
+            throw ifSecret !== undefined && found.sealedSecret !== ifSecret
+                ? storeRefusals.exporterSecretChanged()
+                : storeRefusals.exporterHeadersChanged();
         },
 
         async remove(id) {

@@ -1,12 +1,13 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
 import { EXPORT_TYPES, SIGNATURE_FORMS, TRUST_SETTINGS } from '../../lib/webhooks/choices.ts';
-import type { Exporter, ExporterChanges, ExporterSettings, HeaderPairs, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
+import type { Exporter, ExporterChanges, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { TestView } from '../../plugins/admin-console/operations.ts';
 import { type Answer, type Call, command, definedFields, repeated } from '../command.ts';
 import { aligned, displayUrl, relativeTime, table, utcTime } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
+import { addHeaders, addSecret, headersOf, secretOf } from '../secret-input.ts';
 
 export function define(exporters: Command): void {
     const create = command(exporters, 'create', 'configure a receiver', created);
@@ -23,6 +24,7 @@ export function define(exporters: Command): void {
     const update = command(exporters, 'update <id>', 'change settings and send a test event', updated);
     addSettings(update, false)
         .option('--no-header', 'drop all additional headers')
+        .option('--keep-headers', 'send them to the new URL although it leads elsewhere')
         .addOption(update.createOption('--type <type>', 'export type').choices(EXPORT_TYPES))
         .option('--start', 'start it as well');
 
@@ -48,24 +50,22 @@ export function define(exporters: Command): void {
 function addSettings(target: Command, creating: boolean): Command {
     const url = target.createOption('--url <url>', 'where to POST, http or https');
     const trust = target.createOption('--trust <trust>', "trust in the receiver's certificate");
-    return target
-        .addOption(creating ? url.makeOptionMandatory() : url)
-        .option('--name <name>', 'goes out as webhook_name')
-        .option('--secret <secret>', creating ? 'signing secret; made when absent' : 'new signing secret')
-        .option('--header <header>', 'additional header as "Name: value", repeatable', repeated)
+    target.addOption(creating ? url.makeOptionMandatory() : url).option('--name <name>', 'goes out as webhook_name');
+    return addHeaders(addSecret(target, creating ? 'signing secret' : 'new signing secret'))
         .option('--collector <name>', 'worker pool that sends for it')
         .addOption(trust.choices(TRUST_SETTINGS))
         .option('--signature <form>', `${SIGNATURE_FORMS.join(', ')}; repeatable`, repeated);
 }
 
 async function created({ options, perform }: Call): Promise<Answer> {
-    const settings = { ...settingsOf(options), ...(options.legacy === true && { legacy: true }) } as NewExporterSettings;
+    const settings = { ...(await settingsOf(options)), ...(options.legacy === true && { legacy: true }) } as NewExporterSettings;
     const exporter = await perform('createExporter', { ...settings, start: options.start === true });
     return exporterAnswer(exporter, [['Secret', exporter.secret]]);
 }
 
 async function updated({ args: [id = ''], options, perform }: Call): Promise<Answer> {
-    const changes = { ...settingsOf(options), ...(options.type !== undefined && { type: options.type }) } as ExporterChanges;
+    const { type, keepHeaders } = options;
+    const changes = { ...(await settingsOf(options)), ...definedFields({ type, keepHeaders }) } as ExporterChanges;
     if (Object.keys(changes).length === 0) {
         throw new ScanwireError('INVALID_INPUT', 'Nothing to change: give at least one setting, for example --url');
     }
@@ -94,35 +94,17 @@ async function listed({ perform }: Call): Promise<Answer> {
     };
 }
 
-function settingsOf(options: Call['options']): Partial<ExporterSettings> {
-    const { url, name, secret, header, collector, trust, signature } = options;
+async function settingsOf(options: Call['options']): Promise<Partial<ExporterSettings>> {
+    const { url, name, collector, trust, signature } = options;
     return definedFields<Omit<ExporterSettings, 'schedule'>>({
         url,
         name,
-        secret,
-        headers: headersOf(header),
+        secret: await secretOf(options),
+        headers: await headersOf(options),
         collector,
         trust,
         signatures: signature,
     });
-}
-
-/** Not parsed by the option itself: its message would hold the header, and with it a secret. */
-function headersOf(header: unknown): HeaderPairs | undefined {
-    if (header === undefined || header === true) {
-        return undefined;
-    }
-
-    return header === false ? [] : (header as readonly string[]).map(headerPair);
-}
-
-function headerPair(text: string): readonly [string, string] {
-    const colon = text.indexOf(':');
-    if (colon < 1) {
-        throw new ScanwireError('INVALID_INPUT', 'A header must have the form "Name: value"', { field: 'header' });
-    }
-
-    return [text.slice(0, colon).trim(), text.slice(colon + 1).trim()];
 }
 
 function shownAnswer(exporter: ShownExporter): Answer {

@@ -1,21 +1,31 @@
 import type { Command } from 'commander';
 import { type Call, performing, wholeNumber } from '../command.ts';
 import { printable } from '../output/table.ts';
+import { addSecret, secretOf } from '../secret-input.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { type Received, startReceiver } from '../verifying-receiver.ts';
 
 export function define(self: Command): void {
     performing(self, listen);
     self.requiredOption('--port <port>', 'port to listen on, 0 for a free one', wholeNumber(0, 65535))
-        .requiredOption('--secret <secret>', "the exporter's signing secret")
-        .option('--host <host>', 'address to listen on', '127.0.0.1');
+        .option('--host <host>', 'address to listen on', '127.0.0.1')
+        .hook('preAction', assertSecret);
+    addSecret(self, "the exporter's signing secret");
+}
+
+function assertSecret(self: Command): void {
+    const { secret, secretFile, secretEnv } = self.opts();
+    if ((secret ?? secretFile ?? secretEnv) === undefined) {
+        self.error("error: required option '--secret-file <file>' or '--secret-env <variable>' not specified");
+    }
 }
 
 /** Runs the receiver until it is told to stop. With `--json` it prints a line when it listens, then one for each message. */
 async function listen({ options, json }: Call): Promise<undefined> {
-    const { host, port, secret } = options as { host: string; port: number; secret: string };
+    const { host, port } = options as { host: string; port: number };
+    const secret = await secretOf(options);
     const print = json ? printJson : printText;
-    const receiver = await startReceiver({ host, port, secret: () => secret, onMessage: print });
+    const receiver = await startReceiver({ host, port, secret: () => secret ?? '', onMessage: print });
     process.stdout.write(json ? `${JSON.stringify({ listening: receiver.url })}\n` : `Listening on ${receiver.url}\n`);
     await stopSignal();
     await receiver.close();

@@ -9,6 +9,11 @@ export function printError(error: unknown, json: boolean): void {
     );
 }
 
+/** One line on stderr about what works, and had better be done in another way. */
+export function printWarning(field: string, message: string, json: boolean): void {
+    process.stderr.write(json ? `${JSON.stringify({ warning: { field, message } })}\n` : `scanwire: warning: ${printable(message)}\n`);
+}
+
 function internal(error: unknown): { readonly code: string; readonly field?: string; readonly message: string } {
     return { code: 'INTERNAL', message: error instanceof Error ? `${error.name}: ${error.message}` : String(error) };
 }

@@ -73,6 +73,11 @@ export interface NewExporterSettings extends ExporterSettings {
 export interface ExporterChanges extends Partial<ExporterSettings> {
     /** Only `investigation_legacy` can change, only to `investigation_legacy_and_library`, and never back. */
     readonly type?: ExportType;
+    /**
+     * Sends the additional headers that there are to the new URL, although it leads to another scheme, host or port than before. Else such a
+     * change needs `headers`: what they hold was given for the receiver of then.
+     */
+    readonly keepHeaders?: boolean;
 }
 
 /** Name of the collector that exporters belong to unless they say otherwise. */
@@ -140,6 +145,7 @@ export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.obje
     type: Joi.string()
         .valid(...EXPORT_TYPES)
         .description('Of a legacy exporter: from `investigation_legacy` to `investigation_legacy_and_library`, once'),
+    keepHeaders: Joi.boolean().description('Sends the additional headers to the new URL although it leads to another scheme, host or port'),
 })
     .label('changes')
     .min(1)

@@ -44,7 +44,8 @@ export interface Exporters {
     /** The signing secret, for the admin console (`plugins/admin-console`) to show. @throws ScanwireError `UNSEALABLE`. */
     secret(id: string): Promise<string>;
     /**
-     * Changes what is named and sends a `test`. A secret that is changed stays valid for a day in the signature forms that can carry
+     * Changes what is named and sends a `test`. A URL of another origin needs `headers` or `keepHeaders` where the exporter has additional
+     * headers. A secret that is changed stays valid for a day in the signature forms that can carry
      * several; the same secret once more changes nothing.
      *
      * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type that is not allowed.
@@ -178,14 +179,35 @@ export async function sealedForExporters(store: ExporterStore, now: Date): Promi
 }
 
 async function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Promise<ExporterPatch> {
-    const { url, secret, headers, type, ...stored } = changes;
+    const { url, secret, headers, type, keepHeaders = false, ...stored } = changes;
     return {
         ...stored,
-        ...(url !== undefined && { url: checkReceiverUrl(url, context.guard) }),
+        ...(url !== undefined && urlPatch(before, checkReceiverUrl(url, context.guard), keepHeaders || headers !== undefined)),
         ...(headers !== undefined && sealHeaders(before.id, headers, context)),
         ...(secret !== undefined && (await secretPatch(before, checkSecret(secret), context))),
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
     };
+}
+
+/**
+ * Headers hold keys of the receiver that they were given for, and whoever may change an exporter could never read them: a URL of another
+ * origin must not take them along unasked.
+ */
+function urlPatch(before: StoredExporter, url: string, isHeadersSettled: boolean): ExporterPatch {
+    if (isHeadersSettled) {
+        return { url };
+    }
+
+    const former = URL.canParse(before.url) ? new URL(before.url).origin : null;
+    if (before.sealedHeaders !== null && new URL(url).origin !== former) {
+        throw new ScanwireError(
+            'INVALID_INPUT',
+            'Headers must be given again, or keepHeaders be true: the URL leads to another scheme, host or port, and would take their values there',
+            { field: 'headers' },
+        );
+    }
+
+    return { url, ifHeaders: before.sealedHeaders };
 }
 
 async function secretPatch(before: StoredExporter, secret: string, { keyRing, deliveries }: WebhooksContext): Promise<ExporterPatch> {

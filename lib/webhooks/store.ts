@@ -12,6 +12,8 @@ export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'u
     readonly ifType?: ExportType;
     /** Only when its `sealedSecret` is still this text; else `CONFLICT`. */
     readonly ifSecret?: string;
+    /** Only when its `sealedHeaders` is still this, null for none; else `CONFLICT`. */
+    readonly ifHeaders?: string | null;
 };
 
 /** All methods of both stores reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
@@ -380,6 +382,8 @@ export const storeRefusals = {
         new ScanwireError('CONFLICT', 'Cannot change the type of an exporter that has another type by now'),
     exporterSecretChanged: (): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot change the secret of an exporter that has another secret by now'),
+    exporterHeadersChanged: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot change the URL of an exporter that has other headers by now'),
     eventExists: (cause?: unknown): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot accept an event whose id was accepted before', { cause }),
     notReplayable: (): ScanwireError =>

@@ -27,7 +27,7 @@ t.test('leaves with 2 after wrong usage, and says what was wrong', async (t) => 
         [['serve', '--port', '1e3'], /--port.*whole number/],
         [['deliveries', 'list', '--state', 'lost'], /--state/],
         [['worker'], /required option '--collector <name>'/],
-        [['listen', '--port', '0'], /required option '--secret <secret>'/],
+        [['listen', '--port', '0'], /required option '--secret-file <file>'/],
     ];
     for (const [args, message] of cases) {
         const { code, stdout, stderr } = await scanwire(args);
@@ -71,9 +71,9 @@ t.test('leaves with 1 after a refusal, in one line that names field and reason',
             { code: 'INVALID_INPUT', field: 'file' },
         ],
         [
-            ['exporters', 'create', '--url', 'http://x.test', '--header', 'Authorization s3cret', '--data', data],
-            /^scanwire: A header must have the form.*\n$/,
-            { code: 'INVALID_INPUT', field: 'header' },
+            ['exporters', 'create', '--url', 'http://x.test', '--secret-env', 'NO_SUCH_VARIABLE', '--data', data],
+            /^scanwire: There is no secret in NO_SUCH_VARIABLE.*\n$/,
+            { code: 'INVALID_INPUT', field: 'secret-env' },
         ],
         [
             ['worker', '--collector', 'c', '--data', data],

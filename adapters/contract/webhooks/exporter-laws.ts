@@ -169,6 +169,17 @@ export const exporterLaws: Laws<WebhookBench> = {
             previousSecrets: [{ sealed: sealedSecret, until: at(86_400_000) }],
         });
     },
+
+    async 'changes an exporter only while it has the expected headers, so that none goes elsewhere'(bench) {
+        const { id } = await bench.addExporter();
+        const change = (url: string, ifHeaders: string | null) => bench.exporters.update(id, { url, ifHeaders });
+        await change('https://other.example/one', null);
+        await bench.exporters.update(id, { sealedHeaders: 'sealed', headerNames: ['Authorization'] });
+        await assert.rejects(change('https://third.example/two', null), { code: 'CONFLICT' });
+        await assert.rejects(change('https://third.example/two', 'others'), { code: 'CONFLICT' });
+        assertFields(await bench.exporters.get(id), { url: 'https://other.example/one', sealedHeaders: 'sealed' });
+        assertFields(await change('https://third.example/two', 'sealed'), { url: 'https://third.example/two' });
+    },
 };
 
 /** An exporter with three failures and three deliveries, that is probed again at 1,125. */

@@ -78,6 +78,9 @@ const MUTANTS: Mutants = {
     'changes a secret only while it is the expected one, so that none is lost': (exporters) => ({
         exporters: { update: (id, { ifSecret: _, ...patch }) => exporters.update(id, patch) },
     }),
+    'changes an exporter only while it has the expected headers, so that none goes elsewhere': (exporters) => ({
+        exporters: { update: (id, { ifHeaders: _, ...patch }) => exporters.update(id, patch) },
+    }),
 };
 
 proveWebhookLaws(t, exporterLaws, MUTANTS);

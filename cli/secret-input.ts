@@ -1,0 +1,117 @@
+import type { Command } from 'commander';
+import { ScanwireError } from '../lib/errors.ts';
+import type { HeaderPairs } from '../lib/webhooks/exporter.ts';
+import { repeated } from './command.ts';
+import { readText } from './input.ts';
+import { printWarning } from './output/errors.ts';
+
+/*
+ * How a command is told what nobody else may see. Every user of a machine can list its processes with their arguments, so a secret comes
+ * from a file, from stdin or from a variable; as an argument it is for trials, and warned of.
+ */
+
+/** Adds `--secret-file` and `--secret-env`, and `--secret` for trials. */
+export function addSecret(target: Command, what: string): Command {
+    return target
+        .option('--secret-file <file>', `${what}, read from a file, - for stdin`)
+        .option('--secret-env <variable>', `${what}, taken from an environment variable`)
+        .option('--secret <secret>', `${what}, for trials: other users can see it`);
+}
+
+/** Adds `--header-file` and `--header-env`, and `--header` for trials. */
+export function addHeaders(target: Command): Command {
+    return target
+        .option('--header-file <file>', 'additional headers, a line "Name: value" each, read from a file, - for stdin')
+        .option('--header-env <variable>', 'the same, taken from an environment variable')
+        .option('--header <header>', 'additional header, for trials: other users can see it; repeatable', repeated);
+}
+
+type Options = Readonly<Record<string, unknown>>;
+
+/**
+ * The secret that the options name, undefined when none does. A line break at its end is not part of it.
+ *
+ * @throws ScanwireError `INVALID_INPUT` for more than one, and for a file or a variable without any; never with the secret.
+ */
+export async function secretOf(options: Options): Promise<string | undefined> {
+    const given = [options.secretFile, options.secretEnv, options.secret].filter((value) => value !== undefined);
+    if (given.length > 1) {
+        throw refused('secret', 'Give --secret-file, --secret-env or --secret, and only one of them');
+    }
+
+    if (options.secret !== undefined) {
+        warn('secret', options);
+        return String(options.secret);
+    }
+
+    return await hidden('secret', options);
+}
+
+/**
+ * The additional headers that the options name; none for `--no-header`, undefined when there is nothing about them. Not parsed by the
+ * options themselves: commander's message would hold the header, and with it a secret.
+ *
+ * @throws ScanwireError `INVALID_INPUT` as {@link secretOf}.
+ */
+export async function headersOf(options: Options): Promise<HeaderPairs | undefined> {
+    const { header } = options;
+    const text = await hidden('header', options);
+    if (header === false) {
+        if (text !== undefined) {
+            throw refused('header', 'Give either --no-header or headers');
+        }
+
+        return [];
+    }
+
+    const typed = Array.isArray(header) ? (header as readonly string[]) : [];
+    if (typed.length > 0) {
+        warn('header', options);
+    }
+
+    const lines = text?.split(/\r?\n/).filter((line) => line.trim() !== '') ?? [];
+    return text === undefined && typed.length === 0 ? undefined : [...lines, ...typed].map(headerPair);
+}
+
+/** What the file or the variable holds. */
+async function hidden(name: 'secret' | 'header', options: Options): Promise<string | undefined> {
+    const { [`${name}File`]: file, [`${name}Env`]: variable } = options;
+    if (file !== undefined && variable !== undefined) {
+        throw refused(name, `Give --${name}-file or --${name}-env, and only one of them`);
+    }
+
+    if (file === undefined && variable === undefined) {
+        return undefined;
+    }
+
+    if (file === '-' && options.secretFile === '-' && options.headerFile === '-') {
+        throw refused(name, 'Only one of --secret-file and --header-file can be read from stdin');
+    }
+
+    const text = variable === undefined ? await readText(String(file)) : process.env[String(variable)];
+    const held = text?.replace(/\r?\n$/, '') ?? '';
+    if (held === '') {
+        const [option, source] = variable === undefined ? ['file', file === '-' ? 'stdin' : file] : ['env', variable];
+        throw refused(`${name}-${option}`, `There is no ${name} in ${String(source)}, which --${name}-${option} names`);
+    }
+
+    return held;
+}
+
+function headerPair(text: string): readonly [string, string] {
+    const colon = text.indexOf(':');
+    if (colon < 1) {
+        throw refused('header', 'A header must have the form "Name: value"');
+    }
+
+    return [text.slice(0, colon).trim(), text.slice(colon + 1).trim()];
+}
+
+function refused(field: string, message: string): ScanwireError {
+    return new ScanwireError('INVALID_INPUT', message, { field });
+}
+
+function warn(name: 'secret' | 'header', { json }: Options): void {
+    const other = `--${name}-file FILE, --${name}-file - or --${name}-env VARIABLE`;
+    printWarning(name, `Every user of this machine can see what --${name} is given, in the list of processes: use ${other}`, json === true);
+}

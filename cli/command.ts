@@ -73,12 +73,13 @@ export interface Answer {
  */
 async function perform<Name extends OperationName>(data: string, name: Name, input: Input<Name>): Promise<Output<Name>> {
     const folder = dataFolder(data);
-    const server = await connectToServer(folder);
+    const exists = await dataFolderExists(folder);
+    const server = exists ? await connectToServer(folder) : null;
     if (server !== null) {
         return ask(server, name, input);
     }
 
-    const fresh = process.env.DATABASE_URL === undefined && !(await dataFolderExists(folder));
+    const fresh = process.env.DATABASE_URL === undefined && !exists;
     if (fresh && endpoints[name].creates !== true) {
         throw new ScanwireError('NOT_FOUND', `There is no data folder at ${folder.path}: name it with --data, or run scanwire serve`, {
             field: 'data',

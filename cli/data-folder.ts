@@ -1,4 +1,4 @@
-import { chmod, link, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { chmod, link, lstat, mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { ScanwireError } from '../lib/errors.ts';
 
@@ -20,13 +20,16 @@ const FILES = {
     /** Process id and socket of the server that runs on the folder. */
     server: 'server.json',
     socket: 'scanwire.sock',
+    /** The embedded database, and what a process has written that has it open. */
+    database: 'database',
+    lock: 'database.lock',
     /** What the demo made: its exporter, its key, its receiver. */
     demo: 'demo.json',
 } as const;
 
 /**
  * The folder that holds what a deployment keeps on disk, for its owner's eyes only (folders 0700, files 0600): absolute paths of the
- * folder and of its files. Every file is made once and found again by the next start. The embedded database has folders of its own.
+ * folder and of its files. Every file is made once and found again by the next start.
  */
 export type DataFolder = { readonly [File in keyof typeof FILES]: string };
 
@@ -36,41 +39,129 @@ export function dataFolder(folder: string): DataFolder {
     return Object.fromEntries(paths) as DataFolder;
 }
 
-/** Any of these makes a folder one of ours. */
-const OURS = new Set(['key-ring.json', 'database', 'database.lock', 'license', 'tls', 'server.json']);
+/** What gets no name of its own until it is whole, and may be left by a process that died. */
+const UNFINISHED = /^(?:key-ring|server)\.json\../;
+
+/** Rights of group and others. */
+const OTHERS = 0o077;
 
 /**
- * Makes the folder unless it exists, and takes the rights of others away from one that is ours already.
+ * Makes the folder unless it exists. One that is there must be empty or one of ours, and nobody else's.
  *
- * @throws ScanwireError `MISCONFIGURED` for a folder that holds something else, or that cannot be made.
+ * @throws ScanwireError `MISCONFIGURED` for a folder that is a link, belongs to somebody else, lets others in or holds something else,
+ *     or that cannot be made.
  */
-export async function prepareDataFolder({ path }: DataFolder): Promise<void> {
+export async function prepareDataFolder(folder: DataFolder): Promise<void> {
+    const { path } = folder;
     try {
         await mkdir(path, { recursive: true, mode: 0o700 });
-        const names = await readdir(path);
-        if (names.length > 0 && !names.some((name) => OURS.has(name))) {
-            throw new ScanwireError('MISCONFIGURED', `${path} holds something else: name an empty or a new folder with --data`, {
-                field: 'data',
-            });
+        const mode = await assertOwned(path);
+        if ((mode & OTHERS) !== 0 && (await readdir(path)).length === 0) {
+            await chmod(path, 0o700);
         }
 
-        await chmod(path, 0o700);
+        const names = await namesIn(path);
+        if (names.length > 0 && !(await isOurs(folder, names))) {
+            throw refused(`${path} holds something else: name an empty or a new folder with --data`);
+        }
     } catch (cause) {
-        if (cause instanceof ScanwireError) {
-            throw cause;
-        }
-
-        const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
-        throw new ScanwireError('MISCONFIGURED', `Cannot use ${path} as data folder: ${code}`, { field: 'data', cause });
+        throw cause instanceof ScanwireError ? cause : unusable(path, cause);
     }
 }
 
+/**
+ * Whether there is a data folder. Looked at before anything in it is believed: a folder that somebody else has put there would collect
+ * secrets, or answer in the place of the server.
+ *
+ * @throws ScanwireError `MISCONFIGURED` for a folder that is a link, belongs to somebody else or lets others in.
+ */
 export async function dataFolderExists({ path }: DataFolder): Promise<boolean> {
     try {
-        return (await stat(path)).isDirectory();
+        await namesIn(path);
+        return true;
+    } catch (cause) {
+        const { code } = cause as NodeJS.ErrnoException;
+        if (code === 'ENOENT' || code === 'ENOTDIR') {
+            return false;
+        }
+
+        throw cause instanceof ScanwireError ? cause : unusable(path, cause);
+    }
+}
+
+/** What the folder holds, once that is known to be its owner's alone. */
+async function namesIn(path: string): Promise<readonly string[]> {
+    await assertOwned(path);
+    const names = await readdir(path);
+    await assertOwned(path, names);
+    return names;
+}
+
+/** Its mode. @param names What it holds: as long as that is nothing, others may look. */
+async function assertOwned(path: string, names: readonly string[] = []): Promise<number> {
+    const found = await lstat(path);
+    if (found.isSymbolicLink()) {
+        throw refused(`${path} is a link: name the folder that it leads to with --data`);
+    }
+
+    const user = process.getuid?.();
+    if (user !== undefined && found.uid !== user) {
+        const mode = modeText(found.mode);
+        throw refused(
+            `${path} belongs to user ${found.uid} and not to ${user}, who runs this (mode ${mode}): name another folder with --data`,
+        );
+    }
+
+    if (user !== undefined && (found.mode & OTHERS) !== 0 && names.length > 0) {
+        const mode = modeText(found.mode);
+        throw refused(
+            `${path} of user ${user} has mode ${mode}, so that others can reach what is in it. If nobody did, say: chmod 700 ${quoted(path)}`,
+        );
+    }
+
+    return found.mode;
+}
+
+function modeText(mode: number): string {
+    return (mode & 0o7777).toString(8).padStart(4, '0');
+}
+
+function refused(message: string): ScanwireError {
+    return new ScanwireError('MISCONFIGURED', message, { field: 'data' });
+}
+
+function unusable(path: string, cause: unknown): ScanwireError {
+    const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
+    return new ScanwireError('MISCONFIGURED', `Cannot use ${path} as data folder: ${code}`, { field: 'data', cause });
+}
+
+/**
+ * Whether a folder is one of ours, by files of our own making: many a project has a folder `database` or `license`. What a start that
+ * was cut off has left is ours as well.
+ */
+async function isOurs(folder: DataFolder, names: readonly string[]): Promise<boolean> {
+    const licensed = names.includes('license') ? await readdir(dirname(folder.license)).catch(() => ['of somebody else']) : null;
+    return (
+        names.some((name) => UNFINISHED.test(name)) ||
+        licensed?.some((name) => name === 'license.jws' || name.startsWith('signing-key.pem')) === true ||
+        (licensed?.length === 0 && names.length === 1) ||
+        (await hasForm(folder.keyRing, ({ current, keys }) => typeof current === 'string' && typeof keys === 'object')) ||
+        (await hasForm(folder.server, ({ pid, socket }) => Number.isInteger(pid) && typeof socket === 'string')) ||
+        (await hasForm(folder.lock, ({ pid, started }) => Number.isInteger(pid) && typeof started === 'string'))
+    );
+}
+
+async function hasForm(file: string, test: (fields: Readonly<Record<string, unknown>>) => boolean): Promise<boolean> {
+    try {
+        return test((JSON.parse((await readIfPresent(file)) ?? 'null') ?? {}) as Record<string, unknown>);
     } catch {
         return false;
     }
+}
+
+/** For a shell, as one word. */
+export function quoted(text: string): string {
+    return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** The text of the file, null when there is none. */

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { ScanwireError } from '../lib/errors.ts';
 import { type KeyRing, keyRing } from '../lib/keys/key-ring.ts';
-import { type DataFolder, readIfPresent, readOrCreate } from './data-folder.ts';
+import { type DataFolder, dataFolderExists, readIfPresent, readOrCreate } from './data-folder.ts';
 
 /** The variable that brings the key ring to processes without the data folder: the text of its `key-ring.json`. */
 const KEY_RING_VARIABLE = 'SCANWIRE_KEY_RING';
@@ -12,16 +13,31 @@ const BASE64_KEY = /^[A-Za-z0-9+/]{43}=$/;
 /**
  * The key ring of `SCANWIRE_KEY_RING`, else of the data folder, where it is made once.
  *
- * @throws ScanwireError `MISCONFIGURED` when it is damaged; never with any of it.
+ * @throws ScanwireError `MISCONFIGURED` when it is damaged, or missing beside a database; never with any of it.
  */
 export async function storedKeyRing(folder: DataFolder, environment: NodeJS.ProcessEnv): Promise<KeyRing> {
     const text = environment[KEY_RING_VARIABLE];
-    return text === undefined ? parse(await readOrCreate(folder.keyRing, newKeyRing), folder.keyRing) : parse(text, KEY_RING_VARIABLE);
+    if (text !== undefined) {
+        return parse(text, KEY_RING_VARIABLE);
+    }
+
+    // In this order, since another process that starts now makes the ring first.
+    const hasDatabase = environment.DATABASE_URL === undefined && existsSync(folder.database);
+    if (hasDatabase && (await readIfPresent(folder.keyRing)) === null) {
+        throw new ScanwireError(
+            'MISCONFIGURED',
+            `${folder.keyRing} is missing, which sealed the database beside it: put it back from its copy, or set ${KEY_RING_VARIABLE}`,
+            { field: 'data' },
+        );
+    }
+
+    return parse(await readOrCreate(folder.keyRing, newKeyRing), folder.keyRing);
 }
 
 /** The same for a process that must not make one: a worker with a key ring of its own could open nothing. */
 export async function existingKeyRing(folder: DataFolder, environment: NodeJS.ProcessEnv): Promise<KeyRing> {
-    if (environment[KEY_RING_VARIABLE] === undefined && (await readIfPresent(folder.keyRing)) === null) {
+    const isHere = environment[KEY_RING_VARIABLE] !== undefined || (await dataFolderExists(folder));
+    if (!isHere || (environment[KEY_RING_VARIABLE] === undefined && (await readIfPresent(folder.keyRing)) === null)) {
         throw new ScanwireError(
             'MISCONFIGURED',
             `No key ring: set ${KEY_RING_VARIABLE} to the text of the server's key-ring.json, or --data to its folder`,

@@ -44,7 +44,7 @@ export async function tlsCertificate({ folder, host, clock, certificateFile, key
 
     const names = EVERYWHERE.has(host) || ALWAYS.includes(host) ? ALWAYS : [...ALWAYS, host];
     const [key, cert] = await Promise.all([readIfPresent(folder.tlsKey), readIfPresent(folder.tlsCertificate)]);
-    if (key !== null && cert !== null && isUsable(cert, names, clock())) {
+    if (key !== null && cert !== null && isUsable({ key, cert }, names, clock())) {
         return { key, cert, selfSigned: folder.tlsCertificate };
     }
 
@@ -86,12 +86,17 @@ function parsed<T>(option: string, what: string, parse: () => T): T {
     }
 }
 
-function isUsable(pem: string, names: readonly string[], now: Date): boolean {
+/** A start that was cut off between the two files leaves a key that is not the certificate's. */
+function isUsable({ key, cert }: { readonly key: string; readonly cert: string }, names: readonly string[], now: Date): boolean {
     try {
-        const certificate = new X509Certificate(pem);
+        const certificate = new X509Certificate(cert);
         const covers = (name: string): boolean =>
             (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)) !== undefined;
-        return new Date(certificate.validTo).getTime() - RENEW_DAYS * DAY > now.getTime() && names.every(covers);
+        return (
+            certificate.checkPrivateKey(createPrivateKey(key)) &&
+            new Date(certificate.validTo).getTime() - RENEW_DAYS * DAY > now.getTime() &&
+            names.every(covers)
+        );
     } catch {
         return false;
     }

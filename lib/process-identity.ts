@@ -31,6 +31,26 @@ export function isAlive({ pid, started }: ProcessIdentity, proc: string = PROC):
     return now !== null && (started === '' || now === '' || started === now);
 }
 
+/**
+ * Tells the time between two starts of this machine from every other, and this machine from others; containers on it share it. `''` where
+ * the system does not tell.
+ *
+ * @param proc Where Linux tells of its processes.
+ */
+export function ownBoot(proc: string = PROC): string {
+    try {
+        return readFileSync(`${proc}/sys/kernel/random/boot_id`, 'utf8').trim();
+    } catch {
+        // Not Linux: macOS tells it as well.
+    }
+
+    try {
+        return execFileSync('sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+    } catch {
+        return '';
+    }
+}
+
 const PROC = '/proc';
 /** Indexes of the fields 3 and 22 of /proc/PID/stat, counted from the one after the process's name. */
 const STATE = 0;

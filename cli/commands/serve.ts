@@ -15,7 +15,7 @@ import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
 import { claimSocket, withdrawSocket } from '../admin-socket.ts';
 import { type Call, performing, wholeNumber } from '../command.ts';
-import { type DataFolder, DEFAULT_DATA, dataFolder, prepareDataFolder } from '../data-folder.ts';
+import { type DataFolder, DEFAULT_DATA, dataFolder, prepareDataFolder, quoted } from '../data-folder.ts';
 import { type Demo, type DemoShown, startDemo } from '../demo.ts';
 import { openParts, type Parts, systemOf } from '../deployment.ts';
 import { errorLog } from '../output/errors.ts';
@@ -260,11 +260,6 @@ function investigationText({ verification, attempt }: DemoShown['investigation']
 /** What a command needs to find the server. */
 function dataOption({ path }: DataFolder): string {
     return path === resolve(DEFAULT_DATA) ? '' : ` --data ${quoted(path)}`;
-}
-
-/** For a shell, as one word. */
-function quoted(text: string): string {
-    return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 function indented(text: string): string {

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { dataFolder, prepareDataFolder, readIfPresent, readOrCreate, replaceFile } from '../../cli/data-folder.ts';
@@ -17,14 +17,52 @@ t.test('makes the folder and its files for the owner only', async (t) => {
     t.equal(modeOf(folder.license), 0o600);
 });
 
-t.test('takes the rights of others away from a folder that is its own already', async (t) => {
-    const folder = dataFolder(t.testdir({ 'key-ring.json': '{}' }));
+t.test('takes the rights of others away from an empty folder', async (t) => {
+    const folder = dataFolder(t.testdir());
+    chmodSync(folder.path, 0o777);
     await prepareDataFolder(folder);
     t.equal(modeOf(folder.path), 0o700);
 });
 
+t.test('knows what a start that was cut off has left', async (t) => {
+    const server = JSON.stringify({ pid: 1, started: '', socket: '/x' });
+    const left: NonNullable<Parameters<typeof t.testdir>[0]>[] = [
+        { 'server.json': server },
+        { 'server.json.1234': '' },
+        { 'key-ring.json.1234-5678': '{' },
+        { license: {} },
+        { license: { 'signing-key.pem.1234': '' } },
+        { license: { 'license.jws': '' }, 'notes.txt': 'of the operator' },
+        { 'database.lock': JSON.stringify({ pid: 1, started: '' }), database: {} },
+        { 'key-ring.json': JSON.stringify({ current: 'a', keys: {} }) },
+    ];
+    const root = t.testdir(Object.fromEntries(left.entries()));
+    for (const [index, files] of left.entries()) {
+        const folder = dataFolder(join(root, String(index)));
+        chmodSync(folder.path, 0o700);
+        await t.resolves(prepareDataFolder(folder), JSON.stringify(files));
+    }
+});
+
+t.test('leaves the folder of a foreign project alone, whatever its parts are called', async (t) => {
+    const foreign: Record<string, NonNullable<Parameters<typeof t.testdir>[0]>> = {
+        database: { database: { 'schema.sql': '' }, 'package.json': '{}' },
+        license: { license: { 'LICENSE.txt': '' } },
+        tls: { tls: { 'key.pem': '' } },
+        server: { 'server.json': '{"port":80}', 'key-ring.json': '{"keys":[]}', 'database.lock': '7' },
+        file: { license: 'MIT' },
+    };
+    const root = t.testdir(foreign);
+    for (const name of Object.keys(foreign)) {
+        const folder = dataFolder(join(root, name));
+        chmodSync(folder.path, 0o700);
+        await t.rejects(prepareDataFolder(folder), { code: 'MISCONFIGURED', message: /holds something else/ }, name);
+    }
+});
+
 t.test('leaves a folder alone that holds something else', async (t) => {
     const folder = dataFolder(t.testdir({ 'thesis.txt': 'mine' }));
+    chmodSync(folder.path, 0o700);
     const before = modeOf(folder.path);
     await t.rejects(prepareDataFolder(folder), { code: 'MISCONFIGURED', field: 'data' });
     t.equal(modeOf(folder.path), before);
@@ -63,6 +101,7 @@ t.test('makes no two key rings with a key of the same id', async (t) => {
 
 t.test('makes no key ring for a worker', async (t) => {
     const folder = dataFolder(t.testdir());
+    await t.rejects(existingKeyRing(dataFolder(join(folder.path, 'missing')), {}), { code: 'MISCONFIGURED', field: 'SCANWIRE_KEY_RING' });
     await t.rejects(existingKeyRing(folder, {}), { code: 'MISCONFIGURED', field: 'SCANWIRE_KEY_RING' });
     t.same(readdirSync(folder.path), []);
 });
@@ -83,4 +122,12 @@ t.test('refuses a damaged key ring without showing it', async (t) => {
         await t.rejects(storedKeyRing(folder, {}), { code: 'MISCONFIGURED' }, text);
         await t.rejects(storedKeyRing(folder, {}), { message: /^(?!.*(s3cret|c2VjcmV0)).*$/ });
     }
+});
+
+t.test('makes no key ring beside a database that another one sealed', async (t) => {
+    const folder = dataFolder(t.testdir({ database: {} }));
+    await t.rejects(storedKeyRing(folder, {}), { code: 'MISCONFIGURED', field: 'data', message: /key-ring\.json is missing.*put it back/ });
+    t.same(readdirSync(folder.path), ['database']);
+    await storedKeyRing(folder, { DATABASE_URL: 'postgres://elsewhere' });
+    await storedKeyRing(folder, {});
 });

@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import tls from 'node:tls';
 import t from 'tap';
-import { dataFolder } from '../../cli/data-folder.ts';
+import { dataFolder, replaceFile } from '../../cli/data-folder.ts';
 import { tlsCertificate } from '../../cli/tls-certificate.ts';
 
 const NOW = new Date();
@@ -70,4 +70,15 @@ t.test('takes the files of the user, both or none', async (t) => {
     for (const [change, field, message] of refused) {
         await t.rejects(tlsCertificate({ folder, host: 'x', clock, ...given, ...change }), { code: 'MISCONFIGURED', field, message });
     }
+});
+
+t.test('makes a pair anew of which a crash has left two halves', async (t) => {
+    const root = t.testdir();
+    const folder = dataFolder(join(root, 'one'));
+    const first = await tlsCertificate({ folder, host: '127.0.0.1', clock });
+    const other = await tlsCertificate({ folder: dataFolder(join(root, 'other')), host: '127.0.0.1', clock });
+    await replaceFile(folder.tlsKey, other.key);
+    const healed = await tlsCertificate({ folder, host: '127.0.0.1', clock });
+    t.not(healed.cert, first.cert);
+    tls.createSecureContext({ key: healed.key, cert: healed.cert });
 });

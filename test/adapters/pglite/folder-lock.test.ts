@@ -1,10 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { lockFolder } from '../../../adapters/pglite/folder-lock.ts';
+import { ownBoot } from '../../../lib/process-identity.ts';
+
+/** A process of this boot that ended long ago, whose pid a later one may have. */
+const EARLIER = `${ownBoot()}/1`;
 
 const fileIn = (folder: string): string => join(folder, 'database.lock');
 
@@ -32,7 +36,60 @@ t.test('yields to the death of the process that holds it, and not before', async
 
 t.test('yields when the pid of its holder belongs to a later process', async (t) => {
     const folder = t.testdir();
-    writeFileSync(fileIn(folder), JSON.stringify({ pid: process.pid, started: 'another boot/1' }));
+    writeFileSync(fileIn(folder), JSON.stringify({ pid: process.pid, started: EARLIER }));
+    (await lockFolder(folder))();
+});
+
+t.test('holds on while the process that holds it stands still, and leaves nothing of it behind', async (t) => {
+    const folder = t.testdir();
+    const holder = holdElsewhere(folder);
+    await outputOf(holder);
+    holder.kill('SIGSTOP');
+    await t.rejects(lockFolder(folder), { code: 'MISCONFIGURED', message: /is in use by process/ });
+    holder.kill('SIGKILL');
+    await once(holder, 'close');
+    (await lockFolder(folder))();
+    t.same(readdirSync(folder), []);
+});
+
+t.test('asks the socket, not the process ids: those of another container mean nothing here', async (t) => {
+    const folder = t.testdir();
+    const holder = holdElsewhere(folder);
+    await outputOf(holder);
+    const lock = JSON.parse(readFileSync(fileIn(folder), 'utf8'));
+    // As the first process of a container tells it, seen from outside.
+    writeFileSync(fileIn(folder), JSON.stringify({ ...lock, pid: 2 ** 22 + 1, started: '' }));
+    await t.rejects(lockFolder(folder), { code: 'MISCONFIGURED', message: /is in use by process/ });
+
+    holder.kill('SIGKILL');
+    await once(holder, 'close');
+    writeFileSync(fileIn(folder), JSON.stringify({ ...lock, pid: process.pid, started: '' }));
+    (await lockFolder(folder))();
+});
+
+t.test('refuses the lock of another machine or boot, and names the command that removes it', async (t) => {
+    const folder = t.testdir();
+    for (const lock of [
+        { pid: 12, started: 'x/1', boot: 'another boot', host: 'elsewhere', socket: 'database.lock.01234567' },
+        { pid: 12, started: 'another boot/1' },
+    ]) {
+        writeFileSync(fileIn(folder), JSON.stringify(lock));
+        const { message } = (await lockFolder(folder).catch((error: unknown) => error)) as Error;
+        t.match(message, /opened by process 12.*on another machine or before this one was started/);
+        const [, command = ''] = /say: (rm .*)$/.exec(message) ?? [];
+        execFileSync('sh', ['-c', command]);
+        (await lockFolder(folder))();
+    }
+});
+
+t.test('locks a folder whose path is too long for a socket', async (t) => {
+    const folder = join(t.testdir(), 'x'.repeat(120));
+    mkdirSync(folder);
+    const holder = holdElsewhere(folder);
+    t.equal(await outputOf(holder), 'held\n');
+    await t.rejects(lockFolder(folder), { code: 'MISCONFIGURED', message: /is in use by process/ });
+    holder.kill('SIGKILL');
+    await once(holder, 'close');
     (await lockFolder(folder))();
 });
 
@@ -47,7 +104,7 @@ t.test('takes an empty file for a lock that is being written, and after some sec
 
 t.test('is not held up by somebody who died while clearing', async (t) => {
     const folder = t.testdir();
-    writeFileSync(fileIn(folder), JSON.stringify({ pid: process.pid, started: 'another boot/1' }));
+    writeFileSync(fileIn(folder), JSON.stringify({ pid: process.pid, started: EARLIER }));
     writeFileSync(`${fileIn(folder)}.clearing`, '');
     utimesSync(`${fileIn(folder)}.clearing`, 0, 0);
     (await lockFolder(folder))();
@@ -55,7 +112,7 @@ t.test('is not held up by somebody who died while clearing', async (t) => {
 
 t.test('admits one of many who find a dead lock at the same time', async (t) => {
     const folder = t.testdir();
-    writeFileSync(fileIn(folder), JSON.stringify({ pid: process.pid, started: 'another boot/1' }));
+    writeFileSync(fileIn(folder), JSON.stringify({ pid: process.pid, started: EARLIER }));
     const rivals = Array.from({ length: 6 }, () => holdElsewhere(folder));
     const outputs = await Promise.all(rivals.map(outputOf));
     t.same(outputs.toSorted(), [...Array.from({ length: 5 }, () => 'MISCONFIGURED\n'), 'held\n']);

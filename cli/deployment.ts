@@ -1,4 +1,3 @@
-import { createPublicKey } from 'node:crypto';
 import Joi from 'joi';
 import type pg from 'pg';
 import { postgresQueue, redisQueue } from '../adapters/bullmq/index.ts';
@@ -11,9 +10,6 @@ import { type Resolver, resolverSchema } from '../lib/egress/resolver.ts';
 import { ScanwireError } from '../lib/errors.ts';
 import { apiKeys, sealedKeys } from '../lib/keys/api-keys.ts';
 import { assertOpens, type KeyRing } from '../lib/keys/key-ring.ts';
-import { issueLicense, newLicenseKeyPair } from '../lib/license/issue-license.ts';
-import { signedLicense } from '../lib/license/signed-license.ts';
-import { inspectLicense, type LicenseSource } from '../lib/license/verify-license.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter.ts';
 import { sealedForExporters } from '../lib/webhooks/exporters.ts';
 import { httpSender } from '../lib/webhooks/http-sender.ts';
@@ -22,15 +18,16 @@ import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
 import type { DeploymentSettings } from '../lib/webhooks/settings.ts';
 import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { within } from '../lib/within.ts';
-import type { InstalledLicense, System } from '../plugins/admin-console/handlers.ts';
-import { type DataFolder, prepareDataFolder, readIfPresent, readOrCreate, replaceFile } from './data-folder.ts';
+import type { System } from '../plugins/admin-console/handlers.ts';
+import { type DataFolder, prepareDataFolder } from './data-folder.ts';
 import { storedKeyRing } from './key-ring.ts';
+import { type StoredLicense, storedLicense } from './stored-license.ts';
 
 /** The parts of a deployment, chosen by its environment and opened. */
 export interface Parts extends WebhooksParts {
     readonly stores: Stores;
     /** One that is installed takes effect within a second. */
-    readonly license: InstalledLicense & { readonly source: LicenseSource };
+    readonly license: StoredLicense;
     close(): Promise<void>;
 }
 
@@ -273,39 +270,4 @@ function egressAllowList(environment: NodeJS.ProcessEnv): readonly string[] {
     }
 
     return allow;
-}
-
-const HOLDER = 'This server';
-const YEARS = 100;
-
-/** Opens the licence; the first start issues its own, signed with a key of its own. */
-async function storedLicense(folder: DataFolder): Promise<Parts['license']> {
-    if ((await readIfPresent(folder.licensePublicKey)) === null) {
-        await issueOwn(folder, new Date());
-    }
-
-    const publicKey = (await readIfPresent(folder.licensePublicKey)) ?? '';
-    const source = signedLicense({ file: folder.license, publicKey });
-    return {
-        source,
-        inspect: () => source.inspect(),
-        async install(text) {
-            const status = await inspectLicense(text, publicKey, new Date());
-            if (!status.valid) {
-                throw new ScanwireError('INVALID_INPUT', `The licence was not installed: ${status.reason}`, { field: 'license' });
-            }
-
-            await replaceFile(folder.license, `${text.trim()}\n`);
-            return status;
-        },
-    };
-}
-
-/** The public key comes last: while it is missing, the next start does all of it again. */
-async function issueOwn(folder: DataFolder, now: Date): Promise<void> {
-    const privateKey = await readOrCreate(folder.licenseKey, () => newLicenseKeyPair().privateKey);
-    const expires = new Date(now);
-    expires.setUTCFullYear(now.getUTCFullYear() + YEARS);
-    await readOrCreate(folder.license, async () => `${await issueLicense({ holder: HOLDER, notBefore: now, expires }, privateKey)}\n`);
-    await readOrCreate(folder.licensePublicKey, () => createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }).toString());
 }

@@ -5,12 +5,25 @@ import { readText } from '../input.ts';
 import { aligned, relativeTime } from '../output/table.ts';
 
 export function define(license: Command): void {
-    command(license, 'show', 'show the installed licence', async ({ perform }) => statusAnswer(await perform('showLicense', {})));
+    command(license, 'show', 'show the installed licence', async ({ perform }) => {
+        const status = await perform('showLicense', {});
+        return { ...statusAnswer(status), failed: !status.valid };
+    });
 
     command(license, 'install <file>', 'install a signed licence, - for stdin', async ({ args: [file = ''], perform }) => {
         const text = await readText(file);
         return statusAnswer(await perform('installLicense', { text }));
     });
+
+    command(
+        license,
+        'trust <file>',
+        'check licences with the public key in a PEM file, - for stdin',
+        async ({ args: [file = ''], perform }) => {
+            const text = await readText(file);
+            return statusAnswer(await perform('trustLicense', { text }));
+        },
+    );
 }
 
 function statusAnswer(status: LicenseStatus): Answer {

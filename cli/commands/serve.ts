@@ -21,6 +21,7 @@ import { openParts, type Parts, systemOf } from '../deployment.ts';
 import { errorLog } from '../output/errors.ts';
 import { aligned } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
+import { licenseWatch } from '../stored-license.ts';
 import { type TlsPair, tlsCertificate } from '../tls-certificate.ts';
 import { addDrainTimeout, type Undo, untilStopped } from '../until-stopped.ts';
 import { cannotListen } from '../verifying-receiver.ts';
@@ -68,11 +69,11 @@ async function serve({ data, options, json }: Call): Promise<undefined> {
                 log(error);
             }
         };
-        const { uri, tls, demo } = await start(folder, serveOptions, undo, onError);
+        const { uri, tls, license, demo } = await start(folder, serveOptions, undo, onError);
         // Whoever has had enough need not wait for the demonstration.
         const shown = await Promise.race([demo(), stopped]);
         if (shown !== undefined) {
-            process.stdout.write(await serving({ json, uri, folder, tls, environment: process.env, demo: shown }));
+            process.stdout.write(await serving({ json, uri, folder, tls, license, environment: process.env, demo: shown }));
         }
     });
 }
@@ -83,7 +84,7 @@ async function start(
     options: ServeOptions,
     undo: Undo[],
     onError: (error: unknown) => void,
-): Promise<Pick<Serving, 'uri' | 'tls'> & { demo(): Promise<DemoShown | null> }> {
+): Promise<Pick<Serving, 'uri' | 'tls' | 'license'> & { demo(): Promise<DemoShown | null> }> {
     const { host, port, tlsCert, tlsKey } = options;
     const socket = await claimSocket(folder, ownIdentity());
     undo.push(() => withdrawSocket(folder, socket, process.pid));
@@ -103,7 +104,8 @@ async function start(
     const system = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
     const admin = await adminServer(socket, system, onError);
     undo.push(() => admin.stop({ timeout: COMMAND_PATIENCE }));
-    return { uri: server.info.uri, tls, demo: async () => demo?.show(system, parts.stores.inventory) ?? null };
+    const license = await watchLicense(parts.license, undo, onError);
+    return { uri: server.info.uri, tls, license, demo: async () => demo?.show(system, parts.stores.inventory) ?? null };
 }
 
 async function restServer(
@@ -156,6 +158,17 @@ function sendingTimeout(drainTimeout: number): number {
     return Math.max(drainTimeout * 1000 - PATIENCE, drainTimeout * 500);
 }
 
+/** Between two looks at the licence, in milliseconds. */
+const LICENSE_LOOK = 3_600_000;
+
+/** Says in the log what the operator has to know of the licence, now and as it changes. Answers with what that is now. */
+async function watchLicense(license: Parts['license'], undo: Undo[], onError: (error: unknown) => void): Promise<string | null> {
+    const look = licenseWatch(license, systemClock, (notice) => onError(new Error(notice)));
+    const timer = setInterval(() => void look().catch(onError), LICENSE_LOOK).unref();
+    undo.push(async () => clearInterval(timer));
+    return await look();
+}
+
 /** Says at once what would else be found out only after the database was opened. */
 async function assertCanListen(host: string, port: number): Promise<void> {
     const probe = createServer().listen(port, host);
@@ -205,16 +218,18 @@ export interface Serving {
     readonly uri: string;
     readonly folder: DataFolder;
     readonly tls: TlsPair;
+    /** What the operator has to know of the licence, null for nothing. */
+    readonly license: string | null;
     readonly environment: NodeJS.ProcessEnv;
     readonly demo: DemoShown | null;
 }
 
 /** What a server says once it can be used. */
-export async function serving({ json, uri, folder, tls, environment, demo }: Serving): Promise<string> {
+export async function serving({ json, uri, folder, tls, license, environment, demo }: Serving): Promise<string> {
     const database = environment.DATABASE_URL === undefined ? 'embedded' : 'PostgreSQL';
     const queue = environment.REDIS_URL === undefined ? database : 'Redis';
     if (json) {
-        const document = { url: uri, data: folder.path, database, queue, certificate: tls.selfSigned, pid: process.pid, demo };
+        const document = { url: uri, data: folder.path, database, queue, certificate: tls.selfSigned, license, pid: process.pid, demo };
         return `${JSON.stringify(document)}\n`;
     }
 
@@ -222,6 +237,7 @@ export async function serving({ json, uri, folder, tls, environment, demo }: Ser
         ['REST API', `${uri}/rest_api/v2`],
         ['Data', `${folder.path}, database ${database}, queue ${queue}`],
         ['Certificate', tls.selfSigned === null ? 'yours' : `${tls.selfSigned} (self-signed)`],
+        ...(license === null ? [] : [['Licence', license]]),
     ]);
     const rest = demo === null ? `Make an API key with: scanwire keys create NAME${dataOption(folder)}` : await demoText(demo, uri, tls);
     return `\nscanwire ${VERSION}\n\n${indented(server)}\n\n${rest}\n\nCtrl-C stops the server.\n`;

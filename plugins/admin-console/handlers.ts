@@ -25,6 +25,8 @@ export interface InstalledLicense {
     inspect(): Promise<LicenseStatus>;
     /** @throws ScanwireError `INVALID_INPUT` when it is not valid now; the old one stays. */
     install(text: string): Promise<LicenseStatus>;
+    /** Sets the key that licences are checked with from now on. @param publicKey SPKI PEM. @throws ScanwireError `INVALID_INPUT`. */
+    trust(publicKey: string): Promise<LicenseStatus>;
 }
 
 /** What an application has of a {@link System}: for a part that is absent there are no operations. */
@@ -99,10 +101,11 @@ function deliveryHandlers({ publish, deliveries }: System['webhooks']): Partial<
 }
 
 function licenseHandlers(license: NonNullable<HostSystem['license']>): Partial<Handlers> {
-    const { install } = license;
+    const { install, trust } = license;
     return {
         showLicense: () => license.inspect(),
         ...(install && { installLicense: ({ text }: Input<'installLicense'>) => install.call(license, text) }),
+        ...(trust && { trustLicense: ({ text }: Input<'trustLicense'>) => trust.call(license, text) }),
     };
 }
 

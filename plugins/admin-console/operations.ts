@@ -37,6 +37,8 @@ export interface Operations {
 
     showLicense: Operation<object, LicenseStatus>;
     installLicense: Operation<{ readonly text: string }, LicenseStatus>;
+    /** Sets the key that licences are checked with; answers with what the installed one comes to. */
+    trustLicense: Operation<{ readonly text: string }, LicenseStatus>;
 
     /** Either all hosts of the file are stored or none. */
     importScan: Operation<ImportOptions & { readonly workspace: string; readonly source: AsyncIterable<Uint8Array> }, ImportSummary>;
@@ -113,6 +115,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
 
     showLicense: { method: 'GET', path: '/license' },
     installLicense: { method: 'POST', path: '/license', creates: true },
+    trustLicense: { method: 'POST', path: '/license/key', creates: true },
 
     importScan: { method: 'POST', path: '/import', streamed: true, creates: true },
     migrate: { method: 'POST', path: '/migrations', creates: true },

@@ -219,6 +219,11 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         payload: Joi.object({ text: Joi.string().required().description('The licence, one line of text') }).required(),
         response: licenseSchema,
     },
+    trustLicense: {
+        description: 'Sets the key that licences are checked with',
+        payload: Joi.object({ text: Joi.string().required().description('Ed25519 public key in PEM form') }).required(),
+        response: licenseSchema,
+    },
 
     importScan: {
         description: 'Imports a scan, nmap XML or JSON lines of hosts: all hosts of it or none',

@@ -9,6 +9,7 @@ t.test('says how to make a key in the folder that is served', async (t) => {
             uri: 'https://127.0.0.1:3790',
             folder: dataFolder(data),
             tls: { key: '', cert: '', selfSigned: null },
+            license: null,
             environment: {},
             demo: null,
         });

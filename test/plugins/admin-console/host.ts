@@ -61,6 +61,7 @@ export function systemOf(server: Server): System {
                 installed = text;
                 return license.inspect();
             },
+            trust: () => license.inspect(),
         },
         migrate: async () => applied.splice(0),
     };

@@ -44,7 +44,7 @@ t.test('has routes for the parts of the system that are there, below its prefix'
     const parts: readonly [string, readonly string[]][] = [
         ['keys', ['createKey', 'listKeys', 'revealKey', 'revokeKey']],
         ['inventory', ['importScan']],
-        ['license', ['showLicense', 'installLicense']],
+        ['license', ['showLicense', 'installLicense', 'trustLicense']],
         ['migrate', ['migrate']],
     ];
     for (const [part, operations] of parts) {

@@ -93,6 +93,7 @@ t.test('does every operation, and answers each as its route documents', async (t
 
     t.match(await as('showLicense', {}), { valid: false });
     t.match(await as('installLicense', { text: VALID_LICENSE }), { valid: true, holder: 'Acme' });
+    t.match(await as('trustLicense', { text: 'key' }), { valid: true });
     const source = (async function* () {
         yield Buffer.from('{"address":"192.0.2.1"}\n');
     })();

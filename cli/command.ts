@@ -5,6 +5,7 @@ import { endpoints, type Input, type OperationName, type Output } from '../plugi
 import { connectToServer } from './admin-socket.ts';
 import { ask } from './client.ts';
 import { DEFAULT_DATA, dataFolder, dataFolderExists } from './data-folder.ts';
+import { jsonText, printableLines } from './output/table.ts';
 
 /** By `require`: an `import` of CommonJS first searches it for its exports, which takes as long as loading it. */
 export const commander: typeof import('commander') = createRequire(import.meta.url)('commander');
@@ -102,7 +103,7 @@ async function printAnswer(answer: Answer | undefined, json: boolean): Promise<v
         return;
     }
 
-    const text = json ? JSON.stringify(answer.json) : await answer.text();
+    const text = json ? jsonText(answer.json) : printableLines(await answer.text());
     (answer.aside === true ? process.stderr : process.stdout).write(`${text}\n`);
     if (answer.failed === true) {
         process.exitCode = 1;

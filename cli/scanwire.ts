@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
 import { VERSION } from '../lib/version.ts';
 import { commander, withCommonOptions } from './command.ts';
+import { jsonText, printable } from './output/table.ts';
 
 interface Entry {
     /** Name and arguments, as commander writes them. */
@@ -105,7 +106,7 @@ async function report(error: unknown): Promise<void> {
         process.exitCode = WRONG_USAGE;
         if (json) {
             const message = error.code === 'commander.help' ? 'a command is missing' : usageError(error.message);
-            process.stderr.write(`${JSON.stringify({ error: { code: 'USAGE', field: null, message } })}\n`);
+            process.stderr.write(`${jsonText({ error: { code: 'USAGE', field: null, message } })}\n`);
         }
     }
 }
@@ -137,8 +138,9 @@ function commandLine(): Command {
 
 /** What is wrong with the usage, in one line. */
 function usageError(text: string): string {
-    return text
+    const line = text
         .replace(/^error: /, '')
         .trim()
         .replaceAll('\n', ' ');
+    return printable(line);
 }

@@ -17,9 +17,9 @@ export function define(exporters: Command): void {
 
     command(exporters, 'list', 'list all exporters', listed);
 
-    command(exporters, 'show <id>', 'show one and how it fares', async ({ args: [id = ''], perform }) =>
-        shownAnswer(await perform('showExporter', { id })),
-    );
+    command(exporters, 'show <id>', 'show one and how it fares', async ({ args: [id = ''], options, perform }) =>
+        shownAnswer(await perform('showExporter', { id }), options.showUrl === true),
+    ).option('--show-url', 'the whole URL, which may hold a token');
 
     const update = command(exporters, 'update <id>', 'change settings and send a test event', updated);
     addSettings(update, false)
@@ -107,8 +107,9 @@ async function settingsOf(options: Call['options']): Promise<Partial<ExporterSet
     });
 }
 
-function shownAnswer(exporter: ShownExporter): Answer {
-    return { json: exporter, text: () => factsText([...exporterFacts(exporter), ...healthFacts(exporter)]) };
+function shownAnswer(exporter: ShownExporter, wholeUrl: boolean): Answer {
+    const facts = exporterFacts(exporter).map((fact): Fact => (wholeUrl && fact[0] === 'URL' ? ['URL', exporter.url] : fact));
+    return { json: exporter, text: () => factsText([...facts, ...healthFacts(exporter)]) };
 }
 
 function exporterAnswer(exporter: Exporter & { readonly test?: TestView }, more: readonly Fact[] = []): Answer {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type Call, performing, wholeNumber } from '../command.ts';
-import { printable } from '../output/table.ts';
+import { jsonText, printable, printableLines } from '../output/table.ts';
 import { addSecret, secretOf } from '../secret-input.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { type Received, startReceiver } from '../verifying-receiver.ts';
@@ -26,24 +26,24 @@ async function listen({ options, json }: Call): Promise<undefined> {
     const secret = await secretOf(options);
     const print = json ? printJson : printText;
     const receiver = await startReceiver({ host, port, secret: () => secret ?? '', onMessage: print });
-    process.stdout.write(json ? `${JSON.stringify({ listening: receiver.url })}\n` : `Listening on ${receiver.url}\n`);
+    process.stdout.write(json ? `${jsonText({ listening: receiver.url })}\n` : `Listening on ${receiver.url}\n`);
     await stopSignal();
     await receiver.close();
 }
 
 function printJson({ receivedAt, event, verification, body }: Received): void {
     const { ok, forms, reason } = verification;
-    process.stdout.write(`${JSON.stringify({ receivedAt, event, verified: ok, forms, reason, body })}\n`);
+    process.stdout.write(`${jsonText({ receivedAt, event, verified: ok, forms, reason, body })}\n`);
 }
 
 function printText({ receivedAt, event, verification, body }: Received): void {
     const verdict = verification.ok ? `verified (${verification.forms.join(', ')})` : `NOT verified: ${verification.reason}`;
-    process.stdout.write(`\n${receivedAt.toISOString()}  ${printable(event ?? 'no event kind')}  ${verdict}\n${pretty(body)}\n`);
+    process.stdout.write(`\n${receivedAt.toISOString()}  ${printable(event ?? 'no event kind')}  ${printable(verdict)}\n${pretty(body)}\n`);
 }
 
 function pretty(body: string): string {
     try {
-        return JSON.stringify(JSON.parse(body), null, 4).split('\n').map(printable).join('\n');
+        return printableLines(JSON.stringify(JSON.parse(body), null, 4));
     } catch {
         return printable(body);
     }

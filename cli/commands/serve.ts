@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { chmod } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { resolve } from 'node:path';
-import { server as hapiServer, type Server } from '@hapi/hapi';
+import { server as hapiServer, type RouteOptionsSecureObject, type Server } from '@hapi/hapi';
 import type { Command } from 'commander';
 import { systemClock } from '../../lib/clock.ts';
 import { ownIdentity } from '../../lib/process-identity.ts';
@@ -19,7 +19,7 @@ import { type DataFolder, DEFAULT_DATA, dataFolder, prepareDataFolder, quoted } 
 import { type Demo, type DemoShown, startDemo } from '../demo.ts';
 import { openParts, type Parts, systemOf } from '../deployment.ts';
 import { errorLog } from '../output/errors.ts';
-import { aligned } from '../output/table.ts';
+import { aligned, jsonText, printableLines } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
 import { licenseWatch } from '../stored-license.ts';
 import { type TlsPair, tlsCertificate } from '../tls-certificate.ts';
@@ -33,6 +33,7 @@ export function define(self: Command): void {
         .option('--tls-cert <file>', 'certificate chain in PEM form; self-signed when absent')
         .option('--tls-key <file>', 'its private key in PEM form')
         .option('--enrich <workspace>', 'make hosts and services of imported HTTPS scan records in this workspace')
+        .option('--hsts <s>', 'seconds for which browsers shall use nothing but https for this host', wholeNumber(0, 63_072_000), 0)
         .option('--demo', 'import a scan, make a key, deliver a sample investigation to a receiver of its own');
     addDrainTimeout(self);
 }
@@ -42,6 +43,8 @@ interface ServeOptions {
     readonly port: number;
     readonly tlsCert?: string;
     readonly tlsKey?: string;
+    /** Seconds, 0 to say nothing of it. */
+    readonly hsts: number;
     readonly demo?: boolean;
     /** Seconds. */
     readonly drainTimeout: number;
@@ -109,13 +112,14 @@ async function start(
 }
 
 async function restServer(
-    { host, port, enrich, drainTimeout }: ServeOptions,
+    { host, port, enrich, drainTimeout, hsts }: ServeOptions,
     { key, cert }: TlsPair,
     parts: Parts,
     demo: Demo | null,
 ): Promise<Server> {
     const { stores, keyRing, license, queue, receivers } = parts;
-    const server = hapiServer({ host, port, tls: { key, cert }, debug: false });
+    const routes = { security: forBrowsers(hsts) };
+    const server = hapiServer({ host, port, tls: { key, cert }, debug: false, routes });
     await server.register([
         { plugin: tokenAuth, options: { store: stores.apiKeys, keyRing } },
         { plugin: restApi, options: { store: stores.inventory, license: license.source } },
@@ -138,6 +142,18 @@ async function restServer(
     server.listener.requestTimeout = LONGEST_REQUEST;
     addReadiness(server);
     return server;
+}
+
+/** What every answer says to a browser, also one to no route. */
+function forBrowsers(hsts: number): RouteOptionsSecureObject {
+    return {
+        hsts: hsts > 0 ? { maxAge: hsts, includeSubDomains: false, preload: false } : false,
+        noSniff: true,
+        xframe: 'deny',
+        xss: false,
+        noOpen: false,
+        referrer: 'no-referrer',
+    };
 }
 
 /** For load balancers, which have no key. Answers 503 from the first moment of a stop on. */
@@ -230,7 +246,7 @@ export async function serving({ json, uri, folder, tls, license, environment, de
     const queue = environment.REDIS_URL === undefined ? database : 'Redis';
     if (json) {
         const document = { url: uri, data: folder.path, database, queue, certificate: tls.selfSigned, license, pid: process.pid, demo };
-        return `${JSON.stringify(document)}\n`;
+        return `${jsonText(document)}\n`;
     }
 
     const server = await aligned([
@@ -240,7 +256,7 @@ export async function serving({ json, uri, folder, tls, license, environment, de
         ...(license === null ? [] : [['Licence', license]]),
     ]);
     const rest = demo === null ? `Make an API key with: scanwire keys create NAME${dataOption(folder)}` : await demoText(demo, uri, tls);
-    return `\nscanwire ${VERSION}\n\n${indented(server)}\n\n${rest}\n\nCtrl-C stops the server.\n`;
+    return printableLines(`\nscanwire ${VERSION}\n\n${indented(server)}\n\n${rest}\n\nCtrl-C stops the server.\n`);
 }
 
 async function demoText(

@@ -15,6 +15,7 @@ import { dataFolder } from '../data-folder.ts';
 import { openRedisQueue, openStores, receiversIn, type Stores, type WebhooksParts, webhooksOver } from '../deployment.ts';
 import { existingKeyRing } from '../key-ring.ts';
 import { errorLog } from '../output/errors.ts';
+import { jsonText, printable } from '../output/table.ts';
 import { addDrainTimeout, type Running, untilStopped } from '../until-stopped.ts';
 
 export function define(self: Command): void {
@@ -71,7 +72,7 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
                     await own.work(collectors, { concurrency });
                     const ready = { collectors, concurrency, pid: process.pid, generation: deployment.generation };
                     const text = `Sending for ${collectors.join(', ')}, ${concurrency} at once each`;
-                    process.stdout.write(`${json ? JSON.stringify(ready) : text}\n`);
+                    process.stdout.write(`${json ? jsonText(ready) : printable(text)}\n`);
                 },
                 reloadTimeout: Math.max(drainTimeout * 1000, kept.attemptTimeout + CLAIM_MARGIN),
                 close(timeout) {

@@ -1,17 +1,17 @@
 import { ScanwireError } from '../../lib/errors.ts';
-import { printable } from './table.ts';
+import { jsonText, printable } from './table.ts';
 
 /** One line on stderr that names field and reason. What is our own fault is said with its message too, never with a stack. */
 export function printError(error: unknown, json: boolean): void {
     const { code, field = null, message } = error instanceof ScanwireError ? error : internal(error);
     process.stderr.write(
-        json ? `${JSON.stringify({ error: { code, field, message } })}\n` : `scanwire: ${printable(message)}${named(field, message)}\n`,
+        json ? `${jsonText({ error: { code, field, message } })}\n` : `scanwire: ${printable(message)}${named(field, message)}\n`,
     );
 }
 
 /** One line on stderr about what works, and had better be done in another way. */
 export function printWarning(field: string, message: string, json: boolean): void {
-    process.stderr.write(json ? `${JSON.stringify({ warning: { field, message } })}\n` : `scanwire: warning: ${printable(message)}\n`);
+    process.stderr.write(json ? `${jsonText({ warning: { field, message } })}\n` : `scanwire: warning: ${printable(message)}\n`);
 }
 
 function internal(error: unknown): { readonly code: string; readonly field?: string; readonly message: string } {

@@ -25,9 +25,22 @@ async function widthOf(texts: readonly string[]): Promise<(text: string) => numb
     return texts.every((text) => /^[ -~…\uFFFD]*$/.test(text)) ? (text) => text.length : (await import('string-width')).default;
 }
 
+/** Control and direction characters: a terminal acts on them, and shows something else than what is there. */
+const UNPRINTABLE = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
+
 /** Text from outside, safe to print on a terminal: control and direction characters are shown as `�`. */
 export function printable(text: string): string {
-    return text.replace(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '\uFFFD');
+    return text.replace(UNPRINTABLE, '\uFFFD');
+}
+
+/** The same for a text of several lines. */
+export function printableLines(text: string): string {
+    return text.split('\n').map(printable).join('\n');
+}
+
+/** JSON that is safe to print as well, and says the same: `JSON.stringify` leaves most of those characters as they are. */
+export function jsonText(document: unknown): string {
+    return JSON.stringify(document).replace(UNPRINTABLE, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 const MINUTE = 60;
@@ -72,22 +85,12 @@ export function utcTime(time: string | Date): string {
     return `${new Date(time).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
 
-/** A URL for people: without userinfo and fragment, with every value of the query as `***`. */
+/** A URL for people: what comes after its host may hold a token, and is shown as `…`. */
 export function displayUrl(text: string): string {
     if (!URL.canParse(text)) {
         return 'invalid URL';
     }
 
-    const { protocol, host, pathname, search } = new URL(text);
-    return `${protocol}//${host}${pathname}${redacted(search)}`;
-}
-
-function redacted(search: string): string {
-    return search === '' ? '' : `?${search.slice(1).split('&').map(redactedPair).join('&')}`;
-}
-
-/** A pair without `=` may be a bare token, so it goes as a whole. */
-function redactedPair(pair: string): string {
-    const [name = '', ...values] = pair.split('=');
-    return values.length === 0 ? '***' : `${name}=***`;
+    const { origin, pathname, search } = new URL(text);
+    return `${origin}${pathname === '/' && search === '' ? '/' : '/…'}`;
 }

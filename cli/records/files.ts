@@ -3,7 +3,7 @@ import { type ReadRecordsOptions, readRecords } from '../../lib/records/read-rec
 import type { HttpResponse } from '../../lib/records/response/parse-response.ts';
 import { bodyText } from '../../lib/records/response/text.ts';
 import { writeRecords } from '../../lib/records/write-records.ts';
-import { printable } from '../output/table.ts';
+import { jsonText, printable } from '../output/table.ts';
 import { goodRecords, type ReadingLimits, type RecordsReport, recordsReporter } from './report.ts';
 import { writeOutput } from './write-output.ts';
 
@@ -36,7 +36,7 @@ export async function read(source: AsyncIterable<Uint8Array>, { json, body, ...l
     async function* printed(): AsyncGenerator<Uint8Array, void, undefined> {
         let text = '';
         for await (const record of goodRecords(lines, reporter)) {
-            text += `${json ? jsonOf(documentOf(record, body)) : lineOf(record, body)}\n`;
+            text += `${json ? jsonText(documentOf(record, body)) : lineOf(record, body)}\n`;
             if (text.length >= CHUNK) {
                 yield Buffer.from(text);
                 text = '';
@@ -57,11 +57,6 @@ function documentOf({ response, ...endpoint }: DecodedRecord, withBody: boolean)
 
     const { body, rawBody: _, ...head } = response;
     return { ...endpoint, response: { ...head, bodyBytes: body.length, ...(withBody && { body: bodyText(response) }) } };
-}
-
-/** JSON that a terminal shows as it is: `JSON.stringify` leaves C1 controls, and some terminals act on them. */
-function jsonOf(document: object): string {
-    return JSON.stringify(document).replace(/[\x7f-\x9f]/g, (control) => `\\u00${control.charCodeAt(0).toString(16)}`);
 }
 
 function lineOf({ host, ip, port, path, response }: DecodedRecord, withBody: boolean): string {

@@ -13,6 +13,7 @@ import type {
 import Joi from 'joi';
 import { schemaRefusal, VALIDATION } from '../../lib/checked.ts';
 import { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
+import { unsniffed } from '../request.ts';
 import { handlersOf } from './handlers.ts';
 import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './operations.ts';
 import type { Settings } from './options.ts';
@@ -41,7 +42,7 @@ function adminRoute(name: OperationName, handler: Handler, { prefix, auth, autho
             // Whatever the server opens to other sites, these routes it does not.
             cors: false,
             cache: { otherwise: 'no-store' },
-            ext: { onPostAuth: { method: authorized(authorize) } },
+            ext: { onPostAuth: { method: authorized(authorize) }, onPreResponse: unsniffed },
             ...(endpoint.method !== 'GET' && { payload: payloadOf(endpoint) }),
             validate: { options: VALIDATION, failAction: invalid(endpoint), ...validationOf(name, endpoint) },
             // For documentation: an answer that breaks its schema must not turn what has been done into a failure.

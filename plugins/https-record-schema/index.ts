@@ -2,6 +2,7 @@ import type { NamedPlugin, ServerRoute } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
 import { type CheckedRecord, checkRecord, recordJsonSchema } from '../../lib/records/index.ts';
 import { VERSION } from '../../lib/version.ts';
+import { unsniffed } from '../request.ts';
 import { checkRoute, importRoute } from './batch-routes.ts';
 import { type Access, type HttpsRecordSchemaOptions, optionsSchema, type Settings } from './options.ts';
 import { recordRoutes } from './record-routes.ts';
@@ -18,7 +19,11 @@ export const plugin: NamedPlugin<HttpsRecordSchemaOptions> = {
 
     register(server, options) {
         const settings = checked(optionsSchema, options ?? {}, { subject: 'https-record-schema options', code: 'MISCONFIGURED' });
-        const access = settings.auth === undefined ? {} : { auth: settings.auth };
+        const access: Access = {
+            ext: { onPreResponse: unsniffed },
+            // What takes a key to see is not for caches.
+            ...(settings.auth !== undefined && { auth: settings.auth, cache: { otherwise: 'no-store' } }),
+        };
 
         server.expose('validate', checkRecord);
         server.route(schemaRoute(settings, access));

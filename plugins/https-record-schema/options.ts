@@ -33,7 +33,7 @@ export type Settings = Pick<HttpsRecordSchemaOptions, 'auth' | 'records'> & {
 } & { readonly enrich?: Enrichment };
 
 /** What all routes have in common. */
-export type Access = Pick<RouteOptions, 'auth'>;
+export type Access = Pick<RouteOptions, 'auth' | 'cache' | 'ext'>;
 
 const MIB = 1_048_576;
 const size = (): Joi.NumberSchema => Joi.number().integer().min(1);

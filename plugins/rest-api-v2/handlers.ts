@@ -87,8 +87,12 @@ const BASE_PAGE = `<!DOCTYPE html>
 </html>
 `;
 
+/** The page loads nothing, runs nothing and stands in no frame. */
+const NOTHING_BUT_TEXT = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
 /** Shows a person, or a probe, that key and licence are valid. */
-export const base: Lifecycle.Method = (_request, h) => h.response(BASE_PAGE).type('text/html; charset=utf-8');
+export const base: Lifecycle.Method = (_request, h) =>
+    h.response(BASE_PAGE).type('text/html; charset=utf-8').header('content-security-policy', NOTHING_BUT_TEXT);
 
 /** Whatever is no route is not found. */
 export const unknownRoute: Lifecycle.Method = () => {

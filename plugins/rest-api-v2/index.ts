@@ -1,6 +1,7 @@
 import type { Lifecycle, NamedPlugin, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
 import { VERSION } from '../../lib/version.ts';
+import { unsniffed } from '../request.ts';
 import { withStrategy } from '../strategy.ts';
 import { base, index, licensed, show, unknownRoute } from './handlers.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
@@ -53,7 +54,7 @@ function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options): Rou
     return {
         auth: auth === false ? false : { strategies: [auth], mode: 'required' },
         cache: { otherwise: 'no-store' },
-        ext: { onPostAuth: { method: licensed(license) } },
+        ext: { onPostAuth: { method: licensed(license) }, onPreResponse: unsniffed },
         state: { parse: false, failAction: 'ignore' },
     };
 }

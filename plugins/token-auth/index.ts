@@ -1,5 +1,5 @@
 import Boom from '@hapi/boom';
-import type { NamedPlugin, Server, ServerAuthScheme, ServerInjectOptions } from '@hapi/hapi';
+import type { NamedPlugin, ResponseObject, Server, ServerAuthScheme, ServerInjectOptions } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { type ApiKeys, apiKeys, DENIAL } from '../../lib/keys/api-keys.ts';
@@ -47,6 +47,7 @@ async function refuseUnknownSealingKey(server: Server, keys: ApiKeys): Promise<v
 
 /** hapi has the names of headers in lower case, however they were sent. */
 const HEADER = 'token';
+const DEFAULT_CACHING = 'no-cache';
 const UNREACHABLE: StoreFailure = { plugin: 'token-auth', message: 'The store of the API keys cannot be reached now' };
 
 /**
@@ -61,6 +62,16 @@ function tokenScheme(keys: ApiKeys): ServerAuthScheme {
             const key: unknown = request.headers[HEADER];
             const credentials = typeof key === 'string' ? await orUnavailable(request, UNREACHABLE, () => keys.verify(key)) : null;
             return credentials === null ? h.unauthenticated(Boom.forbidden(DENIAL)) : h.authenticated({ credentials: { ...credentials } });
+        },
+
+        // What took a key is not for caches, unless route or handler say how long it may be kept; by then hapi has set what it sets else.
+        response({ response }, h) {
+            const { headers } = response as ResponseObject;
+            if ((headers['cache-control'] ?? DEFAULT_CACHING) === DEFAULT_CACHING) {
+                headers['cache-control'] = 'no-store';
+            }
+
+            return h.continue;
         },
     });
 }

@@ -60,11 +60,9 @@ t.test('aligns columns without lines, colours or trailing blanks', async (t) => 
     );
 });
 
-t.test('shows a URL without the values of its query', async (t) => {
-    t.equal(
-        displayUrl('https://u:p@example.com:8443/a?token=s3cr3t&b=&s3cr3t&c=a=b#s3cr3t'),
-        'https://example.com:8443/a?token=***&b=***&***&c=***',
-    );
-    t.equal(displayUrl('https://example.com/a'), 'https://example.com/a');
+t.test('shows a URL without what comes after its host', async (t) => {
+    t.equal(displayUrl('https://u:p@example.com:8443/s3cr3t?token=s3cr3t#s3cr3t'), 'https://example.com:8443/…');
+    t.equal(displayUrl('https://example.com/?s3cr3t'), 'https://example.com/…');
+    t.equal(displayUrl('https://example.com'), 'https://example.com/');
     t.equal(displayUrl('nonsense'), 'invalid URL');
 });

@@ -183,3 +183,24 @@ t.test('starts while the store is down', async (t) => {
 
     await t.resolves(server.initialize());
 });
+
+t.test('keeps answers that took a key out of caches, unless their route or their handler says how long', async (t) => {
+    const server = await guarded();
+    const options = { auth: 'token' } as const;
+    server.route({
+        method: 'GET',
+        path: '/kept',
+        options: { ...options, cache: { expiresIn: 60_000, privacy: 'private' } },
+        handler: () => 1,
+    });
+    server.route({ method: 'GET', path: '/own', options, handler: (_, h) => h.response('1').header('cache-control', 'private') });
+    server.route({ method: 'GET', path: '/fails', options, handler: () => Promise.reject(new Error('x')) });
+    const { key } = await server.plugins['token-auth'].create('ci');
+    const cached = async (url: string): Promise<unknown> =>
+        (await server.inject({ url, headers: { token: key } })).headers['cache-control'];
+    t.equal(await cached('/whoami'), 'no-store');
+    t.equal(await cached('/fails'), 'no-store');
+    t.equal(await cached('/kept'), 'max-age=60, must-revalidate, private');
+    t.equal(await cached('/own'), 'private');
+    t.equal(await cached('/open'), 'no-cache', 'as hapi has it');
+});

@@ -106,7 +106,7 @@ async function findOrMakeExporter(
     { port, url }: Receiver,
     { exporterId, secret }: DemoFile,
     remember: Remember,
-): Promise<ChangedExporter> {
+): Promise<Pick<ChangedExporter, 'exporter' | 'test'>> {
     const known = (await exporters.list()).find(({ id }) => id === exporterId);
     if (known === undefined || secret === undefined) {
         const made = await exporters.create({ url, name: EXPORTER_NAME });

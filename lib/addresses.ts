@@ -25,6 +25,12 @@ export function unmapped(address: Address): Address {
     return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
+/** In any spelling; an address that was mapped into IPv6 on the way counts as the IPv4 address it is. */
+export function sameAddress(one: string | undefined, other: string): boolean {
+    const [left, right] = [parseAddress(one ?? ''), parseAddress(other)];
+    return left !== null && right !== null && unmapped(left).toString() === unmapped(right).toString();
+}
+
 /** True when the address lies in the block; false for a block of the other family. */
 export function isIn(address: Address, [network, bits]: readonly [Address, number]): boolean {
     return address.kind() === network.kind() && address.match(network, bits);

@@ -3,7 +3,8 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { EXPORT_TYPES, SIGNATURE_FORMS, TRUST_SETTINGS } from '../../lib/webhooks/choices.ts';
 import type { Exporter, ExporterChanges, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporter-health.ts';
-import type { TestView } from '../../plugins/admin-console/operations.ts';
+import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
+import type { TestView, WarnedExporter } from '../../plugins/admin-console/operations.ts';
 import { type Answer, type Call, command, definedFields, repeated } from '../command.ts';
 import { aligned, displayUrl, relativeTime, table, utcTime } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
@@ -112,10 +113,14 @@ function shownAnswer(exporter: ShownExporter, wholeUrl: boolean): Answer {
     return { json: exporter, text: () => factsText([...facts, ...healthFacts(exporter)]) };
 }
 
-function exporterAnswer(exporter: Exporter & { readonly test?: TestView }, more: readonly Fact[] = []): Answer {
-    const { test } = exporter;
+function exporterAnswer(exporter: WarnedExporter & { readonly test?: TestView }, more: readonly Fact[] = []): Answer {
+    const { test, warnings } = exporter;
     const outcome = test === undefined ? '' : sentence(testText(test)).replace(/^Test /, '');
-    return { json: exporter, text: () => factsText([...exporterFacts(exporter, more), ['Test', outcome]]) };
+    return { json: exporter, text: () => factsText([...exporterFacts(exporter, more), ['Test', outcome], ...warnings.map(warningFact)]) };
+}
+
+function warningFact({ message }: ReceiverWarning): Fact {
+    return ['Warning', message];
 }
 
 type Fact = readonly [name: string, value: string];

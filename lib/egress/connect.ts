@@ -1,5 +1,5 @@
 import net, { isIP } from 'node:net';
-import { parseAddress, unmapped, withBrackets } from '../addresses.ts';
+import { sameAddress, withBrackets } from '../addresses.ts';
 import { within } from '../within.ts';
 import { ConnectionFailure, connectionCode } from './connection-code.ts';
 import type { EgressGuard } from './guard.ts';
@@ -140,10 +140,4 @@ async function connectTo(address: string, port: number, timeout: number, signal:
 function refusedBy(where: string, error: unknown): ConnectionFailure {
     const code = connectionCode(error, 'connect_failed');
     return new ConnectionFailure(code, `The connection to ${where} ${code === 'connect_refused' ? 'was refused' : 'failed'}`, error);
-}
-
-/** In any spelling; an address that was mapped into IPv6 on the way counts as the IPv4 address it is. */
-function sameAddress(one: string | undefined, other: string): boolean {
-    const [left, right] = [parseAddress(one ?? ''), parseAddress(other)];
-    return left !== null && right !== null && unmapped(left).toString() === unmapped(right).toString();
 }

@@ -8,7 +8,7 @@ export interface EgressPolicy {
     /**
      * What the operator opens besides public addresses: CIDR blocks (`10.20.0.0/16`, `fd12::/48`), single addresses, on one port
      * if it is given (`10.1.2.3:8080`, `[fd12::1]:8080`), and host names, each allowed whatever it resolves to. Nothing opens a
-     * cloud metadata address or name.
+     * cloud metadata address or name. `*:25` opens a port for receivers that is closed to them, see `lib/webhooks/receiver-url.ts`.
      */
     readonly allow: readonly string[];
 }
@@ -105,7 +105,11 @@ function parseAllowList(allow: readonly string[]): { readonly ranges: readonly O
     const names = new Set<string>();
     for (const [index, entry] of allow.entries()) {
         const text = typeof entry === 'string' ? entry.trim() : '';
-        const wrong = /[/:]/.test(text) || isIP(text) !== 0 ? addRange(text, ranges) : addName(text, names);
+        const wrong = text.startsWith('*:')
+            ? faultOfPort(Number(text.slice(2)))
+            : /[/:]/.test(text) || isIP(text) !== 0
+              ? addRange(text, ranges)
+              : addName(text, names);
         if (wrong !== null) {
             throw new ScanwireError('MISCONFIGURED', `Entry ${index + 1} of the egress allow list ${wrong}`, { field: `allow[${index}]` });
         }
@@ -116,13 +120,18 @@ function parseAllowList(allow: readonly string[]): { readonly ranges: readonly O
 
 const WITH_PORT = /^(?:\[([^\]]+)\]|([0-9.]+)):(\d{1,5})$/;
 
+function faultOfPort(port: number): string | null {
+    return Number.isInteger(port) && port >= 1 && port <= 65_535 ? null : 'has a port outside of 1 to 65535';
+}
+
 /** Null once added, else what is wrong. */
 function addRange(entry: string, ranges: OpenBlock[]): string | null {
     const [, six, four, portDigits] = WITH_PORT.exec(entry) ?? [];
     const text = six ?? four ?? entry;
     const port = portDigits === undefined ? null : Number(portDigits);
-    if (port !== null && (port < 1 || port > 65_535)) {
-        return 'has a port outside of 1 to 65535';
+    const fault = port === null ? null : faultOfPort(port);
+    if (fault !== null) {
+        return fault;
     }
 
     const [, network = text, digits] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];

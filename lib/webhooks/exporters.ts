@@ -16,7 +16,7 @@ import type { ShownExporter } from './exporter-health.ts';
 import { GRANTS } from './grants.ts';
 import { sealedHeaders, sealHeaders } from './headers.ts';
 import type { WebhooksContext } from './options.ts';
-import { checkReceiverUrl } from './receiver-url.ts';
+import { checkReceiverUrl, type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { changeSecret, checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret } from './signature.ts';
 import { type Attempt, type ExporterPatch, type ExporterStore, storeRefusals } from './store.ts';
 
@@ -31,12 +31,22 @@ export interface TestResult {
 export interface ChangedExporter {
     readonly exporter: Exporter;
     readonly test: TestResult;
+    /** What is doubtful about its receiver. */
+    readonly warnings: readonly ReceiverWarning[];
+}
+
+/** An exporter that was made, and what only its maker gets to see. */
+export interface CreatedExporter {
+    readonly exporter: Exporter;
+    readonly secret: string;
+    /** What is doubtful about its receiver. */
+    readonly warnings: readonly ReceiverWarning[];
 }
 
 /** Configured receivers. Methods reject with ScanwireError `NOT_FOUND` for an unknown id and `UNAVAILABLE` without a store. */
 export interface Exporters {
     /** A stopped exporter and its signing secret. @throws ScanwireError `INVALID_INPUT` with the field. */
-    create(settings: NewExporterSettings): Promise<{ readonly exporter: Exporter; readonly secret: string }>;
+    create(settings: NewExporterSettings): Promise<CreatedExporter>;
     list(): Promise<readonly Exporter[]>;
     get(id: string): Promise<Exporter>;
     /** The exporter and how it fares. */
@@ -80,9 +90,13 @@ export function exporters(context: WebhooksContext): Exporters {
         return exporter;
     }
 
-    async function changed(exporter: StoredExporter, testTimeout: number = context.claimDuration): Promise<ChangedExporter> {
+    async function changed(
+        exporter: StoredExporter,
+        { testTimeout = context.claimDuration, url }: { readonly testTimeout?: number; readonly url?: string | undefined } = {},
+    ): Promise<ChangedExporter> {
+        const warnings = receiverWarnings(exporter, url, await store.list());
         const [test] = await Promise.all([sendTest(exporter, testTimeout, context), superseded(exporter.id)]);
-        return { exporter: visible(exporter), test };
+        return { exporter: visible(exporter), test, warnings };
     }
 
     /** Once no attempt begins any more with settings from before: this process has forgotten them, and what others were handed with them has ended. */
@@ -119,7 +133,7 @@ export function exporters(context: WebhooksContext): Exporters {
                 ...sealHeaders(id, valid.headers, context),
             };
             await store.insert(exporter);
-            return { exporter: visible(exporter), secret };
+            return { exporter: visible(exporter), secret, warnings: receiverWarnings(exporter, valid.url, await store.list()) };
         },
 
         async list() {
@@ -149,7 +163,7 @@ export function exporters(context: WebhooksContext): Exporters {
 
         async update(id, changes) {
             const valid = checked(exporterChangesSchema, changes, { subject: 'Exporter' });
-            return changed(await update(id, valid));
+            return changed(await update(id, valid), { url: valid.url });
         },
 
         async start(id) {
@@ -157,7 +171,7 @@ export function exporters(context: WebhooksContext): Exporters {
         },
 
         async stop(id) {
-            return changed(await store.update(id, { state: 'stopped', stopReason: null }), STOP_TEST_TIMEOUT);
+            return changed(await store.update(id, { state: 'stopped', stopReason: null }), { testTimeout: STOP_TEST_TIMEOUT });
         },
 
         async test(id) {

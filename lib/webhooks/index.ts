@@ -6,7 +6,7 @@ export type { Deliveries, DeliveryHistory } from './deliveries.ts';
 export type { EventKind, EventKinds } from './events.ts';
 export type * from './exporter.ts';
 export type { Backlog, BacklogAge, Breaker, ExporterHealth, ShownExporter } from './exporter-health.ts';
-export type { ChangedExporter, Exporters, TestResult } from './exporters.ts';
+export type { ChangedExporter, CreatedExporter, Exporters, TestResult } from './exporters.ts';
 export type * from './http-sender.ts';
 export { httpSender } from './http-sender.ts';
 export type { WebhookStores, WebhooksOptions, WebhooksSettings } from './options.ts';
@@ -14,6 +14,7 @@ export { OUTCOME_CODES, type Outcome, type OutcomeCode, type Timings } from './o
 export type { Publish, PublishedEvent, PublishOptions } from './publisher.ts';
 export type * from './queue.ts';
 export type { Readiness, UnreadyReason } from './readiness.ts';
+export type { ReceiverWarning } from './receiver-url.ts';
 export { DEFAULT_SCHEDULE } from './schedule.ts';
 export type { Deployment, DeploymentSettings, Role, SettingsStore } from './settings.ts';
 export type * from './store.ts';

@@ -22,6 +22,8 @@ export interface TrustedHandshake extends Pick<HandshakeOptions, 'socket' | 'hos
  *   presented. Signatures, dates and name must be right all the same.
  * - `all`: any certificate.
  *
+ * An RSA key of less than 2,048 bits is trusted by `all` only.
+ *
  * TLS 1.2 is the floor in every mode, and no session is ever resumed, so nothing is carried from one exporter or mode to another.
  *
  * @throws AttemptFailure for a certificate, ConnectionFailure for anything else, or the signal's reason.
@@ -45,20 +47,34 @@ export async function secure(options: TrustedHandshake): Promise<tls.TLSSocket> 
 }
 
 /** Why the certificate is not trusted; null when it is. */
-function judge(
-    { authorized, authorizationError }: tls.TLSSocket,
-    certificate: X509Certificate | undefined,
-    { host, trust, now }: TrustedHandshake,
-): AttemptFailure | null {
-    if (authorized || trust === 'all') {
+function judge(socket: tls.TLSSocket, certificate: X509Certificate | undefined, options: TrustedHandshake): AttemptFailure | null {
+    if (options.trust === 'all') {
         return null;
     }
 
     /* c8 ignore next 3 -- Node offers no cipher by which a server needs no certificate, unless it is started with such ones */
     if (certificate === undefined) {
-        return refused('tls_failed', host, 'presented no certificate');
+        return refused('tls_failed', options.host, 'presented no certificate');
     }
 
+    return (socket.authorized ? null : unverified(socket, certificate, options)) ?? weakKey(certificate, options.host);
+}
+
+const MIN_RSA_BITS = 2048;
+
+/** OpenSSL refuses short keys by its security level, which is lower in some builds than in others. */
+function weakKey({ publicKey }: X509Certificate, host: string): AttemptFailure | null {
+    const bits = publicKey.asymmetricKeyDetails?.modulusLength ?? MIN_RSA_BITS;
+    const rule = `of which at least ${MIN_RSA_BITS} are needed unless all certificates are trusted`;
+    return bits < MIN_RSA_BITS ? refused('tls_failed', host, `presented a certificate with an RSA key of ${bits} bits, ${rule}`) : null;
+}
+
+/** Why a certificate is not trusted that Node could not verify; null when it is all the same. */
+function unverified(
+    { authorizationError }: tls.TLSSocket,
+    certificate: X509Certificate,
+    { host, trust, now }: TrustedHandshake,
+): AttemptFailure | null {
     const code = verifyCode(authorizationError);
     if (trust === 'strict' || !SELF_SIGNED.has(code)) {
         return refusedFor(code, host);

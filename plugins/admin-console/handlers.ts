@@ -66,14 +66,14 @@ function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> 
 
     return {
         async createExporter({ start: starts = false, ...settings }) {
-            const { exporter, secret } = await exporters.create(settings);
-            return { ...(starts ? await start(exporter.id) : exporter), secret };
+            const { exporter, secret, warnings } = await exporters.create(settings);
+            return { ...(starts ? await start(exporter.id) : exporter), secret, warnings };
         },
         listExporters: () => exporters.list(),
         showExporter: ({ id }) => exporters.show(id),
         async updateExporter({ id, start: starts = false, ...changes }) {
             const changed = await exporters.update(id, changes);
-            return starts ? start(id) : tested(changed);
+            return starts ? { ...(await start(id)), warnings: changed.warnings } : tested(changed);
         },
         startExporter: ({ id }) => start(id),
         stopExporter: async ({ id }) => tested(await exporters.stop(id)),
@@ -120,8 +120,8 @@ function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
     };
 }
 
-function tested({ exporter, test }: ChangedExporter): TestedExporter {
-    return { ...exporter, test: testView(test) };
+function tested({ exporter, test, warnings }: ChangedExporter): TestedExporter {
+    return { ...exporter, test: testView(test), warnings };
 }
 
 /** A test as the operations show it. */

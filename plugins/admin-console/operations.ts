@@ -5,6 +5,7 @@ import type { RuleSet } from '../../lib/webhooks/choices.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
+import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
 import type { AcceptedEvent, Attempt, Delivery, DeliveryQuery } from '../../lib/webhooks/store.ts';
 
 /*
@@ -20,7 +21,7 @@ export interface Operations {
     revokeKey: Operation<ById, { readonly id: string; readonly revoked: true }>;
 
     /** Answers with the signing secret as well, and with the test when the exporter was started. */
-    createExporter: Operation<NewExporterSettings & Start, Exporter & { readonly secret: string; readonly test?: TestView }>;
+    createExporter: Operation<NewExporterSettings & Start, WarnedExporter & { readonly secret: string; readonly test?: TestView }>;
     listExporters: Operation<object, readonly Exporter[]>;
     /** Answers with how it fares as well. */
     showExporter: Operation<ById, ShownExporter>;
@@ -65,7 +66,10 @@ export type Input<Name extends OperationName> = Operations[Name]['input'];
 export type Output<Name extends OperationName> = Operations[Name]['output'];
 
 /** An exporter after a change, with the test event that the change sent. */
-export type TestedExporter = Exporter & { readonly test: TestView };
+export type TestedExporter = WarnedExporter & { readonly test: TestView };
+
+/** An exporter, and what is doubtful about its receiver. */
+export type WarnedExporter = Exporter & { readonly warnings: readonly ReceiverWarning[] };
 
 /** What a test event came to. */
 export interface TestView {

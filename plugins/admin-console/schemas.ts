@@ -133,7 +133,12 @@ const healthSchema = Joi.object({
 
 const shownExporterSchema = exporterSchema.keys({ health: healthSchema }).label('ShownExporter');
 
-const testedExporterSchema = exporterSchema.keys({ test: testSchema.required() }).label('TestedExporter');
+const warningsSchema = Joi.array()
+    .items(Joi.object({ code: Joi.string().required().example('plain_http'), message: text() }).label('ReceiverWarning'))
+    .required()
+    .description('What is doubtful about its receiver');
+
+const testedExporterSchema = exporterSchema.keys({ test: testSchema.required(), warnings: warningsSchema }).label('TestedExporter');
 
 const deliverySchema = Joi.object({
     id: id(),
@@ -175,7 +180,9 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     createExporter: {
         description: 'Configures a receiver; answers with the signing secret as well',
         payload: withStart(newExporterSchema),
-        response: exporterSchema.keys({ secret: id().description('Signing secret'), test: testSchema }).label('CreatedExporter'),
+        response: exporterSchema
+            .keys({ secret: id().description('Signing secret'), test: testSchema, warnings: warningsSchema })
+            .label('CreatedExporter'),
     },
     listExporters: { description: 'All exporters, oldest first', response: Joi.array().items(exporterSchema) },
     showExporter: { description: 'One exporter and how it fares', params: byId, response: shownExporterSchema },

@@ -12,6 +12,8 @@ export interface CertificateOptions {
     readonly authority?: Credentials;
     /** Writes the name into the subject only, as many do by hand. */
     readonly withoutAlternativeName?: boolean;
+    /** Bits of an RSA key; else it is one of P-256. */
+    readonly rsa?: number;
 }
 
 /** A server certificate, for `good.test` and today unless told otherwise; self-signed without an authority. */
@@ -21,9 +23,10 @@ export async function certificate({
     to,
     authority,
     withoutAlternativeName,
+    rsa,
 }: CertificateOptions = {}): Promise<Credentials> {
     const made = await generate([{ name: 'commonName', value: name }], {
-        keyType: 'ec',
+        ...(rsa === undefined ? { keyType: 'ec' as const } : { keyType: 'rsa' as const, keySize: rsa }),
         algorithm: 'sha256',
         notBeforeDate: new Date(from ?? Date.now() - 86_400_000),
         notAfterDate: new Date(to ?? Date.now() + 86_400_000),

@@ -245,7 +245,18 @@ t.test('opens an address on the given port only', async (t) => {
 });
 
 t.test('refuses a port that is none', async (t) => {
-    for (const entry of ['127.0.0.1:0', '127.0.0.1:65536', '10.0.0.0/8:80', '[127.0.0.1]:', '[nonsense]:80']) {
+    t.doesNotThrow(() => egressGuard({ allow: ['*:25'] }));
+    for (const entry of [
+        '*:0',
+        '*:65536',
+        '*:',
+        '*:smtp',
+        '127.0.0.1:0',
+        '127.0.0.1:65536',
+        '10.0.0.0/8:80',
+        '[127.0.0.1]:',
+        '[nonsense]:80',
+    ]) {
         t.throws(() => egressGuard({ allow: [entry] }), { code: 'MISCONFIGURED', field: 'allow[0]' }, entry);
     }
 });

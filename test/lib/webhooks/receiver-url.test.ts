@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { egressGuard } from '../../../lib/egress/guard.ts';
-import { checkReceiverUrl } from '../../../lib/webhooks/receiver-url.ts';
+import { checkReceiverUrl, type OwnHost, ownHost, receiverWarnings } from '../../../lib/webhooks/receiver-url.ts';
 
 const closed = egressGuard({ allow: [] });
 
@@ -138,6 +138,16 @@ const REFUSED: Readonly<Record<string, readonly string[]>> = {
         'http://nas.home.arpa/',
         'http://abc.onion/',
     ],
+    'without a dot': ['http://intranet/', 'http://postgres:8080/', 'https://bücher/'],
+    'a name of the cluster': ['http://hooks.default.svc/', 'http://hooks.service.consul/', 'http://10-0-0-1.default.pod:8080/'],
+    'port \\d+, one of those for mail': ['http://example.com:25/', 'https://mail.example.com:587/', 'http://8.8.8.8:143/'],
+    'one of those for shells': ['https://example.com:22/', 'http://example.com:5985/wsman'],
+    'one of those for databases': ['http://example.com:6379/', 'http://example.com:9200/_bulk', 'http://[2606:4700::1111]:11211/'],
+    'one of those for orchestrators': [
+        'http://example.com:2375/containers/create',
+        'https://example.com:6443/',
+        'https://example.com:10250/run',
+    ],
     'not open': [
         'http://10.0.0.1/',
         'http://172.16.0.1/',
@@ -231,4 +241,62 @@ t.test('judges the port of a receiver URL, the default one included', async (t) 
     t.equal(checkReceiverUrl('https://10.1.2.3/', guard), 'https://10.1.2.3/');
     t.throws(() => checkReceiverUrl('http://10.1.2.3/', guard), { code: 'INVALID_INPUT', field: 'url' });
     t.throws(() => checkReceiverUrl('http://127.0.0.1/', guard), { code: 'INVALID_INPUT', field: 'url' });
+});
+
+t.test('leaves the ports open where receivers listen', async (t) => {
+    for (const port of [80, 443, 1880, 3000, 4000, 5000, 5678, 7001, 8000, 8065, 8080, 8088, 8123, 8443, 8888, 9000, 9090, 10443, 40_000]) {
+        t.ok(checkReceiverUrl(`https://example.com:${port}/`, closed), String(port));
+    }
+});
+
+t.test('takes this host for no receiver, unless it is named', async (t) => {
+    const own: OwnHost = { name: 'Scans.example.com', addresses: ['192.0.2.7', '8.8.8.8', '2606:4700::1111'] };
+    for (const url of ['https://scans.example.com/', 'https://SCANS.example.com.:8443/']) {
+        t.throws(() => checkReceiverUrl(url, closed, own), { field: 'url', message: /the name of this host: name it in egress.allow/ });
+    }
+
+    for (const url of ['https://8.8.8.8/', 'https://[2606:4700:0::1111]/', 'http://0x8080808/']) {
+        t.throws(() => checkReceiverUrl(url, closed, own), { field: 'url', message: /an address of this host/ });
+    }
+
+    t.ok(checkReceiverUrl('https://8.8.4.4/', closed, own));
+    const wide = egressGuard({ allow: ['192.0.2.0/24'] });
+    t.throws(() => checkReceiverUrl('https://192.0.2.7/', wide, own), { message: /an address of this host/ });
+    for (const allow of ['192.0.2.7', '192.0.2.7:443']) {
+        t.ok(checkReceiverUrl('https://192.0.2.7/', egressGuard({ allow: [allow] }), own), allow);
+    }
+
+    t.match(ownHost(), { name: /./, addresses: Array });
+});
+
+t.test('opens a name and a port to those who name them, each by itself', async (t) => {
+    const named = egressGuard({ allow: ['hooks', '*:9200', '10.0.0.1:25'] });
+    t.ok(checkReceiverUrl('http://hooks:9200/', named));
+    t.ok(checkReceiverUrl('http://10.0.0.1:25/', named));
+    t.throws(() => checkReceiverUrl('http://hooks:6379/', named), {
+        message: /\*:6379 in egress.allow \(SCANWIRE_EGRESS_ALLOW\) opens it/,
+    });
+    t.throws(() => checkReceiverUrl('http://other:9200/', named), { message: /without a dot/ });
+    t.throws(() => checkReceiverUrl('http://example.com:25/', named), { message: /one of those for mail/ });
+});
+
+t.test('warns of what is allowed and doubtful, without the URL', async (t) => {
+    const warned = (url: string, trust: 'strict' | 'all' = 'strict', others: readonly string[] = []): readonly string[] => {
+        const exporter = { id: 'a', url: checkReceiverUrl(url, closed), trust };
+        const all = [exporter, ...others.map((other, index) => ({ id: `other ${index}`, url: other, name: '' }))].map((one) => ({
+            name: '',
+            ...one,
+        }));
+        const warnings = receiverWarnings(exporter, url, all);
+        t.notMatch(JSON.stringify(warnings), 't0ken');
+        return warnings.map(({ code }) => code);
+    };
+    t.same(warned('https://example.com/t0ken', 'all', ['https://example.com/other']), []);
+    t.same(warned('http://example.com/t0ken'), ['plain_http']);
+    t.same(warned('http://example.com:443/t0ken'), ['plain_http', 'http_on_https_port']);
+    t.same(warned('https://example.com:8080/t0ken'), ['https_on_http_port']);
+    t.same(warned('https://example.com/t0ken#t0ken'), ['fragment']);
+    t.same(warned('https://example.com/t0ken', 'strict', ['https://example.com/t0ken']), ['same_url']);
+    t.same(warned('http://example.com/t0ken', 'all'), ['plain_http', 'trust_without_tls']);
+    t.same(receiverWarnings({ id: 'a', url: 'of somebody else', trust: 'strict' }, undefined, []), []);
 });

@@ -57,6 +57,8 @@ const CASES: Readonly<Record<string, readonly [Credentials, ...OutcomeCode[]]>> 
     'self-signed, for another name': [await certificate({ name: 'other.test' }), 'tls_self_signed', 'tls_name_mismatch', delivered],
     'self-signed, expired': [await certificate(past), 'tls_expired', 'tls_expired', delivered],
     'self-signed, not valid yet': [await certificate(future), 'tls_not_yet_valid', 'tls_not_yet_valid', delivered],
+    'self-signed, with an RSA key of 2,048 bits': [await certificate({ rsa: 2048 }), 'tls_self_signed', delivered, delivered],
+    'self-signed, with an RSA key of 1,024 bits': [await certificate({ rsa: 1024 }), 'tls_self_signed', 'tls_failed', delivered],
     'self-issued, but not signed by its own key': [forged(selfSigned), 'tls_self_signed', 'tls_failed', delivered],
     'of a private root that is presented': [chain(ofRoot, root), 'tls_self_signed', delivered, delivered],
     'of a private root that is presented behind another': [chain(ofRoot, stranger, root), 'tls_self_signed', delivered, delivered],

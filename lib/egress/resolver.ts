@@ -1,6 +1,7 @@
 import dns from 'node:dns';
-import { readFile, stat } from 'node:fs/promises';
+import { open, readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
+import { devNull } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Joi from 'joi';
@@ -208,10 +209,24 @@ async function ofBothFamilies(hostname: string, families: readonly Promise<dns.R
 
     const found = records.flat();
     if (found.length === 0) {
-        throw failureOf(hostname, failures.find((error) => connectionCode(error, 'dns_failed') !== 'dns_not_found') ?? failures[0]);
+        const failure = failures.find((error) => connectionCode(error, 'dns_failed') !== 'dns_not_found') ?? failures[0];
+        throw failureOf(hostname, (errorCode(failure) === 'ECONNREFUSED' && (await lackOfHandles())) || failure);
     }
 
     return { addresses: found.map(({ address }) => address), maxAge: 1000 * Math.min(...found.map(({ ttl }) => ttl)) };
+}
+
+/**
+ * The error of a process that has no handle left, null when it has one. Without one, asking a name server fails as if that had refused;
+ * the fault is ours then, and no receiver's.
+ */
+async function lackOfHandles(): Promise<unknown> {
+    try {
+        await (await open(devNull)).close();
+        return null;
+    } catch (error) {
+        return error;
+    }
 }
 
 const HOSTS_FILE =

@@ -228,5 +228,6 @@ async function answerTo<T>(question: Promise<T>): Promise<T | null> {
 }
 
 function field(text: string | null, name: string): string | null {
-    return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(text ?? '')?.[1] ?? null;
+    const line = text?.split(/\r?\n/).find((line) => line.startsWith(`${name}:`));
+    return line?.slice(name.length + 1) ?? null;
 }

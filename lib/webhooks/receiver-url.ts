@@ -147,7 +147,7 @@ export function receiverWarnings(
  * @throws ScanwireError `INVALID_INPUT`, field `url`, with the reason but never the URL.
  */
 export function parseReceiverUrl(text: string): URL {
-    const url = typeof text === 'string' ? parseOutgoingUrl(text.replace(/^ +| +$/g, ''), MAX_LENGTH) : 'not_absolute';
+    const url = typeof text === 'string' ? parseOutgoingUrl(text.replace(/^ +|(?<! ) +$/g, ''), MAX_LENGTH) : 'not_absolute';
     if (typeof url === 'string') {
         throw refused(REFUSALS[url]);
     }

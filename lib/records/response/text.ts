@@ -15,7 +15,8 @@ export function bodyText({ body, charset }: HttpResponse): string {
 const META_BYTES = 1024;
 
 const PARAMETER = /;[ \t]*charset[ \t]*=[ \t]*["']?([^\s"';,]+)/i;
-const COMMENT = /<!--[\s\S]*?-->/g;
+/** One that does not end takes all that follows. */
+const COMMENT = /<!--[\s\S]*?(?:-->|$)/g;
 const META = /<meta[\s/]([^>]*)/gi;
 const CHARSET = /charset/i;
 const META_CHARSET = /charset\s*=\s*["']?([^\s"'/;]+)/i;

@@ -95,13 +95,14 @@ export function startsWith(bytes: Uint8Array, start: readonly number[] | Uint8Ar
  * damage, the end of a file that was cut off, or what else ends the reading, is handed on before the error. Only where a member is
  * longer than 1 MiB (packed), up to 64 KiB (unpacked) before damage, or before something else behind it, are lost.
  *
- * @throws GzipError for gzip that is damaged, cut off or expands beyond all measure, and for other archives.
+ * @param signal Ends the reading, also that of what was received already.
+ * @throws GzipError for gzip that is damaged, cut off or expands beyond all measure, and for other archives; the reason of the signal.
  */
-export async function* unpacked(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+export async function* unpacked(source: AsyncIterable<Uint8Array>, signal?: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     const peeked = await peek(source, LONGEST);
     try {
         assertReadable(peeked.head);
-        yield* startsWith(peeked.head, GZIP) ? gunzip(piecesOf(peeked)) : peeked;
+        yield* startsWith(peeked.head, GZIP) ? gunzip(piecesOf(peeked), { signal }) : peeked;
     } catch (error) {
         throw errorCode(error).startsWith('Z_') ? refusal(error as Error) : error;
     } finally {
@@ -130,15 +131,20 @@ interface Piece {
     readonly before: Buffer | null;
 }
 
+interface GunzipOptions {
+    readonly skip?: number;
+    readonly parts?: readonly number[];
+    readonly signal: AbortSignal | undefined;
+}
+
 /**
  * Unpacks gzip; where it is damaged, once more from the start of the member, for what zlib threw away. Errors are those of zlib.
  *
- * @param skip So many bytes of what comes out are known already.
+ * @param how `skip`: so many bytes of what comes out are known already.
  */
 async function* gunzip(
     pieces: AsyncIterable<Piece> | Iterable<Piece>,
-    skip = 0,
-    [length, ...smaller]: readonly number[] = REPLAY_PARTS,
+    { skip = 0, parts: [length, ...smaller] = REPLAY_PARTS, signal }: GunzipOptions,
 ): AsyncGenerator<Buffer, void, undefined> {
     const { stream, write, next } = gunzipStream();
     /** The last one that was written. */
@@ -156,6 +162,7 @@ async function* gunzip(
             }
 
             for (let chunk = await next(); chunk !== null; chunk = await next()) {
+                signal?.throwIfAborted();
                 expanded += chunk.length;
                 assertMeasure(stream.bytesWritten, expanded);
                 if (expanded > skip) {
@@ -172,7 +179,7 @@ async function* gunzip(
     } catch (error) {
         const { before, bytes } = piece;
         if (errorCode(error) === 'Z_DATA_ERROR' && before !== null && length !== undefined) {
-            yield* gunzip(inParts(before, bytes, length), Math.max(skip, expanded - start), smaller);
+            yield* gunzip(inParts(before, bytes, length), { skip: Math.max(skip, expanded - start), parts: smaller, signal });
             /* c8 ignore next -- the second reading ends at the damage too, by an error */
         }
 

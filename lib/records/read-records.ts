@@ -1,4 +1,5 @@
 import { timeSlice } from '../clock.ts';
+import { ScanwireError } from '../errors.ts';
 import { type Line, lineSplitter, linesOf } from '../line-splitter.ts';
 import { GzipError, unpacked } from '../unpacked.ts';
 import { isBase64Latin1 } from './base64.ts';
@@ -33,6 +34,15 @@ export interface ReadRecordsOptions {
     readonly mend?: MendProfile;
     /** False for bytes that are unpacked already. True by default. */
     readonly unpack?: boolean;
+    /** How many bad lines are described, besides one that ends the reading; those beyond have no problems, which is quicker. All by default. */
+    readonly maxDescribed?: number;
+    /**
+     * Bytes of a request that were received so far. Reading ends, with a line that says so, where it takes as much work as reading 48 times
+     * as many bytes of records; the first mebibyte is free. No limit by default.
+     */
+    readonly received?: (() => number) | undefined;
+    /** Ends the reading with its reason as the error. */
+    readonly signal?: AbortSignal | undefined;
 }
 
 /** A line that was read: where it is, and what it holds. */
@@ -57,12 +67,14 @@ export function readLines<Data>(
     options: ReadRecordsOptions,
     dataOf: LineRules<Data>['dataOf'],
 ): RecordLines<RecordOf<Data>> {
-    const { maxLineBytes = MAX_LINE_BYTES, mend, unpack = true } = options;
+    const { maxLineBytes = MAX_LINE_BYTES, mend, unpack = true, maxDescribed = Infinity, received, signal } = options;
     if (mend !== undefined) {
         assertMendProfile(mend);
     }
 
-    const rules: LineRules<Data> = { maxLineBytes, mend, dataOf };
+    let described = 0;
+    const rules: LineRules<Data> = { maxLineBytes, mend, dataOf, describes: () => described < maxDescribed };
+    const work = workLimit(received);
     const splitter = lineSplitter(maxLineBytes);
     const counter = recordCounter(mend);
     const yieldIfDue = timeSlice();
@@ -71,6 +83,7 @@ export function readLines<Data>(
 
     function add({ number, byteOffset }: Pick<Line, 'number' | 'byteOffset'>, read: ReadRecord<RecordOf<Data>> | null): void {
         counter.count(read);
+        described += read?.ok === false && read.problems.length > 0 ? 1 : 0;
         if (read !== null) {
             batch.push({ line: number, byteOffset, ...read });
         }
@@ -78,21 +91,26 @@ export function readLines<Data>(
 
     async function* batches(): AsyncGenerator<readonly RecordLine<RecordOf<Data>>[], void, undefined> {
         try {
-            for await (const lines of linesOf(unpack ? unpacked(source) : source, splitter)) {
+            for await (const lines of linesOf(unpack ? unpacked(source, signal) : source, splitter)) {
                 for (const line of lines) {
                     const pause = yieldIfDue();
                     if (pause !== null) {
                         yield batch.splice(0);
                         await pause;
+                        signal?.throwIfAborted();
                     }
 
-                    add(line, readLine(line, rules));
+                    const read = readLine(line, rules);
+                    add(line, read);
+                    work.spend(read, line.bytes?.length ?? 0);
+                    work.assertWithin(splitter.bytes);
                 }
 
+                work.assertWithin(splitter.bytes);
                 yield batch.splice(0);
             }
         } catch (error) {
-            if (!(error instanceof GzipError)) {
+            if (!(error instanceof GzipError || error instanceof ExcessiveWork)) {
                 throw error;
             }
 
@@ -117,6 +135,54 @@ export async function* oneByOne<Line>(batches: AsyncIterable<readonly Line[]>): 
     for await (const lines of batches) {
         yield* lines;
     }
+}
+
+/** What a request may cost: as much as so many times its bytes in records, beyond the first so many of them. */
+const WORK_FACTOR = 48;
+const FREE_WORK = 1_048_576;
+
+/** By measurement, in bytes of records that take as long to read. Joi describes a bad line, and takes its time. */
+const BLANK_LINE = 16;
+const LINE = 48;
+const DESCRIBED_LINE = 600;
+/** For each byte of a bad line: its keys may be many. */
+const BAD_BYTE = 5;
+const DESCRIBED_BYTE = 12;
+
+/** What a batch costs is out of proportion to its bytes. */
+class ExcessiveWork extends ScanwireError {
+    constructor() {
+        super(
+            'INVALID_INPUT',
+            'The batch takes more work than its bytes allow: it expands too much, or too many bad lines are to be described',
+        );
+    }
+}
+
+/** Keeps count of the work of reading, for a request whose bytes are paid for by a stranger. */
+function workLimit(received: (() => number) | undefined) {
+    let spent = 0;
+
+    return {
+        /** @param read What the line came to. */
+        spend(read: ReadRecord<unknown> | null, bytes: number): void {
+            if (read === null) {
+                spent += BLANK_LINE;
+            } else if (read.ok) {
+                spent += LINE;
+            } else {
+                spent += read.problems.length > 0 ? DESCRIBED_LINE + DESCRIBED_BYTE * bytes : LINE + BAD_BYTE * bytes;
+            }
+        },
+
+        /** @throws ExcessiveWork */
+        assertWithin(unpackedBytes: number): void {
+            const work = spent + unpackedBytes;
+            if (received !== undefined && work > FREE_WORK && work > FREE_WORK + WORK_FACTOR * received()) {
+                throw new ExcessiveWork();
+            }
+        },
+    };
 }
 
 /** What was read so far, counted. */

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import { PassThrough, type Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import * as Boom from '@hapi/boom';
 import type { Request, ResponseToolkit, RouteOptionsPayload } from '@hapi/hapi';
@@ -63,29 +63,62 @@ export function acceptsLines({ headers }: Request): boolean {
  */
 export function batchBytes(
     { payload, headers }: Request,
-    limits: Partial<Pick<Settings, 'maxBytes' | 'maxDecodedBytes'>> & { readonly signal?: AbortSignal } = {},
-): AsyncIterable<Uint8Array> {
+    limits: Partial<Pick<Settings, 'maxBytes' | 'maxDecodedBytes'>> & { readonly signal: AbortSignal },
+): BatchBytes {
     if (!/^(?:|identity|gzip|x-gzip)$/i.test(String(headers['content-encoding'] ?? '').trim())) {
         throw Boom.unsupportedMediaType('Unknown Content-Encoding: a batch is sent as it is or as gzip');
     }
 
     const { maxBytes = Infinity, maxDecodedBytes = Infinity, signal } = limits;
-    // Destroying a request closes its connection, and with it the way of the answer.
-    const received = (payload as Readable).iterator({ destroyOnReturn: false });
-    const sent = atMost(maxBytes, received, `larger than ${maxBytes} bytes`, signal);
-    return atMost(maxDecodedBytes, unpacked(sent), `larger than ${maxDecodedBytes} bytes after decompression`, signal);
+    let bytes = 0;
+    const sent = atMost(maxBytes, readAhead(payload as Readable), {
+        excess: `larger than ${maxBytes} bytes`,
+        signal,
+        seen: (total) => (bytes = total),
+    });
+    const excess = `larger than ${maxDecodedBytes} bytes after decompression`;
+    return { source: atMost(maxDecodedBytes, unpacked(sent, signal), { excess, signal }), received: () => bytes };
+}
+
+/** What a batch holds, and how many bytes of it were received so far: gzip makes little of much. */
+export interface BatchBytes {
+    readonly source: AsyncIterable<Uint8Array>;
+    received(): number;
+}
+
+/** In bytes. */
+const AHEAD = 1_048_576;
+
+/** Receives before it is asked: that a client has left is noticed only when all that it sent before was taken from its connection. */
+async function* readAhead(payload: Readable): AsyncGenerator<Uint8Array, void, undefined> {
+    const ahead = new PassThrough({ highWaterMark: AHEAD });
+    payload.once('error', (error) => ahead.destroy(error));
+    payload.pipe(ahead);
+    try {
+        yield* ahead;
+    } finally {
+        // Destroying the request would close its connection, and with it the way of the answer.
+        payload.unpipe(ahead);
+    }
+}
+
+interface Bounds {
+    readonly excess: string;
+    readonly signal: AbortSignal;
+    /** Hears how many bytes have come. */
+    seen?(total: number): void;
 }
 
 async function* atMost(
     limit: number,
     source: AsyncIterable<Uint8Array>,
-    excess: string,
-    signal: AbortSignal | undefined,
+    { excess, signal, seen: tell }: Bounds,
 ): AsyncGenerator<Uint8Array, void, undefined> {
     let seen = 0;
     for await (const chunk of source) {
-        signal?.throwIfAborted();
+        signal.throwIfAborted();
         seen += chunk.length;
+        tell?.(seen);
         if (seen > limit) {
             throw Boom.entityTooLarge(`The batch is ${excess}: send it in parts`);
         }
@@ -132,7 +165,8 @@ const PATIENCE_MS = 2_000;
  */
 export async function restReceived({ payload }: Request): Promise<void> {
     const received = payload as Readable;
-    // A listener, since a reader that is about to leave may hold the flow back until then.
-    received.on('data', () => {});
+    // A reader that is about to leave may hold the flow back until then.
+    received.unpipe();
+    received.on('data', () => {}).resume();
     await finished(received, { writable: false, signal: AbortSignal.timeout(PATIENCE_MS) }).catch(() => {});
 }

@@ -20,11 +20,11 @@ export interface BatchReport extends RecordTotals {
     readonly unreported: number;
 }
 
-/** Reads the lines to their end. */
-export async function batchReport(checked: RecordLines, maxReported: number): Promise<BatchReport> {
+/** Reads the lines to their end. Bad ones are in the report as far as the reader describes them. */
+export async function batchReport(checked: RecordLines): Promise<BatchReport> {
     const lines: BadLine[] = [];
     for await (const result of checked) {
-        if (!result.ok && lines.length < maxReported) {
+        if (!result.ok && result.problems.length > 0) {
             lines.push({ line: result.line, byteOffset: result.byteOffset, problems: result.problems });
         }
     }
@@ -43,8 +43,6 @@ export interface StreamedResults extends Pick<BatchQuery, 'results'> {
     readonly batches: AsyncGenerator<readonly Result[], void, undefined>;
     /** Whether good lines are stored; then the summary says how many were new. */
     readonly stored: boolean;
-    /** How many bad lines are described, unless all lines are. */
-    readonly maxReported: number;
 }
 
 /** Media type of JSON lines. */
@@ -69,19 +67,17 @@ export async function streamResults(request: Request, h: ResponseToolkit, result
 async function send(
     answer: AnswerStream,
     batches: AsyncIterable<readonly Result[]>,
-    { lines, stored, results, maxReported }: StreamedResults,
+    { lines, stored, results }: StreamedResults,
     closed: AbortSignal,
 ): Promise<void> {
     const all = results === 'all';
-    let described = 0;
     let unreported = 0;
     let added = 0;
     for await (const batch of batches) {
         closed.throwIfAborted();
-        const bad = batch.filter(({ ok }) => !ok);
-        const reported = all ? batch : bad.slice(0, maxReported - described);
+        const bad = batch.filter((result) => !result.ok);
+        const reported = all ? batch : bad.filter(({ problems }) => problems.length > 0);
         const sent = reported.length === 0 || (await answer.write(reported.map(resultLine).join('')));
-        described += reported.length;
         unreported += (all ? 0 : bad.length - reported.length) + (sent ? 0 : reported.length);
         added += batch.filter((result) => 'isNew' in result && result.isNew).length;
     }

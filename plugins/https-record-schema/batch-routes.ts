@@ -23,13 +23,15 @@ export function checkRoute(settings: Settings, access: Access): ServerRoute {
 async function checkBatch(request: Request, h: ResponseToolkit, settings: Settings): Promise<BatchReport | ResponseObject> {
     const { maxReported, maxLineBytes } = settings;
     const { results, ...mending } = queryOf(request, batchQuerySchema);
-    const bytes = batchBytes(request, { ...settings, signal: untilClosed(request) });
-    const lines = readRecords(bytes, { maxLineBytes, unpack: false, ...mending });
+    const signal = untilClosed(request);
+    const { source, received } = batchBytes(request, { ...settings, signal });
+    const maxDescribed = results === 'all' && acceptsLines(request) ? Infinity : maxReported;
+    const lines = readRecords(source, { maxLineBytes, unpack: false, maxDescribed, received, signal, ...mending });
     if (!acceptsLines(request)) {
-        return await batchReport(lines, maxReported);
+        return await batchReport(lines);
     }
 
-    return await streamResults(request, h, { lines, batches: inBatches(lines), stored: false, results, maxReported });
+    return await streamResults(request, h, { lines, batches: inBatches(lines), stored: false, results });
 }
 
 /** Stores the records of a stream of any length, and says line by line what became of them once they are stored. */
@@ -49,7 +51,10 @@ export function importRoute(settings: Settings, store: RecordStore, access: Acce
 async function importBatch(request: Request, h: ResponseToolkit, settings: Settings, store: RecordStore): Promise<ResponseObject> {
     const { maxReported, maxLineBytes, enrich } = settings;
     const { results, ...mending } = queryOf(request, batchQuerySchema);
-    const lines = readRecords(batchBytes(request), { maxLineBytes, unpack: false, ...mending });
+    const signal = untilClosed(request);
+    const { source, received } = batchBytes(request, { signal });
+    const maxDescribed = results === 'all' ? Infinity : maxReported;
+    const lines = readRecords(source, { maxLineBytes, unpack: false, maxDescribed, received, signal, ...mending });
     const batches = importRecords(lines, { store, enrich });
-    return await streamResults(request, h, { lines, batches, stored: true, results, maxReported });
+    return await streamResults(request, h, { lines, batches, stored: true, results });
 }

@@ -125,8 +125,13 @@ for (const [name, { bytes, reason }] of Object.entries(GZIP_FILES)) {
 t.test('stops at a gzip bomb on every path', async (t) => {
     const line = text(1);
     const bomb = gzipSync(Buffer.concat([line, Buffer.alloc(100 * 1_048_576, ' ')]), { level: 9 });
-    const reason = 'is where reading ends: The gzip file expands more than 250 times: not read any further';
+    const reasons = {
+        // A stranger's CPU time is dearer than one's own.
+        POST: 'is where reading ends: The batch takes more work than its bytes allow: it expands too much, or too many bad lines are to be described',
+        other: 'is where reading ends: The gzip file expands more than 250 times: not read any further',
+    };
     for await (const [path, answer] of everyPath(t, bomb)) {
+        const reason = path.startsWith('POST') ? reasons.POST : reasons.other;
         t.same(answer, { good: 1, bad: 1, end: { line: 2, byteOffset: line.length, reason } }, path);
     }
 });

@@ -1,0 +1,130 @@
+import { once } from 'node:events';
+import { request } from 'node:https';
+import { setTimeout } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import t, { type Test } from 'tap';
+import { cpuTimes } from '../../bench/cpu-time.ts';
+import { json, serve } from '../acceptance/support/processes.ts';
+import { temporaryFolder } from '../acceptance/support/temporary-folder.ts';
+
+/*
+ * What a batch costs must follow from its bytes on the wire: at most 50 times as much as so many bytes of plain records, for whoever has
+ * a key. Two kilobytes of gzip once took 17 s of CPU, and half a megabyte 50 s, which went on when the client had left.
+ */
+
+const MIB = 1_048_576;
+const FACTOR = 50;
+
+interface Target {
+    readonly origin: string;
+    readonly key: string;
+    /** CPU time of the server so far, in milliseconds. */
+    spent(): Promise<number>;
+}
+
+async function target(t: Test): Promise<Target> {
+    const data = `${temporaryFolder(t)}/data`;
+    const { origin, pid } = await serve(t, data);
+    const { key } = await json<{ key: string }>(['keys', 'create', 'sender', '--data', data]);
+    return { origin, key, spent: async () => ((await cpuTimes({ server: pid })).server ?? 0) / 1000 };
+}
+
+function sending({ origin, key }: Target, path: string, body: Buffer) {
+    const sent = request(`${origin}/https-record-schema${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-ndjson', token: key },
+        rejectUnauthorized: false,
+        agent: false,
+    });
+    sent.on('error', () => {});
+    sent.end(body);
+    return sent;
+}
+
+/** What one batch costs, in milliseconds: CPU time of the server until it has answered. */
+async function cost(target: Target, path: string, body: Buffer): Promise<number> {
+    const before = await target.spent();
+    const [answer] = await once(sending(target, path, body), 'response');
+    await answer.resume().toArray();
+    return (await target.spent()) - before;
+}
+
+function filled(unit: string, bytes: number): Buffer {
+    return Buffer.from(unit.repeat(Math.ceil(bytes / unit.length)));
+}
+
+function records(bytes: number): Buffer {
+    const lines: string[] = [];
+    for (let length = 0; length < bytes; length += lines.at(-1)?.length ?? 0) {
+        const data = Buffer.alloc(200, `HTTP/1.1 200 OK ${lines.length}`).toString('base64');
+        lines.push(`${JSON.stringify({ data, host: `www${lines.length}.example.com`, ip: '192.0.2.7', port: 443 })}\n`);
+    }
+
+    return Buffer.from(lines.join(''));
+}
+
+const keys = Array.from({ length: 60_000 }, (_, index) => `"k${index}":1`).join(',');
+
+const HOSTILE: Readonly<Record<string, Buffer>> = {
+    '2 kB of gzip with a million bad lines': gzipSync(filled('{}\n', 2 * MIB)),
+    '486 kB of gzip with blank lines': gzipSync(filled('\n', 500 * MIB)),
+    'gzip with one endless line': gzipSync(Buffer.alloc(100 * MIB, ' ')),
+    'gzip with nearly right records': gzipSync(filled(`${JSON.stringify({ data: '', host: 'a', ip: '::', port: 0 })}\n`, 50 * MIB)),
+    'gzip with objects of many keys': gzipSync(Buffer.from(`{${keys}}\n`.repeat(20))),
+    'a MiB of lines of one character': filled('x\n', MIB),
+    'a MiB of empty objects': filled('{}\n', MIB),
+};
+
+t.test('a batch costs at most 50 times what its bytes would cost as plain records', { timeout: 110_000 }, async (t) => {
+    const server = await target(t);
+    const plain = records(8 * MIB);
+    await cost(server, '/check', plain);
+    const perByte = (await cost(server, '/check', plain)) / plain.length;
+    const request = Math.max(...(await several(5, () => cost(server, '/check', Buffer.alloc(1)))), 10);
+    for (const [name, body] of Object.entries(HOSTILE)) {
+        for (const path of ['/check', '/check?results=all', '/records?results=all']) {
+            const spent = await cost(server, path, body);
+            const allowed = FACTOR * Math.max(perByte * body.length, request);
+            t.ok(spent <= allowed, `${name}, ${path}: ${spent} of ${Math.round(allowed)} ms`);
+        }
+    }
+});
+
+t.test('work stops when the client has left', { timeout: 60_000 }, async (t) => {
+    const server = await target(t);
+    for (const path of ['/check', '/records?results=all']) {
+        // Seconds of work, of which the whole request has been received when the first answers come or soon after.
+        const sent = sending(server, path, gzipSync(records(12 * MIB), { level: 1 }));
+        await busy(server);
+        sent.destroy();
+        const left = await server.spent();
+        await idle(server);
+        const after = (await server.spent()) - left;
+        t.ok(after <= 200, `${path}: ${after} ms of CPU after the client had left`);
+    }
+});
+
+async function several<T>(count: number, make: () => Promise<T>): Promise<readonly T[]> {
+    const made: T[] = [];
+    while (made.length < count) {
+        made.push(await make());
+    }
+
+    return made;
+}
+
+/** Resolves when the server has worked for 50 ms. */
+async function busy(server: Target): Promise<void> {
+    for (const before = await server.spent(); (await server.spent()) - before < 50; ) {
+        await setTimeout(5);
+    }
+}
+
+/** Resolves when the server has not worked for 200 ms. */
+async function idle(server: Target): Promise<void> {
+    for (let [before, now] = [-1, await server.spent()]; now - before > 10; ) {
+        before = now;
+        await setTimeout(200);
+        now = await server.spent();
+    }
+}

@@ -1,11 +1,13 @@
 import { once } from 'node:events';
 import { chmod } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:net';
 import { resolve } from 'node:path';
 import { server as hapiServer, type RouteOptionsSecureObject, type Server } from '@hapi/hapi';
 import type { Command } from 'commander';
 import { systemClock } from '../../lib/clock.ts';
 import { ownIdentity } from '../../lib/process-identity.ts';
+import { protect } from '../../lib/protect/index.ts';
 import { VERSION } from '../../lib/version.ts';
 import type { System } from '../../plugins/admin-console/handlers.ts';
 import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';
@@ -34,6 +36,12 @@ export function define(self: Command): void {
         .option('--tls-key <file>', 'its private key in PEM form')
         .option('--enrich <workspace>', 'make hosts and services of imported HTTPS scan records in this workspace')
         .option('--hsts <s>', 'seconds for which browsers shall use nothing but https for this host', wholeNumber(0, 63_072_000), 0)
+        .option('--max-connections <n>', 'connections at once', wholeNumber(1, 1_000_000), 8192)
+        .option(
+            '--max-per-address <n>',
+            'connections at once of one address, IPv6 by /64; not limited unless given',
+            wholeNumber(1, 1_000_000),
+        )
         .option('--demo', 'import a scan, make a key, deliver a sample investigation to a receiver of its own');
     addDrainTimeout(self);
 }
@@ -45,6 +53,8 @@ interface ServeOptions {
     readonly tlsKey?: string;
     /** Seconds, 0 to say nothing of it. */
     readonly hsts: number;
+    readonly maxConnections: number;
+    readonly maxPerAddress?: number;
     readonly demo?: boolean;
     /** Seconds. */
     readonly drainTimeout: number;
@@ -55,9 +65,6 @@ interface ServeOptions {
 /** How long a stop waits, in milliseconds: for answers once nothing is being sent, for commands. */
 const PATIENCE = 3_000;
 const COMMAND_PATIENCE = 500;
-
-/** Longest time for receiving a request, in milliseconds. Node gives it five minutes, and records of gigabytes take hours. */
-const LONGEST_REQUEST = 24 * 3_600_000;
 
 /** Runs the server until it is told to stop. */
 async function serve({ data, options, json }: Call): Promise<undefined> {
@@ -112,7 +119,7 @@ async function start(
 }
 
 async function restServer(
-    { host, port, enrich, drainTimeout, hsts }: ServeOptions,
+    { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress }: ServeOptions,
     { key, cert }: TlsPair,
     parts: Parts,
     demo: Demo | null,
@@ -139,7 +146,7 @@ async function restServer(
             options: { auth: 'token', records: stores.records, ...(enrich !== undefined && { enrich: { workspace: enrich } }) },
         },
     ]);
-    server.listener.requestTimeout = LONGEST_REQUEST;
+    protect(server.listener, { maxConnections, maxPerAddress, isLong: isBatch });
     addReadiness(server);
     return server;
 }
@@ -154,6 +161,11 @@ function forBrowsers(hsts: number): RouteOptionsSecureObject {
         noOpen: false,
         referrer: 'no-referrer',
     };
+}
+
+/** Records of gigabytes take hours. */
+function isBatch({ method, url = '' }: IncomingMessage): boolean {
+    return method === 'POST' && /^\/https-record-schema\/(?:check|records)(?:\?|$)/.test(url);
 }
 
 /** For load balancers, which have no key. Answers 503 from the first moment of a stop on. */

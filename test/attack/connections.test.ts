@@ -1,0 +1,83 @@
+import { once } from 'node:events';
+import { request } from 'node:https';
+import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import t, { type Test } from 'tap';
+import { json, serve } from '../acceptance/support/processes.ts';
+import { temporaryFolder } from '../acceptance/support/temporary-folder.ts';
+
+/*
+ * Connections that cost a stranger nothing, to the built server: each must end by itself, and none may keep others out.
+ */
+
+async function served(t: Test, ...args: string[]): Promise<{ readonly port: number; get(path: string): Promise<number | undefined> }> {
+    const data = `${temporaryFolder(t)}/data`;
+    const { origin } = await serve(t, data, { args });
+    const { key } = await json<{ key: string }>(['keys', 'create', 'reader', '--data', data]);
+    return {
+        port: Number(new URL(origin).port),
+        async get(path) {
+            const asked = request(`${origin}${path}`, { headers: { token: key }, agent: false, rejectUnauthorized: false });
+            const [answer] = await once(asked.end(), 'response');
+            await answer.resume().toArray();
+            return answer.statusCode;
+        },
+    };
+}
+
+function opened(t: Test, socket: Socket): { readonly socket: Socket; readonly closed: Promise<unknown> } {
+    t.teardown(() => socket.destroy());
+    const closed = new Promise((resolve) =>
+        socket
+            .on('error', () => {})
+            .resume()
+            .on('close', resolve),
+    );
+    return { socket, closed };
+}
+
+const tls = async (t: Test, port: number, text = '') => {
+    const socket = connectTls({ port, rejectUnauthorized: false });
+    await once(socket, 'secureConnect');
+    socket.write(text);
+    return opened(t, socket);
+};
+
+const POST = 'POST /https-record-schema/check HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\n';
+const GET = 'GET /rest_api/v2/workspaces HTTP/1.1\r\nHost: a\r\ntoken: scw_no\r\n\r\n';
+
+t.test('what is silent, slow or idle is destroyed within half a minute', { timeout: 90_000 }, async (t) => {
+    const { port, get } = await served(t);
+    const silent = Array.from({ length: 100 }, () => opened(t, connect(port, '127.0.0.1')));
+    const handshake = opened(t, connect(port, '127.0.0.1'));
+    handshake.socket.write(Buffer.from([22, 3, 1, 1, 0, 1]));
+    const others = await Promise.all([tls(t, port), tls(t, port, GET.slice(0, -2)), tls(t, port, POST), tls(t, port, GET)]);
+    const drops = setInterval(() => others[1]?.socket.write('X-A: b\r\n'), 1_000);
+    t.equal(await get('/rest_api/v2/workspaces'), 200);
+    await Promise.all([...silent, handshake, ...others].map(({ closed }) => closed));
+    clearInterval(drops);
+    t.equal(await get('/rest_api/v2/workspaces'), 200);
+});
+
+t.test('a pile of requests that nobody waits for ends its connection only', { timeout: 60_000 }, async (t) => {
+    const { port, get } = await served(t);
+    const { socket, closed } = await tls(t, port);
+    socket.write(GET.repeat(80_000));
+    await closed;
+    t.equal(await get('/rest_api/v2/workspaces'), 200);
+});
+
+t.test('silent connections in any number keep nobody out', { timeout: 60_000 }, async (t) => {
+    const { port, get } = await served(t, '--max-connections', '50');
+    const silent = Array.from({ length: 300 }, () => opened(t, connect(port, '127.0.0.1')));
+    t.equal(await get('/rest_api/v2/workspaces'), 200);
+    await Promise.all(silent.slice(0, 200).map(({ closed }) => closed));
+});
+
+t.test('one address has its share of connections', { timeout: 60_000 }, async (t) => {
+    const { port } = await served(t, '--max-per-address', '3');
+    const kept = await Promise.all([tls(t, port), tls(t, port), tls(t, port)]);
+    const more = opened(t, connect(port, '127.0.0.1'));
+    await more.closed;
+    t.notOk(kept.some(({ socket }) => socket.destroyed));
+});

@@ -1,0 +1,220 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { until } from '../../../adapters/contract/assertions.ts';
+import { addressBlock, type ConnectionLimits, type Protection, protect } from '../../../lib/protect/index.ts';
+
+interface Protected {
+    readonly server: Server;
+    readonly protection: Protection;
+    connect(): Promise<Socket>;
+    /** Lets so many milliseconds pass, and looks at the connections. */
+    pass(time: number): void;
+}
+
+/** Time passes only where the test says so. */
+async function protectedServer(t: Test, limits: ConnectionLimits, answer: RequestListener): Promise<Protected> {
+    let time = 0;
+    const server = createServer(answer);
+    const protection = protect(server, { now: () => time, ...limits });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.teardown(() => {
+        server.close();
+        server.closeAllConnections();
+    });
+    return {
+        server,
+        protection,
+        async connect() {
+            const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+            t.teardown(() => socket.destroy());
+            const accepted = once(server, 'connection');
+            await accepted;
+            return socket;
+        },
+        pass(passed) {
+            time += passed;
+            protection.sweep();
+        },
+    };
+}
+
+const ok: RequestListener = (_, response) => void response.end('ok');
+const HEAD = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
+
+/** Sends, and resolves when something of an answer came. */
+async function answered(socket: Socket, text: string): Promise<void> {
+    socket.write(text);
+    await once(socket, 'data');
+}
+
+t.test('destroys what sends no head, and what takes too long for one', async (t) => {
+    const { connect, pass } = await protectedServer(t, { headTimeout: 1000 }, ok);
+    const [silent, slow] = [await connect(), await connect()];
+    slow.write('GET / HTTP/1.1\r\n');
+    pass(999);
+    await answered(await connect(), HEAD);
+    t.notOk(silent.destroyed || silent.readableEnded);
+    const closed = Promise.all([once(silent.resume(), 'close'), once(slow.resume(), 'close')]);
+    pass(1);
+    await closed;
+});
+
+t.test('destroys an idle connection, and lets a request that began to come have its time', async (t) => {
+    const { connect, pass, protection } = await protectedServer(t, { headTimeout: 1000, idleTimeout: 500 }, ok);
+    const [idle, next] = [await connect(), await connect()];
+    await answered(idle, HEAD);
+    await answered(next, HEAD);
+    await setImmediate();
+    next.write('GET / ');
+    await answered(await connect(), HEAD);
+    const closed = once(idle.resume(), 'close');
+    pass(500);
+    await closed;
+    pass(999);
+    await answered(next, 'HTTP/1.1\r\nHost: a\r\n\r\n');
+    t.ok(protection.connections() >= 1);
+});
+
+t.test('destroys what sends a body too slowly or for too long, but for long requests', async (t) => {
+    const isLong: ConnectionLimits['isLong'] = ({ url }) => url === '/long';
+    const limits = { bodyTimeout: 1000, minRate: 100, requestTimeout: 3000, isLong };
+    let received = 0;
+    const { connect, pass } = await protectedServer(t, limits, (request) => {
+        request.on('data', (chunk: Buffer) => {
+            received += chunk.length;
+        });
+    });
+    const [slow, endless, long] = [await connect(), await connect(), await connect()];
+    const post = (path: string): string => `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n`;
+    slow.write(post('/'));
+    endless.write(post('/'));
+    long.write(post('/long'));
+    const gone = new Set<Socket>();
+    for (const socket of [slow, endless, long]) {
+        socket.resume().on('close', () => gone.add(socket));
+    }
+
+    const send = async (texts: readonly (readonly [Socket, string])[]): Promise<void> => {
+        const before = received;
+        for (const [socket, text] of texts) {
+            socket.write(text);
+        }
+
+        const sum = texts.reduce((total, [, text]) => total + text.length, 0);
+        await until(() => received === before + sum);
+    };
+    await send([
+        [slow, 'x'.repeat(9)],
+        [endless, 'x'.repeat(200)],
+        [long, 'x'.repeat(200)],
+    ]);
+    pass(1000);
+    await until(() => gone.size === 1);
+    t.ok(gone.has(slow));
+    for (let round = 0; round < 2; round += 1) {
+        await send([
+            [endless, 'x'.repeat(200)],
+            [long, 'x'.repeat(200)],
+        ]);
+        pass(1000);
+    }
+
+    await until(() => gone.size === 2);
+    t.ok(gone.has(endless));
+    t.notOk(gone.has(long));
+});
+
+t.test('destroys what takes nothing of an answer, and waits for an answer that is being made', async (t) => {
+    const asked = promiseOf<() => void>();
+    const wrote = promiseOf<void>();
+    const { connect, pass } = await protectedServer(t, { answerTimeout: 1000 }, (request, response) => {
+        if (request.url === '/late') {
+            asked.resolve(() => response.end('late'));
+        } else {
+            response.write(Buffer.alloc(64 * 1_048_576));
+            wrote.resolve();
+        }
+    });
+    const [deaf, patient] = [await connect(), await connect()];
+    deaf.write(HEAD);
+    patient.write(HEAD.replace('/', '/late'));
+    const release = await asked.promise;
+    await wrote.promise;
+    const closed = new Promise((resolve) => deaf.on('close', resolve));
+    pass(100);
+    pass(999);
+    pass(1001);
+    deaf.resume();
+    await closed;
+    const late = once(patient, 'data');
+    release();
+    t.match(String((await late)[0]), /late/);
+});
+
+t.test('destroys a connection with more requests than may wait', async (t) => {
+    const { connect } = await protectedServer(t, { maxUnanswered: 32 }, () => {});
+    const [few, many] = [await connect(), await connect()];
+    few.write(HEAD.repeat(32));
+    many.write(HEAD.repeat(33));
+    await once(many.resume(), 'close');
+    t.notOk(few.closed);
+});
+
+t.test('counts connections in all and of an address; a new one takes the place of one that waits', async (t) => {
+    const all = await protectedServer(t, { maxConnections: 2 }, () => {});
+    const [busy, waits] = [await all.connect(), await all.connect()];
+    busy.write(HEAD);
+    await once(all.server, 'request');
+    const closed = once(waits.resume(), 'close');
+    const third = await all.connect();
+    await closed;
+    t.equal(all.protection.connections(), 2);
+    third.write(HEAD);
+    await once(all.server, 'request');
+    await once((await all.connect()).resume(), 'close');
+
+    const one = await protectedServer(t, { maxPerAddress: 1 }, ok);
+    const first = await one.connect();
+    await once((await one.connect()).resume(), 'close');
+    await answered(first, HEAD);
+    first.destroy();
+    await until(() => one.protection.connections() === 0);
+    await answered(await one.connect(), HEAD);
+});
+
+t.test('leaves alone what a host upgrades', async (t) => {
+    const { connect, pass, server, protection } = await protectedServer(t, { headTimeout: 10 }, ok);
+    server.on('upgrade', (_request, socket) => socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n'));
+    const upgraded = await connect();
+    await answered(upgraded, 'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n');
+    pass(100_000);
+    t.equal(protection.connections(), 0);
+    t.notOk(upgraded.destroyed);
+});
+
+t.test('takes IPv6 addresses by their first 64 bits', (t) => {
+    t.equal(addressBlock('2001:db8:1:2:3:4:5:6'), addressBlock('2001:DB8:1:2::1'));
+    t.not(addressBlock('2001:db8:1:2::1'), addressBlock('2001:db8:1:3::1'));
+    t.equal(addressBlock('fe80::1%eth0'), 'fe80:0:0:0');
+    t.equal(addressBlock('::ffff:192.0.2.7'), '192.0.2.7');
+    t.not(addressBlock('192.0.2.7'), addressBlock('192.0.2.8'));
+    t.end();
+});
+
+t.test('refuses limits that cannot be', (t) => {
+    const wrong = { maxConnections: 0 };
+    t.throws(() => protect(createServer(), wrong), { code: 'MISCONFIGURED', field: 'maxConnections' });
+    t.end();
+});
+
+function promiseOf<T>(): { readonly promise: Promise<T>; resolve(value: T): void } {
+    let resolve = (_: T): void => {};
+    const promise = new Promise<T>((settle) => {
+        resolve = settle;
+    });
+    return { promise, resolve: (value) => resolve(value) };
+}

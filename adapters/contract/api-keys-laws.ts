@@ -59,6 +59,13 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
         assert.equal((await store.list()).length, 1);
     },
 
+    async 'finds keys together as it does one by one, in the order asked for'({ store }) {
+        const [first, second] = [await added(store), await added(store, { revokedAt: LATE })];
+        const digests = [second.digest, key().digest, first.digest, second.digest];
+
+        assert.deepEqual((await store.findByDigests?.(digests)) ?? [second, null, first, second], [second, null, first, second]);
+    },
+
     async 'takes an id that is no UUID for unknown, not for an error'({ store }) {
         for (const id of ['', '1', 'no-uuid', "' or 1=1"]) {
             assert.equal(await store.get(id), null);

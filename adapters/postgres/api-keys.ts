@@ -33,6 +33,13 @@ export function postgresApiKeys({ pool }: PostgresApiKeysOptions): ApiKeyStore {
         },
 
         findByDigest: (digest) => find('digest = $1', digest),
+        async findByDigests(digests) {
+            const sql = `select ${COLUMNS} from scanwire.api_keys where digest = any($1)`;
+            const { rows } = await database.query<StoredApiKey>(sql, [digests]);
+            const found = new Map(rows.map((row) => [row.digest, row]));
+            return digests.map((digest) => found.get(digest) ?? null);
+        },
+
         get: (id) => find('id = $1', uuidOrNull(id)),
 
         async list() {

@@ -7,7 +7,7 @@ import { server as hapiServer, type RouteOptionsSecureObject, type Server } from
 import type { Command } from 'commander';
 import { systemClock } from '../../lib/clock.ts';
 import { ownIdentity } from '../../lib/process-identity.ts';
-import { protect } from '../../lib/protect/index.ts';
+import { protect } from '../../lib/protect/connections.ts';
 import { VERSION } from '../../lib/version.ts';
 import type { System } from '../../plugins/admin-console/handlers.ts';
 import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';

@@ -1,6 +1,7 @@
 import { hash, randomBytes, randomUUID } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import Joi from 'joi';
+import { batched } from '../batched.ts';
 import { checked, nameSchema, objectWith } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
@@ -123,6 +124,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
     const { store, keyRing, revealable, acceptForeignKeys, clock = systemClock, newId = randomUUID, random } = settings;
     const looksRight = acceptForeignKeys ? looksLikeForeignKey : looksLikeApiKey;
     const touch = touching(store, clock);
+    const find = finding(store);
 
     return {
         async create(name) {
@@ -169,7 +171,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
             }
 
             const digest = apiKeyDigest(key);
-            const stored = await store.findByDigest(digest);
+            const stored = await find(digest);
             // The digest differs only if the store answers with another row. It tells nothing of a key, so its comparison may take any time.
             if (stored === null || stored.digest !== digest || stored.revokedAt !== null) {
                 return null;
@@ -204,6 +206,16 @@ async function existing(store: ApiKeyStore, id: string): Promise<StoredApiKey> {
     }
 
     return stored;
+}
+
+/** Keys in one query. */
+const MAX_FOUND = 500;
+
+/** Nothing is remembered: a key that was made or revoked a moment ago is one from then on. */
+function finding(store: ApiKeyStore): (digest: string) => Promise<StoredApiKey | null> {
+    return store.findByDigests === undefined
+        ? (digest) => store.findByDigest(digest)
+        : batched(async (digests) => (await store.findByDigests?.(digests)) ?? [], MAX_FOUND);
 }
 
 /** Records the use of a key at most once a minute, in the background: a request neither waits for it nor fails with it. */

@@ -22,6 +22,11 @@ export interface ApiKeyStore {
     insert(key: StoredApiKey): Promise<void>;
     /** Revoked keys are found as well; the caller looks at `revokedAt`. */
     findByDigest(digest: string): Promise<StoredApiKey | null>;
+    /**
+     * What {@link findByDigest} says of each, in the order of the digests. Optional; with it, what is looked up at the same time shares a
+     * query, and a flood of wrong keys costs good ones little.
+     */
+    findByDigests?(digests: readonly string[]): Promise<readonly (StoredApiKey | null)[]>;
     get(id: string): Promise<StoredApiKey | null>;
     /** All keys, revoked ones included, oldest first. */
     list(): Promise<readonly StoredApiKey[]>;

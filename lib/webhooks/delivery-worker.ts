@@ -1,4 +1,4 @@
-import { batched } from './batched.ts';
+import { batched } from '../batched.ts';
 import { messageHeaders, openHeaders } from './headers.ts';
 import type { Message } from './http-sender.ts';
 import type { WebhooksContext } from './options.ts';

@@ -1,6 +1,6 @@
+import { batched } from '../batched.ts';
 import { ScanwireError } from '../errors.ts';
 import { assertTransaction, type Executor } from '../transaction.ts';
-import { batched } from './batched.ts';
 import { RULE_SETS, type RuleSet } from './choices.ts';
 import { eventBody, testEvent, typesFor } from './events.ts';
 import type { WebhooksContext } from './options.ts';

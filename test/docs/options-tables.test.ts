@@ -1,4 +1,5 @@
 import t from 'tap';
+import { limitsSchema } from '../../lib/protect/connections.ts';
 import { newExporterSchema } from '../../lib/webhooks/exporter.ts';
 import { optionsSchema as adminConsole } from '../../plugins/admin-console/options.ts';
 import { optionsSchema as httpsRecordSchema } from '../../plugins/https-record-schema/options.ts';
@@ -22,6 +23,11 @@ for (const [page, schema] of Object.entries(pages)) {
         t.strictSame(documented.toSorted(), schemaOptions(schema).toSorted());
     });
 }
+
+t.test('docs/exposing.md has the limits of connections', async (t) => {
+    const documented = await documentedOptions('docs/exposing.md', 'Connections');
+    t.strictSame(documented.toSorted(), schemaOptions(limitsSchema).toSorted());
+});
 
 t.test('docs/webhook-exporter.md has the settings of an exporter', async (t) => {
     const documented = await documentedOptions('docs/webhook-exporter.md', 'Settings');

@@ -15,6 +15,9 @@ const mutants: Record<string, Break> = {
     'knows no key that was not inserted': (store) => ({
         findByDigest: async () => (await store.list())[0] ?? null,
     }),
+    'finds keys together as it does one by one, in the order asked for': (store) => ({
+        findByDigests: async (digests) => (await store.list()).filter(({ digest }) => digests.includes(digest)),
+    }),
     'takes an id that is no UUID for unknown, not for an error': (store) => ({
         async get(id) {
             if (!/^[0-9a-f-]{36}$/.test(id)) {

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
-import { addressBlock, type ConnectionLimits, type Protection, protect } from '../../../lib/protect/index.ts';
+import { addressBlock, type ConnectionLimits, type Protection, protect } from '../../../lib/protect/connections.ts';
 
 interface Protected {
     readonly server: Server;

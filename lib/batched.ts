@@ -1,4 +1,4 @@
-import { ScanwireError } from '../errors.ts';
+import { ScanwireError } from './errors.ts';
 
 /**
  * Lets many callers share one statement: what is called during a run goes together into the next. So a lone caller never waits

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { ScanwireError } from '../../../lib/errors.ts';
-import { batched } from '../../../lib/webhooks/batched.ts';
+import { batched } from '../../lib/batched.ts';
+import { ScanwireError } from '../../lib/errors.ts';
 
 t.test('runs a lone item at once and what arrives meanwhile together', async (t) => {
     const runs: number[][] = [];

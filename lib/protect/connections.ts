@@ -1,0 +1,333 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Server as TlsListener } from 'node:https';
+import type { Socket } from 'node:net';
+import Joi from 'joi';
+import { parseAddress, unmapped } from '../addresses.ts';
+import { checked } from '../checked.ts';
+
+/** What a connection may take. All times are in milliseconds. */
+export interface ConnectionLimits {
+    /** Connections at once. At the limit a new one takes the place of the one that has waited longest without a request. 8192 by default. */
+    readonly maxConnections?: number | undefined;
+    /** Connections at once of one address, IPv6 by the first 64 bits; for servers that clients reach without a proxy. No limit by default. */
+    readonly maxPerAddress?: number | undefined;
+    /** Requests of one connection that have no answer yet. 32 by default. */
+    readonly maxUnanswered?: number | undefined;
+    /** How long a TLS handshake may take. 10 s by default. */
+    readonly handshakeTimeout?: number | undefined;
+    /** How long the head of a request may take, the first one from the connection on. 15 s by default. */
+    readonly headTimeout?: number | undefined;
+    /** How long a connection waits for its next request. 15 s by default. */
+    readonly idleTimeout?: number | undefined;
+    /** How long the body of a request may bring less than `minRate`, while it is read. 20 s by default. */
+    readonly bodyTimeout?: number | undefined;
+    /** Least bytes of a body in each second of `bodyTimeout`. 64 by default. */
+    readonly minRate?: number | undefined;
+    /** How long a request may take to be received. 5 minutes by default. */
+    readonly requestTimeout?: number | undefined;
+    /** Whether a request may be received for as long as it makes progress; no request by default. */
+    readonly isLong?: ((request: IncomingMessage) => boolean) | undefined;
+    /** How long a client may take nothing of an answer that waits for it. 60 s by default. */
+    readonly answerTimeout?: number | undefined;
+    /** Milliseconds since any moment. Default: a clock that nobody sets. */
+    readonly now?: (() => number) | undefined;
+}
+
+type Limits = Required<{ [Name in Exclude<keyof ConnectionLimits, 'maxPerAddress'>]: NonNullable<ConnectionLimits[Name]> }> &
+    Pick<ConnectionLimits, 'maxPerAddress'>;
+
+type CheckedLimits = Omit<Limits, 'isLong' | 'now'> & Partial<Pick<Limits, 'isLong' | 'now'>>;
+
+const count = (): Joi.NumberSchema => Joi.number().integer().min(1);
+
+/** The rules of {@link ConnectionLimits}, with their defaults. */
+export const limitsSchema: Joi.ObjectSchema<CheckedLimits> = Joi.object({
+    maxConnections: count().default(8192),
+    maxPerAddress: count(),
+    maxUnanswered: count().default(32),
+    handshakeTimeout: count().default(10_000),
+    headTimeout: count().default(15_000),
+    idleTimeout: count().default(15_000),
+    bodyTimeout: count().default(20_000),
+    minRate: count().default(64),
+    requestTimeout: count().default(300_000),
+    isLong: Joi.function(),
+    answerTimeout: count().default(60_000),
+    now: Joi.function(),
+});
+
+/** What keeps the limits. */
+export interface Protection {
+    /** Looks at every connection now, as it does by itself once a second. */
+    sweep(): void;
+    /** Connections that there are. */
+    connections(): number;
+}
+
+const SWEEP_MS = 1_000;
+
+/**
+ * Keeps the connections of a listener within limits: what exceeds them is destroyed. To be called once, before the server listens. Takes
+ * over `requestTimeout`, `headersTimeout` and `keepAliveTimeout` of the listener, which Node looks at every half a minute. Connections that
+ * a host upgrades are its own from then on.
+ *
+ * @param listener Of `node:http` or `node:https`, for example the `listener` of a hapi server.
+ * @throws ScanwireError `MISCONFIGURED` that names the limit.
+ *
+ * @example
+ * protect(server.listener, { maxPerAddress: 100 });
+ */
+export function protect(listener: Server | TlsListener, limits: ConnectionLimits = {}): Protection {
+    const settings = checked<CheckedLimits>(limitsSchema, limits, { subject: 'protect limits', code: 'MISCONFIGURED' });
+    const connections = new Connections(settings);
+    listener.requestTimeout = 0;
+    listener.headersTimeout = 0;
+    listener.keepAliveTimeout = settings.idleTimeout;
+
+    const isTls = 'setSecureContext' in listener;
+    listener.prependListener('connection', (socket: Socket) => connections.open(socket, isTls));
+    listener.prependListener('secureConnection', (socket: Socket) => connections.secure(socket));
+    listener.prependListener('request', (request: IncomingMessage, response: ServerResponse) => connections.request(request, response));
+    for (const event of ['upgrade', 'connect']) {
+        whenHeard(listener, event, () => listener.prependListener(event, ({ socket }: IncomingMessage) => connections.forget(socket)));
+    }
+
+    const timer = setInterval(() => connections.sweep(), SWEEP_MS).unref();
+    listener.once('close', () => clearInterval(timer));
+    return { sweep: () => connections.sweep(), connections: () => connections.size };
+}
+
+/** With a listener of ours alone, Node would take a request to upgrade for one that is understood. */
+function whenHeard(listener: Server | TlsListener, event: string, act: () => void): void {
+    if (listener.listenerCount(event) > 0) {
+        act();
+        return;
+    }
+
+    const onNew = (added: string): void => {
+        if (added === event) {
+            listener.off('newListener', onNew);
+            act();
+        }
+    };
+    listener.on('newListener', onNew);
+}
+
+interface Connection {
+    /** The one that requests come from; under TLS another than the one that was accepted. */
+    socket: Socket;
+    readonly address: string;
+    stage: 'handshake' | 'head' | 'idle';
+    /** When the stage began. */
+    since: number;
+    /** Bytes that had come when the stage, or the window of a body, began. */
+    bytesRead: number;
+    unanswered: number;
+    /** The last request, while its body comes. */
+    receiving: IncomingMessage | null;
+    receivingSince: number;
+    windowSince: number;
+    /** Bytes that the client had taken when it last took some. */
+    taken: number;
+    takenAt: number;
+}
+
+class Connections {
+    readonly #limits: Limits;
+    readonly #all = new Set<Connection>();
+    readonly #ofSocket = new WeakMap<Socket, Connection>();
+    /** Under TLS, by what the socket that was accepted has in common with the one that requests come from. */
+    readonly #accepted = new Map<string, Connection>();
+    /** Those without a request, the one that has waited longest first. */
+    readonly #waiting = new Set<Connection>();
+    readonly #perAddress = new Map<string, number>();
+
+    constructor(limits: CheckedLimits) {
+        this.#limits = { isLong: () => false, now: () => performance.now(), ...limits };
+    }
+
+    get size(): number {
+        return this.#all.size;
+    }
+
+    open(socket: Socket, isTls: boolean): void {
+        const { maxConnections, maxPerAddress = Infinity } = this.#limits;
+        const address = addressBlock(socket.remoteAddress ?? '');
+        const others = this.#perAddress.get(address) ?? 0;
+        if (others >= maxPerAddress || (this.#all.size >= maxConnections && !this.#makeRoom())) {
+            socket.destroy();
+            return;
+        }
+
+        const now = this.#limits.now();
+        const at = { since: now, receivingSince: now, windowSince: now, takenAt: now };
+        const stage = isTls ? 'handshake' : 'head';
+        const connection: Connection = { socket, address, stage, ...at, bytesRead: 0, unanswered: 0, receiving: null, taken: 0 };
+        this.#all.add(connection);
+        this.#waiting.add(connection);
+        this.#perAddress.set(address, others + 1);
+        this.#ofSocket.set(socket, connection);
+        const ports = portsOf(socket);
+        if (isTls) {
+            this.#accepted.set(ports, connection);
+        }
+
+        socket.once('close', () => {
+            this.#remove(connection);
+            this.#accepted.delete(ports);
+        });
+    }
+
+    secure(socket: Socket): void {
+        const connection = this.#accepted.get(portsOf(socket));
+        if (connection !== undefined) {
+            this.#accepted.delete(portsOf(socket));
+            this.#ofSocket.set(socket, connection);
+            Object.assign(connection, { socket, stage: 'head', since: this.#limits.now() });
+        }
+    }
+
+    request(request: IncomingMessage, response: ServerResponse): void {
+        const connection = this.#ofSocket.get(request.socket);
+        if (connection === undefined) {
+            return;
+        }
+
+        connection.unanswered += 1;
+        this.#waiting.delete(connection);
+        if (connection.unanswered > this.#limits.maxUnanswered) {
+            connection.socket.destroy();
+            return;
+        }
+
+        const now = this.#limits.now();
+        Object.assign(connection, { receiving: request, receivingSince: now, windowSince: now });
+        response.once('close', () => this.#answered(connection));
+    }
+
+    /** No longer looks after the connection. */
+    forget(socket: Socket): void {
+        const connection = this.#ofSocket.get(socket);
+        if (connection !== undefined) {
+            this.#remove(connection);
+        }
+    }
+
+    sweep(): void {
+        const now = this.#limits.now();
+        for (const connection of this.#all) {
+            if (this.#isOver(connection, now)) {
+                connection.socket.destroy();
+            }
+        }
+    }
+
+    #answered(connection: Connection): void {
+        connection.unanswered -= 1;
+        Object.assign(connection, { stage: 'idle', since: this.#limits.now(), bytesRead: connection.socket.bytesRead });
+        if (connection.unanswered === 0 && this.#all.has(connection)) {
+            this.#waiting.add(connection);
+        }
+    }
+
+    #remove(connection: Connection): void {
+        if (this.#all.delete(connection)) {
+            const { address } = connection;
+            this.#waiting.delete(connection);
+            const others = (this.#perAddress.get(address) ?? 1) - 1;
+            others === 0 ? this.#perAddress.delete(address) : this.#perAddress.set(address, others);
+        }
+    }
+
+    /** Ends the connection that has waited longest without a request; false when all have one. */
+    #makeRoom(): boolean {
+        const [longest] = this.#waiting;
+        if (longest === undefined) {
+            return false;
+        }
+
+        this.#remove(longest);
+        longest.socket.destroy();
+        return true;
+    }
+
+    #isOver(connection: Connection, now: number): boolean {
+        const { receiving } = connection;
+        if (receiving?.complete) {
+            connection.receiving = null;
+        } else if (receiving !== null) {
+            return this.#bodyIsOver(connection, receiving, now) || this.#answerIsOver(connection, now);
+        }
+
+        return connection.unanswered > 0 ? this.#answerIsOver(connection, now) : this.#waitIsOver(connection, now);
+    }
+
+    #waitIsOver(connection: Connection, now: number): boolean {
+        const { handshakeTimeout, headTimeout, idleTimeout } = this.#limits;
+        const { stage, since, socket } = connection;
+        const timeout = { handshake: handshakeTimeout, head: headTimeout, idle: idleTimeout }[stage];
+        if (now - since < timeout) {
+            return false;
+        }
+
+        if (stage === 'idle' && socket.bytesRead > connection.bytesRead) {
+            // The next request has begun to come.
+            connection.stage = 'head';
+            connection.since = now;
+            return false;
+        }
+
+        return true;
+    }
+
+    #bodyIsOver(connection: Connection, request: IncomingMessage, now: number): boolean {
+        const { bodyTimeout, minRate, requestTimeout, isLong } = this.#limits;
+        if (now - connection.receivingSince >= requestTimeout && !isLong(request)) {
+            return true;
+        }
+
+        const { bytesRead } = connection.socket;
+        const passed = now - connection.windowSince;
+        // What was received and is not read yet holds the rest back: that is ours.
+        const isOurs = connection.unanswered > 0 && request.readableLength > 0;
+        if (passed < bodyTimeout && !isOurs) {
+            return false;
+        }
+
+        const isSlow = !isOurs && bytesRead - connection.bytesRead < (minRate * passed) / 1000;
+        connection.windowSince = now;
+        connection.bytesRead = bytesRead;
+        return isSlow;
+    }
+
+    #answerIsOver(connection: Connection, now: number): boolean {
+        const { socket } = connection;
+        const taken = socket.bytesWritten - socket.writableLength;
+        if (socket.writableLength === 0 || taken !== connection.taken) {
+            connection.taken = taken;
+            connection.takenAt = now;
+        }
+
+        return now - connection.takenAt >= this.#limits.answerTimeout;
+    }
+}
+
+function portsOf({ remoteAddress, remotePort, localPort }: Socket): string {
+    return `${remoteAddress} ${remotePort} ${localPort}`;
+}
+
+/** What one client has for itself: an IPv4 address, or the first 64 bits of an IPv6 address. */
+export function addressBlock(text: string): string {
+    const address = parseAddress(text.replace(/%.*$/s, ''));
+    if (address === null) {
+        return text;
+    }
+
+    const real = unmapped(address);
+    return 'octets' in real
+        ? real.toString()
+        : real.parts
+              .slice(0, 4)
+              .map((part) => part.toString(16))
+              .join(':');
+}

@@ -79,7 +79,7 @@ const MAX_CHANGES_AT_ONCE = 5;
 
 /** The exporters of a store. */
 export function exporters(context: WebhooksContext): Exporters {
-    const { exporters: store, deliveries, keyRing, session, kept } = context;
+    const { exporters: store, deliveries, keyRing } = context;
 
     async function stored(id: string): Promise<StoredExporter> {
         const exporter = await store.get(id);
@@ -95,16 +95,8 @@ export function exporters(context: WebhooksContext): Exporters {
         { testTimeout = context.claimDuration, url }: { readonly testTimeout?: number; readonly url?: string | undefined } = {},
     ): Promise<ChangedExporter> {
         const warnings = receiverWarnings(exporter, url, await store.list());
-        const [test] = await Promise.all([sendTest(exporter, testTimeout, context), superseded(exporter.id)]);
+        const [test] = await Promise.all([sendTest(exporter, testTimeout, context), superseded(exporter.id, context)]);
         return { exporter: visible(exporter), test, warnings };
-    }
-
-    /** Once no attempt begins any more with settings from before: this process has forgotten them, and what others were handed with them has ended. */
-    async function superseded(id: string): Promise<void> {
-        kept.forget(id);
-        if (await session.hasOthers().catch(() => true)) {
-            await context.sleep(GRANTS.beginWithin);
-        }
     }
 
     /** Once more with what is stored by now when somebody else has changed it meanwhile, so that neither change is lost. */
@@ -182,9 +174,20 @@ export function exporters(context: WebhooksContext): Exporters {
             if (!(await store.remove(id))) {
                 throw storeRefusals.unknownExporter();
             }
-            await superseded(id);
+            await superseded(id, context);
         },
     };
+}
+
+/**
+ * Resolves once no attempt begins any more with settings of the exporter from before: this process has forgotten them, and what others
+ * were handed with them has ended.
+ */
+async function superseded(id: string, { kept, session, sleep }: WebhooksContext): Promise<void> {
+    kept.forget(id);
+    if (await session.hasOthers().catch(() => true)) {
+        await sleep(GRANTS.beginWithin);
+    }
 }
 
 /** All that is sealed for the exporters of a store and may still be needed, for the check of a key ring. */

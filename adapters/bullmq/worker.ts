@@ -27,10 +27,10 @@ export async function bullmqWorker(
     { concurrency, onError: report = () => {} }: WorkOptions,
 ): Promise<QueueWorker> {
     const name = queueName(collector);
-    const running = new Set<Promise<void>>();
     let closing: Promise<void> | undefined;
     let retry: NodeJS.Timeout | undefined;
     const connection = await server.worker();
+    const attempts = attemptsOf(handler, concurrency, report);
     let worker = start();
 
     function start(): JobWorker {
@@ -63,27 +63,24 @@ export async function bullmqWorker(
         }
     }
 
-    async function serve(job: Job): Promise<void> {
+    /** While some deliveries wait for others to end, BullMQ fetches none beside the jobs that it has. */
+    async function run(job: Job): Promise<void> {
         try {
-            await handler(deliveryJob(collector, job, connection.isSteady()));
+            const begun = attempts.begin(jobsIn(collector, job, connection.isSteady()));
+            worker.concurrency = attempts.mayFetch();
+            await begun;
         } catch (error) {
             report(error instanceof Error ? error : new Error(String(error)));
         }
-    }
-
-    function run(job: Job): Promise<void> {
-        const served = serve(job).finally(() => running.delete(served));
-        running.add(served);
-        return served;
+        worker.concurrency = attempts.mayFetch();
     }
 
     async function close(): Promise<void> {
         clearTimeout(retry);
         connection.stopWaiting();
+        const ended = attempts.close();
         const closed = worker.close();
-        while (running.size > 0) {
-            await Promise.allSettled(running);
-        }
+        await ended;
 
         const late = (): Error => new Error(`Worker of queue ${name} did not close in time`);
         await within(closed, { timeout: CLOSE_TIMEOUT, late }).catch(report);
@@ -94,6 +91,72 @@ export async function bullmqWorker(
         close() {
             closing ??= close();
             return closing;
+        },
+    };
+}
+
+interface Attempts {
+    /**
+     * Resolves when the work of their job is done. For deliveries that came with their claims, that is when all have begun: a slow one keeps
+     * no other from its place. Any other is BullMQ's until it has ended, so that it is handed out again if this process dies.
+     */
+    begin(handedOut: readonly DeliveryJob[]): Promise<void>;
+    /** The number of jobs that BullMQ may have. */
+    mayFetch(): number;
+    /** What has not begun is left to others. Resolves when the rest has ended. */
+    close(): Promise<void>;
+}
+
+/** What came with its claim begins when fewer than `concurrency` go on. */
+function attemptsOf(handler: (job: DeliveryJob) => Promise<void>, concurrency: number, report: (error: Error) => void): Attempts {
+    const running = new Set<Promise<void>>();
+    const waiting: (() => void)[] = [];
+    let jobs = 0;
+    let closed = false;
+
+    async function serve(job: DeliveryJob): Promise<void> {
+        try {
+            await handler(job);
+        } catch (error) {
+            report(error instanceof Error ? error : new Error(String(error)));
+        }
+    }
+
+    function begin(job: DeliveryJob): Promise<void> {
+        const served = serve(job).finally(() => {
+            running.delete(served);
+            waiting.shift()?.();
+        });
+        running.add(served);
+        return served;
+    }
+
+    async function beginInTurn(job: DeliveryJob): Promise<void> {
+        if (running.size >= concurrency) {
+            await new Promise<void>((resolve) => waiting.push(resolve));
+        }
+        if (!closed) {
+            void begin(job);
+        }
+    }
+
+    return {
+        async begin(handedOut) {
+            jobs += 1;
+            await Promise.all(handedOut.map((one) => (one.grant === null ? begin(one) : beginInTurn(one))));
+            jobs -= 1;
+        },
+
+        mayFetch: () => (waiting.length > 0 ? Math.max(1, jobs) : concurrency),
+
+        async close() {
+            closed = true;
+            for (const resolve of waiting.splice(0)) {
+                resolve();
+            }
+            while (running.size > 0) {
+                await Promise.allSettled(running);
+            }
         },
     };
 }
@@ -129,13 +192,18 @@ export function queueName(collector: string): string {
 }
 
 /** @param steady Whether nobody else can have got the job when this is the first time that it was started. */
-function deliveryJob(collector: string, { data, attemptsStarted, stalledCounter }: Job, steady: boolean): DeliveryJob {
+function jobsIn(collector: string, { data, attemptsStarted, stalledCounter }: Job, steady: boolean): readonly DeliveryJob[] {
+    const first = steady && attemptsStarted === 1 && stalledCounter === 0;
+    const { deliveries } = (data ?? {}) as Record<string, unknown>;
+    return (Array.isArray(deliveries) ? deliveries : [data]).map((one) => deliveryJob(collector, one, first));
+}
+
+function deliveryJob(collector: string, data: unknown, first: boolean): DeliveryJob {
     const { deliveryId, attempt, singleAttempt, grant } = (data ?? {}) as Record<string, unknown>;
     if (typeof deliveryId !== 'string' || typeof attempt !== 'number') {
         throw new ScanwireError('INVALID_INPUT', `Job of collector ${collector} without its ids: does the server evict keys?`);
     }
 
-    const first = steady && attemptsStarted === 1 && stalledCounter === 0;
     return { collector, deliveryId, attempt, singleAttempt: singleAttempt === true, grant: first ? grantIn(grant) : null };
 }
 

@@ -5,7 +5,7 @@ export interface ByteBudget {
     /** Resolves with the number of bytes that are free, as soon as they are at least so many or nothing is held. */
     free(atLeast: number): Promise<number>;
     take(bytes: number): void;
-    /** Takes them only if so many are free. */
+    /** Takes them only if no more than half are taken then: the other half is for who waits. */
     tryTake(bytes: number): boolean;
     giveBack(bytes: number): void;
 }
@@ -28,7 +28,7 @@ export function byteBudget(limit: number): ByteBudget {
         },
 
         tryTake(bytes) {
-            const fits = held + bytes <= limit;
+            const fits = held + bytes <= limit / 2;
             held += fits ? bytes : 0;
             return fits;
         },

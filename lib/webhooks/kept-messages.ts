@@ -1,13 +1,12 @@
 import type { ByteBudget } from './byte-budget.ts';
 import type { StoredExporter } from './exporter.ts';
-import { GRANTS } from './grants.ts';
 import type { DeliveryJob } from './queue.ts';
-import type { Claim, Dispatched, Grant, StoredEvent } from './store.ts';
+import type { Claim, Grant, StoredEvent } from './store.ts';
 
 /** Events that this process has just accepted, and settings of exporters, so that what is at hand need not be read. */
 export interface KeptMessages {
-    /** Keeps the event of deliveries that were just handed out, as far as there is room. */
-    keep(handedOut: readonly Dispatched[], event: Omit<StoredEvent, 'createdAt'>): void;
+    /** Keeps the event of deliveries that were just accepted, as far as there is room. */
+    keep(deliveries: readonly string[], event: StoredEvent): void;
     /** What is needed to send, once, when all of it is at hand; its body then is the taker's to give back to the budget. */
     take(job: DeliveryJob & { readonly grant: Grant }, now: Date): Claim | null;
     /** Settings that were read. */
@@ -22,6 +21,9 @@ interface KeptEvent {
     /** It was here already when those that nobody takes were looked for. */
     old: boolean;
 }
+
+/** Milliseconds after which an event that nobody has taken is let go, or twice as many. What waits for longer is read when its time comes. */
+const KEPT_FOR = 2_500;
 
 /** Exporters whose settings are kept; beyond them, those that were learnt first are forgotten. */
 const MAX_EXPORTERS = 1_000;
@@ -50,19 +52,18 @@ export function keptMessages(bodies: ByteBudget): KeptMessages {
 
     function pruneLater(): void {
         if (pruning === null) {
-            pruning = setTimeout(prune, GRANTS.beginWithin).unref();
+            pruning = setTimeout(prune, KEPT_FOR).unref();
         }
     }
 
     return {
-        keep(handedOut, event) {
+        keep(deliveries, event) {
             const bytes = Buffer.byteLength(event.body);
-            for (const { deliveryId, grant } of handedOut) {
-                if (grant === null || !bodies.tryTake(bytes)) {
+            for (const deliveryId of deliveries) {
+                if (!bodies.tryTake(bytes)) {
                     return;
                 }
-                const createdAt = new Date(grant.beginBy - GRANTS.beginWithin);
-                events.set(deliveryId, { event: { ...event, createdAt }, bytes, old: false });
+                events.set(deliveryId, { event, bytes, old: false });
                 pruneLater();
             }
         },

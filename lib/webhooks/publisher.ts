@@ -40,16 +40,18 @@ export type Publish = (kind: string, body: unknown, options?: PublishOptions) =>
 const BATCH = 200;
 
 /** Makes the `publish` of an event table and a store. */
-export function publisher({ kinds, deliveries, maxBodyBytes, newId, dispatcher, session, kept }: WebhooksContext): Publish {
+export function publisher({ kinds, deliveries, maxBodyBytes, newId, dispatcher, session, grants, kept }: WebhooksContext): Publish {
     const acceptBatched = batched<NewEvent, Acceptance>(accept, BATCH);
 
     /** Those who publish wait for the rows and not for the queue. */
     async function accept(newEvents: readonly NewEvent[]): Promise<readonly Acceptance[]> {
         const handOut = dispatcher.handOut();
         const accepted = await deliveries.accept(newEvents, handOut === undefined ? {} : { handOut });
-        for (const [index, { handedOut }] of accepted.entries()) {
-            const own = handedOut.filter(({ collector }) => session.offers(collector));
-            kept.keep(own, (newEvents[index] as NewEvent).event);
+        const createdAt = grants.now();
+        if (createdAt !== null && session.offers()) {
+            for (const [index, { deliveries }] of accepted.entries()) {
+                kept.keep(deliveries, { ...(newEvents[index] as NewEvent).event, createdAt });
+            }
         }
         const handedOut = accepted.flatMap((one) => one.handedOut);
         if (handedOut.length > 0) {

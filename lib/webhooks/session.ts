@@ -12,8 +12,8 @@ export interface ClaimingSession {
     begin(): Promise<void>;
     /** Says how many attempts for a collector this process can make at once. */
     offer(collector: string, slots: number): Promise<void>;
-    /** Whether it makes attempts for the collector. */
-    offers(collector: string): boolean;
+    /** Whether it makes attempts for any. */
+    offers(): boolean;
     /** An attempt begins under a claim that was handed out: should it go on, that is said. */
     begins(claim: Claim): void;
     /** Whether other processes claim, too. */
@@ -95,7 +95,7 @@ export function claimingSession(
             await keepAlive();
         },
 
-        offers: (collector) => slots[collector] !== undefined,
+        offers: () => Object.keys(slots).length > 0,
 
         begins(claim) {
             grants.begin(claim);

@@ -34,7 +34,7 @@ export interface WebhooksSettings {
     readonly keyRing: KeyRing;
     /** Whose data it is: `X-<vendor>-Event`, `<vendor> Webhook Data Exporter`. Default `Vendor`. */
     readonly vendor?: string;
-    /** Deliveries of one exporter in the queue or being sent at once. Default 50. */
+    /** Deliveries of one exporter in the queue or being sent at once. Default 400. */
     readonly window?: number;
     /** Consecutive failures that open an exporter's circuit breaker: it gets one due delivery at a time, as a probe. Default 10. */
     readonly breakerAfter?: number;
@@ -95,7 +95,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
     queue: objectWith<DeliveryQueue>('ready', 'add', 'work', 'close').required(),
     keyRing: objectWith<KeyRing>('seal', 'open').required(),
     vendor: Joi.string().default('Vendor'),
-    window: Joi.number().integer().min(1).max(10_000).default(50),
+    window: Joi.number().integer().min(1).max(10_000).default(400),
     breakerAfter: Joi.number().integer().min(1).default(10),
     stopAfter: Joi.number()
         .integer()

@@ -4,7 +4,7 @@
  */
 export const SHARES = {
     /** Slots of a collector none of whose workers is known. */
-    defaultSlots: 200,
+    defaultSlots: 400,
     /** An attempt that takes longer makes its exporter a slow one, already while it goes on. */
     slowAfter: 1_000,
     /** A delivery within this time makes its exporter a quick one. A new one counts as slow until then. */

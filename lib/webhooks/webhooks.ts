@@ -58,7 +58,7 @@ export interface CloseOptions {
 
 /** How a process sends. */
 export interface WorkerOptions {
-    /** Attempts at once, per collector. Default 200. */
+    /** Attempts at once, per collector. Default 400. */
     readonly concurrency?: number;
 }
 

@@ -43,7 +43,7 @@ function claimableBytes(state: WebhookState, request: ClaimRequest): number {
     if (row === undefined || !isClaimable(row, request)) {
         return 0;
     }
-    return request.holds === true || row.priority === 0 || exporter?.state === 'running' ? Buffer.byteLength(row.event.body) : 0;
+    return row.priority === 0 || exporter?.state === 'running' ? Buffer.byteLength(row.event.body) : 0;
 }
 
 /** As `DeliveryStore.claim` says, for one delivery. */
@@ -72,10 +72,11 @@ function claimOne(
         exporter: asExporter(exporter),
         generation: exporter.generation,
     };
+    const mayBegin = (holds || current) && (singleAttempt || exporter.state === 'running');
     if (holds) {
-        return read;
+        return mayBegin ? read : null;
     }
-    if (!current || (!singleAttempt && exporter.state !== 'running')) {
+    if (!mayBegin) {
         move(state, row, 'pending', now);
         return null;
     }

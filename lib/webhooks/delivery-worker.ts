@@ -29,6 +29,11 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
 
     async function deliver(job: DeliveryJob): Promise<void> {
         const { deliveryId, grant } = job;
+        // A queue that hands out twice what it must not.
+        if (grant !== null && grants.hasBegun(grant)) {
+            return;
+        }
+
         const granted = grant === null || !mayBegin(grant) ? null : await claimGranted({ ...job, grant });
         if (granted !== null) {
             session.begins(granted);

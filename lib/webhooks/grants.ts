@@ -22,6 +22,8 @@ export interface Grants {
     inTime(grant: Grant): boolean;
     /** The store's time, as far as is known; null when it was not heard of for too long. */
     now(): Date | null;
+    /** Whether an attempt has begun under it that goes on. */
+    hasBegun(grant: Grant): boolean;
     /** An attempt begins under a claim that was handed out. */
     begin(claim: Claim): void;
     /** Its outcome has been recorded. */
@@ -69,6 +71,8 @@ export function grantsOf({ monotonic, claimDuration }: { readonly monotonic: () 
             const now = latest();
             return now === null ? null : new Date(Math.floor(now));
         },
+
+        hasBegun: ({ token }) => begun.has(token),
 
         begin({ deliveryId, token, claimedAt }) {
             begun.set(token, { attempt: { deliveryId, token, claimedAt, duration: claimDuration }, at: monotonic(), named: false });

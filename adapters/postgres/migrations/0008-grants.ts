@@ -394,7 +394,7 @@ begin
     found as materialized (
         select
             a.*, a.priority = 0 as single, octet_length(v.body) as bytes,
-            a.holds or (current and (a.priority = 0 or e.state = 'running')) as claimed
+            (a.holds or current) and (a.priority = 0 or e.state = 'running') as claimed
         from (select q.* from queued q union all select h.* from held h) a
         join scanwire.events v on v.id = a.event_id
         join scanwire.exporters e on e.id = a.exporter_id

@@ -7,12 +7,14 @@ import { type RecordStoreFixture, recordAbilities } from './records/fixture.ts';
 import { storingLaws } from './records/storing-laws.ts';
 import { type ContractTest, registerLaws, registerSuite } from './register-laws.ts';
 import { acceptanceLaws, noTransactionLaws, notificationLaws, transactionLaws } from './webhooks/acceptance-laws.ts';
+import { begunLaws } from './webhooks/begun-laws.ts';
 import { breakerLaws } from './webhooks/breaker-laws.ts';
 import { claimLaws, sweepLaws } from './webhooks/claim-laws.ts';
 import { deliveryLaws } from './webhooks/delivery-laws.ts';
 import { dispatchLaws } from './webhooks/dispatch-laws.ts';
 import { exporterLaws } from './webhooks/exporter-laws.ts';
 import { onBench, type WebhookStores, webhookAbilities } from './webhooks/fixture.ts';
+import { grantLaws } from './webhooks/grant-laws.ts';
 import { healthLaws } from './webhooks/health-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
@@ -89,6 +91,8 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         ...sharingLaws,
         ...breakerLaws,
         ...claimLaws,
+        ...grantLaws,
+        ...begunLaws,
         ...outcomeLaws,
         ...sweepLaws,
         ...deliveryLaws,

@@ -26,7 +26,7 @@ export function claim(
     const current = generation === state.deployment.generation;
     let total = 0;
     for (const request of requests) {
-        const bytes = current || request.holds === true ? claimableBytes(state, request) : 0;
+        const bytes = current ? claimableBytes(state, request) : 0;
         if (total > 0 && bytes > 0 && total + bytes > maxBytes) {
             break;
         }
@@ -61,6 +61,7 @@ function claimOne(
     }
 
     const singleAttempt = row.priority === 0;
+    const allowed = current && (singleAttempt || exporter.state === 'running');
     const read = {
         deliveryId,
         token: holds ? (grant as string) : token,
@@ -72,11 +73,10 @@ function claimOne(
         exporter: asExporter(exporter),
         generation: exporter.generation,
     };
-    const mayBegin = (holds || current) && (singleAttempt || exporter.state === 'running');
     if (holds) {
-        return mayBegin ? read : null;
+        return allowed ? read : null;
     }
-    if (!mayBegin) {
+    if (!allowed) {
         move(state, row, 'pending', now);
         return null;
     }

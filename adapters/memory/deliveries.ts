@@ -277,7 +277,7 @@ function deliverLate(state: WebhookState, row: DeliveryRow, { outcome }: Recorde
             interrupt(row, now, INTERRUPTIONS.delivered);
         }
         move(state, row, 'delivered', now);
-        row.lastCode = 'delivered';
+        Object.assign(row, { lastCode: 'delivered', takenBack: false });
     }
 }
 
@@ -313,7 +313,7 @@ function applyHealth(
     const failedTooLong = exporter.failingSince !== null && now.getTime() - exporter.failingSince.getTime() >= rules.stopAfter;
     const reason = stopReason ?? (health !== 'none' && failedTooLong ? STOPPED_FAILING : null);
     if (reason !== null && exporter.state === 'running') {
-        Object.assign(exporter, { state: 'stopped', stopReason: reason, updatedAt: now });
+        Object.assign(exporter, { state: 'stopped', stopReason: reason, updatedAt: now, generation: exporter.generation + 1 });
     }
 }
 

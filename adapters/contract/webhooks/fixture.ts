@@ -7,6 +7,7 @@ import { newExporter, newExporterSchema, type StoredExporter } from '../../../li
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
 import type { SettingsStore } from '../../../lib/webhooks/settings.ts';
 import type {
+    Acceptance,
     Claim,
     Delivery,
     DeliveryQuery,
@@ -16,6 +17,7 @@ import type {
     ExporterPatch,
     ExporterStore,
     NewEvent,
+    Recipients,
     RecordedOutcome,
 } from '../../../lib/webhooks/store.ts';
 import { assertFields, only, present } from '../assertions.ts';
@@ -93,8 +95,17 @@ export function forAll(event: NewEvent['event']): NewEvent {
     return { event, recipients: { types: ['investigation'] } };
 }
 
+/** What an outcome says of the claim that it was made under. */
+export type Holder = Pick<Claim, 'deliveryId' | 'token'> & { readonly exporter: Pick<StoredExporter, 'id'> };
+
+/** Who begins under the claim that a delivery was handed out with, which must have one. */
+export function holderOf({ deliveryId, grant }: Dispatched): Holder {
+    const { token, exporterId } = present(grant, 'its claim');
+    return { deliveryId, token, exporter: { id: exporterId } };
+}
+
 /** The outcome of the claim: delivered, unless `overrides` says otherwise. */
-export function success(claim: Claim, overrides: Partial<RecordedOutcome> = {}): RecordedOutcome {
+export function success(claim: Holder, overrides: Partial<RecordedOutcome> = {}): RecordedOutcome {
     return {
         deliveryId: claim.deliveryId,
         exporterId: claim.exporter.id,
@@ -110,13 +121,16 @@ export function success(claim: Claim, overrides: Partial<RecordedOutcome> = {}):
 }
 
 /** The outcome of a claim that failed and is tried again after so many milliseconds. */
-export function failure(claim: Claim, delay: number, overrides: Partial<RecordedOutcome> = {}): RecordedOutcome {
+export function failure(claim: Holder, delay: number, overrides: Partial<RecordedOutcome> = {}): RecordedOutcome {
     const outcome = sampleOutcome('connect_refused');
     return success(claim, { outcome, next: { state: 'pending', delay }, health: 'failure', ...overrides });
 }
 
 /** A breaker that opens at the third failure. */
 export const RULES: BreakerRules = { after: 3, firstProbe: 1000, maxProbe: 4000, stopAfter: 1_000_000, window: 10 };
+
+/** Milliseconds within which an attempt must begin under a claim that is handed out. */
+export const BEGIN_WITHIN = 1_000;
 
 /** So many results of the same call, all under way at once. */
 export async function inParallel<T>(count: number, run: (index: number) => Promise<T>): Promise<readonly T[]> {
@@ -204,6 +218,29 @@ export class WebhookBench {
         const events = overrides.length === 0 ? [{}] : overrides;
         const accepted = await this.deliveries.accept(events.map((event) => forAll(sampleEvent(event))));
         return accepted.flatMap((one) => one.deliveries);
+    }
+
+    /** Accepts so many events, for all exporters unless told otherwise, of which as many as have room are handed out at once. */
+    async acceptAtOnce(
+        count: number = 1,
+        { now = at(0), window = 10 }: DispatchAt = {},
+        recipients: Recipients = forAll(sampleEvent()).recipients,
+    ): Promise<readonly Acceptance[]> {
+        await this.setTime(now);
+        const events = Array.from({ length: count }, () => ({ event: sampleEvent(), recipients }));
+        return await this.deliveries.accept(events, { handOut: { window, breakerAfter: RULES.after, beginWithin: BEGIN_WITHIN } });
+    }
+
+    /** A delivery that was handed out when it was accepted, at the beginning. */
+    async handOutOne(): Promise<Holder> {
+        const [accepted] = await this.acceptAtOnce();
+        return holderOf(only(present(accepted).handedOut));
+    }
+
+    /** Claims by statement, for a minute, what was handed out with a claim. */
+    async claimHeld({ deliveryId, token: grant }: Holder): Promise<Claim> {
+        const request = { deliveryId, token: randomUUID(), duration: 60_000, grant };
+        return present(only(await this.deliveries.claim([request], null)), 'the claim');
     }
 
     /** Accepts a `test` for one exporter. */

@@ -394,7 +394,7 @@ begin
     found as materialized (
         select
             a.*, a.priority = 0 as single, octet_length(v.body) as bytes,
-            (a.holds or current) and (a.priority = 0 or e.state = 'running') as claimed
+            current and (a.priority = 0 or e.state = 'running') as claimed
         from (select q.* from queued q union all select h.* from held h) a
         join scanwire.events v on v.id = a.event_id
         join scanwire.exporters e on e.id = a.exporter_id
@@ -411,7 +411,8 @@ begin
             attempts = d.attempts + f.claimed::integer,
             round = d.round + f.claimed::integer,
             token = case when f.claimed then f.token end,
-            begin_by = null,
+            -- what was taken back and goes back again has still not been claimed
+            begin_by = case when not f.claimed and d.token is null then d.begin_by end,
             session = case when f.claimed then claiming end,
             claimed_at = case when f.claimed then at end,
             claim_expires_at = case when f.claimed then at + f.duration * interval '1 millisecond' end

@@ -148,6 +148,22 @@ export const transactionLaws: Laws<WebhookBench> = {
         }
     },
 
+    async 'hands nothing out in a transaction of the application'(bench) {
+        await bench.addExporter();
+        const host = await bench.begin();
+        try {
+            const handOut = { window: 10, breakerAfter: RULES.after, beginWithin: 1000 };
+            const [accepted] = await bench.deliveries.accept([forAll(sampleEvent())], { tx: host.tx, handOut });
+            assert.deepEqual(accepted?.handedOut, []);
+        } finally {
+            await host.commit();
+        }
+        assert.deepEqual(
+            (await bench.listed()).map(({ state }) => state),
+            ['pending'],
+        );
+    },
+
     async 'leaves the transaction of the application usable after a refusal'(bench) {
         await bench.addExporter();
         const event = sampleEvent();

@@ -65,6 +65,11 @@ const JOINING: Mutants = {
     'joins a transaction of the application': (_, deliveries) => ({
         deliveries: { accept: (newEvents) => deliveries.accept(newEvents) },
     }),
+    'hands nothing out in a transaction of the application': (_, deliveries) => ({
+        deliveries: {
+            accept: (newEvents, { handOut } = {}) => deliveries.accept(newEvents, handOut === undefined ? {} : { handOut }),
+        },
+    }),
     'leaves the transaction of the application usable after a refusal': (_, deliveries) => ({
         deliveries: {
             accept: async (newEvents, options) => {

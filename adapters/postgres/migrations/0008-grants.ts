@@ -632,18 +632,24 @@ begin
             returning a.delivery_id, i.code
         ),
         unnamed as materialized (
-            select distinct on (m.id) m.id, m.attempts + 1 as number, i.token, i.code, i.outcome, least(i.claimed_at, at) as began
-            from missed m
-            join json_to_recordset(outcomes) as i (
-                index integer, id uuid, token text, claimed_at timestamptz, code text, outcome text
-            ) on i.id = m.id
-            where
-                i.claimed_at is not null
-                and not i.index = any (coalesce(held, '{}'))
-                -- its number is that of the attempt that is being made, unless this one ends that
-                and (m.state <> 'sending' or i.code = 'delivered')
-                and not exists (select from scanwire.attempts a where a.delivery_id = m.id and a.token = i.token)
-            order by m.id, i.code <> 'delivered', i.index
+            select
+                u.id, u.token, u.code, u.outcome, u.began,
+                u.attempts + (row_number() over (partition by u.id order by u.code <> 'delivered', u.index))::integer as number
+            from (
+                select distinct on (m.id, i.token)
+                    m.id, m.attempts, i.index, i.token, i.code, i.outcome, least(i.claimed_at, at) as began
+                from missed m
+                join json_to_recordset(outcomes) as i (
+                    index integer, id uuid, token text, claimed_at timestamptz, code text, outcome text
+                ) on i.id = m.id
+                where
+                    i.claimed_at is not null
+                    and not i.index = any (coalesce(held, '{}'))
+                    -- its number is that of the attempt that is being made, unless this one ends that
+                    and (m.state <> 'sending' or i.code = 'delivered')
+                    and not exists (select from scanwire.attempts a where a.delivery_id = m.id and a.token = i.token)
+                order by m.id, i.token, i.index
+            ) u
         ),
         ended as materialized (
             select m.*, m.state = 'sending' as claimed
@@ -678,7 +684,7 @@ begin
             claim_expires_at = case when x.id is null then d.claim_expires_at end
         from missed m
         left join ended x on x.id = m.id
-        left join unnamed u on u.id = m.id
+        left join (select n.id, max(n.number) as number from unnamed n group by n.id) u on u.id = m.id
         where d.id = m.id and (x.id is not null or u.id is not null);
     end if;
 

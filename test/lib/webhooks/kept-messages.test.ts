@@ -1,0 +1,123 @@
+import { mock } from 'node:test';
+import t, { type Test } from 'tap';
+import { type ByteBudget, byteBudget } from '../../../lib/webhooks/byte-budget.ts';
+import type { StoredExporter } from '../../../lib/webhooks/exporter.ts';
+import { GRANTS } from '../../../lib/webhooks/grants.ts';
+import { type KeptMessages, keptMessages } from '../../../lib/webhooks/kept-messages.ts';
+import type { Claim, Dispatched, Grant } from '../../../lib/webhooks/store.ts';
+
+const ACCEPTED = Date.UTC(2026, 10, 21);
+const NOW = new Date(ACCEPTED + 7);
+
+/** Eight bytes in seven characters. */
+const EVENT = { id: 'event', kind: 'idr_investigation_created', body: '{"a":é}' };
+
+/** A delivery that was handed out, with the job that takes it. */
+function handedOut(deliveryId: string, exporterId = 'siem', generation = 3): Dispatched & { readonly grant: Grant & { settings: number } } {
+    const grant = { token: `of ${deliveryId}`, beginBy: ACCEPTED + GRANTS.beginWithin, exporterId, generation, attemptSinceReplay: 1 };
+    return { deliveryId, collector: 'default', attempt: 1, singleAttempt: false, grant: { ...grant, settings: 0 } };
+}
+
+function exporterNamed(id: string): StoredExporter {
+    return { id, url: `https://${id}.example/` } as StoredExporter;
+}
+
+function learnt(id: string, generation = 3): Claim {
+    return { exporter: exporterNamed(id), generation } as Claim;
+}
+
+/** Those that know the settings of the exporter. */
+function informed(limit = 100): { readonly kept: KeptMessages; readonly bodies: ByteBudget } {
+    const bodies = byteBudget(limit);
+    const kept = keptMessages(bodies);
+    kept.learn(learnt('siem'));
+    return { kept, bodies };
+}
+
+/** Timers that wait to be moved on. */
+function setTimers(t: Test): void {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    t.teardown(() => mock.timers.reset());
+}
+
+t.test('has at hand what was just accepted, once', async (t) => {
+    setTimers(t);
+    const { kept, bodies } = informed();
+    const one = handedOut('one');
+    kept.keep([one], EVENT);
+    t.same(kept.take(one, NOW), {
+        deliveryId: 'one',
+        token: 'of one',
+        claimedAt: NOW,
+        attempt: 1,
+        attemptSinceReplay: 1,
+        singleAttempt: false,
+        event: { ...EVENT, createdAt: new Date(ACCEPTED) },
+        exporter: exporterNamed('siem'),
+        generation: 3,
+    });
+    t.equal(kept.take(one, NOW), null);
+    t.equal(await bodies.free(92), 92, 'its bytes are for the taker to give back');
+});
+
+t.test('has nothing at hand for an exporter whose settings it does not know, or has forgotten, or that were changed', async (t) => {
+    setTimers(t);
+    const { kept } = informed();
+    for (const [deliveryId, exporterId, generation] of [
+        ['one', 'siem', 3],
+        ['other', 'unknown', 3],
+        ['newer', 'siem', 4],
+    ] as const) {
+        kept.keep([handedOut(deliveryId, exporterId, generation)], EVENT);
+    }
+    t.equal(kept.take(handedOut('other', 'unknown'), NOW), null);
+    t.equal(kept.take(handedOut('newer', 'siem', 4), NOW), null);
+    kept.forget('siem');
+    t.equal(kept.take(handedOut('one'), NOW), null);
+    kept.learn(learnt('siem', 4));
+    t.equal(kept.take(handedOut('one'), NOW), null, 'they are newer than its claim');
+    t.equal(kept.take(handedOut('newer', 'siem', 4), NOW)?.deliveryId, 'newer');
+});
+
+t.test('keeps no more than there is room for, and nothing without a claim', async (t) => {
+    setTimers(t);
+    const { kept, bodies } = informed(16);
+    const all = ['one', 'two', 'three'].map((id) => handedOut(id));
+    kept.keep([{ ...handedOut('unclaimed'), grant: null }], EVENT);
+    t.equal(await bodies.free(16), 16);
+    kept.keep(all, EVENT);
+    t.strictSame(
+        all.map((one) => kept.take(one, NOW)?.deliveryId),
+        ['one', 'two', undefined],
+    );
+});
+
+t.test('lets go of what nobody takes, and gives its room back', async (t) => {
+    setTimers(t);
+    const { kept, bodies } = informed(16);
+    kept.keep([handedOut('one')], EVENT);
+    mock.timers.tick(GRANTS.beginWithin);
+    kept.keep([handedOut('two')], EVENT);
+    t.equal(await bodies.free(0), 0, 'as long as it may still be begun it is there');
+    mock.timers.tick(GRANTS.beginWithin);
+    t.equal(kept.take(handedOut('one'), NOW), null);
+    t.equal(await bodies.free(8), 8);
+    t.equal(kept.take(handedOut('two'), NOW)?.deliveryId, 'two');
+    mock.timers.tick(10 * GRANTS.beginWithin);
+    t.equal(await bodies.free(8), 8, 'what was taken is not given back here');
+});
+
+t.test('knows a bounded number of exporters, those that were learnt last', async (t) => {
+    setTimers(t);
+    const { kept } = informed(1_000_000);
+    for (let count = 0; count < 999; count++) {
+        kept.learn(learnt(`exporter-${count}`));
+    }
+    kept.learn(learnt('siem'));
+    kept.learn(learnt('one more'));
+    for (const id of ['siem', 'exporter-1', 'exporter-998', 'one more', 'exporter-0']) {
+        const one = handedOut(`to ${id}`, id);
+        kept.keep([one], EVENT);
+        t.equal(kept.take(one, NOW)?.exporter.id, id === 'exporter-0' ? undefined : id);
+    }
+});

@@ -76,6 +76,14 @@ export class Ledger implements Wire {
             .join(', ');
     }
 
+    begun(process: SimulatedProcess, message: Message): void {
+        const entry = this.entryOf(message);
+        const grant = entry === undefined || this.claimedBy(entry, process.name) !== undefined ? null : entry.grant;
+        if (grant !== null && START + this.timeline.now >= grant.beginBy) {
+            this.violate(`${name(entry?.accepted.id)} begins after the end of the claim that it was handed out with`);
+        }
+    }
+
     posted(process: SimulatedProcess, message: Message): void {
         const entry = this.entryOf(message);
         this.timeline.note(`POST ${name(entry?.accepted.id)} by ${process.name}`);
@@ -84,7 +92,7 @@ export class Ledger implements Wire {
             return;
         }
 
-        const claimed = entry.claims.findLast((one) => !one.posted && this.holder(one) === process.name) ?? this.begun(entry, process.name);
+        const claimed = this.claimedBy(entry, process.name) ?? this.beginUnderGrant(entry, process.name);
         if (claimed === undefined) {
             this.violate(`${name(entry.accepted.id)} went out without a claim`);
         } else {
@@ -96,17 +104,19 @@ export class Ledger implements Wire {
         }
     }
 
-    /** An attempt that begins under the claim that its delivery was handed out with. */
-    private begun(entry: DeliveryModel, process: string): Claimed | undefined {
-        const { grant, accepted } = entry;
+    /** What the process has claimed and not sent. */
+    private claimedBy(entry: DeliveryModel, process: string): Claimed | undefined {
+        return entry.claims.findLast((one) => !one.posted && this.holder(one) === process);
+    }
+
+    /** An attempt under the claim that its delivery was handed out with. */
+    private beginUnderGrant(entry: DeliveryModel, process: string): Claimed | undefined {
+        const { grant } = entry;
         const session = this.sessionOf(process);
         if (grant === null || session === null) {
             return undefined;
         }
 
-        if (this.timeline.now >= grant.beginBy) {
-            this.violate(`${name(accepted.id)} begins after the end of the claim that it was handed out with`);
-        }
         for (const before of entry.current) {
             this.checkOver(entry, before);
         }

@@ -1,7 +1,7 @@
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
-import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
-import type { Claim, DeliveryStore, DispatchOptions, RecordedOutcome } from '../../lib/webhooks/store.ts';
+import type { DeliveryJob, DeliveryQueue, HandedGrant } from '../../lib/webhooks/queue.ts';
+import type { Claim, DeliveryStore, Dispatched, DispatchOptions, RecordedOutcome } from '../../lib/webhooks/store.ts';
 import type { Mutant } from './deployment.ts';
 import type { Surroundings } from './simulated-process.ts';
 import type { Timeline } from './timeline.ts';
@@ -98,7 +98,7 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
         }),
     }),
 
-    'a job that is added before its row is committed': () =>
+    'a job that is added before its dispatch is committed': () =>
         asked((store, timeline) => {
             const committedAt = new Map<string, number>();
             return {
@@ -116,6 +116,68 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
                 },
             };
         }),
+
+    'a job that is added before its acceptance is committed': () =>
+        rows((store, timeline) => {
+            const committedAt = new Map<string, number>();
+            const visible = ({ deliveryId }: { readonly deliveryId: string }): boolean =>
+                (committedAt.get(deliveryId) ?? 0) <= timeline.now;
+            return {
+                accept: async (events, options) => {
+                    const accepted = await store.accept(events, options);
+                    for (const { deliveryId } of accepted.flatMap(({ handedOut }) => handedOut)) {
+                        committedAt.set(deliveryId, timeline.now + 50);
+                    }
+                    return accepted;
+                },
+                claim: async (requests, session, maxBytes) => {
+                    const seen = requests.filter(visible);
+                    const granted = await store.claim(seen, session, maxBytes);
+                    return requests.map((request) => granted[seen.indexOf(request)] ?? null);
+                },
+                recordOutcomes: async (outcomes, rules) => {
+                    const seen = outcomes.filter(visible);
+                    const held = await store.recordOutcomes(seen, rules);
+                    return outcomes.map((outcome) => held[seen.indexOf(outcome)] ?? false);
+                },
+            };
+        }),
+
+    'a claim that was handed out and is honoured after its end': () =>
+        asked((store) => {
+            const prolonged = (handedOut: readonly Dispatched[]): readonly Dispatched[] =>
+                handedOut.map((one) => ({ ...one, grant: one.grant && { ...one.grant, beginBy: one.grant.beginBy + 900 } }));
+            return {
+                accept: async (events, options) => {
+                    const accepted = await store.accept(events, options);
+                    return accepted.map((one) => ({ ...one, handedOut: prolonged(one.handedOut) }));
+                },
+                dispatch: async (options) => {
+                    const { handedOut, more } = await store.dispatch(options);
+                    return { handedOut: prolonged(handedOut), more };
+                },
+            };
+        }),
+
+    'a claim that was handed out and is honoured each time its job comes': () => {
+        const grants = new Map<string, HandedGrant | null>();
+        const keyOf = ({ deliveryId, attempt }: DeliveryJob): string => `${deliveryId}/${attempt}`;
+        return queueIs((queue) => ({
+            add: (jobs) => {
+                for (const job of jobs) {
+                    grants.set(keyOf(job), job.grant ?? grants.get(keyOf(job)) ?? null);
+                }
+                return queue.add(jobs);
+            },
+            work: (collector, handler, options) =>
+                queue.work(collector, (job) => handler({ ...job, grant: grants.get(keyOf(job)) ?? null }), options),
+        }));
+    },
+
+    'an attempt under a claim that was handed out, and is never named': () =>
+        asked((store) => ({
+            keepAlive: (session, duration, begun) => store.keepAlive(session, duration, { upTo: begun?.upTo ?? null, attempts: [] }),
+        })),
 
     'a retry that comes in half of the time': () =>
         outcomesAre((recorded) => {

@@ -18,6 +18,7 @@ export interface Post {
     /** Milliseconds since time began. */
     readonly at: number;
     readonly exporterId: string;
+    readonly url: string;
     /** What tells one event from another. */
     readonly title: string;
     /** Name of the process that sends it. */
@@ -177,13 +178,13 @@ function simulatedSender(deployment: SimulatedDeployment, by: string): Sender {
         attemptTimeout: 15_000,
         close: async () => undefined,
 
-        async send({ exporterId, body, newConnection }: Message) {
+        async send({ exporterId, url, body, newConnection }: Message) {
             if (newConnection === true) {
                 await deployment.sleep(LATENCY);
                 return outcomeOf({ code: 'delivered', status: 204, detail: 'Answered 204', retryAfter: null }, newProgress(), LATENCY);
             }
 
-            const post = { at: deployment.now(), exporterId, title: JSON.parse(Buffer.from(body).toString()).title, by };
+            const post = { at: deployment.now(), exporterId, url, title: JSON.parse(Buffer.from(body).toString()).title, by };
             deployment.posts.push(post);
             const { result, retryAfter = null, after = LATENCY } = deployment.receive(post);
             await deployment.sleep(after);

@@ -63,8 +63,9 @@ export function memoryQueue(): DeliveryQueue {
     };
 }
 
-function keyOf({ deliveryId, attempt }: DeliveryJob): string {
-    return `${deliveryId}/${attempt}`;
+/** What was handed out with a claim and taken back comes once more, perhaps while its first job is not done. */
+function keyOf({ deliveryId, attempt, grant }: DeliveryJob): string {
+    return `${deliveryId}/${attempt}/${grant?.token ?? ''}`;
 }
 
 function wake(lane: Lane): void {

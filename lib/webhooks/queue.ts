@@ -5,7 +5,7 @@ import type { Grant } from './store.ts';
 export interface DeliveryJob {
     readonly collector: string;
     readonly deliveryId: string;
-    /** Number of the attempt this job is for, from 1. With the delivery's id it identifies the job. */
+    /** Number of the attempt this job is for, from 1. With the delivery's id, and the token of its claim if it has one, it identifies the job. */
     readonly attempt: number;
     /** True for a `test`: its job is done before all that wait. */
     readonly singleAttempt: boolean;

@@ -42,10 +42,10 @@ t.test('a host whose settings are changed while it starts has started, as the ol
 });
 
 t.test('and looks for its queue no more', async (t) => {
-    const { older, asked } = await overtaken(t, async () => {
+    const { deployment, older, asked } = await overtaken(t, async () => {
         throw new ScanwireError('UNAVAILABLE', 'The queue is away');
     });
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await deployment.advance(1_000);
     t.equal(asked(), 1);
     t.match(await older.readiness(), { reasons: [{ part: 'queue' }, CONFLICT] });
 });

@@ -139,6 +139,22 @@ t.test('a job that comes in time is begun, and one that comes later is claimed',
     }
 });
 
+t.test('what a process had just begun when it died is sent by another', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const first = await deployment.start('first');
+    await deployment.start('second');
+    await deployment.exporter(first);
+    deployment.receive = ({ by }) => ({ result: 204, after: by === 'first' ? 10_000 : 50 });
+    await deployment.publish(first, 50);
+    await deployment.advance(100);
+    const begun = deployment.posts.filter(({ by }) => by === 'first').length;
+    t.ok(begun > 0);
+    first.kill();
+    await deployment.advance(10_000);
+    t.strictSame(await deployment.states(), { delivered: 50 });
+    t.equal(deployment.posts.length, 50 + begun);
+});
+
 t.test('what goes on for longer than the claim holds is sent once', async (t) => {
     const deployment = simulatedDeployment(t);
     const first = await deployment.start('first');

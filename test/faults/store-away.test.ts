@@ -20,7 +20,7 @@ async function outcomesWithoutStore(t: Parameters<typeof simulatedDeployment>[0]
 
 t.test('outcomes that were known while the store was away for a minute are recorded when it is back', async (t) => {
     const { deployment, worker, ids } = await outcomesWithoutStore(t);
-    t.strictSame(await deployment.states(), { sending: 30 });
+    t.strictSame(await deployment.states(), { queued: 30 }, 'nobody could say that they have begun');
     deployment.storeIsAway = false;
     await deployment.advance(5 * MINUTE);
     t.equal(deployment.posts.length, 30, 'none is sent again');
@@ -42,7 +42,7 @@ t.test('a process that starts when the store is back takes them for lost, and st
 t.test('a process that stops while the store is away records what it knows before it is closed', async (t) => {
     const { deployment, worker } = await outcomesWithoutStore(t);
     const closed = worker.close();
-    await deployment.advance(MINUTE);
+    await deployment.advance(5_000);
     deployment.storeIsAway = false;
     await deployment.finish(closed);
     t.equal(deployment.posts.length, 30);

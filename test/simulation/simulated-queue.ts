@@ -147,6 +147,6 @@ export class SimulatedQueue {
     }
 }
 
-function keyOf({ deliveryId, attempt }: DeliveryJob): string {
-    return `${deliveryId.slice(-4)}/${attempt}`;
+function keyOf({ deliveryId, attempt, grant }: DeliveryJob): string {
+    return `${deliveryId.slice(-4)}/${attempt}/${grant?.token.slice(-4) ?? ''}`;
 }

@@ -8,7 +8,7 @@ interface Timer {
     run(): void;
 }
 
-/** Time that passes when a test lets it, for intervals too; everything that is due happens in its order. Milliseconds since it began. */
+/** Time that passes when a test lets it, for timers too; everything that is due happens in its order. Milliseconds since it began. */
 export interface SimulatedTime {
     readonly now: () => number;
     readonly sleep: (milliseconds: number) => Promise<void>;
@@ -17,7 +17,7 @@ export interface SimulatedTime {
     finish<T>(promise: Promise<T>): Promise<T>;
 }
 
-/** Replaces `setInterval` until the test ends. */
+/** Replaces `setInterval` and `setTimeout` until the test ends. */
 export function simulatedTime(t: Test): SimulatedTime {
     const timers = new Set<Timer>();
     let now = 0;
@@ -45,12 +45,14 @@ export function simulatedTime(t: Test): SimulatedTime {
         now = end;
     }
 
-    const { setInterval, clearInterval } = globalThis;
+    const { setInterval, clearInterval, setTimeout, clearTimeout } = globalThis;
     Object.assign(globalThis, {
         setInterval: (run: () => void, every: number) => arm(run, every, every),
         clearInterval: (timer: Timer) => timers.delete(timer),
+        setTimeout: (run: () => void, delay: number) => arm(run, delay, null),
+        clearTimeout: (timer: Timer) => timers.delete(timer),
     });
-    t.teardown(() => Object.assign(globalThis, { setInterval, clearInterval }));
+    t.teardown(() => Object.assign(globalThis, { setInterval, clearInterval, setTimeout, clearTimeout }));
 
     return {
         now: () => now,

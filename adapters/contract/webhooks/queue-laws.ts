@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { DeliveryJob, DeliveryQueue, QueueWorker } from '../../../lib/webhooks/queue.ts';
+import type { DeliveryJob, DeliveryQueue, HandedGrant, QueueWorker } from '../../../lib/webhooks/queue.ts';
 import { until } from '../assertions.ts';
 import type { ContractFixture, Laws } from '../register-laws.ts';
 
@@ -129,6 +129,24 @@ export const queueLaws: Laws<Bench> = {
         assert.deepEqual(seen.map(({ attempt }) => attempt).sort(), [1, 2]);
     },
 
+    async 'takes the same attempt with another claim, or without one, for another job'({ queue, work, until, gate }) {
+        const door = gate();
+        const job = jobFor('west', 1);
+        const { seen } = await work('west', { handler: () => door.opened, concurrency: 5 });
+        for (const grant of [grantOf('first'), grantOf('second'), null]) {
+            await queue.add([{ ...job, grant }]);
+        }
+        await until(() => seen.length === 3);
+    },
+
+    async 'hands a claim over as it was added, if at all'({ queue, work, until }) {
+        const job = { ...jobFor('west'), grant: grantOf('first') };
+        const { seen } = await work('west');
+        await queue.add([job]);
+        await until(() => seen.length === 1);
+        assert.deepEqual(seen, [{ ...job, grant: seen[0]?.grant && job.grant }]);
+    },
+
     async 'takes a job again once it is done'(bench) {
         const job = jobFor('west');
         const { seen } = await bench.work('west');
@@ -249,6 +267,10 @@ async function addUntilSeen({ queue, until }: Bench, job: DeliveryJob, seen: rea
 
 function jobFor(collector: string, attempt = 1, singleAttempt = false): DeliveryJob {
     return { collector, deliveryId: randomUUID(), attempt, singleAttempt, grant: null };
+}
+
+function grantOf(token: string): HandedGrant {
+    return { token, beginBy: Date.now() + 1_000, exporterId: randomUUID(), generation: 2, attemptSinceReplay: 1, settings: 3 };
 }
 
 function sorted(jobs: readonly DeliveryJob[]): readonly DeliveryJob[] {

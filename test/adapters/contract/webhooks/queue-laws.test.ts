@@ -51,6 +51,13 @@ const MUTANTS: Readonly<Record<string, Mutant>> = {
     'takes another attempt of the same delivery for another job': (queue) => ({
         add: (jobs) => queue.add(jobs.map((job) => ({ ...job, attempt: 1 }))),
     }),
+    'takes the same attempt with another claim, or without one, for another job': (queue) => ({
+        add: (jobs) => queue.add(jobs.map((job) => ({ ...job, grant: null }))),
+    }),
+    'hands a claim over as it was added, if at all': (queue) => ({
+        work: (collector, handler, options) =>
+            queue.work(collector, (job) => handler({ ...job, grant: job.grant && { ...job.grant, generation: 0 } }), options),
+    }),
     'takes a job again once it is done': once,
     'reports a rejected handler and drops its job': (queue) => ({
         work: (collector, handler, { concurrency }) => queue.work(collector, handler, { concurrency }),

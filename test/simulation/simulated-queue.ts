@@ -45,7 +45,7 @@ export class SimulatedQueue {
         this.heard.set(process.name, this.emptied);
         return {
             ready: () => process.call('queue', 'ready', async () => undefined),
-            add: (jobs) => process.call('queue', `add ${jobs.map(keyOf).join()}`, async () => this.add(jobs, process)),
+            add: (jobs) => process.call('queue', `add ${jobs.map(nameOf).join()}`, async () => this.add(jobs, process)),
 
             lostJobs: () =>
                 process.call('queue', 'lostJobs', async () => {
@@ -148,5 +148,10 @@ export class SimulatedQueue {
 }
 
 function keyOf({ deliveryId, attempt, grant }: DeliveryJob): string {
-    return `${deliveryId.slice(-4)}/${attempt}/${grant?.token.slice(-4) ?? ''}`;
+    return `${deliveryId}/${attempt}/${grant?.token ?? ''}`;
+}
+
+/** For the trace, without the token, which a database draws anew each time. */
+function nameOf({ deliveryId, attempt }: DeliveryJob): string {
+    return `${deliveryId.slice(-4)}/${attempt}`;
 }

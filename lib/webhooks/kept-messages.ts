@@ -23,7 +23,7 @@ interface KeptEvent {
 }
 
 /** Milliseconds after which an event that nobody has taken is let go, or twice as many. What waits for longer is read when its time comes. */
-const KEPT_FOR = 2_500;
+export const KEPT_FOR = 2_500;
 
 /** Exporters whose settings are kept; beyond them, those that were learnt first are forgotten. */
 const MAX_EXPORTERS = 1_000;

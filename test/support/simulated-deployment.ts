@@ -97,6 +97,7 @@ export function simulatedDeployment(t: Test): SimulatedDeployment {
                 sleep: time.sleep,
                 random: () => 0.5,
                 onError: (error) => errors.push(error),
+                window: WINDOW,
                 ...options,
             });
             await process.start();
@@ -137,6 +138,8 @@ export function simulatedDeployment(t: Test): SimulatedDeployment {
 const START = Date.parse('2026-11-21T00:00:00Z');
 const NEVER = new Promise<never>(() => undefined);
 const LATENCY = 50;
+/** Less than by default, so that a few deliveries fill it. */
+const WINDOW = 50;
 
 /** Body of an event, but for its title. */
 export const INVESTIGATION: Readonly<Record<string, unknown>> = {

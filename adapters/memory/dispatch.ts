@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
+import type { HandOutOptions } from '../../lib/webhooks/grants.ts';
 import { type Pool, placesForRetries, poolsOf, SHARES } from '../../lib/webhooks/shares.ts';
-import type { DispatchOptions, DispatchResult, HandOutOptions } from '../../lib/webhooks/store.ts';
+import type { DispatchOptions, DispatchResult } from '../../lib/webhooks/store.ts';
 import { type DeliveryRow, type ExporterRow, handOut, later, type WebhookState } from './webhook-state.ts';
 
 /** An exporter with deliveries that are due or in flight. */

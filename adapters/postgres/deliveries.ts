@@ -1,6 +1,6 @@
 import type { Executor } from '../../lib/transaction.ts';
 import { type BreakerRules, FAULTS, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
-import { GRANTS } from '../../lib/webhooks/grants.ts';
+import { GRANTS, type HandOutOptions } from '../../lib/webhooks/grants.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
 import {
@@ -12,7 +12,6 @@ import {
     type DeliveryQuery,
     type DeliveryStore,
     type Dispatched,
-    type HandOutOptions,
     type NewEvent,
     type RecordedOutcome,
     type Session,

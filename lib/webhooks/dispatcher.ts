@@ -1,9 +1,9 @@
 import { COLLECTOR_PATTERN } from './exporter.ts';
-import { GRANTS } from './grants.ts';
+import { GRANTS, type HandOutOptions } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
 import { newProgress, outcomeOf } from './outcome.ts';
 import type { DeliveryJob } from './queue.ts';
-import type { Dispatched, HandOutOptions, Listening } from './store.ts';
+import type { Dispatched, Listening } from './store.ts';
 
 /**
  * Moves due deliveries from their rows into the queue, a window of each exporter at a time. Any number of dispatchers may

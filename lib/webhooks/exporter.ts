@@ -45,6 +45,16 @@ export interface StoredExporter extends Exporter, StoredSettings {
     readonly sealedHeaders: string | null;
 }
 
+/** What an exporter's settings are changed to; what is absent stays. */
+export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'updatedAt' | 'consecutiveFailures' | 'legacy'>> & {
+    /** Only when it still has this type; else `CONFLICT`. */
+    readonly ifType?: ExportType;
+    /** Only when its `sealedSecret` is still this text; else `CONFLICT`. */
+    readonly ifSecret?: string;
+    /** Only when its `sealedHeaders` is still this, null for none; else `CONFLICT`. */
+    readonly ifHeaders?: string | null;
+};
+
 /** A secret that was changed, and that still signs until its end in the forms that can carry several. */
 export interface PreviousSecret {
     /** Sealed as the current one is. */

@@ -6,6 +6,7 @@ import { eventBody, testEvent } from './events.ts';
 import {
     type Exporter,
     type ExporterChanges,
+    type ExporterPatch,
     exporterChangesSchema,
     type NewExporterSettings,
     newExporter,
@@ -18,7 +19,7 @@ import { sealedHeaders, sealHeaders } from './headers.ts';
 import type { WebhooksContext } from './options.ts';
 import { checkReceiverUrl, type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { changeSecret, checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret } from './signature.ts';
-import { type Attempt, type ExporterPatch, type ExporterStore, storeRefusals } from './store.ts';
+import { type Attempt, type ExporterStore, storeRefusals } from './store.ts';
 
 /** What a `test` event came to. */
 export interface TestResult {

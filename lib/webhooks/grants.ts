@@ -1,4 +1,45 @@
-import type { BegunAttempt, BegunAttempts, Claim, Grant } from './store.ts';
+/**
+ * A claim that a delivery was handed out with. Whoever begins the attempt in time holds it and claims nothing; what has not begun by then
+ * is taken back. It serves one hand-out: a job that may have been handed out before has none.
+ */
+export interface Grant {
+    readonly token: string;
+    /** The store's time, in milliseconds since the epoch, by which the attempt must have begun. */
+    readonly beginBy: number;
+    readonly exporterId: string;
+    /** How often the exporter's settings had been changed when it was handed out. */
+    readonly generation: number;
+    /** As `Claim.attemptSinceReplay`. */
+    readonly attemptSinceReplay: number;
+}
+
+/** How deliveries are handed out. */
+export interface HandOutOptions {
+    /** Maximum number of deliveries of one exporter that are in flight: `queued` or `sending`. Single attempts have as many places of their own. */
+    readonly window: number;
+    /** Consecutive failures that open an exporter's circuit breaker. Then, tests aside, only a probe passes: one due delivery at a set time. */
+    readonly breakerAfter: number;
+    /** Milliseconds within which an attempt must have begun under the claim that it is handed out with; without claims when absent. */
+    readonly beginWithin?: number;
+}
+
+/** An attempt that goes on under a claim that was handed out. */
+export interface BegunAttempt {
+    readonly deliveryId: string;
+    readonly token: string;
+    /** When it began, in the store's time. */
+    readonly claimedAt: Date;
+    /** Milliseconds after which the claim runs out, from `claimedAt` on. */
+    readonly duration: number;
+}
+
+/** What a session says of the claims that were handed out: by then it had begun these, and of others only what had gone on for {@link GRANTS.namedAfter} at most. */
+export interface BegunAttempts {
+    /** The store's time, at the latest; null for a session that has begun nothing yet. */
+    readonly upTo: Date | null;
+    /** Those that it has not named before. From now on they are like those that were claimed. */
+    readonly attempts: readonly BegunAttempt[];
+}
 
 /** Times of claims that deliveries are handed out with, in milliseconds. */
 export const GRANTS = {
@@ -25,7 +66,7 @@ export interface Grants {
     /** Whether an attempt has begun under it that goes on. */
     hasBegun(grant: Grant): boolean;
     /** An attempt begins under a claim that was handed out. */
-    begin(claim: Claim): void;
+    begin(attempt: Omit<BegunAttempt, 'duration'>): void;
     /** Its outcome has been recorded. */
     end(token: string): void;
     /** Milliseconds until an attempt that goes on has to be named; null when there is none. */

@@ -1,7 +1,8 @@
 import type { ByteBudget } from './byte-budget.ts';
 import type { StoredExporter } from './exporter.ts';
+import type { Grant } from './grants.ts';
 import type { DeliveryJob } from './queue.ts';
-import type { Claim, Grant, StoredEvent } from './store.ts';
+import type { Claim, StoredEvent } from './store.ts';
 
 /** Events that this process has just accepted, and settings of exporters, so that what is at hand need not be read. */
 export interface KeptMessages {

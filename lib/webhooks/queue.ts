@@ -1,5 +1,5 @@
 import { ScanwireError } from '../errors.ts';
-import type { Grant } from './store.ts';
+import type { Grant } from './grants.ts';
 
 /** One delivery handed to the workers of a collector. Holds ids only: whoever can read the queue learns nothing else. */
 export interface DeliveryJob {

@@ -2,19 +2,10 @@ import { ScanwireError } from '../errors.ts';
 import type { Executor } from '../transaction.ts';
 import type { BreakerRules } from './breaker.ts';
 import type { ExportType } from './choices.ts';
-import type { StoredExporter } from './exporter.ts';
+import type { ExporterPatch, StoredExporter } from './exporter.ts';
 import type { ExporterHealth } from './exporter-health.ts';
+import type { BegunAttempts, Grant, HandOutOptions } from './grants.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
-
-/** What an exporter's settings are changed to; what is absent stays. */
-export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'updatedAt' | 'consecutiveFailures' | 'legacy'>> & {
-    /** Only when it still has this type; else `CONFLICT`. */
-    readonly ifType?: ExportType;
-    /** Only when its `sealedSecret` is still this text; else `CONFLICT`. */
-    readonly ifSecret?: string;
-    /** Only when its `sealedHeaders` is still this, null for none; else `CONFLICT`. */
-    readonly ifHeaders?: string | null;
-};
 
 /** All methods of both stores reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
 export interface ExporterStore {
@@ -105,21 +96,6 @@ export interface Acceptance extends AcceptedEvent {
     readonly handedOut: readonly Dispatched[];
 }
 
-/**
- * A claim that a delivery was handed out with. Whoever begins the attempt in time holds it and claims nothing; what has not begun by then
- * is taken back. It serves one hand-out: a job that may have been handed out before has none.
- */
-export interface Grant {
-    readonly token: string;
-    /** The store's time, in milliseconds since the epoch, by which the attempt must have begun. */
-    readonly beginBy: number;
-    readonly exporterId: string;
-    /** How often the exporter's settings had been changed when it was handed out. */
-    readonly generation: number;
-    /** As {@link Claim.attemptSinceReplay}. */
-    readonly attemptSinceReplay: number;
-}
-
 /** A delivery that was just marked `queued`. */
 export interface Dispatched {
     readonly deliveryId: string;
@@ -137,16 +113,6 @@ export interface DispatchResult {
     readonly handedOut: readonly Dispatched[];
     /** Whether deliveries are due for which there was no room, or that the limit left out, of exporters that take any now. */
     readonly more: boolean;
-}
-
-/** How deliveries are handed out. */
-export interface HandOutOptions {
-    /** Maximum number of deliveries of one exporter that are in flight: `queued` or `sending`. Single attempts have as many places of their own. */
-    readonly window: number;
-    /** Consecutive failures that open an exporter's circuit breaker. Then, tests aside, only a probe passes: one due delivery at a set time. */
-    readonly breakerAfter: number;
-    /** Milliseconds within which an attempt must have begun under the claim that it is handed out with; without claims when absent. */
-    readonly beginWithin?: number;
 }
 
 /** Which deliveries to hand out. */
@@ -237,20 +203,6 @@ export interface Session {
     readonly slots: Readonly<Record<string, number>>;
     /** Generation of the settings that it sends with: once the deployment's is another one, it claims nothing. Any when absent. */
     readonly generation?: number;
-}
-
-/** An attempt that goes on under a claim that was handed out. */
-export interface BegunAttempt extends Pick<Claim, 'deliveryId' | 'token' | 'claimedAt'> {
-    /** Milliseconds after which the claim runs out, from `claimedAt` on. */
-    readonly duration: number;
-}
-
-/** What a session says of the claims that were handed out: by then it had begun these, and of others only what had gone on for {@link GRANTS.namedAfter} at most. */
-export interface BegunAttempts {
-    /** The store's time, at the latest; null for a session that has begun nothing yet. */
-    readonly upTo: Date | null;
-    /** Those that it has not named before. From now on they are like those that were claimed. */
-    readonly attempts: readonly BegunAttempt[];
 }
 
 /** Reads of many deliveries, newest first. */

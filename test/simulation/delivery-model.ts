@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
+import type { Grant } from '../../lib/webhooks/grants.ts';
 import type { Message } from '../../lib/webhooks/http-sender.ts';
-import type { Grant, RecordedOutcome } from '../../lib/webhooks/store.ts';
+import type { RecordedOutcome } from '../../lib/webhooks/store.ts';
 
 /** An attempt as the store granted it. Times in milliseconds of the simulation. */
 export interface Claimed {

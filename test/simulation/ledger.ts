@@ -1,13 +1,13 @@
+import type { ExporterPatch } from '../../lib/webhooks/exporter.ts';
+import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
 import type { Message } from '../../lib/webhooks/http-sender.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
 import type {
-    BegunAttempt,
     Claim,
     Delivery,
     DeliveryStore,
     Dispatched,
-    ExporterPatch,
     NewEvent,
     RecordedOutcome,
     Session,

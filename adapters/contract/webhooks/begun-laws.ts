@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { FAULTS, faultDelay } from '../../../lib/webhooks/breaker.ts';
+import type { BegunAttempt } from '../../../lib/webhooks/grants.ts';
 import { GRANTS } from '../../../lib/webhooks/grants.ts';
-import type { BegunAttempt, Dispatched, RecordedOutcome, SweepOptions } from '../../../lib/webhooks/store.ts';
+import type { Dispatched, RecordedOutcome, SweepOptions } from '../../../lib/webhooks/store.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, BEGIN_WITHIN, failure, type Holder, holderOf, inParallel, sampleOutcome, success, type WebhookBench } from './fixture.ts';

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { checked } from '../../../lib/checked.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { BreakerRules } from '../../../lib/webhooks/breaker.ts';
-import { newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporter.ts';
+import { type ExporterPatch, newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporter.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
 import type { SettingsStore } from '../../../lib/webhooks/settings.ts';
 import type {
@@ -14,7 +14,6 @@ import type {
     DeliveryStore,
     Dispatched,
     DispatchOptions,
-    ExporterPatch,
     ExporterStore,
     NewEvent,
     Recipients,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Claim, ClaimRequest, DispatchResult, ExporterPatch } from '../../../lib/webhooks/store.ts';
+import type { ExporterPatch } from '../../../lib/webhooks/exporter.ts';
+import type { Claim, ClaimRequest, DispatchResult } from '../../../lib/webhooks/store.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import {

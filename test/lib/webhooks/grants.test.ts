@@ -1,6 +1,7 @@
 import t from 'tap';
+import type { Grant } from '../../../lib/webhooks/grants.ts';
 import { GRANTS, type Grants, grantsOf } from '../../../lib/webhooks/grants.ts';
-import type { Claim, Grant } from '../../../lib/webhooks/store.ts';
+import type { Claim } from '../../../lib/webhooks/store.ts';
 
 /** The store's time when it was first heard of. */
 const HEARD = Date.UTC(2026, 10, 21);

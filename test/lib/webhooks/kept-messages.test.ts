@@ -2,8 +2,9 @@ import { mock } from 'node:test';
 import t, { type Test } from 'tap';
 import { type ByteBudget, byteBudget } from '../../../lib/webhooks/byte-budget.ts';
 import type { StoredExporter } from '../../../lib/webhooks/exporter.ts';
+import type { Grant } from '../../../lib/webhooks/grants.ts';
 import { KEPT_FOR, type KeptMessages, keptMessages } from '../../../lib/webhooks/kept-messages.ts';
-import type { Claim, Dispatched, Grant } from '../../../lib/webhooks/store.ts';
+import type { Claim, Dispatched } from '../../../lib/webhooks/store.ts';
 
 const ACCEPTED = Date.UTC(2026, 10, 21);
 const NOW = new Date(ACCEPTED + 7);

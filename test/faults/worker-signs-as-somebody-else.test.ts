@@ -74,7 +74,7 @@ t.test('a worker that is given something else refuses to start, with the name of
         error: {
             code: 'MISCONFIGURED',
             field: 'vendor',
-            message: /vendor is "Other" here and "Acme" in the store, window is 50 here and 20 in the store$/,
+            message: /vendor is "Other" here and "Acme" in the store, window is 400 here and 20 in the store$/,
         },
     });
     t.match(await refusal(application, configOf(t, 'export default 1;')), { exit: 1, error: { field: 'config' } });

@@ -22,6 +22,12 @@ export const CONNECT_TIMEOUT = 5_000;
 
 export const retryStrategy = (times: number): number => Math.min(1_000, 50 * times);
 
+/**
+ * A connection that has stayed with a server which a fail-over has made a replica is made anew: by itself it would never lead to the new
+ * master. What the replica refused is sent again where commands wait for a connection.
+ */
+const reconnectOnError = ({ message }: Error): 2 | false => (message.includes('READONLY') ? 2 : false);
+
 /** What a connection is for. */
 export type ConnectionRole = RedisOptions & { readonly replyMapping: 'legacy' };
 
@@ -29,6 +35,7 @@ export type ConnectionRole = RedisOptions & { readonly replyMapping: 'legacy' };
 const COMMON = {
     connectTimeout: CONNECT_TIMEOUT,
     retryStrategy,
+    reconnectOnError,
     keyPrefix: '',
     replyMapping: 'legacy',
 } as const;

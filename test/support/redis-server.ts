@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { freePort } from './free-port.ts';
+import { limitFiles } from './full-disk.ts';
 import { inlineCommand, pingRedis } from './ping-redis.ts';
 
 /** A Redis of the test's own, which it may stop, flush and misconfigure. */
@@ -15,6 +16,8 @@ export interface RedisServer {
     start(): Promise<void>;
     /** SIGKILL, as when the machine goes away. */
     kill(): Promise<void>;
+    /** From now on nothing can be written to its disk, or everything again. */
+    fillDisk(full: boolean): Promise<void>;
 }
 
 /** @param folder Where it keeps its append-only file. */
@@ -42,6 +45,8 @@ export async function redisServer(folder: string, settings: readonly string[] = 
                 await exited;
             }
         },
+
+        fillDisk: (full) => limitFiles(server.pid as number, full ? 1 : null),
     };
 }
 
@@ -84,8 +89,12 @@ export async function redisSentinel(t: Test, folder: string, name: string, { url
     return port;
 }
 
+/** A write that is too much for the disk fails, and does not end the server by a signal. */
+const FAILING_WRITES = 'trap "" XFSZ; exec "$0" "$@"';
+
 async function launched(port: number, options: readonly string[]): Promise<ChildProcess> {
-    const server = spawn(process.env.REDIS_SERVER ?? 'redis-server', [...options, '--port', String(port)], { stdio: 'ignore' });
+    const program = process.env.REDIS_SERVER ?? 'redis-server';
+    const server = spawn('sh', ['-c', FAILING_WRITES, program, ...options, '--port', String(port)], { stdio: 'ignore' });
     // Rejects when there is no such program.
     const ended = once(server, 'exit').then(([code]) => Promise.reject(new Error(`redis-server ended with ${code}`)));
     await Promise.race([ended, until(() => pingRedis(port))]);

@@ -18,8 +18,14 @@ export interface TcpProxy {
     close(): Promise<void>;
 }
 
-/** A proxy on a free loopback port to a server. */
-export async function tcpProxy(server: { readonly host: string; readonly port: number }): Promise<TcpProxy> {
+/** Where a server listens. */
+interface Address {
+    readonly host: string;
+    readonly port: number;
+}
+
+/** A proxy on a free loopback port to a server, or for each new connection to the one that is it then. */
+export async function tcpProxy(server: Address | (() => Address)): Promise<TcpProxy> {
     const pairs = new Set<readonly [net.Socket, net.Socket]>();
     const halved = new WeakSet<net.Socket>();
     let silent = false;
@@ -34,7 +40,7 @@ export async function tcpProxy(server: { readonly host: string; readonly port: n
     }
 
     const listener = net.createServer((client) => {
-        const pair = [client, net.connect(server)] as const;
+        const pair = [client, net.connect(typeof server === 'function' ? server() : server)] as const;
         pairs.add(pair);
         for (const [socket, other] of [pair, pair.toReversed()] as [net.Socket, net.Socket][]) {
             socket.on('error', () => halved.has(socket) || other.destroy());

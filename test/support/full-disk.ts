@@ -1,0 +1,33 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** Whoever runs the server, where that is not this user. */
+interface User {
+    readonly uid: number;
+    readonly gid: number;
+}
+
+/** Sets the limit of the processes that are there, which their children take over. One may have ended meanwhile. */
+const SET_LIMIT = 'limit=$1; shift; for id in "$@"; do prlimit --pid "$id" --fsize="$limit:" 2>/dev/null; done; true';
+
+/**
+ * Fills the disk of a server, or makes room again: none of its processes can write beyond so many bytes of a file. The system refuses that
+ * with EFBIG where a disk without room has ENOSPC, and every write that is refused is a real one. Needs Linux, and no rights but those of
+ * the user whom the server runs as. The server must ignore SIGXFSZ, as PostgreSQL does for this very purpose.
+ *
+ * @param bytes Null for room without a limit.
+ */
+export async function limitFiles(server: number, bytes: number | null, user?: User): Promise<void> {
+    const limit = bytes === null ? 'unlimited' : String(bytes);
+    const set = (ids: readonly string[]): Promise<unknown> => run('sh', ['-c', SET_LIMIT, 'sh', limit, ...ids], { ...user });
+    // What it starts from now on is limited too, so that nobody slips through.
+    await set([String(server)]);
+    await set(readFileSync(`/proc/${server}/task/${server}/children`, 'utf8').trim().split(' '));
+    const [, found] = /^Max file size\s+(\S+)/m.exec(readFileSync(`/proc/${server}/limits`, 'utf8')) ?? [];
+    if (found !== limit) {
+        throw new Error(`The files of process ${server} are limited to ${found}, and not to ${limit}: is there the program prlimit?`);
+    }
+}

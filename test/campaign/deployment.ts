@@ -7,7 +7,7 @@ import { migrate } from 'scanwire/postgres';
 import { until } from '../../adapters/contract/assertions.ts';
 import { findPostgres } from '../support/find-program.ts';
 import { type PostgresServer, postgresServer } from '../support/postgres-server.ts';
-import { type RedisServer, redisServer } from '../support/redis-server.ts';
+import { type RedisPair, redisPair } from '../support/redis-pair.ts';
 import { type Engine, engine, versionIn } from './engine.ts';
 import { type Member, member, programOf, RECEIVER_NAME } from './member.ts';
 import type { ReceiverOrder } from './receiver.ts';
@@ -15,7 +15,7 @@ import type { ReceiverOrder } from './receiver.ts';
 /** All that a campaign runs on, in a folder of its own. */
 export interface Deployment {
     readonly members: readonly Member[];
-    readonly redis: RedisServer;
+    readonly redis: RedisPair;
     readonly postgres: PostgresServer;
     /** The campaign's own, straight to the servers: reads, and never hands out or sends. */
     readonly admin: Engine;
@@ -137,9 +137,9 @@ async function servers(folder: string, closers: (() => Promise<unknown>)[]): Pro
     const [redisFolder, postgresFolder] = [join(folder, 'redis'), join(folder, 'database')];
     mkdirSync(redisFolder);
     mkdirSync(postgresFolder);
-    const redis = await redisServer(redisFolder, ['--rdbcompression', 'no', '--maxmemory-policy', 'noeviction']);
-    closers.push(() => redis.kill());
-    const postgres = await postgresServer(postgresFolder, { programs, settings: POSTGRES_SETTINGS });
+    const redis = await redisPair(redisFolder, ['--rdbcompression', 'no', '--maxmemory-policy', 'noeviction']);
+    closers.push(() => redis.close());
+    const postgres = await postgresServer(postgresFolder, { programs, settings: POSTGRES_SETTINGS, init: ['--wal-segsize', '1'] });
     closers.push(() => postgres.stop());
     return { redis, postgres };
 }

@@ -32,6 +32,9 @@ type Kind = (Process | Server | Receiver) & {
 /** A connection that is silent is noticed within so many seconds. */
 const NOTICED = 30;
 
+/** Bytes of a file of PostgreSQL's write-ahead log, which goes on then; tables and indexes of deliveries are soon longer. */
+const WAL_SEGMENT = 2 ** 20;
+
 const HOUR = 3_600_000;
 
 const onProcess = (
@@ -137,6 +140,49 @@ const KINDS: Readonly<Record<string, Kind>> = {
         ),
         seconds: [2, 8],
         recovery: 20,
+    },
+    'Redis failed over': {
+        on: 'redis',
+        run: lasting(
+            ({ redis }) => redis.kill(),
+            ({ redis }) => redis.promoteReplica(),
+        ),
+        seconds: [0.5, 6],
+        recovery: 20,
+    },
+    'Redis handed over': { on: 'redis', run: async ({ redis }) => redis.promoteReplica(), seconds: [0, 0], recovery: 20 },
+    'disk of Redis full': {
+        on: 'redis',
+        run: lasting(
+            ({ redis }) => redis.fillDisk(true),
+            ({ redis }) => redis.fillDisk(false),
+        ),
+        seconds: [2, 8],
+        recovery: 20,
+    },
+    'disk of PostgreSQL full': {
+        on: 'postgres',
+        run: lasting(
+            ({ postgres }) => postgres.limitFiles(WAL_SEGMENT),
+            ({ postgres }) => postgres.limitFiles(null),
+        ),
+        seconds: [2, 8],
+        recovery: 25,
+        excuses: 5,
+    },
+    'disk of the WAL full': {
+        on: 'postgres',
+        run: lasting(
+            ({ postgres }) => postgres.limitFiles(1),
+            // It ends by itself as soon as it has something to write, and cannot start meanwhile.
+            async ({ postgres }) => {
+                await postgres.stop('SIGQUIT');
+                await postgres.start();
+            },
+        ),
+        seconds: [0.5, 5],
+        recovery: 25,
+        excuses: 5,
     },
     'PostgreSQL restarted, fast': restarted('SIGINT'),
     'PostgreSQL restarted, immediate': restarted('SIGQUIT'),

@@ -3,6 +3,7 @@ import { chownSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { freePort } from './free-port.ts';
+import { limitFiles } from './full-disk.ts';
 import { type ServerProcess, startServer } from './server-process.ts';
 
 /** A PostgreSQL of the test's own. */
@@ -12,6 +13,8 @@ export interface PostgresServer {
     stop(signal?: 'SIGINT' | 'SIGQUIT'): Promise<void>;
     /** Starts it again on what it has written. */
     start(): Promise<void>;
+    /** From now on nothing can be written beyond so many bytes of a file, or everything again (null). */
+    limitFiles(bytes: number | null): Promise<void>;
 }
 
 export interface PostgresServerOptions {
@@ -19,18 +22,20 @@ export interface PostgresServerOptions {
     readonly programs: string;
     /** Such as `fsync=off`. */
     readonly settings: readonly string[];
+    /** More of what `initdb` is told. */
+    readonly init?: readonly string[];
 }
 
 /** @param folder Where it keeps its data, in a folder of its own. */
-export async function postgresServer(folder: string, { programs, settings }: PostgresServerOptions): Promise<PostgresServer> {
+export async function postgresServer(folder: string, { programs, settings, init = [] }: PostgresServerOptions): Promise<PostgresServer> {
     const data = join(folder, 'postgres');
     const user = process.getuid?.() === 0 ? unprivilegedUser() : undefined;
     if (user !== undefined) {
         chownSync(folder, user.uid, user.gid);
     }
 
-    const init = ['-D', data, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'];
-    const made = spawnSync(join(programs, 'initdb'), init, { cwd: folder, ...user, encoding: 'utf8' });
+    const initArgs = ['-D', data, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync', ...init];
+    const made = spawnSync(join(programs, 'initdb'), initArgs, { cwd: folder, ...user, encoding: 'utf8' });
     if (made.status !== 0) {
         throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`);
     }
@@ -49,6 +54,7 @@ export async function postgresServer(folder: string, { programs, settings }: Pos
         async start() {
             server = await launch();
         },
+        limitFiles: (bytes) => limitFiles(server.id, bytes, user),
     };
 }
 

@@ -15,6 +15,7 @@ export interface ServerProcessOptions {
 }
 
 export interface ServerProcess {
+    readonly id: number;
     /** Ends it by its `stopSignal`, or by another. */
     stop(signal?: NodeJS.Signals): Promise<void>;
 }
@@ -53,7 +54,7 @@ export async function startServer({ program, args, cwd, user, stopSignal, answer
         await wait(50);
     }
 
-    return { stop };
+    return { id: server.pid as number, stop };
 }
 
 function tail({ stdout, stderr }: ChildProcess): () => string {

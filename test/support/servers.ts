@@ -48,7 +48,7 @@ export async function testServers({ durable = false }: TestServersOptions = {}):
 
     // A folder that another user may enter.
     const folder = mkdtempSync(join(isRoot ? '/tmp' : tmpdir(), 'scanwire-test-'));
-    const started: ServerProcess[] = [];
+    const started: Pick<ServerProcess, 'stop'>[] = [];
     const stop = async (): Promise<void> => {
         await Promise.all(started.splice(0).map((server) => server.stop()));
         rmSync(folder, { recursive: true, force: true });
@@ -67,7 +67,7 @@ export async function testServers({ durable = false }: TestServersOptions = {}):
 interface Place {
     readonly folder: string;
     readonly durable: boolean;
-    readonly started: ServerProcess[];
+    readonly started: Pick<ServerProcess, 'stop'>[];
 }
 
 async function startRedis(program: string, { folder, durable, started }: Place): Promise<string> {

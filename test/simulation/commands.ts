@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { type Deployment, EXPORTERS, hostOf, PLACES } from './deployment.ts';
+import { CHANGES, type Deployment, EXPORTERS, hostOf, PLACES } from './deployment.ts';
 import { BEHAVIOURS, type Behaviour, DEADLY } from './receivers.ts';
 import { QUEUE_FAULTS, RESOLVER_FAULTS, STORE_FAULTS } from './weather.ts';
 
@@ -146,6 +146,24 @@ const startOrStop = exporter.map((index) =>
     }),
 );
 
+const change = fc
+    .tuple(exporter, fc.constantFrom(...CHANGES))
+    .map(([index, to]) =>
+        command(`change exporter ${index} to ${JSON.stringify(to)}`, exporterIsThere(index), (deployment) => deployment.change(index, to)),
+    );
+
+/** As in a rolling deployment: one process is started again at once, the others when they see that they are outdated. */
+const changeSettings = place.map((at) =>
+    command(
+        `change the settings, restart ${at}`,
+        ({ places }) => places.has(at),
+        (deployment) => {
+            deployment.changeSettings();
+            deployment.stop(at, true);
+        },
+    ),
+);
+
 const remove = exporter.map((index) =>
     command(`remove exporter ${index}`, exporterIsThere(index), (deployment, { removed }) => {
         removed.add(index);
@@ -201,6 +219,9 @@ export const commandSequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
         resolver,
         emptyQueue,
         startOrStop,
+        change,
+        change,
+        changeSettings,
         replay,
     ],
     { maxCommands: 40, size: 'max' },

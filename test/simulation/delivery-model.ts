@@ -1,14 +1,23 @@
 import { createHmac } from 'node:crypto';
-import type { Grant } from '../../lib/webhooks/grants.ts';
 import type { Message } from '../../lib/webhooks/http-sender.ts';
+import type { Grant } from '../../lib/webhooks/grants.ts';
 import type { RecordedOutcome } from '../../lib/webhooks/store.ts';
+import { type ExporterSettings, OWN_HEADER } from './exporter-model.ts';
 
 /** An attempt as the store granted it. Times in milliseconds of the simulation. */
 export interface Claimed {
     readonly token: string;
     readonly session: string | null;
+    /** When it began, if it was handed out with the delivery. */
     claimedAt: number;
-    posted: boolean;
+    /** With which it must be sent, whatever they are changed to meanwhile. */
+    readonly settings: ExporterSettings;
+    /** In the name of whom it must be sent. */
+    readonly vendor: string;
+    /** Its process sends. */
+    begun: boolean;
+    /** When its receiver was reached. */
+    postedAt: number | null;
     /** When its process heard that the receiver had taken it. */
     heardAt: number | null;
     recordedAt: number | null;
@@ -16,6 +25,8 @@ export interface Claimed {
     held: boolean;
     /** It was handed out with the delivery. */
     readonly granted: boolean;
+    /** The store knows that it has begun. */
+    named: boolean;
 }
 
 /** What is known of a delivery when it is accepted. */
@@ -28,12 +39,6 @@ export interface AcceptedDelivery {
     readonly body: string;
     readonly acceptedAt: number;
 }
-
-/** The delays of every exporter of the simulation between the tries of a delivery. Milliseconds. */
-export const SCHEDULE: readonly number[] = [2_000, 5_000, 15_000, 40_000, 90_000];
-
-/** Signs for every exporter of the simulation. */
-export const SECRET = 'simulated secret';
 
 /** So many claims in a row that run out, and a delivery is set aside. */
 export const POISONED_AFTER = 20;
@@ -57,20 +62,17 @@ export class DeliveryModel {
     freed = false;
     /** The claim that it was handed out with last, while nobody has begun under it. */
     grant: Grant | null = null;
-    /** Tokens of all such claims. */
-    readonly tokens: Set<string> = new Set();
     readonly accepted: AcceptedDelivery;
     private replayedAfter = 0;
-    private signature: string | null = null;
 
     constructor(accepted: AcceptedDelivery) {
         this.accepted = accepted;
     }
 
-    /** How many claims in a row have run out, if the last one has; at most, since what was handed out may have been taken back. */
+    /** How many claims in a row have run out, if the last one has. Those of which the store has not heard are taken back instead. */
     get ranOut(): number {
         const held = this.claims.findLastIndex((one) => one.held);
-        return this.claims.slice(Math.max(held + 1, this.replayedAfter)).filter(({ granted }) => !granted).length;
+        return this.claims.slice(Math.max(held + 1, this.replayedAfter)).filter(({ named }) => named).length;
     }
 
     /** Claims since it was accepted or replayed: a replay takes a delivery that has ended, whoever may still be sending it. */
@@ -78,9 +80,10 @@ export class DeliveryModel {
         return this.claims.slice(this.replayedAfter);
     }
 
-    claim(token: string, session: string | null, now: number, granted = false): Claimed {
-        Object.assign(this, { notBefore: 0, freed: false, grant: this.grant?.token === token || !granted ? null : this.grant });
-        const claimed = { token, session, claimedAt: now, posted: false, heardAt: null, recordedAt: null, held: false, granted };
+    claim(claim: Pick<Claimed, 'token' | 'session' | 'claimedAt' | 'settings' | 'vendor' | 'granted'>): Claimed {
+        const unbegun = { begun: false, named: !claim.granted, postedAt: null, heardAt: null, recordedAt: null, held: false };
+        const claimed: Claimed = { ...claim, ...unbegun };
+        Object.assign(this, { notBefore: 0, freed: false, grant: null });
         this.claims.push(claimed);
         return claimed;
     }
@@ -90,7 +93,7 @@ export class DeliveryModel {
     }
 
     /** What follows from an outcome under its claim: the state by the rules. */
-    follow({ code, status, retryAfter }: RecordedOutcome['outcome'], now: number): string {
+    follow({ code, status, retryAfter }: RecordedOutcome['outcome'], { settings: { schedule } }: Claimed, now: number): string {
         if (code === 'delivered') {
             this.ended = 'delivered';
         } else if (this.accepted.single) {
@@ -100,33 +103,33 @@ export class DeliveryModel {
         } else {
             this.failures += 1;
             const short = code === 'client_error' && status !== 408 && status !== 425;
-            const retries = code === 'gone' ? 0 : short ? SHORT_RETRIES : SCHEDULE.length;
-            const delay = this.failures <= retries ? SCHEDULE[this.failures - 1] : undefined;
+            const retries = code === 'gone' ? 0 : short ? SHORT_RETRIES : schedule.length;
+            const delay = this.failures <= retries ? schedule[this.failures - 1] : undefined;
             this.ended = delay === undefined ? 'exhausted' : null;
             this.notBefore = now + Math.max(Math.floor((delay ?? 0) * (1 - JITTER)), retryAfter ?? 0);
         }
         return this.ended ?? 'pending';
     }
 
-    /** Whether message id, bytes and signatures are those of what was accepted, and of the messages before. */
-    fits({ body, headers }: Message): boolean {
+    /** Whether message id and bytes are those of what was accepted, and all else as it was to be when the attempt was claimed. */
+    fits({ url, body, headers }: Message, { settings, vendor, claimedAt }: Pick<Claimed, 'settings' | 'vendor' | 'claimedAt'>): boolean {
         const values = new Map(headers.map(([header, value]) => [header.toLowerCase(), value]));
         const { eventId, body: accepted } = this.accepted;
-        const signature = values.get('x-vendor-signature') ?? '';
         const signed = Buffer.concat([Buffer.from(`${eventId}.${values.get('webhook-timestamp')}.`), body]);
-        const same = Buffer.from(body).toString() === accepted && signature === (this.signature ?? signature);
-        this.signature = signature;
+        const valid = settings.secrets.filter(({ until }) => until > claimedAt).map(({ secret }) => secret);
         return (
-            same &&
-            signature === hmac(body) &&
+            url === settings.url &&
+            (values.get(OWN_HEADER.toLowerCase()) ?? null) === settings.header &&
+            Buffer.from(body).toString() === accepted &&
             values.get('webhook-id') === eventId &&
-            values.get('webhook-signature') === `v1,${hmac(signed)}`
+            values.get(`x-${vendor.toLowerCase()}-signature`) === hmac(body, valid[0] ?? '') &&
+            values.get('webhook-signature') === valid.map((secret) => `v1,${hmac(signed, secret)}`).join(' ')
         );
     }
 }
 
-function hmac(bytes: Uint8Array): string {
-    return createHmac('sha256', SECRET).update(bytes).digest('base64');
+function hmac(bytes: Uint8Array, secret: string): string {
+    return createHmac('sha256', secret).update(bytes).digest('base64');
 }
 
 /** The end of an id, which is enough to tell the few of a simulation apart. */

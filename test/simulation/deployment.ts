@@ -1,9 +1,10 @@
+import type { ExporterChanges } from '../../lib/webhooks/exporter.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { seeded } from '../support/seeded.ts';
-import { SCHEDULE, SECRET } from './delivery-model.ts';
+import { OWN_HEADER } from './exporter-model.ts';
 import { Ledger } from './ledger.ts';
 import { Receivers } from './receivers.ts';
-import { SimulatedProcess, type Surroundings } from './simulated-process.ts';
+import { SimulatedProcess, type Surroundings, VARIANTS, type Variant } from './simulated-process.ts';
 import { SimulatedQueue } from './simulated-queue.ts';
 import { Timeline } from './timeline.ts';
 import { watched } from './watched-stores.ts';
@@ -32,6 +33,26 @@ const CONCURRENCIES = [1, 2, 3, 200] as const;
 
 /** How many exporters there are; the receiver of the first never does anything wrong. */
 export const EXPORTERS = 3;
+
+/** For whom processes send; an exporter belongs to one of them. The first process sends for all. */
+const COLLECTORS = ['default', 'other'] as const;
+
+/** A change of an exporter; of its URL the path. */
+type Change = Omit<ExporterChanges, 'url'> & { readonly path?: string };
+
+/** What exporters may be changed to. */
+export const CHANGES: readonly Change[] = [
+    { secret: 'another secret' },
+    { secret: 'first secret' },
+    { headers: [[OWN_HEADER, 'another value']], schedule: [1_000, 3_000, 60_000] },
+    { headers: [], schedule: [2_000, 5_000, 15_000, 40_000, 90_000] },
+    { path: 'moved' },
+    { collector: COLLECTORS[0] },
+    { collector: COLLECTORS[1] },
+];
+
+/** Who notices that the settings are others by now goes on for at most so many milliseconds before it is started again. */
+const OUTDATED = 5_000;
 
 /** Where processes run. One that dies there is started again. */
 export const PLACES = ['a', 'b', 'c'] as const;
@@ -72,6 +93,10 @@ export class Deployment {
     private readonly surroundings: Surroundings;
     private readonly random: () => number;
     private readonly concurrency: number;
+    /** For which collectors the process in each place sends. */
+    private readonly collectors: Readonly<Record<(typeof PLACES)[number], readonly string[]>>;
+    /** With which settings processes are started. */
+    private variant = 0;
     private incarnations = 0;
     private titles = 0;
 
@@ -79,6 +104,7 @@ export class Deployment {
         const random = seeded(seed);
         this.random = random;
         this.concurrency = CONCURRENCIES[Math.floor(random() * CONCURRENCIES.length)] as number;
+        this.collectors = { a: COLLECTORS, b: random() < 0.5 ? COLLECTORS : [COLLECTORS[0]], c: [COLLECTORS[1]] };
         this.timeline = timeline;
         this.weather = new Weather(timeline);
         this.queue = new SimulatedQueue(timeline, this.weather, random);
@@ -94,6 +120,7 @@ export class Deployment {
             engineSees: (stores) => stores,
             queueFor: (process) => this.queue.for(process),
             senderFor: (process) => this.receivers.senderFor(process),
+            onOutdated: (process) => this.replace(process),
             onDeath: (process) => this.startAgain(process, RESTART.least + RESTART.more * random()),
             isAlive: (name) => this.processes.get(name)?.alive === true,
         };
@@ -139,13 +166,18 @@ export class Deployment {
         }
 
         this.incarnations += 1;
-        const process = new SimulatedProcess(`${place}${this.incarnations}`, this.surroundings);
+        const options = {
+            name: `${place}${this.incarnations}`,
+            variant: VARIANTS[this.variant] as Variant,
+            collectors: this.collectors[place as (typeof PLACES)[number]],
+            concurrency: this.concurrency,
+        };
+        const process = new SimulatedProcess(options, this.surroundings);
         this.places.set(place, process);
         this.processes.set(process.name, process);
         this.as(process, async () => {
             try {
-                await process.engine.start();
-                await process.engine.work(['default'], { concurrency: this.concurrency });
+                await process.run();
             } catch (error) {
                 // As a command that ends with an error, to be started again.
                 this.timeline.note(`cannot start: ${(error as Error).message}`);
@@ -172,6 +204,17 @@ export class Deployment {
             process.end();
             this.startAgain(process, 1);
         });
+    }
+
+    /** Processes that are started from now on have other settings. */
+    changeSettings(): void {
+        this.variant = (this.variant + 1) % VARIANTS.length;
+    }
+
+    /** Changes an exporter as one of {@link CHANGES} says. */
+    change(index: number, { path, ...others }: Change): void {
+        const changes = { ...others, ...(path !== undefined && { url: `http://${hostOf(index)}/${path}` }) };
+        this.manage(({ exporters }) => exporters.update(this.exporterIds[index] as string, changes));
     }
 
     /** Publishes an event through a process that runs, if one does. */
@@ -214,7 +257,7 @@ export class Deployment {
 
     /** Whether an event would be tried at once by all exporters: where nothing has been sent for a while, a breaker may still be open. */
     hasRoom(): boolean {
-        return [...this.ledger.exporters.values()].every((model) => model.removed || model.room(this.timeline.now) > 0);
+        return [...this.ledger.exporters.values()].every((model) => model.removed || model.room(this.timeline.now, 1) > 0);
     }
 
     /** Who looks at the rows without a process. */
@@ -232,6 +275,19 @@ export class Deployment {
         this.timeline.after(0, () => void act().catch(failed), process);
     }
 
+    /** Some time after it has noticed that it has become a process of yesterday. */
+    private replace(process: SimulatedProcess): void {
+        this.timeline.note(`${process.name} is outdated`);
+        const again = (): void => {
+            for (const [place, current] of this.places) {
+                if (current === process && process.alive) {
+                    this.stop(place, true);
+                }
+            }
+        };
+        this.timeline.after(OUTDATED * this.random(), again, null);
+    }
+
     private startAgain(process: SimulatedProcess, delay: number): void {
         const [[place] = []] = [...this.places].filter(([, current]) => current === process);
         const start = (): void => {
@@ -246,8 +302,10 @@ export class Deployment {
         const url = `http://${hostOf(index)}/`;
         const { exporter } = await exporters.create({
             url,
-            schedule: SCHEDULE,
-            secret: SECRET,
+            schedule: [2_000, 5_000, 15_000, 40_000, 90_000],
+            secret: 'first secret',
+            headers: [[OWN_HEADER, 'a value']],
+            collector: COLLECTORS[index % COLLECTORS.length] as string,
             signatures: ['base64', 'standard-webhooks'],
         });
         await exporters.start(exporter.id);

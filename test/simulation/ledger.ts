@@ -1,22 +1,28 @@
-import type { ExporterPatch } from '../../lib/webhooks/exporter.ts';
-import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
+import { openHeaders } from '../../lib/webhooks/headers.ts';
 import type { Message } from '../../lib/webhooks/http-sender.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
+import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
+import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
+import type { Deployment } from '../../lib/webhooks/settings.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
+import { openSecrets } from '../../lib/webhooks/signature.ts';
+import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
 import type {
     Claim,
     Delivery,
     DeliveryStore,
     Dispatched,
+    DispatchOptions,
+    ExporterPatch,
     NewEvent,
     RecordedOutcome,
     Session,
     SweepOptions,
 } from '../../lib/webhooks/store.ts';
 import { type Claimed, DeliveryModel, name, POISONED_AFTER } from './delivery-model.ts';
-import { ExporterModel } from './exporter-model.ts';
+import { ExporterModel, type ExporterSettings, OWN_HEADER } from './exporter-model.ts';
 import type { Wire } from './receivers.ts';
-import { ATTEMPT_TIMEOUT, SETTINGS, type SimulatedProcess } from './simulated-process.ts';
+import { ATTEMPT_TIMEOUT, KEYS, type SimulatedProcess, VARIANTS, type Variant } from './simulated-process.ts';
 import { START, type Timeline } from './timeline.ts';
 
 /** The signs of life of a session: without a gap from when until when they hold. */
@@ -24,7 +30,16 @@ interface Sign {
     readonly process: string;
     readonly since: number;
     readonly until: number;
-    readonly slots: number;
+    /** By collector. */
+    readonly slots: Readonly<Record<string, number>>;
+    readonly generation: number | undefined;
+}
+
+/** Settings of the deployment, since when they are declared. */
+interface Generation {
+    readonly generation: number;
+    readonly vendor: string;
+    readonly since: number;
 }
 
 const CLAIM_DURATION = ATTEMPT_TIMEOUT + 5_000;
@@ -48,6 +63,8 @@ export class Ledger implements Wire {
     private readonly byMessage = new Map<string, DeliveryModel>();
     private readonly underWay = new Map<Message, Claimed>();
     private readonly sessions = new Map<string, Sign>();
+    /** Generations of the settings, the last first. */
+    private generations: readonly Generation[] = [{ generation: 0, vendor: '', since: 0 }];
     private readonly timeline: Timeline;
     private readonly processes: ReadonlyMap<string, SimulatedProcess>;
     /** When a call of the process to the store went wrong last. */
@@ -76,66 +93,70 @@ export class Ledger implements Wire {
             .join(', ');
     }
 
-    begun(process: SimulatedProcess, message: Message): void {
+    begins(process: SimulatedProcess, message: Message): void {
         const entry = this.entryOf(message);
-        const grant = entry === undefined || this.claimedBy(entry, process.name) !== undefined ? null : entry.grant;
-        if (grant !== null && START + this.timeline.now >= grant.beginBy) {
-            this.violate(`${name(entry?.accepted.id)} begins after the end of the claim that it was handed out with`);
+        const claimed = entry === undefined ? undefined : (this.ownClaim(entry, process, message) ?? this.granted(entry, process, message));
+        if (claimed !== undefined) {
+            claimed.begun = true;
+            this.underWay.set(message, claimed);
         }
+    }
+
+    /** What a process has claimed that this may be: while nobody has begun under what it was handed out with, only what fits. */
+    private ownClaim(entry: DeliveryModel, process: SimulatedProcess, message: Message): Claimed | undefined {
+        const own = entry.claims.filter((one) => !one.begun && this.holder(one) === process.name);
+        return own.findLast((one) => entry.fits(message, one)) ?? (entry.grant === null ? own.at(-1) : undefined);
+    }
+
+    /** An attempt that begins under the claim that its delivery was handed out with. */
+    private granted(entry: DeliveryModel, process: SimulatedProcess, message: Message): Claimed | undefined {
+        const { now } = this.timeline;
+        const { grant, accepted, queuedAt } = entry;
+        const session = this.sessionOf(process.name);
+        const versions = this.exporters.get(accepted.exporterId)?.settingsSince(queuedAt ?? now) ?? [];
+        const sets = versions.map((settings) => ({ claimedAt: now, settings, vendor: process.variant.vendor }));
+        const set = sets.find((one) => entry.fits(message, one)) ?? sets[0];
+        if (grant === null || session === null || set === undefined) {
+            return undefined;
+        }
+
+        if (START + now >= grant.beginBy) {
+            this.violate(`${name(accepted.id)} begins after the end of the claim that it was handed out with`);
+        }
+        for (const before of entry.current) {
+            this.checkOver(entry, before);
+        }
+        this.checkGeneration(accepted.id, this.sessions.get(session), queuedAt ?? now);
+        return entry.claim({ token: grant.token, session, granted: true, ...set });
     }
 
     posted(process: SimulatedProcess, message: Message): void {
         const entry = this.entryOf(message);
+        const claimed = this.underWay.get(message);
         this.timeline.note(`POST ${name(entry?.accepted.id)} by ${process.name}`);
         if (entry === undefined) {
             this.violate('a message went out that nobody accepted');
-            return;
-        }
-
-        const claimed = this.claimedBy(entry, process.name) ?? this.beginUnderGrant(entry, process.name);
-        if (claimed === undefined) {
+        } else if (claimed === undefined) {
             this.violate(`${name(entry.accepted.id)} went out without a claim`);
+        } else if (!entry.fits(message, claimed)) {
+            this.violate(`${name(entry.accepted.id)} does not go out with what was accepted, and set when it was claimed`);
         } else {
-            claimed.posted = true;
-            this.underWay.set(message, claimed);
+            claimed.postedAt = this.timeline.now;
         }
-        if (!entry.fits(message)) {
-            this.violate(`id, bytes or signature of ${name(entry.accepted.id)} are not those that were accepted`);
-        }
-    }
-
-    /** What the process has claimed and not sent. */
-    private claimedBy(entry: DeliveryModel, process: string): Claimed | undefined {
-        return entry.claims.findLast((one) => !one.posted && this.holder(one) === process);
-    }
-
-    /** An attempt under the claim that its delivery was handed out with. */
-    private beginUnderGrant(entry: DeliveryModel, process: string): Claimed | undefined {
-        const { grant } = entry;
-        const session = this.sessionOf(process);
-        if (grant === null || session === null) {
-            return undefined;
-        }
-
-        for (const before of entry.current) {
-            this.checkOver(entry, before);
-        }
-        return entry.claim(grant.token, session, this.timeline.now, true);
     }
 
     /** Rows that were marked queued, accepted or dispatched. */
     handedOut(rows: readonly Dispatched[]): void {
         for (const { deliveryId, grant } of rows) {
             const entry = this.entries.get(deliveryId);
-            if (entry !== undefined) {
-                entry.queuedAt = this.timeline.now;
-                entry.grant = grant;
-                entry.tokens.add(grant?.token ?? '');
-                if (grant !== null && !entry.accepted.single && grant.attemptSinceReplay !== entry.failures + 1) {
-                    this.violate(
-                        `${name(deliveryId)} is at try ${grant.attemptSinceReplay} after ${entry.failures} failures of its receiver`,
-                    );
-                }
+            if (entry === undefined) {
+                continue;
+            }
+
+            entry.queuedAt = this.timeline.now;
+            entry.grant = grant;
+            if (grant !== null && !entry.accepted.single && grant.attemptSinceReplay !== entry.failures + 1) {
+                this.violate(`${name(deliveryId)} is at try ${grant.attemptSinceReplay} after ${entry.failures} failures of its receiver`);
             }
         }
     }
@@ -186,12 +207,16 @@ export class Ledger implements Wire {
         }
     }
 
-    inserted(id: string): void {
-        this.exporters.set(id, new ExporterModel());
+    inserted(exporter: StoredExporter): void {
+        this.exporters.set(exporter.id, new ExporterModel(...opened(exporter)));
     }
 
-    updated(id: string, { state }: ExporterPatch): void {
-        const model = this.exporters.get(id);
+    updated(exporter: StoredExporter, { state, ...changes }: ExporterPatch): void {
+        const model = this.exporters.get(exporter.id);
+        if (Object.keys(changes).some((field) => field !== 'stopReason')) {
+            this.timeline.note(`changed ${Object.keys(changes).join()}`);
+            model?.change(...opened(exporter), this.timeline.now);
+        }
         if (state === 'running') {
             model?.start();
         } else if (state === 'stopped' && model !== undefined) {
@@ -209,15 +234,30 @@ export class Ledger implements Wire {
         }
     }
 
-    signed({ id, process, slots }: Session, duration: number, begun: readonly BegunAttempt[]): void {
+    /** A process has said with what it sends. */
+    declared({ generation, settings }: Deployment): void {
+        if (generation !== this.generation.generation) {
+            this.generations = [{ generation, vendor: settings?.vendor ?? '', since: this.timeline.now }, ...this.generations];
+        }
+        this.timeline.note(`settings ${generation}`);
+    }
+
+    /** That of the deployment. */
+    private get generation(): Generation {
+        return this.generations[0] as Generation;
+    }
+
+    signed({ id, process, slots, generation }: Session, duration: number, begun: readonly BegunAttempt[]): void {
         const { now } = this.timeline;
         const before = this.sessions.get(id);
         const since = before === undefined || before.until <= now ? now : before.since;
-        this.sessions.set(id, { process: JSON.parse(process).name, since, until: now + duration, slots: slots.default ?? 0 });
-        for (const { deliveryId, token, claimedAt } of begun) {
-            const entry = this.entries.get(deliveryId);
-            if (entry?.tokens.has(token) === true && entry.claims.every((one) => one.token !== token)) {
-                entry.claim(token, id, Math.min(now, claimedAt.getTime() - START), true);
+        this.sessions.set(id, { process: JSON.parse(process).name, since, until: now + duration, slots: { ...slots }, generation });
+        for (const { deliveryId, token } of begun) {
+            const claimed = this.entries.get(deliveryId)?.claims.find((one) => one.token === token);
+            if (claimed === undefined || this.sessions.get(claimed.session ?? '')?.process !== this.sessions.get(id)?.process) {
+                this.violate(`${name(deliveryId)} is named, which was not begun`);
+            } else {
+                claimed.named = true;
             }
         }
     }
@@ -227,7 +267,7 @@ export class Ledger implements Wire {
         for (const id of ids) {
             const sign = this.sessions.get(id);
             if (sign !== undefined) {
-                this.sessions.set(id, { ...sign, slots: 0 });
+                this.sessions.set(id, { ...sign, slots: {} });
             }
         }
     }
@@ -247,8 +287,9 @@ export class Ledger implements Wire {
     }
 
     /** @param slots Those for slow exporters when it was asked. */
-    async dispatched(rows: readonly Dispatched[], limit: number, slots: number, store: DeliveryStore): Promise<void> {
+    async dispatched(rows: readonly Dispatched[], options: DispatchOptions, slots: SlotsOf, store: DeliveryStore): Promise<void> {
         const { now } = this.timeline;
+        const window = windowOf(options);
         const handedOut = new Set(rows.map(({ deliveryId }) => deliveryId));
         const waiting = this.open().filter(({ accepted, queuedAt }) => queuedAt === null && !handedOut.has(accepted.id));
         if (rows.length === 0 && waiting.length === 0) {
@@ -257,14 +298,16 @@ export class Ledger implements Wire {
 
         this.timeline.note(`queued ${[...handedOut].map(name).join()}`);
         const inFlight = await inFlightOf(store);
-        for (const { id, exporterId } of rows.length < limit ? waiting.map(({ accepted }) => accepted) : []) {
+        for (const { id, exporterId } of rows.length < options.limit ? waiting.map(({ accepted }) => accepted) : []) {
+            const collector = this.collectorOf(exporterId);
             const flying = inFlight.filter((one) => one.exporterId === exporterId).length;
-            const share = Math.max(1, Math.floor(slots / this.exporters.size));
-            const room = Math.min(this.exporters.get(exporterId)?.room(now) ?? 0, share);
-            if (flying < room && inFlight.length < slots) {
+            const share = Math.max(1, Math.floor(slots(collector) / this.exporters.size));
+            const room = Math.min(this.exporters.get(exporterId)?.room(now, window) ?? 0, share);
+            if (flying < room && inFlight.filter((one) => this.collectorOf(one.exporterId) === collector).length < slots(collector)) {
                 this.violate(`${name(id)} is not handed out, although there is room for it`);
             }
         }
+        this.checkShares(rows, slots, inFlight);
         for (const { deliveryId } of rows) {
             const entry = this.entries.get(deliveryId);
             const model = this.exporters.get(entry?.accepted.exporterId ?? '');
@@ -274,7 +317,7 @@ export class Ledger implements Wire {
             }
 
             const { single, exporterId } = entry.accepted;
-            const room = single ? SETTINGS.window : model.room(now);
+            const room = single ? window : model.room(now, window);
             const flying = inFlight.filter((one) => one.exporterId === exporterId && (one.kind === 'test' || !single)).length;
             if (flying > room) {
                 this.violate(`${flying} deliveries are in flight to an exporter that has room for ${room}`);
@@ -285,6 +328,25 @@ export class Ledger implements Wire {
             }
             entry.queuedAt = now;
         }
+    }
+
+    /** Slow exporters have half of the slots of their collector among them, each the same share: who has more gets nothing more. */
+    private checkShares(rows: readonly Dispatched[], slots: SlotsOf, inFlight: readonly Delivery[]): void {
+        const handedOut = new Map(rows.map((row) => [row.deliveryId, row]));
+        for (const collector of new Set([...this.exporters.values()].map(({ settings }) => settings.collector))) {
+            const flying = inFlight.filter(({ exporterId }) => {
+                return this.collectorOf(exporterId) === collector && this.exporters.get(exporterId)?.slow === true;
+            });
+            const fresh = flying.filter(({ id }) => handedOut.get(id)?.singleAttempt === false);
+            const tests = flying.filter(({ id }) => handedOut.get(id)?.singleAttempt === true);
+            if (fresh.length > 0 && flying.length - tests.length > slots(collector)) {
+                this.violate(`${flying.length} deliveries are in flight to slow exporters of ${collector}, who share ${slots(collector)}`);
+            }
+        }
+    }
+
+    private collectorOf(exporterId: string): string | undefined {
+        return this.exporters.get(exporterId)?.settings.collector;
     }
 
     claimed({ deliveryId, token, attemptSinceReplay, exporter }: Claim, session: string | null): void {
@@ -313,14 +375,37 @@ export class Ledger implements Wire {
         if (entry.ranOut >= POISONED_AFTER) {
             this.violate(`${name(deliveryId)} is claimed after ${entry.ranOut} claims in a row that ran out`);
         }
-        entry.claim(token, session, now);
+        const { settings } = this.exporters.get(exporter.id) ?? {};
+        if (settings === undefined) {
+            this.violate(`${name(deliveryId)} is claimed, but its exporter is not there`);
+            return;
+        }
+        this.checkGeneration(deliveryId, this.sessions.get(session ?? ''), now);
+        entry.claim({ token, session, claimedAt: now, settings, vendor: this.generation.vendor, granted: false });
     }
 
-    /** Slow exporters have half of the slots; quick ones more. */
-    slotsForSlow(): number {
+    /** Only who sends with the settings of the deployment may claim, or had them when the delivery was handed out with its claim. */
+    private checkGeneration(deliveryId: string, sign: Sign | undefined, at: number): void {
+        const { vendor } = this.processes.get(sign?.process ?? '')?.variant ?? {};
+        const valid = this.generations.slice(0, this.generations.findIndex(({ since }) => since <= at) + 1);
+        const current = valid.some((one) => one.vendor === vendor && (sign?.generation ?? one.generation) === one.generation);
+        if (vendor !== undefined && !current) {
+            this.violate(`${name(deliveryId)} is claimed by ${sign?.process} with settings of another generation`);
+        }
+    }
+
+    /** Slow exporters have half of the slots that processes have; quick ones more. */
+    slotsForSlow(): SlotsOf {
         const alive = [...this.sessions.values()].filter(({ until }) => until > this.timeline.now);
-        const slots = alive.reduce((sum, session) => sum + session.slots, 0);
-        return Math.max(1, Math.floor((slots || SHARES.defaultSlots) / 2));
+        const sums = new Map<string, number>();
+        for (const { process, slots } of alive) {
+            for (const [collector, count] of Object.entries(slots)) {
+                const offers = this.processes.get(process)?.collectors.includes(collector) === true;
+                const own = offers ? Math.min(count, this.processes.get(process)?.concurrency ?? 0) : 0;
+                sums.set(collector, (sums.get(collector) ?? 0) + own);
+            }
+        }
+        return (collector) => Math.max(1, Math.floor((sums.get(collector ?? '') || SHARES.defaultSlots) / 2));
     }
 
     async swept({ endedOnly = false }: SweepOptions, store: DeliveryStore): Promise<void> {
@@ -384,24 +469,18 @@ export class Ledger implements Wire {
         }
     }
 
-    async recorded(
-        { deliveryId, token, claimedAt, outcome, next, process }: RecordedOutcome & { readonly process?: string },
-        held: boolean,
-        store: DeliveryStore,
-    ): Promise<void> {
+    async recorded(told: RecordedOutcome, held: boolean, rules: BreakerRules, store: DeliveryStore): Promise<void> {
+        const { deliveryId, token, claimedAt, outcome, next } = told;
         const { now } = this.timeline;
         const entry = this.entries.get(deliveryId);
-        // One that ended before anything went out.
-        const unsent = (): Claimed | undefined =>
-            claimedAt !== null && entry?.tokens.has(token) === true ? entry.claim(token, this.sessionOf(process), now, true) : undefined;
-        const claimed = entry?.claims.find((one) => one.token === token) ?? unsent();
+        const claimed = entry?.claims.find((one) => one.token === token);
         this.timeline.note(`recorded ${name(deliveryId)} ${outcome.code} ${next.state} ${held ? '' : 'late'}`);
         if (entry === undefined || claimed === undefined) {
             this.violate(`the outcome of ${name(deliveryId)} is recorded without a claim`);
             return;
         }
 
-        // Before it went out it may have waited for a name or a connection.
+        // The process knows the store's time as it is at the latest.
         claimed.claimedAt = claimedAt === null ? claimed.claimedAt : Math.min(now, claimedAt.getTime() - START);
         const again = claimed.recordedAt !== null;
         claimed.recordedAt = now;
@@ -416,9 +495,14 @@ export class Ledger implements Wire {
         this.checkGivenUp(entry, claimed, outcome.code);
         const { code, status, retryAfter } = outcome;
         if (!entry.accepted.single) {
-            this.exporters.get(entry.accepted.exporterId)?.hear({ code, status, retryAfter, claimedAt: claimed.claimedAt }, now);
+            const model = this.exporters.get(entry.accepted.exporterId);
+            model?.hear({ code, status, retryAfter, claimedAt: claimed.claimedAt }, now, windowOf(rules));
+            if (code !== 'interrupted') {
+                const ofReceiver = claimed.heardAt === null ? null : claimed.heardAt - (claimed.postedAt ?? claimed.heardAt);
+                model?.answered(outcome.timings.total, ofReceiver, code === 'delivered');
+            }
         }
-        const followed = entry.follow(outcome, now);
+        const followed = entry.follow(outcome, claimed, now);
         if (followed !== next.state) {
             this.violate(`${name(deliveryId)} is ${next.state} after ${code} and ${entry.failures} failures, and not ${followed}`);
         }
@@ -431,7 +515,7 @@ export class Ledger implements Wire {
         // Of several attempts of one process a message does not say which it is of.
         const single = entry.claims.filter((one) => this.holder(one) === holder).length === 1;
         const givesUpAt = (process?.drainsUntil ?? 0) - GIVING_BACK;
-        if (code === 'interrupted' && claimed.posted && single && this.timeline.now < givesUpAt) {
+        if (code === 'interrupted' && claimed.postedAt !== null && single && this.timeline.now < givesUpAt) {
             this.violate(`${name(entry.accepted.id)} is given up by ${process?.name}, although its attempt could have ended`);
         }
     }
@@ -449,7 +533,7 @@ export class Ledger implements Wire {
         return this.byMessage.get(`${exporterId} ${id}`);
     }
 
-    private sessionOf(process: string | undefined): string | null {
+    private sessionOf(process: string): string | null {
         return [...this.sessions].findLast(([, sign]) => sign.process === process)?.[0] ?? null;
     }
 
@@ -462,6 +546,22 @@ export class Ledger implements Wire {
         this.timeline.endTail();
         this.violations.push(what);
     }
+}
+
+/** How many slots there are for the slow exporters of a collector. */
+type SlotsOf = (collector: string | undefined) => number;
+
+/** The window of one of the settings that there are, whatever is asked for. */
+function windowOf({ window }: { readonly window: number }): number {
+    return VARIANTS.some((variant) => variant.window === window) ? window : VARIANTS[0].window;
+}
+
+/** What an exporter is set to, out of what is sealed. */
+function opened(exporter: StoredExporter): [settings: Omit<ExporterSettings, 'secrets'>, secret: string] {
+    const { url, collector, schedule } = exporter;
+    const header = openHeaders(exporter, KEYS).find(([own]) => own === OWN_HEADER)?.[1] ?? null;
+    const [secret] = openSecrets(exporter, KEYS, new Date(START));
+    return [{ url, collector, schedule: schedule ?? [], header }, secret];
 }
 
 /** How many deliveries of each exporter are in flight. */

@@ -1,7 +1,8 @@
+import type { Message } from '../../lib/webhooks/http-sender.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
 import type { DeliveryJob, DeliveryQueue, HandedGrant } from '../../lib/webhooks/queue.ts';
-import type { Claim, DeliveryStore, Dispatched, DispatchOptions, RecordedOutcome } from '../../lib/webhooks/store.ts';
+import type { Claim, DeliveryStore, Dispatched, DispatchOptions, RecordedOutcome, Session } from '../../lib/webhooks/store.ts';
 import type { Mutant } from './deployment.ts';
 import type { Surroundings } from './simulated-process.ts';
 import type { Timeline } from './timeline.ts';
@@ -19,6 +20,26 @@ function asked(fault: (store: DeliveryStore, timeline: Timeline) => Partial<Deli
         above: ({ stores, timeline }: Surroundings): { readonly stores: WebhookStores } => ({
             stores: { ...stores, deliveries: { ...stores.deliveries, ...fault(stores.deliveries, timeline) } },
         }),
+    };
+}
+
+/** Every process says something else of itself. */
+function sessionsAre(change: (session: Session) => Session): Mutant {
+    return asked((store) => ({ keepAlive: (session, duration) => store.keepAlive(change(session), duration) }));
+}
+
+/** Every process sends something else. */
+function messagesAre(changing: () => (message: Message) => Message): Mutant {
+    return {
+        above: ({ senderFor }) => {
+            const change = changing();
+            return {
+                senderFor: (process) => {
+                    const sender = senderFor(process);
+                    return { ...sender, send: (message) => sender.send(change(message)) };
+                },
+            };
+        },
     };
 }
 
@@ -56,6 +77,15 @@ function remembering(): {
         return granted;
     };
     return { claims, noted };
+}
+
+/** What it came to the first time, each time. */
+function remembered<T>(act: () => Promise<T>): () => Promise<T> {
+    let first: Promise<T> | undefined;
+    return () => {
+        first ??= act();
+        return first;
+    };
 }
 
 /** Engines that are wrong in one thing each. */
@@ -234,16 +264,77 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
             };
         }),
 
-    'a body that is serialised anew on its way out': () => ({
-        above: ({ senderFor }) => ({
-            senderFor: (process) => {
-                const sender = senderFor(process);
-                const anew = (body: Uint8Array): Uint8Array =>
-                    Buffer.from(JSON.stringify(JSON.parse(Buffer.from(body).toString()), null, 1));
-                return { ...sender, send: (message) => sender.send({ ...message, body: anew(message.body) }) };
+    'a body that is serialised anew on its way out': () => {
+        const anew = (body: Uint8Array): Uint8Array => Buffer.from(JSON.stringify(JSON.parse(Buffer.from(body).toString()), null, 1));
+        return messagesAre(() => (message) => ({ ...message, body: anew(message.body) }));
+    },
+
+    'an exporter whose URL is remembered': () =>
+        messagesAre(() => {
+            const urls = new Map<string, string>();
+            return (message) => {
+                const url = urls.get(message.exporterId) ?? message.url;
+                urls.set(message.exporterId, url);
+                return { ...message, url };
+            };
+        }),
+
+    'an exporter whose secret and schedule are remembered': () =>
+        asked((store) => {
+            const first = new Map<string, Claim['exporter']>();
+            const asFirst = (claim: Claim): Claim => {
+                const { sealedSecret, previousSecrets, schedule } = first.get(claim.exporter.id) ?? claim.exporter;
+                const exporter = { ...claim.exporter, sealedSecret, previousSecrets, schedule };
+                first.set(exporter.id, exporter);
+                return { ...claim, exporter };
+            };
+            return {
+                claim: async (...args) => (await store.claim(...args)).map((claim) => (claim === null ? null : asFirst(claim))),
+            };
+        }),
+
+    'a secret that signs no more as soon as there is another': () =>
+        asked((store) => ({
+            claim: async (...args) =>
+                (await store.claim(...args)).map((claim) =>
+                    claim === null ? null : { ...claim, exporter: { ...claim.exporter, previousSecrets: [] } },
+                ),
+        })),
+
+    'a process that claims whatever the settings are by now': () => sessionsAre(({ generation, ...session }) => session),
+
+    'a process that does not look at the settings again': () => ({
+        above: () => ({
+            engineSees: (stores) => {
+                const first = remembered(() => stores.settings.read());
+                return { ...stores, settings: { ...stores.settings, read: first } };
             },
         }),
     }),
+
+    'a message in the name of another vendor': () =>
+        messagesAre(() => (message) => ({
+            ...message,
+            headers: message.headers.map(([name, value]) => [name.replace('X-Acme-', 'X-Vendor-'), value] as const),
+        })),
+
+    'slots that are counted twice': () =>
+        sessionsAre((session) => ({
+            ...session,
+            slots: Object.fromEntries(Object.entries(session.slots).map(([collector, count]) => [collector, 4 * count])),
+        })),
+
+    'slots of one collector that are those of all': () =>
+        sessionsAre((session) => {
+            const all = Object.values(session.slots).reduce((sum, count) => sum + count, 0);
+            return { ...session, slots: all === 0 ? {} : { default: all, other: all } };
+        }),
+
+    'an exporter that is never slow': () =>
+        outcomesAre((recorded) => ({
+            ...recorded,
+            outcome: { ...recorded.outcome, timings: { ...recorded.outcome.timings, total: 1 } },
+        })),
 
     'a fault of ours that uses up a try': () =>
         outcomesAre((recorded) => {

@@ -9,9 +9,20 @@ import { seeded } from '../support/seeded.ts';
 import type { Owner, Timeline } from './timeline.ts';
 import { passage, unavailable, type Weather } from './weather.ts';
 
-/** Deliveries of one exporter in flight, failures that open its breaker, and so on: small, so that a short run gets there. */
-export const SETTINGS: Required<Pick<WebhooksOptions, 'window' | 'breakerAfter' | 'stopAfter'>> = {
-    window: 4,
+/** What differs between the settings that a deployment has one after the other. */
+export interface Variant {
+    readonly vendor: string;
+    /** Deliveries of one exporter in flight: few, so that a short run gets there. */
+    readonly window: number;
+}
+
+export const VARIANTS: readonly [Variant, Variant] = [
+    { vendor: 'Vendor', window: 4 },
+    { vendor: 'Acme', window: 3 },
+];
+
+/** Failures that open a breaker, and so on: small as well. */
+export const SETTINGS: Required<Pick<WebhooksOptions, 'breakerAfter' | 'stopAfter'>> = {
     breakerAfter: 3,
     stopAfter: 30 * 60_000,
 };
@@ -22,7 +33,8 @@ export const ATTEMPT_TIMEOUT = 15_000;
 /** No process has this id. */
 const DEAD_PID = 2 ** 30;
 
-const KEYS: KeyRing = keyRing({ current: 'k', keys: { k: Buffer.alloc(32, 7) } });
+/** Seals what is secret. */
+export const KEYS: KeyRing = keyRing({ current: 'k', keys: { k: Buffer.alloc(32, 7) } });
 const GUARD = egressGuard({ allow: ['127.0.0.0/8'] });
 
 /** What a process works with. */
@@ -36,6 +48,8 @@ export interface Surroundings {
     readonly engineSees: (stores: WebhookStores) => WebhookStores;
     readonly queueFor: (process: SimulatedProcess) => DeliveryQueue;
     readonly senderFor: (process: SimulatedProcess) => Sender;
+    /** A process has other settings than its deployment by now. */
+    readonly onOutdated: (process: SimulatedProcess) => void;
     /** A process has died. */
     readonly onDeath: (process: SimulatedProcess) => void;
     readonly isAlive: (name: string) => boolean;
@@ -43,9 +57,22 @@ export interface Surroundings {
 
 const NEVER = new Promise<never>(() => undefined);
 
+/** How a process is started. */
+export interface ProcessOptions {
+    readonly name: string;
+    readonly variant: Variant;
+    /** For which it sends. */
+    readonly collectors: readonly string[];
+    /** Attempts at once, for each of them. */
+    readonly concurrency: number;
+}
+
 /** A process with an engine of its own. Whatever it calls may be the last that it does. */
 export class SimulatedProcess implements Owner {
     readonly name: string;
+    readonly variant: Variant;
+    readonly collectors: readonly string[];
+    readonly concurrency: number;
     alive = true;
     frozenUntil = 0;
     readonly clockOffset: number;
@@ -58,15 +85,19 @@ export class SimulatedProcess implements Owner {
     private readonly atDeath: (() => void)[] = [];
     private readonly surroundings: Surroundings;
 
-    constructor(name: string, surroundings: Surroundings) {
+    constructor({ name, variant, collectors, concurrency }: ProcessOptions, surroundings: Surroundings) {
         const { timeline, random, newId, stores, engineSees, queueFor, senderFor } = surroundings;
         this.name = name;
+        this.variant = variant;
+        this.collectors = collectors;
+        this.concurrency = concurrency;
         this.surroundings = surroundings;
         this.clockOffset = Math.floor((random() - 0.5) * 7_200_000);
         const started = this.clockOffset - timeline.now;
         const own = seeded(Math.floor(random() * 2 ** 31));
         this.engine = webhooks({
             ...SETTINGS,
+            ...variant,
             ...engineSees({
                 exporters: this.behind(stores.exporters),
                 deliveries: { ...this.behind(stores.deliveries), ...this.sessions(stores) },
@@ -84,7 +115,14 @@ export class SimulatedProcess implements Owner {
             },
             sleep: (milliseconds) => new Promise((resolve) => this.ifAlive(() => timeline.after(milliseconds, resolve, this))),
             onError: (error) => timeline.note(`error: ${error.message}`),
+            onOutdated: () => surroundings.onOutdated(this),
         });
+    }
+
+    /** Starts and sends, until it is told otherwise. */
+    async run(): Promise<void> {
+        await this.engine.start();
+        await this.engine.work(this.collectors, { concurrency: this.concurrency });
     }
 
     /** Dies at the call after so many more, before it gets there or when it has had its effect. */
@@ -187,12 +225,8 @@ export class SimulatedProcess implements Owner {
     }
 
     /** All processes of the simulation are one to the machine: which of them runs is seen by other ids. */
-    private sessions({ deliveries }: WebhookStores): Pick<WebhookStores['deliveries'], 'keepAlive' | 'recordOutcomes' | 'sessions'> {
+    private sessions({ deliveries }: WebhookStores): Pick<WebhookStores['deliveries'], 'keepAlive' | 'sessions'> {
         return {
-            recordOutcomes: (outcomes, rules) => {
-                const own = outcomes.map((one) => ({ ...one, process: this.name }));
-                return this.call('store', 'recordOutcomes', () => deliveries.recordOutcomes(own, rules));
-            },
             keepAlive: (session, duration, begun) => {
                 const own = { ...session, process: JSON.stringify({ name: this.name, identity: session.process }) };
                 return this.call('store', 'keepAlive', () => deliveries.keepAlive(own, duration, begun));

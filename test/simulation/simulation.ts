@@ -86,7 +86,8 @@ async function recover(deployment: Deployment, { places }: Commanded): Promise<v
         process.dieAt(Number.POSITIVE_INFINITY, false);
         await timeline.advance(process.frozenUntil - timeline.now);
     }
-    for (const place of places) {
+    // That in the first place sends for all collectors.
+    for (const place of [...places, PLACES[0]]) {
         deployment.start(place);
     }
     const noneDeadly = (id?: string) => (): boolean => {

@@ -3,8 +3,19 @@ import type { DeliveryStore, ExporterStore } from '../../lib/webhooks/store.ts';
 import type { Ledger } from './ledger.ts';
 
 /** The stores, with everything that they are told and answer written down at the moment at which it has its effect. */
-export function watched({ exporters, deliveries, ...others }: WebhookStores, ledger: Ledger): WebhookStores {
-    return { ...others, exporters: watchedExporters(exporters, ledger), deliveries: watchedDeliveries(deliveries, ledger) };
+export function watched({ exporters, deliveries, settings }: WebhookStores, ledger: Ledger): WebhookStores {
+    return {
+        exporters: watchedExporters(exporters, ledger),
+        deliveries: watchedDeliveries(deliveries, ledger),
+        settings: {
+            ...settings,
+            declare: async (declared) => {
+                const deployment = await settings.declare(declared);
+                ledger.declared(deployment);
+                return deployment;
+            },
+        },
+    };
 }
 
 function watchedExporters(store: ExporterStore, ledger: Ledger): ExporterStore {
@@ -12,11 +23,11 @@ function watchedExporters(store: ExporterStore, ledger: Ledger): ExporterStore {
         ...store,
         insert: async (exporter) => {
             await store.insert(exporter);
-            ledger.inserted(exporter.id);
+            ledger.inserted(exporter);
         },
         update: async (id, patch) => {
             const updated = await store.update(id, patch);
-            ledger.updated(id, patch);
+            ledger.updated(updated, patch);
             return updated;
         },
         remove: async (id) => {
@@ -41,7 +52,7 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
         dispatch: async (options) => {
             const slots = ledger.slotsForSlow();
             const result = await store.dispatch(options);
-            await ledger.dispatched(result.handedOut, options.limit, slots, store);
+            await ledger.dispatched(result.handedOut, options, slots, store);
             ledger.handedOut(result.handedOut);
             return result;
         },
@@ -62,7 +73,7 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
         recordOutcomes: async (outcomes, rules) => {
             const held = await store.recordOutcomes(outcomes, rules);
             for (const [index, outcome] of outcomes.entries()) {
-                await ledger.recorded(outcome, held[index] === true, store);
+                await ledger.recorded(outcome, held[index] === true, rules, store);
             }
             return held;
         },

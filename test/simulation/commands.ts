@@ -44,6 +44,12 @@ const publish = fc.integer({ min: 1, max: 5 }).map((count) =>
     }),
 );
 
+const publishIn = fc.record({ milliseconds: fc.integer({ min: 1, max: 10 * second }), commits: fc.boolean() }).map((how) =>
+    command(`publish, ${how.commits ? 'committed' : 'rolled back'} after ${how.milliseconds} ms`, always, (deployment) => {
+        deployment.publishIn(how);
+    }),
+);
+
 const wait = fc.oneof(fc.integer({ min: 1, max: 300 }), fc.integer({ min: 300, max: 20 * second })).map(
     (milliseconds): Command => ({
         check: always,
@@ -202,6 +208,8 @@ export const commandSequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
         publish,
         publish,
         publish,
+        publishIn,
+        publishIn,
         wait,
         wait,
         wait,

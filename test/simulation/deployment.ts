@@ -2,6 +2,7 @@ import type { ExporterChanges } from '../../lib/webhooks/exporter.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { seeded } from '../support/seeded.ts';
 import { OWN_HEADER } from './exporter-model.ts';
+import type { HostTransaction } from './host-transaction.ts';
 import { Ledger } from './ledger.ts';
 import { Receivers } from './receivers.ts';
 import { SimulatedProcess, type Surroundings, VARIANTS, type Variant } from './simulated-process.ts';
@@ -11,7 +12,12 @@ import { watched } from './watched-stores.ts';
 import { Weather } from './weather.ts';
 
 /** Empty stores for one simulation, whose time is that of the timeline. */
-export type MakeStores = (timeline: Timeline) => Promise<WebhookStores>;
+export type MakeStores = (timeline: Timeline) => Promise<SimulatedStores>;
+
+/** The stores of a simulation, with transactions of the application where there can be any. */
+export interface SimulatedStores extends WebhookStores {
+    readonly begin?: () => HostTransaction;
+}
 
 /** Replaces parts by ones that have a fault: `below` what the ledger sees as the truth, or `above` it, on the side of the engine. */
 export interface Mutant {
@@ -57,6 +63,8 @@ const OUTDATED = 5_000;
 /** Where processes run. One that dies there is started again. */
 export const PLACES = ['a', 'b', 'c'] as const;
 
+const KIND = 'idr_investigation_created';
+
 const INVESTIGATION = {
     timestamp: '2026-11-21T09:30:00Z',
     link: 'https://example.com/i/1',
@@ -90,6 +98,7 @@ export class Deployment {
     /** Places where a process is wanted. */
     private readonly wanted = new Set<string>();
     private readonly stores: WebhookStores;
+    private readonly begin: (() => HostTransaction) | undefined;
     private readonly surroundings: Surroundings;
     private readonly random: () => number;
     private readonly concurrency: number;
@@ -100,11 +109,12 @@ export class Deployment {
     private incarnations = 0;
     private titles = 0;
 
-    private constructor(seed: number, timeline: Timeline, stores: WebhookStores, mutant: Mutant) {
+    private constructor(seed: number, timeline: Timeline, { begin, ...stores }: SimulatedStores, mutant: Mutant) {
         const random = seeded(seed);
         this.random = random;
         this.concurrency = CONCURRENCIES[Math.floor(random() * CONCURRENCIES.length)] as number;
         this.collectors = { a: COLLECTORS, b: random() < 0.5 ? COLLECTORS : [COLLECTORS[0]], c: [COLLECTORS[1]] };
+        this.begin = begin;
         this.timeline = timeline;
         this.weather = new Weather(timeline);
         this.queue = new SimulatedQueue(timeline, this.weather, random);
@@ -219,22 +229,45 @@ export class Deployment {
 
     /** Publishes an event through a process that runs, if one does. */
     publish(title: string = `${++this.titles}`): void {
-        const alive = this.running().filter(([, { drainsUntil }]) => !Number.isFinite(drainsUntil));
-        const [, process] = alive[Math.floor(this.random() * alive.length)] ?? [];
-        if (process === undefined) {
+        this.publishes(async ({ engine }) => {
+            const { deliveries } = await engine.publish(KIND, { ...INVESTIGATION, title });
+            this.ledger.promise(deliveries);
+        });
+    }
+
+    /** Publishes an event in a transaction that ends after so many milliseconds, and with the process that has begun it. */
+    publishIn({ milliseconds, commits }: { readonly milliseconds: number; readonly commits: boolean }): void {
+        const title = `${++this.titles}`;
+        const { begin } = this;
+        if (begin === undefined) {
             return;
         }
 
-        this.as(process, async () => {
+        this.publishes(async (process) => {
+            const { tx, end } = begin();
+            process.onDeath(() => void this.timeline.real(() => end(false)));
             try {
-                const accepted = await process.engine.publish('idr_investigation_created', { ...INVESTIGATION, title });
-                for (const id of accepted.deliveries) {
-                    this.ledger.promised.add(id);
-                }
+                const { eventId, deliveries } = await process.engine.publish(KIND, { ...INVESTIGATION, title }, { tx });
+                this.ledger.withhold(eventId);
+                await new Promise<void>((resolve) => this.timeline.after(milliseconds, resolve, process));
+                await process.call('store', commits ? 'commit' : 'roll back', async () => {
+                    await end(commits);
+                    await this.ledger.ended(eventId, commits, this.stores.deliveries);
+                });
+                this.ledger.promise(commits ? deliveries : []);
             } catch (error) {
-                this.timeline.note(`not published: ${(error as Error).message}`);
+                await this.timeline.real(() => end(false));
+                throw error;
             }
         });
+    }
+
+    private publishes(act: (process: SimulatedProcess) => Promise<void>): void {
+        const alive = this.running().filter(([, { drainsUntil }]) => !Number.isFinite(drainsUntil));
+        const [, process] = alive[Math.floor(this.random() * alive.length)] ?? [];
+        if (process !== undefined) {
+            this.as(process, () => act(process).catch((error: Error) => this.timeline.note(`not published: ${error.message}`)));
+        }
     }
 
     /** Has a process do something with the exporters, and does not wait for it. */

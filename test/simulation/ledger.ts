@@ -1,8 +1,8 @@
+import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
+import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import { openHeaders } from '../../lib/webhooks/headers.ts';
 import type { Message } from '../../lib/webhooks/http-sender.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
-import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
-import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import type { Deployment } from '../../lib/webhooks/settings.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
 import { openSecrets } from '../../lib/webhooks/signature.ts';
@@ -22,7 +22,7 @@ import type {
 import { type Claimed, DeliveryModel, name, POISONED_AFTER } from './delivery-model.ts';
 import { ExporterModel, type ExporterSettings, OWN_HEADER } from './exporter-model.ts';
 import type { Wire } from './receivers.ts';
-import { ATTEMPT_TIMEOUT, KEYS, type SimulatedProcess, VARIANTS, type Variant } from './simulated-process.ts';
+import { ATTEMPT_TIMEOUT, KEYS, type SimulatedProcess, VARIANTS } from './simulated-process.ts';
 import { START, type Timeline } from './timeline.ts';
 
 /** The signs of life of a session: without a gap from when until when they hold. */
@@ -47,6 +47,9 @@ const CLAIM_DURATION = ATTEMPT_TIMEOUT + 5_000;
 /** With all well, what is known is recorded in so many milliseconds. */
 const RECORDED_WITHIN = 4_000;
 
+/** With all well, a process sees in so many milliseconds that the settings are others. */
+const OUTDATED_WITHIN = 5_000;
+
 /** A test that is younger may still be under way. Milliseconds. */
 const TEST_WITHIN = 60_000;
 
@@ -59,7 +62,11 @@ export class Ledger implements Wire {
     readonly exporters: Map<string, ExporterModel> = new Map();
     readonly entries: Map<string, DeliveryModel> = new Map();
     /** Deliveries whose acceptance somebody was told of. */
-    readonly promised: Set<string> = new Set();
+    private readonly promised = new Set<string>();
+    /** Events of transactions that have not been committed. */
+    private readonly withheld = new Set<string>();
+    /** What was to be accepted, by the ids of the events. */
+    private readonly events = new Map<string, { readonly body: string; readonly single: boolean }>();
     private readonly byMessage = new Map<string, DeliveryModel>();
     private readonly underWay = new Map<Message, Claimed>();
     private readonly sessions = new Map<string, Sign>();
@@ -74,6 +81,29 @@ export class Ledger implements Wire {
         this.timeline = timeline;
         this.processes = processes;
         this.troubled = troubled;
+    }
+
+    /** Somebody was told that these deliveries have been accepted. */
+    promise(deliveries: readonly string[]): void {
+        for (const id of deliveries) {
+            this.promised.add(id);
+        }
+    }
+
+    /** An event is there if, and not before, its transaction is committed. */
+    withhold(eventId: string): void {
+        this.withheld.add(eventId);
+        if ([...this.entries.values()].some(({ accepted }) => accepted.eventId === eventId)) {
+            this.violate('an event is there before its transaction is committed');
+        }
+    }
+
+    /** The transaction of an event has ended. */
+    async ended(eventId: string, committed: boolean, store: DeliveryStore): Promise<void> {
+        if (committed) {
+            this.withheld.delete(eventId);
+            this.appeared(new Set([eventId]), await store.list({ limit: 1000 }));
+        }
     }
 
     /** Deliveries of an exporter that may still be sent. */
@@ -134,7 +164,7 @@ export class Ledger implements Wire {
         const entry = this.entryOf(message);
         const claimed = this.underWay.get(message);
         this.timeline.note(`POST ${name(entry?.accepted.id)} by ${process.name}`);
-        if (entry === undefined) {
+        if (entry === undefined || this.withheld.has(entry.accepted.eventId)) {
             this.violate('a message went out that nobody accepted');
         } else if (claimed === undefined) {
             this.violate(`${name(entry.accepted.id)} went out without a claim`);
@@ -273,13 +303,19 @@ export class Ledger implements Wire {
     }
 
     async accepted(newEvents: readonly NewEvent[], store: DeliveryStore): Promise<void> {
-        const events = new Map(newEvents.map((one) => [one.event.id, one]));
-        for (const { id, eventId, exporterId } of await store.list({ limit: newEvents.length * this.exporters.size })) {
-            const accepted = events.get(eventId);
-            if (accepted !== undefined && !this.entries.has(id)) {
-                const { event, recipients } = accepted;
-                const single = 'exporterId' in recipients;
-                const entry = new DeliveryModel({ id, eventId, exporterId, single, body: event.body, acceptedAt: this.timeline.now });
+        for (const { event, recipients } of newEvents) {
+            this.events.set(event.id, { body: event.body, single: 'exporterId' in recipients });
+        }
+        const newest = await store.list({ limit: newEvents.length * this.exporters.size });
+        this.appeared(new Set(newEvents.map(({ event }) => event.id)), newest);
+    }
+
+    /** Deliveries are seen for the first time, if they are seen. */
+    private appeared(eventIds: ReadonlySet<string>, rows: readonly Delivery[]): void {
+        for (const { id, eventId, exporterId } of rows) {
+            const event = this.events.get(eventId);
+            if (event !== undefined && eventIds.has(eventId) && !this.entries.has(id)) {
+                const entry = new DeliveryModel({ id, eventId, exporterId, ...event, acceptedAt: this.timeline.now });
                 this.entries.set(id, entry);
                 this.byMessage.set(`${exporterId} ${eventId}`, entry);
             }
@@ -382,6 +418,18 @@ export class Ledger implements Wire {
         }
         this.checkGeneration(deliveryId, this.sessions.get(session ?? ''), now);
         entry.claim({ token, session, claimedAt: now, settings, vendor: this.generation.vendor, granted: false });
+    }
+
+    /** Somebody wants to claim: who has other settings than the deployment sees that soon, and asks no more. */
+    asked(session: string | null): void {
+        const sign = this.sessions.get(session ?? '');
+        const process = this.processes.get(sign?.process ?? '');
+        if (process?.alive === true && (sign?.generation ?? this.generation.generation) !== this.generation.generation) {
+            const since = Math.max(this.generation.since, process.frozenUntil, this.troubled.get(process.name) ?? 0);
+            if (this.timeline.now - since > OUTDATED_WITHIN) {
+                this.violate(`${process.name} goes on with settings of another generation`);
+            }
+        }
     }
 
     /** Only who sends with the settings of the deployment may claim, or had them when the delivery was handed out with its claim. */

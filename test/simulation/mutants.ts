@@ -387,6 +387,11 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
     }),
 };
 
+/** What only shows where an application has transactions of its own. */
+export const transactionMutants: Readonly<Record<string, () => Mutant>> = {
+    'a transaction of the application that is not joined': () => asked((store) => ({ accept: (newEvents) => store.accept(newEvents) })),
+};
+
 /** What only a message shows that ends whoever sends it. */
 export const rareMutants: Readonly<Record<string, () => Mutant>> = {
     'a count of claims that ran out that is lost': () =>

@@ -4,6 +4,7 @@ import { memoryWebhooks } from '../../adapters/memory/index.ts';
 import { findTemplate } from '../../adapters/pglite/template.ts';
 import { type ClientLike, migrate, type PoolLike, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { idsFrom, type MakeStores } from './deployment.ts';
+import { MAX_OPEN, rollBackAll, withTransactions } from './host-transaction.ts';
 import { START } from './timeline.ts';
 
 /** Stores in memory. */
@@ -31,18 +32,28 @@ export interface SimulatedDatabase {
 /** Opens a database for any number of simulations, one after the other: the SQL of the PostgreSQL stores, on PGlite. */
 export async function openSimulatedDatabase(): Promise<SimulatedDatabase> {
     const template = findTemplate();
-    const database = await PGlite.create(template === null ? {} : { loadDataDir: new Blob([await readFile(template)]) });
+    const database = await preparing(await PGlite.create(template === null ? {} : { loadDataDir: new Blob([await readFile(template)]) }));
     const pool = poolOf(database);
     await migrate(pool);
     await database.exec(PREPARED);
 
     return {
         stores: async () => {
+            await rollBackAll(database);
             await database.exec(EMPTIED);
-            return postgresWebhooks({ pool });
+            const stores = postgresWebhooks({ pool });
+            return { ...stores, ...withTransactions(stores.deliveries, database) };
         },
         close: () => database.close(),
     };
+}
+
+/** The same database with room for prepared transactions, which it has only after a restart. */
+async function preparing(database: PGlite): Promise<PGlite> {
+    await database.exec(`alter system set max_prepared_transactions = ${MAX_OPEN}`);
+    const loadDataDir = await database.dumpDataDir('none');
+    await database.close();
+    return await PGlite.create({ loadDataDir });
 }
 
 function poolOf(database: PGlite): PoolLike {

@@ -62,6 +62,7 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
             return rows;
         },
         claim: async (requests, session, maxBytes) => {
+            ledger.asked(session);
             const claims = await store.claim(requests, session, maxBytes);
             for (const [index, claim] of claims.entries()) {
                 if (claim !== null && requests[index]?.holds !== true) {

@@ -3,7 +3,7 @@ import type { MakeStores } from './deployment.ts';
 import { simulate } from './simulation.ts';
 import { memoryStores, openSimulatedDatabase } from './stores.ts';
 
-const SEEDS = { memory: 100, postgres: 2, twice: 5 } as const;
+const SEEDS = { memory: 70, postgres: 2, twice: 5 } as const;
 
 /** Runs the seeds from the first on, and says what of each of them must not be. */
 async function failuresOf(stores: MakeStores, first: number, count: number): Promise<readonly string[]> {

@@ -25,9 +25,21 @@ export async function limitFiles(server: number, bytes: number | null, user?: Us
     const set = (ids: readonly string[]): Promise<unknown> => run('sh', ['-c', SET_LIMIT, 'sh', limit, ...ids], { ...user });
     // What it starts from now on is limited too, so that nobody slips through.
     await set([String(server)]);
-    await set(readFileSync(`/proc/${server}/task/${server}/children`, 'utf8').trim().split(' '));
-    const [, found] = /^Max file size\s+(\S+)/m.exec(readFileSync(`/proc/${server}/limits`, 'utf8')) ?? [];
+    const [, found = limit] = /^Max file size\s+(\S+)/m.exec(said(server, 'limits')) ?? [];
     if (found !== limit) {
         throw new Error(`The files of process ${server} are limited to ${found}, and not to ${limit}: is there the program prlimit?`);
+    }
+    await set(said(server, `task/${server}/children`).split(' '));
+}
+
+/** What the system says of a process; nothing of one that has ended, as servers may as soon as they cannot write. */
+function said(server: number, what: string): string {
+    try {
+        return readFileSync(`/proc/${server}/${what}`, 'utf8').trim();
+    } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT' || (error as NodeJS.ErrnoException).code === 'ESRCH') {
+            return '';
+        }
+        throw error;
     }
 }

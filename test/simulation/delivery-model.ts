@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
-import type { Message } from '../../lib/webhooks/http-sender.ts';
 import type { Grant } from '../../lib/webhooks/grants.ts';
+import type { Message } from '../../lib/webhooks/http-sender.ts';
 import type { RecordedOutcome } from '../../lib/webhooks/store.ts';
 import { type ExporterSettings, OWN_HEADER } from './exporter-model.ts';
 

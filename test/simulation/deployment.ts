@@ -10,6 +10,7 @@ import { SimulatedQueue } from './simulated-queue.ts';
 import { Timeline } from './timeline.ts';
 import { watched } from './watched-stores.ts';
 import { Weather } from './weather.ts';
+import { WireLedger } from './wire-ledger.ts';
 
 /** Empty stores for one simulation, whose time is that of the timeline. */
 export type MakeStores = (timeline: Timeline) => Promise<SimulatedStores>;
@@ -119,7 +120,7 @@ export class Deployment {
         this.weather = new Weather(timeline);
         this.queue = new SimulatedQueue(timeline, this.weather, random);
         this.ledger = new Ledger(timeline, this.processes, this.weather.troubled);
-        this.receivers = new Receivers(timeline, this.weather, random, this.ledger);
+        this.receivers = new Receivers(timeline, this.weather, random, new WireLedger(this.ledger));
         this.stores = watched(mutant.below?.(stores, timeline) ?? stores, this.ledger);
         const honest: Surroundings = {
             timeline,

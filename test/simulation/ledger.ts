@@ -1,54 +1,20 @@
 import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
-import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
-import { openHeaders } from '../../lib/webhooks/headers.ts';
-import type { Message } from '../../lib/webhooks/http-sender.ts';
-import type { WebhookStores } from '../../lib/webhooks/options.ts';
-import type { Deployment } from '../../lib/webhooks/settings.ts';
-import { SHARES } from '../../lib/webhooks/shares.ts';
-import { openSecrets } from '../../lib/webhooks/signature.ts';
+import type { ExporterPatch, StoredExporter } from '../../lib/webhooks/exporter.ts';
 import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
-import type {
-    Claim,
-    Delivery,
-    DeliveryStore,
-    Dispatched,
-    DispatchOptions,
-    ExporterPatch,
-    NewEvent,
-    RecordedOutcome,
-    Session,
-    SweepOptions,
-} from '../../lib/webhooks/store.ts';
+import { openHeaders } from '../../lib/webhooks/headers.ts';
+import type { WebhookStores } from '../../lib/webhooks/options.ts';
+import { openSecrets } from '../../lib/webhooks/signature.ts';
+import type { Claim, Delivery, DeliveryStore, NewEvent, RecordedOutcome, SweepOptions } from '../../lib/webhooks/store.ts';
 import { type Claimed, DeliveryModel, name, POISONED_AFTER } from './delivery-model.ts';
 import { ExporterModel, type ExporterSettings, OWN_HEADER } from './exporter-model.ts';
-import type { Wire } from './receivers.ts';
+import { SessionLedger } from './session-ledger.ts';
 import { ATTEMPT_TIMEOUT, KEYS, type SimulatedProcess, VARIANTS } from './simulated-process.ts';
 import { START, type Timeline } from './timeline.ts';
-
-/** The signs of life of a session: without a gap from when until when they hold. */
-interface Sign {
-    readonly process: string;
-    readonly since: number;
-    readonly until: number;
-    /** By collector. */
-    readonly slots: Readonly<Record<string, number>>;
-    readonly generation: number | undefined;
-}
-
-/** Settings of the deployment, since when they are declared. */
-interface Generation {
-    readonly generation: number;
-    readonly vendor: string;
-    readonly since: number;
-}
 
 const CLAIM_DURATION = ATTEMPT_TIMEOUT + 5_000;
 
 /** With all well, what is known is recorded in so many milliseconds. */
 const RECORDED_WITHIN = 4_000;
-
-/** With all well, a process sees in so many milliseconds that the settings are others. */
-const OUTDATED_WITHIN = 5_000;
 
 /** A test that is younger may still be under way. Milliseconds. */
 const TEST_WITHIN = 60_000;
@@ -57,7 +23,7 @@ const TEST_WITHIN = 60_000;
 const GIVING_BACK = 1_000;
 
 /** Keeps account of what stores and receivers are told, and says what must not be. */
-export class Ledger implements Wire {
+export class Ledger {
     readonly violations: string[] = [];
     readonly exporters: Map<string, ExporterModel> = new Map();
     readonly entries: Map<string, DeliveryModel> = new Map();
@@ -68,11 +34,8 @@ export class Ledger implements Wire {
     /** What was to be accepted, by the ids of the events. */
     private readonly events = new Map<string, { readonly body: string; readonly single: boolean }>();
     private readonly byMessage = new Map<string, DeliveryModel>();
-    private readonly underWay = new Map<Message, Claimed>();
-    private readonly sessions = new Map<string, Sign>();
-    /** Generations of the settings, the last first. */
-    private generations: readonly Generation[] = [{ generation: 0, vendor: '', since: 0 }];
-    private readonly timeline: Timeline;
+    readonly sessions: SessionLedger;
+    readonly timeline: Timeline;
     private readonly processes: ReadonlyMap<string, SimulatedProcess>;
     /** When a call of the process to the store went wrong last. */
     private readonly troubled: ReadonlyMap<string, number>;
@@ -81,6 +44,7 @@ export class Ledger implements Wire {
         this.timeline = timeline;
         this.processes = processes;
         this.troubled = troubled;
+        this.sessions = new SessionLedger(timeline, processes, troubled);
     }
 
     /** Somebody was told that these deliveries have been accepted. */
@@ -106,6 +70,16 @@ export class Ledger implements Wire {
         }
     }
 
+    /** Whether its transaction has not been committed. */
+    isWithheld({ accepted }: DeliveryModel): boolean {
+        return this.withheld.has(accepted.eventId);
+    }
+
+    /** What a message to an exporter is of. */
+    entryOf(exporterId: string, messageId: string | undefined): DeliveryModel | undefined {
+        return this.byMessage.get(`${exporterId} ${messageId}`);
+    }
+
     /** Deliveries of an exporter that may still be sent. */
     open(exporterId?: string): readonly DeliveryModel[] {
         return [...this.entries.values()].filter((entry) => {
@@ -121,88 +95,6 @@ export class Ledger implements Wire {
                     `${name(accepted.id)} (${claims.length} claims, ${failures} failures, taken ${taken} times)`,
             )
             .join(', ');
-    }
-
-    begins(process: SimulatedProcess, message: Message): void {
-        const entry = this.entryOf(message);
-        const claimed = entry === undefined ? undefined : (this.ownClaim(entry, process, message) ?? this.granted(entry, process, message));
-        if (claimed !== undefined) {
-            claimed.begun = true;
-            this.underWay.set(message, claimed);
-        }
-    }
-
-    /** What a process has claimed that this may be: while nobody has begun under what it was handed out with, only what fits. */
-    private ownClaim(entry: DeliveryModel, process: SimulatedProcess, message: Message): Claimed | undefined {
-        const own = entry.claims.filter((one) => !one.begun && this.holder(one) === process.name);
-        return own.findLast((one) => entry.fits(message, one)) ?? (entry.grant === null ? own.at(-1) : undefined);
-    }
-
-    /** An attempt that begins under the claim that its delivery was handed out with. */
-    private granted(entry: DeliveryModel, process: SimulatedProcess, message: Message): Claimed | undefined {
-        const { now } = this.timeline;
-        const { grant, accepted, queuedAt } = entry;
-        const session = this.sessionOf(process.name);
-        const versions = this.exporters.get(accepted.exporterId)?.settingsSince(queuedAt ?? now) ?? [];
-        const sets = versions.map((settings) => ({ claimedAt: now, settings, vendor: process.variant.vendor }));
-        const set = sets.find((one) => entry.fits(message, one)) ?? sets[0];
-        if (grant === null || session === null || set === undefined) {
-            return undefined;
-        }
-
-        if (START + now >= grant.beginBy) {
-            this.violate(`${name(accepted.id)} begins after the end of the claim that it was handed out with`);
-        }
-        for (const before of entry.current) {
-            this.checkOver(entry, before);
-        }
-        this.checkGeneration(accepted.id, this.sessions.get(session), queuedAt ?? now);
-        return entry.claim({ token: grant.token, session, granted: true, ...set });
-    }
-
-    posted(process: SimulatedProcess, message: Message): void {
-        const entry = this.entryOf(message);
-        const claimed = this.underWay.get(message);
-        this.timeline.note(`POST ${name(entry?.accepted.id)} by ${process.name}`);
-        if (entry === undefined || this.withheld.has(entry.accepted.eventId)) {
-            this.violate('a message went out that nobody accepted');
-        } else if (claimed === undefined) {
-            this.violate(`${name(entry.accepted.id)} went out without a claim`);
-        } else if (!entry.fits(message, claimed)) {
-            this.violate(`${name(entry.accepted.id)} does not go out with what was accepted, and set when it was claimed`);
-        } else {
-            claimed.postedAt = this.timeline.now;
-        }
-    }
-
-    /** Rows that were marked queued, accepted or dispatched. */
-    handedOut(rows: readonly Dispatched[]): void {
-        for (const { deliveryId, grant } of rows) {
-            const entry = this.entries.get(deliveryId);
-            if (entry === undefined) {
-                continue;
-            }
-
-            entry.queuedAt = this.timeline.now;
-            entry.grant = grant;
-            if (grant !== null && !entry.accepted.single && grant.attemptSinceReplay !== entry.failures + 1) {
-                this.violate(`${name(deliveryId)} is at try ${grant.attemptSinceReplay} after ${entry.failures} failures of its receiver`);
-            }
-        }
-    }
-
-    taken(message: Message): void {
-        const entry = this.entryOf(message);
-        if (entry !== undefined) {
-            entry.taken += 1;
-        }
-    }
-
-    heard(message: Message): void {
-        const claimed = this.underWay.get(message);
-        if (claimed !== undefined) {
-            claimed.heardAt = this.timeline.now;
-        }
     }
 
     /** What the rows say at the end, when nothing has been wrong for long. */
@@ -264,40 +156,14 @@ export class Ledger implements Wire {
         }
     }
 
-    /** A process has said with what it sends. */
-    declared({ generation, settings }: Deployment): void {
-        if (generation !== this.generation.generation) {
-            this.generations = [{ generation, vendor: settings?.vendor ?? '', since: this.timeline.now }, ...this.generations];
-        }
-        this.timeline.note(`settings ${generation}`);
-    }
-
-    /** That of the deployment. */
-    private get generation(): Generation {
-        return this.generations[0] as Generation;
-    }
-
-    signed({ id, process, slots, generation }: Session, duration: number, begun: readonly BegunAttempt[]): void {
-        const { now } = this.timeline;
-        const before = this.sessions.get(id);
-        const since = before === undefined || before.until <= now ? now : before.since;
-        this.sessions.set(id, { process: JSON.parse(process).name, since, until: now + duration, slots: { ...slots }, generation });
+    /** A session has begun these under claims that were handed out. */
+    named(session: string, begun: readonly BegunAttempt[]): void {
         for (const { deliveryId, token } of begun) {
             const claimed = this.entries.get(deliveryId)?.claims.find((one) => one.token === token);
-            if (claimed === undefined || this.sessions.get(claimed.session ?? '')?.process !== this.sessions.get(id)?.process) {
+            if (claimed === undefined || this.holder(claimed) !== this.sessions.holder(session)) {
                 this.violate(`${name(deliveryId)} is named, which was not begun`);
             } else {
                 claimed.named = true;
-            }
-        }
-    }
-
-    /** Their slots are gone. */
-    signedOff(ids: readonly string[]): void {
-        for (const id of ids) {
-            const sign = this.sessions.get(id);
-            if (sign !== undefined) {
-                this.sessions.set(id, { ...sign, slots: {} });
             }
         }
     }
@@ -322,73 +188,10 @@ export class Ledger implements Wire {
         }
     }
 
-    /** @param slots Those for slow exporters when it was asked. */
-    async dispatched(rows: readonly Dispatched[], options: DispatchOptions, slots: SlotsOf, store: DeliveryStore): Promise<void> {
-        const { now } = this.timeline;
-        const window = windowOf(options);
-        const handedOut = new Set(rows.map(({ deliveryId }) => deliveryId));
-        const waiting = this.open().filter(({ accepted, queuedAt }) => queuedAt === null && !handedOut.has(accepted.id));
-        if (rows.length === 0 && waiting.length === 0) {
-            return;
-        }
-
-        this.timeline.note(`queued ${[...handedOut].map(name).join()}`);
-        const inFlight = await inFlightOf(store);
-        for (const { id, exporterId } of rows.length < options.limit ? waiting.map(({ accepted }) => accepted) : []) {
-            const collector = this.collectorOf(exporterId);
-            const flying = inFlight.filter((one) => one.exporterId === exporterId).length;
-            const share = Math.max(1, Math.floor(slots(collector) / this.exporters.size));
-            const room = Math.min(this.exporters.get(exporterId)?.room(now, window) ?? 0, share);
-            if (flying < room && inFlight.filter((one) => this.collectorOf(one.exporterId) === collector).length < slots(collector)) {
-                this.violate(`${name(id)} is not handed out, although there is room for it`);
-            }
-        }
-        this.checkShares(rows, slots, inFlight);
-        for (const { deliveryId } of rows) {
-            const entry = this.entries.get(deliveryId);
-            const model = this.exporters.get(entry?.accepted.exporterId ?? '');
-            if (entry === undefined || model === undefined) {
-                this.violate(`${name(deliveryId)} is handed out, but nobody accepted it`);
-                continue;
-            }
-
-            const { single, exporterId } = entry.accepted;
-            const room = single ? window : model.room(now, window);
-            const flying = inFlight.filter((one) => one.exporterId === exporterId && (one.kind === 'test' || !single)).length;
-            if (flying > room) {
-                this.violate(`${flying} deliveries are in flight to an exporter that has room for ${room}`);
-            }
-            const recovered = model.recoveredAt !== null && entry.queuedAt !== null && entry.queuedAt < model.recoveredAt;
-            if (now < entry.notBefore && !recovered) {
-                this.violate(`${name(deliveryId)} is handed out ${(entry.notBefore - now).toFixed(0)} ms before it is due`);
-            }
-            entry.queuedAt = now;
-        }
-    }
-
-    /** Slow exporters have half of the slots of their collector among them, each the same share: who has more gets nothing more. */
-    private checkShares(rows: readonly Dispatched[], slots: SlotsOf, inFlight: readonly Delivery[]): void {
-        const handedOut = new Map(rows.map((row) => [row.deliveryId, row]));
-        for (const collector of new Set([...this.exporters.values()].map(({ settings }) => settings.collector))) {
-            const flying = inFlight.filter(({ exporterId }) => {
-                return this.collectorOf(exporterId) === collector && this.exporters.get(exporterId)?.slow === true;
-            });
-            const fresh = flying.filter(({ id }) => handedOut.get(id)?.singleAttempt === false);
-            const tests = flying.filter(({ id }) => handedOut.get(id)?.singleAttempt === true);
-            if (fresh.length > 0 && flying.length - tests.length > slots(collector)) {
-                this.violate(`${flying.length} deliveries are in flight to slow exporters of ${collector}, who share ${slots(collector)}`);
-            }
-        }
-    }
-
-    private collectorOf(exporterId: string): string | undefined {
-        return this.exporters.get(exporterId)?.settings.collector;
-    }
-
     claimed({ deliveryId, token, attemptSinceReplay, exporter }: Claim, session: string | null): void {
         const { now } = this.timeline;
         const entry = this.entries.get(deliveryId);
-        this.timeline.note(`claimed ${name(deliveryId)} by ${this.sessions.get(session ?? '')?.process ?? session}`);
+        this.timeline.note(`claimed ${name(deliveryId)} by ${this.sessions.get(session)?.process ?? session}`);
         if (entry === undefined) {
             this.violate(`${name(deliveryId)} is claimed, but nobody accepted it`);
             return;
@@ -416,44 +219,22 @@ export class Ledger implements Wire {
             this.violate(`${name(deliveryId)} is claimed, but its exporter is not there`);
             return;
         }
-        this.checkGeneration(deliveryId, this.sessions.get(session ?? ''), now);
-        entry.claim({ token, session, claimedAt: now, settings, vendor: this.generation.vendor, granted: false });
+        this.checkGeneration(deliveryId, session, now);
+        entry.claim({ token, session, claimedAt: now, settings, vendor: this.sessions.vendor, granted: false });
     }
 
-    /** Somebody wants to claim: who has other settings than the deployment sees that soon, and asks no more. */
+    /** Somebody wants to claim, or begins: who has other settings than the deployment sees that soon, and asks no more. */
     asked(session: string | null): void {
-        const sign = this.sessions.get(session ?? '');
-        const process = this.processes.get(sign?.process ?? '');
-        if (process?.alive === true && (sign?.generation ?? this.generation.generation) !== this.generation.generation) {
-            const since = Math.max(this.generation.since, process.frozenUntil, this.troubled.get(process.name) ?? 0);
-            if (this.timeline.now - since > OUTDATED_WITHIN) {
-                this.violate(`${process.name} goes on with settings of another generation`);
-            }
+        if (this.sessions.isLongOutdated(session)) {
+            this.violate(`${this.sessions.holder(session)} goes on with settings of another generation`);
         }
     }
 
     /** Only who sends with the settings of the deployment may claim, or had them when the delivery was handed out with its claim. */
-    private checkGeneration(deliveryId: string, sign: Sign | undefined, at: number): void {
-        const { vendor } = this.processes.get(sign?.process ?? '')?.variant ?? {};
-        const valid = this.generations.slice(0, this.generations.findIndex(({ since }) => since <= at) + 1);
-        const current = valid.some((one) => one.vendor === vendor && (sign?.generation ?? one.generation) === one.generation);
-        if (vendor !== undefined && !current) {
-            this.violate(`${name(deliveryId)} is claimed by ${sign?.process} with settings of another generation`);
+    checkGeneration(deliveryId: string, session: string | null, at: number): void {
+        if (!this.sessions.isCurrent(session, at)) {
+            this.violate(`${name(deliveryId)} is claimed by ${this.sessions.holder(session)} with settings of another generation`);
         }
-    }
-
-    /** Slow exporters have half of the slots that processes have; quick ones more. */
-    slotsForSlow(): SlotsOf {
-        const alive = [...this.sessions.values()].filter(({ until }) => until > this.timeline.now);
-        const sums = new Map<string, number>();
-        for (const { process, slots } of alive) {
-            for (const [collector, count] of Object.entries(slots)) {
-                const offers = this.processes.get(process)?.collectors.includes(collector) === true;
-                const own = offers ? Math.min(count, this.processes.get(process)?.concurrency ?? 0) : 0;
-                sums.set(collector, (sums.get(collector) ?? 0) + own);
-            }
-        }
-        return (collector) => Math.max(1, Math.floor((sums.get(collector ?? '') || SHARES.defaultSlots) / 2));
     }
 
     async swept({ endedOnly = false }: SweepOptions, store: DeliveryStore): Promise<void> {
@@ -471,7 +252,7 @@ export class Ledger implements Wire {
         const { now } = this.timeline;
         for (const entry of this.open()) {
             const last = entry.claims.at(-1);
-            const until = this.sessions.get(last?.session ?? '')?.until ?? 0;
+            const until = this.sessions.get(last?.session ?? null)?.until ?? 0;
             if (
                 last !== undefined &&
                 !last.held &&
@@ -486,9 +267,9 @@ export class Ledger implements Wire {
     }
 
     /** Nobody else may claim what somebody holds who is alive, says so and is at work. */
-    private checkOver(entry: DeliveryModel, { session, claimedAt, recordedAt }: Claimed): void {
+    checkOver(entry: DeliveryModel, { session, claimedAt, recordedAt }: Claimed): void {
         const { now } = this.timeline;
-        const { process: holder = '', since = 0, until = 0 } = this.sessions.get(session ?? '') ?? {};
+        const { process: holder = '', since = 0, until = 0 } = this.sessions.get(session) ?? {};
         const process = this.processes.get(holder);
         const isHeld = recordedAt === null && now < claimedAt + CLAIM_DURATION && claimedAt >= since && now < until;
         if (process?.alive === true && isHeld && now < process.drainsUntil - GIVING_BACK) {
@@ -576,17 +357,8 @@ export class Ledger implements Wire {
         entry.ended = state ?? null;
     }
 
-    private entryOf({ exporterId, headers }: Message): DeliveryModel | undefined {
-        const id = headers.find(([header]) => header === 'webhook-id')?.[1];
-        return this.byMessage.get(`${exporterId} ${id}`);
-    }
-
-    private sessionOf(process: string): string | null {
-        return [...this.sessions].findLast(([, sign]) => sign.process === process)?.[0] ?? null;
-    }
-
     private holder({ session }: Claimed): string {
-        return this.sessions.get(session ?? '')?.process ?? '';
+        return this.sessions.holder(session);
     }
 
     violate(what: string): void {
@@ -596,11 +368,8 @@ export class Ledger implements Wire {
     }
 }
 
-/** How many slots there are for the slow exporters of a collector. */
-type SlotsOf = (collector: string | undefined) => number;
-
 /** The window of one of the settings that there are, whatever is asked for. */
-function windowOf({ window }: { readonly window: number }): number {
+export function windowOf({ window }: { readonly window: number }): number {
     return VARIANTS.some((variant) => variant.window === window) ? window : VARIANTS[0].window;
 }
 
@@ -610,10 +379,4 @@ function opened(exporter: StoredExporter): [settings: Omit<ExporterSettings, 'se
     const header = openHeaders(exporter, KEYS).find(([own]) => own === OWN_HEADER)?.[1] ?? null;
     const [secret] = openSecrets(exporter, KEYS, new Date(START));
     return [{ url, collector, schedule: schedule ?? [], header }, secret];
-}
-
-/** How many deliveries of each exporter are in flight. */
-async function inFlightOf(store: DeliveryStore): Promise<readonly Delivery[]> {
-    const inFlight = await Promise.all((['queued', 'sending'] as const).map((state) => store.list({ state, limit: 1000 })));
-    return inFlight.flat();
 }

@@ -2,6 +2,7 @@ import type { Message } from '../../lib/webhooks/http-sender.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
 import type { DeliveryJob, DeliveryQueue, HandedGrant } from '../../lib/webhooks/queue.ts';
+import type { Deployment, SettingsStore } from '../../lib/webhooks/settings.ts';
 import type { Claim, DeliveryStore, Dispatched, DispatchOptions, RecordedOutcome, Session } from '../../lib/webhooks/store.ts';
 import type { Mutant } from './deployment.ts';
 import type { Surroundings } from './simulated-process.ts';
@@ -77,15 +78,6 @@ function remembering(): {
         return granted;
     };
     return { claims, noted };
-}
-
-/** What it came to the first time, each time. */
-function remembered<T>(act: () => Promise<T>): () => Promise<T> {
-    let first: Promise<T> | undefined;
-    return () => {
-        first ??= act();
-        return first;
-    };
 }
 
 /** Engines that are wrong in one thing each. */
@@ -306,8 +298,12 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
     'a process that does not look at the settings again': () => ({
         above: () => ({
             engineSees: (stores) => {
-                const first = remembered(() => stores.settings.read());
-                return { ...stores, settings: { ...stores.settings, read: first } };
+                let declared: Deployment | undefined;
+                const declare: SettingsStore['declare'] = async (own) => {
+                    declared = await stores.settings.declare(own);
+                    return declared;
+                };
+                return { ...stores, settings: { declare, read: async () => declared ?? (await stores.settings.read()) } };
             },
         }),
     }),
@@ -355,6 +351,10 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
 
     'a job for the first of all that is handed out only': () =>
         asked((store) => ({
+            accept: async (...args) => {
+                const accepted = await store.accept(...args);
+                return accepted.map((one) => ({ ...one, handedOut: one.handedOut.slice(0, 1) }));
+            },
             dispatch: async (options) => {
                 const { handedOut, more } = await store.dispatch(options);
                 return { handedOut: handedOut.slice(0, 1), more };

@@ -37,8 +37,8 @@ interface Reaction {
 
 /** Who is told what went over the wire. */
 export interface Wire {
-    /** An attempt begins. */
-    begins(process: SimulatedProcess, message: Message): void;
+    /** The process begins an attempt, before it has looked for the receiver. */
+    begun(process: SimulatedProcess, message: Message): void;
     /** Its message reaches the receiver. */
     posted(process: SimulatedProcess, message: Message): void;
     /** The receiver has the message and says so, or would. */
@@ -78,7 +78,7 @@ export class Receivers {
 
             send: async (message) => {
                 const startedAt = this.timeline.now;
-                this.wire.begins(process, message);
+                this.wire.begun(process, message);
                 const deadline = new AbortController();
                 inFlight.add(deadline);
                 const timer = setTimeout(() => deadline.abort(new AttemptFailure('timeout', 'The attempt took too long')), ATTEMPT_TIMEOUT);

@@ -1,5 +1,6 @@
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import type { DeliveryStore, ExporterStore } from '../../lib/webhooks/store.ts';
+import { DispatchLedger } from './dispatch-ledger.ts';
 import type { Ledger } from './ledger.ts';
 
 /** The stores, with everything that they are told and answer written down at the moment at which it has its effect. */
@@ -11,7 +12,7 @@ export function watched({ exporters, deliveries, settings }: WebhookStores, ledg
             ...settings,
             declare: async (declared) => {
                 const deployment = await settings.declare(declared);
-                ledger.declared(deployment);
+                ledger.sessions.declared(deployment);
                 return deployment;
             },
         },
@@ -41,19 +42,20 @@ function watchedExporters(store: ExporterStore, ledger: Ledger): ExporterStore {
 }
 
 function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore {
+    const dispatches = new DispatchLedger(ledger);
     return {
         ...store,
         accept: async (newEvents, options) => {
             const accepted = await store.accept(newEvents, options);
             await ledger.accepted(newEvents, store);
-            ledger.handedOut(accepted.flatMap(({ handedOut }) => handedOut));
+            dispatches.handedOut(accepted.flatMap(({ handedOut }) => handedOut));
             return accepted;
         },
         dispatch: async (options) => {
-            const slots = ledger.slotsForSlow();
+            const slots = ledger.sessions.slotsForSlow();
             const result = await store.dispatch(options);
-            await ledger.dispatched(result.handedOut, options, slots, store);
-            ledger.handedOut(result.handedOut);
+            await dispatches.dispatched(result.handedOut, options, slots, store);
+            dispatches.handedOut(result.handedOut);
             return result;
         },
         sweep: async (options) => {
@@ -80,12 +82,13 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
         },
         keepAlive: async (session, duration, begun) => {
             const now = await store.keepAlive(session, duration, begun);
-            ledger.signed(session, duration, begun?.attempts ?? []);
+            ledger.sessions.signed(session, duration);
+            ledger.named(session.id, begun?.attempts ?? []);
             return now;
         },
         endSessions: async (ids) => {
             await store.endSessions(ids);
-            ledger.signedOff(ids);
+            ledger.sessions.signedOff(ids);
         },
         replay: async (id) => {
             const replayed = await store.replay(id);

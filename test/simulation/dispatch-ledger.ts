@@ -1,0 +1,105 @@
+import type { Delivery, DeliveryStore, Dispatched, DispatchOptions } from '../../lib/webhooks/store.ts';
+import { name } from './delivery-model.ts';
+import { type Ledger, windowOf } from './ledger.ts';
+import type { SlotsOf } from './session-ledger.ts';
+
+/** Keeps account of what is handed out, and says what must not be. */
+export class DispatchLedger {
+    private readonly rows: Ledger;
+
+    constructor(rows: Ledger) {
+        this.rows = rows;
+    }
+
+    /** Rows that were marked queued, accepted or dispatched. */
+    handedOut(rows: readonly Dispatched[]): void {
+        for (const { deliveryId, grant } of rows) {
+            const entry = this.rows.entries.get(deliveryId);
+            if (entry === undefined) {
+                continue;
+            }
+
+            if (entry.ended !== null && !entry.accepted.single) {
+                this.rows.violate(`${name(deliveryId)} is handed out after it was ${entry.ended}`);
+            }
+            entry.queuedAt = this.rows.timeline.now;
+            entry.grant = grant;
+            if (grant !== null && !entry.accepted.single && grant.attemptSinceReplay !== entry.failures + 1) {
+                this.rows.violate(
+                    `${name(deliveryId)} is at try ${grant.attemptSinceReplay} after ${entry.failures} failures of its receiver`,
+                );
+            }
+        }
+    }
+
+    /** @param slots Those for slow exporters when it was asked. */
+    async dispatched(rows: readonly Dispatched[], options: DispatchOptions, slots: SlotsOf, store: DeliveryStore): Promise<void> {
+        const { now } = this.rows.timeline;
+        const window = windowOf(options);
+        const handedOut = new Set(rows.map(({ deliveryId }) => deliveryId));
+        const waiting = this.rows.open().filter(({ accepted, queuedAt }) => queuedAt === null && !handedOut.has(accepted.id));
+        if (rows.length === 0 && waiting.length === 0) {
+            return;
+        }
+
+        this.rows.timeline.note(`queued ${[...handedOut].map(name).join()}`);
+        const inFlight = await inFlightOf(store);
+        for (const { id, exporterId } of rows.length < options.limit ? waiting.map(({ accepted }) => accepted) : []) {
+            const collector = this.collectorOf(exporterId);
+            const flying = inFlight.filter((one) => one.exporterId === exporterId).length;
+            const share = Math.max(1, Math.floor(slots(collector) / this.rows.exporters.size));
+            const room = Math.min(this.rows.exporters.get(exporterId)?.room(now, window) ?? 0, share);
+            if (flying < room && inFlight.filter((one) => this.collectorOf(one.exporterId) === collector).length < slots(collector)) {
+                this.rows.violate(`${name(id)} is not handed out, although there is room for it`);
+            }
+        }
+        this.checkShares(rows, slots, inFlight);
+        for (const { deliveryId } of rows) {
+            const entry = this.rows.entries.get(deliveryId);
+            const model = this.rows.exporters.get(entry?.accepted.exporterId ?? '');
+            if (entry === undefined || model === undefined) {
+                this.rows.violate(`${name(deliveryId)} is handed out, but nobody accepted it`);
+                continue;
+            }
+
+            const { single, exporterId } = entry.accepted;
+            const room = single ? window : model.room(now, window);
+            const flying = inFlight.filter((one) => one.exporterId === exporterId && (one.kind === 'test' || !single)).length;
+            if (flying > room) {
+                this.rows.violate(`${flying} deliveries are in flight to an exporter that has room for ${room}`);
+            }
+            const recovered = model.recoveredAt !== null && entry.queuedAt !== null && entry.queuedAt < model.recoveredAt;
+            if (now < entry.notBefore && !recovered) {
+                this.rows.violate(`${name(deliveryId)} is handed out ${(entry.notBefore - now).toFixed(0)} ms before it is due`);
+            }
+            entry.queuedAt = now;
+        }
+    }
+
+    /** Slow exporters have half of the slots of their collector among them, each the same share: who has more gets nothing more. */
+    private checkShares(rows: readonly Dispatched[], slots: SlotsOf, inFlight: readonly Delivery[]): void {
+        const handedOut = new Map(rows.map((row) => [row.deliveryId, row]));
+        for (const collector of new Set([...this.rows.exporters.values()].map(({ settings }) => settings.collector))) {
+            const flying = inFlight.filter(({ exporterId }) => {
+                return this.collectorOf(exporterId) === collector && this.rows.exporters.get(exporterId)?.slow === true;
+            });
+            const fresh = flying.filter(({ id }) => handedOut.get(id)?.singleAttempt === false);
+            const tests = flying.filter(({ id }) => handedOut.get(id)?.singleAttempt === true);
+            if (fresh.length > 0 && flying.length - tests.length > slots(collector)) {
+                this.rows.violate(
+                    `${flying.length} deliveries are in flight to slow exporters of ${collector}, who share ${slots(collector)}`,
+                );
+            }
+        }
+    }
+
+    private collectorOf(exporterId: string): string | undefined {
+        return this.rows.exporters.get(exporterId)?.settings.collector;
+    }
+}
+
+/** How many deliveries of each exporter are in flight. */
+async function inFlightOf(store: DeliveryStore): Promise<readonly Delivery[]> {
+    const inFlight = await Promise.all((['queued', 'sending'] as const).map((state) => store.list({ state, limit: 1000 })));
+    return inFlight.flat();
+}

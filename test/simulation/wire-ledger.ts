@@ -1,0 +1,91 @@
+import type { Message } from '../../lib/webhooks/http-sender.ts';
+import { type Claimed, type DeliveryModel, name } from './delivery-model.ts';
+import type { Ledger } from './ledger.ts';
+import type { Wire } from './receivers.ts';
+import type { SessionLedger } from './session-ledger.ts';
+import type { SimulatedProcess } from './simulated-process.ts';
+import { START } from './timeline.ts';
+
+/** Keeps account of what is sent, and says what must not be. */
+export class WireLedger implements Wire {
+    private readonly underWay = new Map<Message, Claimed>();
+    private readonly rows: Ledger;
+    private readonly sessions: SessionLedger;
+
+    constructor(rows: Ledger) {
+        this.rows = rows;
+        this.sessions = rows.sessions;
+    }
+
+    begun(process: SimulatedProcess, message: Message): void {
+        const entry = this.entryOf(message);
+        const claimed = entry === undefined ? undefined : (this.ownClaim(entry, process, message) ?? this.granted(entry, process, message));
+        if (claimed !== undefined) {
+            claimed.begun = true;
+            this.underWay.set(message, claimed);
+        }
+    }
+
+    /** What a process has claimed that this may be: while nobody has begun under what it was handed out with, only what fits. */
+    private ownClaim(entry: DeliveryModel, process: SimulatedProcess, message: Message): Claimed | undefined {
+        const own = entry.claims.filter((one) => !one.begun && this.sessions.holder(one.session) === process.name);
+        return own.findLast((one) => entry.fits(message, one)) ?? (entry.grant === null ? own.at(-1) : undefined);
+    }
+
+    /** An attempt that begins under the claim that its delivery was handed out with. */
+    private granted(entry: DeliveryModel, process: SimulatedProcess, message: Message): Claimed | undefined {
+        const { now } = this.rows.timeline;
+        const { grant, accepted, queuedAt } = entry;
+        const session = this.sessions.of(process.name);
+        const versions = this.rows.exporters.get(accepted.exporterId)?.settingsSince(queuedAt ?? now) ?? [];
+        const sets = versions.map((settings) => ({ claimedAt: now, settings, vendor: process.variant.vendor }));
+        const set = sets.find((one) => entry.fits(message, one)) ?? sets[0];
+        if (grant === null || session === null || set === undefined) {
+            return undefined;
+        }
+
+        if (START + now >= grant.beginBy) {
+            this.rows.violate(`${name(accepted.id)} begins after the end of the claim that it was handed out with`);
+        }
+        for (const before of entry.current) {
+            this.rows.checkOver(entry, before);
+        }
+        this.rows.asked(session);
+        this.rows.checkGeneration(accepted.id, session, queuedAt ?? now);
+        return entry.claim({ token: grant.token, session, granted: true, ...set });
+    }
+
+    posted(process: SimulatedProcess, message: Message): void {
+        const entry = this.entryOf(message);
+        const claimed = this.underWay.get(message);
+        this.rows.timeline.note(`POST ${name(entry?.accepted.id)} by ${process.name}`);
+        if (entry === undefined || this.rows.isWithheld(entry)) {
+            this.rows.violate('a message went out that nobody accepted');
+        } else if (claimed === undefined) {
+            this.rows.violate(`${name(entry.accepted.id)} went out without a claim`);
+        } else if (!entry.fits(message, claimed)) {
+            this.rows.violate(`${name(entry.accepted.id)} does not go out with what was accepted, and set when it was claimed`);
+        } else {
+            claimed.postedAt = this.rows.timeline.now;
+        }
+    }
+
+    taken(message: Message): void {
+        const entry = this.entryOf(message);
+        if (entry !== undefined) {
+            entry.taken += 1;
+        }
+    }
+
+    heard(message: Message): void {
+        const claimed = this.underWay.get(message);
+        if (claimed !== undefined) {
+            claimed.heardAt = this.rows.timeline.now;
+        }
+    }
+
+    private entryOf({ exporterId, headers }: Message): DeliveryModel | undefined {
+        const id = headers.find(([header]) => header === 'webhook-id')?.[1];
+        return this.rows.entryOf(exporterId, id);
+    }
+}

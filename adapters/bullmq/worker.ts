@@ -1,7 +1,8 @@
 import { type BackendFactory, type ConnectionOptions, type IQueueBackend, type Job, Worker } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
 import { COLLECTOR_PATTERN } from '../../lib/webhooks/exporter.ts';
-import type { DeliveryJob, HandedGrant, QueuePlace, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
+import type { Grant } from '../../lib/webhooks/grants.ts';
+import type { DeliveryJob, QueuePlace, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
 import { within } from '../../lib/within.ts';
 
 type JobWorker = Worker<unknown, void, string, IQueueBackend>;
@@ -208,12 +209,12 @@ function deliveryJob(collector: string, data: unknown, first: boolean): Delivery
 }
 
 /** What does not look like a claim is none: the server is not ours alone. */
-function grantIn(value: unknown): HandedGrant | null {
-    const grant = (value ?? {}) as Record<keyof HandedGrant, unknown>;
+function grantIn(value: unknown): Grant | null {
+    const grant = (value ?? {}) as Record<keyof Grant, unknown>;
     const { token, exporterId, beginBy, generation, attemptSinceReplay, settings } = grant;
     const numbers = [beginBy, generation, attemptSinceReplay, settings];
     const isGrant = [token, exporterId].every((id) => typeof id === 'string') && numbers.every(Number.isFinite);
-    return isGrant ? (grant as HandedGrant) : null;
+    return isGrant ? (grant as Grant) : null;
 }
 
 /** What BullMQ's constructors need to reach the server. */

@@ -147,12 +147,13 @@ export function handOut(state: WebhookState, row: DeliveryRow, now: Date, beginW
     const toBeClaimed = beginWithin === undefined || row.takenBack || row.expiredClaims > 0;
     row.grant = toBeClaimed ? null : { token: state.newId(), beginBy: now.getTime() + beginWithin };
     const { id: exporterId, collector, generation } = exporter;
+    const { generation: settings } = state.deployment;
     return {
         deliveryId: row.id,
         collector,
         attempt: row.attempts + 1,
         singleAttempt: row.priority === 0,
-        grant: row.grant && { ...row.grant, exporterId, generation, attemptSinceReplay: row.attemptsSinceReplay + 1 },
+        grant: row.grant && { ...row.grant, exporterId, generation, settings, attemptSinceReplay: row.attemptsSinceReplay + 1 },
     };
 }
 

@@ -148,12 +148,14 @@ function handedOutAtOnce({ id: deliveryId, collector, ...grant }: AcceptedRow['d
         round: 1,
         ...grant,
         generation: grant.generation ?? 0,
+        settings: grant.settings ?? 0,
     });
 }
 
 function dispatchedFromRow(row: Omit<DispatchRow, 'more'>): Dispatched {
-    const { deliveryId, collector, attempt, singleAttempt, token, beginBy, exporterId, generation, round } = row;
-    const grant = token === null || beginBy === null ? null : { token, beginBy, exporterId, generation, attemptSinceReplay: round };
+    const { deliveryId, collector, attempt, singleAttempt, token, beginBy, exporterId, generation, settings, round } = row;
+    const grant =
+        token === null || beginBy === null ? null : { token, beginBy, exporterId, generation, settings, attemptSinceReplay: round };
     return { deliveryId, collector, attempt, singleAttempt, grant };
 }
 

@@ -26,10 +26,11 @@ export interface AcceptedRow {
         readonly id: string;
         readonly exporterId: string;
         readonly collector: string;
-        /** Null, with the two that follow, when it was not handed out. */
+        /** Null, with the three that follow, when it was not handed out. */
         readonly token: string | null;
         readonly beginBy: number | null;
         readonly generation: number | null;
+        readonly settings: number | null;
     }[];
 }
 
@@ -40,7 +41,7 @@ export interface AcceptedRow {
 export const DISPATCH = `
 select
     delivery_id as "deliveryId", collector, attempt, single as "singleAttempt", exporter_id as "exporterId", token,
-    extract(epoch from begin_by)::double precision * 1000 as "beginBy", generation, round, more
+    extract(epoch from begin_by)::double precision * 1000 as "beginBy", generation, settings, round, more
 from scanwire.hand_out_deliveries($1, $2, $3, $4, $5, $6::double precision * interval '1 millisecond')`;
 
 /** A delivery of {@link DISPATCH}; the first row has nothing but `more`. */
@@ -49,6 +50,7 @@ export interface DispatchRow extends Pick<Dispatched, 'deliveryId' | 'collector'
     readonly token: string | null;
     readonly beginBy: number | null;
     readonly generation: number;
+    readonly settings: number;
     readonly round: number;
     readonly more: boolean | null;
 }

@@ -1,10 +1,11 @@
 import { batched } from '../batched.ts';
+import type { Grant } from './grants.ts';
 import { messageHeaders, openHeaders } from './headers.ts';
 import type { Message } from './http-sender.ts';
 import type { WebhooksContext } from './options.ts';
 import { newProgress, type Outcome, outcomeOf } from './outcome.ts';
 import { resultOfError } from './outcome-code.ts';
-import type { DeliveryJob, HandedGrant, QueueWorker } from './queue.ts';
+import type { DeliveryJob, QueueWorker } from './queue.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
 import { openSecrets } from './signature.ts';
 import type { Claim, ClaimRequest, RecordedOutcome } from './store.ts';
@@ -55,12 +56,12 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
         }
     }
 
-    function mayBegin(grant: HandedGrant): boolean {
+    function mayBegin(grant: Grant): boolean {
         return grant.settings === context.member.generation() && grants.inTime(grant);
     }
 
     /** What is needed to send under a claim that was handed out; null when that cannot be begun, or not any more. */
-    async function claimGranted(job: DeliveryJob & { readonly grant: HandedGrant }): Promise<Claim | null> {
+    async function claimGranted(job: DeliveryJob & { readonly grant: Grant }): Promise<Claim | null> {
         const atHand = kept.take(job, grants.now() as Date);
         if (atHand !== null) {
             return atHand;

@@ -125,7 +125,7 @@ interface HandingOut {
 
 /** Sweeps when it is time, and puts what is lost or due into the queue. */
 function handingOut(context: DispatcherContext): HandingOut {
-    const { deliveries, queue, monotonic, window, breakerAfter, member, onError } = context;
+    const { deliveries, queue, monotonic, window, breakerAfter, onError } = context;
     let nextSweep = Number.NEGATIVE_INFINITY;
     let graceEnds = Number.POSITIVE_INFINITY;
     /** Marked queued in their rows, not yet in the queue. */
@@ -172,7 +172,7 @@ function handingOut(context: DispatcherContext): HandingOut {
 
     async function enqueue(handedOut: readonly Dispatched[]): Promise<void> {
         const possible = handedOut.filter(({ collector }) => COLLECTOR_PATTERN.test(collector));
-        const jobs = [...unqueued, ...possible.map(jobOf)];
+        const jobs: DeliveryJob[] = [...unqueued, ...possible];
         unqueued = [];
         if (possible.length < handedOut.length) {
             const impossible = handedOut.filter((one) => !possible.includes(one));
@@ -185,10 +185,6 @@ function handingOut(context: DispatcherContext): HandingOut {
                 throw error;
             });
         }
-    }
-
-    function jobOf({ grant, ...dispatched }: Dispatched): DeliveryJob {
-        return { ...dispatched, grant: grant === null ? null : { ...grant, settings: member.generation() } };
     }
 
     return {

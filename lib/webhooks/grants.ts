@@ -11,6 +11,8 @@ export interface Grant {
     readonly generation: number;
     /** As `Claim.attemptSinceReplay`. */
     readonly attemptSinceReplay: number;
+    /** Generation of the deployment's settings when it was handed out, which may be later than that of who asked. */
+    readonly settings: number;
 }
 
 /** How deliveries are handed out. */

@@ -13,13 +13,7 @@ export interface DeliveryJob {
      * The claim that the delivery was handed out with: for whoever gets the job first. Null when there is none, and where the job may have
      * been handed out before: added once more, taken again from a worker that died, or taken after the connection was lost.
      */
-    readonly grant: HandedGrant | null;
-}
-
-/** A claim as it is handed out. */
-export interface HandedGrant extends Grant {
-    /** Of the deployment's settings, under which it was handed out: a worker with others does not begin. */
-    readonly settings: number;
+    readonly grant: Grant | null;
 }
 
 /** A worker that takes jobs until it is closed. */

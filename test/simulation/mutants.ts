@@ -1,7 +1,8 @@
+import type { Grant } from '../../lib/webhooks/grants.ts';
 import type { Message } from '../../lib/webhooks/http-sender.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
-import type { DeliveryJob, DeliveryQueue, HandedGrant } from '../../lib/webhooks/queue.ts';
+import type { DeliveryJob, DeliveryQueue } from '../../lib/webhooks/queue.ts';
 import type { Deployment, SettingsStore } from '../../lib/webhooks/settings.ts';
 import type { Claim, DeliveryStore, Dispatched, DispatchOptions, RecordedOutcome, Session } from '../../lib/webhooks/store.ts';
 import type { Mutant } from './deployment.ts';
@@ -182,7 +183,7 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
         }),
 
     'a claim that was handed out and is honoured each time its job comes': () => {
-        const grants = new Map<string, HandedGrant | null>();
+        const grants = new Map<string, Grant | null>();
         const keyOf = ({ deliveryId, attempt }: DeliveryJob): string => `${deliveryId}/${attempt}`;
         return queueIs((queue) => ({
             add: (jobs) => {

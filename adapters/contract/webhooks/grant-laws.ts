@@ -37,6 +37,7 @@ export const grantLaws: Laws<WebhookBench> = {
                 exporterId: id,
                 generation: 1,
                 attemptSinceReplay: 1,
+                settings: 0,
             },
         });
         assert.notEqual(second?.handedOut[0]?.grant?.token, grant.token);
@@ -130,7 +131,7 @@ export const grantLaws: Laws<WebhookBench> = {
             collector: 'default',
             attempt: 2,
             singleAttempt: false,
-            grant: { token, beginBy: at(60 + BEGIN_WITHIN).getTime(), exporterId: id, generation: 0, attemptSinceReplay: 2 },
+            grant: { token, beginBy: at(60 + BEGIN_WITHIN).getTime(), exporterId: id, generation: 0, attemptSinceReplay: 2, settings: 0 },
         });
         await bench.record([success(holderOf(retry), { claimedAt: at(61) })], at(62));
         await bench.replay(deliveryId, at(63));

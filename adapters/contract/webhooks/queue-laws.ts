@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { DeliveryJob, DeliveryQueue, HandedGrant, QueueWorker } from '../../../lib/webhooks/queue.ts';
+import type { Grant } from '../../../lib/webhooks/grants.ts';
+import type { DeliveryJob, DeliveryQueue, QueueWorker } from '../../../lib/webhooks/queue.ts';
 import { until } from '../assertions.ts';
 import type { ContractFixture, Laws } from '../register-laws.ts';
 
@@ -269,7 +270,7 @@ function jobFor(collector: string, attempt = 1, singleAttempt = false): Delivery
     return { collector, deliveryId: randomUUID(), attempt, singleAttempt, grant: null };
 }
 
-function grantOf(token: string): HandedGrant {
+function grantOf(token: string): Grant {
     return { token, beginBy: Date.now() + 1_000, exporterId: randomUUID(), generation: 2, attemptSinceReplay: 1, settings: 3 };
 }
 

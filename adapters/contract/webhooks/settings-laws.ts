@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { DeploymentSettings } from '../../../lib/webhooks/settings.ts';
 import { only } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, inParallel, type WebhookBench } from './fixture.ts';
+import { at, BEGIN_WITHIN, inParallel, type WebhookBench } from './fixture.ts';
 
 const SETTINGS: DeploymentSettings = {
     vendor: 'Acme',
@@ -66,6 +66,19 @@ export const settingsLaws: Laws<WebhookBench> = {
         await bench.assertDelivery(second, { state: 'pending', attempts: 0 });
         await bench.deliveries.keepAlive({ ...session, generation: 2 }, 60_000);
         assert.equal(only(await bench.claim(await bench.dispatchedIds(), at(0), session.id)).deliveryId, second);
+    },
+
+    async 'says under which settings it hands out'(bench) {
+        await bench.addExporter();
+        await bench.settings.declare(SETTINGS);
+        const [first] = await bench.acceptAtOnce(1);
+        await bench.publish();
+        await bench.settings.declare({ ...SETTINGS, vendor: 'Other' });
+        const [third] = await bench.dispatch({ beginWithin: BEGIN_WITHIN });
+        assert.deepEqual(
+            [only(first?.handedOut ?? []), third].map((one) => one?.grant?.settings),
+            [1, 2],
+        );
     },
 
     async 'claims for sessions that say no generation'(bench) {

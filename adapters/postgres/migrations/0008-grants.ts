@@ -204,7 +204,8 @@ begin
             json_agg(
                 json_build_object(
                     'id', d.id, 'exporterId', d.exporter_id, 'collector', d.collector, 'token', d.token,
-                    'beginBy', extract(epoch from d.begin_by) * 1000, 'generation', r.generation
+                    'beginBy', extract(epoch from d.begin_by) * 1000, 'generation', r.generation,
+                    'settings', coalesce((select p.generation from scanwire.deployment p), 0)
                 )
                 order by d.seq
             ) filter (where d.id is not null),
@@ -229,7 +230,7 @@ create function scanwire.hand_out_deliveries(
 )
 returns table (
     delivery_id uuid, collector text, attempt integer, single boolean,
-    exporter_id uuid, token text, begin_by timestamptz, generation integer, round integer, more boolean
+    exporter_id uuid, token text, begin_by timestamptz, generation integer, settings integer, round integer, more boolean
 )
 language plpgsql
 set enable_seqscan = off
@@ -333,11 +334,12 @@ begin
     )
     (
         select null::uuid, null::text, null::integer, null::boolean, null::uuid, null::text, null::timestamptz, null::integer, null::integer,
-            (select count(*) from waiting w where w.priority = 0 or w.own_window > 0) > (select count(*) from picked)
+            null::integer, (select count(*) from waiting w where w.priority = 0 or w.own_window > 0) > (select count(*) from picked)
     )
     union all
     (
-        select q.id, q.collector, q.attempts + 1, q.priority = 0, q.exporter_id, q.token, q.begin_by, r.generation, q.round + 1, null::boolean
+        select q.id, q.collector, q.attempts + 1, q.priority = 0, q.exporter_id, q.token, q.begin_by, r.generation,
+            coalesce((select p.generation from scanwire.deployment p), 0), q.round + 1, null::boolean
         from queued q
         join rooms r on r.exporter_id = q.exporter_id
         order by q.place

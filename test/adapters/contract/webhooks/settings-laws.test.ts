@@ -37,6 +37,14 @@ const MUTANTS: Mutants = {
     'claims nothing for a session of other settings': (_, deliveries) => ({
         deliveries: { keepAlive: ({ generation: _, ...session }, duration) => deliveries.keepAlive(session, duration) },
     }),
+    'says under which settings it hands out': (_, deliveries) => ({
+        deliveries: {
+            dispatch: async (options) => {
+                const { handedOut, more } = await deliveries.dispatch(options);
+                return { handedOut: handedOut.map((one) => ({ ...one, grant: one.grant && { ...one.grant, settings: 1 } })), more };
+            },
+        },
+    }),
     'claims for sessions that say no generation': (_, deliveries) => ({
         deliveries: { keepAlive: (session, duration) => deliveries.keepAlive({ generation: 0, ...session }, duration) },
     }),

@@ -185,6 +185,9 @@ const SERVER = /^(?:08|28|3D|40|53|57|58)...$|^55P03$|^25006$/;
 /** What node-postgres says, without a code, of a connection that it has lost or a pool that is closed. */
 const DRIVER = /^Connection terminated|^timeout exceeded when trying|not queryable$|^Cannot use a pool after|^Query read timeout/;
 
+/** What the server says, as an internal error, when a file cannot grow beyond a limit or a quota. */
+const NO_ROOM = /^could not (?:extend|write) /;
+
 /** The error as a store reports it: `UNAVAILABLE` when the database cannot be used now, anything else as it is. */
 export function storeError(error: unknown): unknown {
     if (error instanceof ScanwireError || !(error instanceof Error)) {
@@ -192,7 +195,8 @@ export function storeError(error: unknown): unknown {
     }
 
     const code = sqlState(error);
-    const unavailable = NETWORK.has(code) || SERVER.test(code) || (code === '' && DRIVER.test(error.message));
+    const driverOrDisk = (code === '' && DRIVER.test(error.message)) || (code === 'XX000' && NO_ROOM.test(error.message));
+    const unavailable = NETWORK.has(code) || SERVER.test(code) || driverOrDisk;
     return unavailable ? new ScanwireError('UNAVAILABLE', `The database cannot be used now${why(code)}`, { cause: error }) : error;
 }
 

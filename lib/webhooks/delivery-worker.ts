@@ -91,7 +91,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     /** No more at once than there is room for their bodies. */
     async function claim(requests: readonly ClaimRequest[]): Promise<readonly (Claim | null)[]> {
         const maxBytes = await bodies.free(context.maxBodyBytes);
-        const claims = await deliveries.claim(requests, session.id, maxBytes);
+        const claims = await kept.reads(deliveries.claim(requests, session.id, maxBytes));
         bodies.take(claims.reduce((sum, claimed) => sum + (claimed === null ? 0 : bodyBytes(claimed)), 0));
         return claims;
     }

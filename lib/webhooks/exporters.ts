@@ -185,7 +185,7 @@ export function exporters(context: WebhooksContext): Exporters {
  * were handed with them has ended.
  */
 async function superseded(id: string, { kept, session, sleep }: WebhooksContext): Promise<void> {
-    kept.forget(id);
+    await kept.forget(id);
     if (await session.hasOthers().catch(() => true)) {
         await sleep(GRANTS.beginWithin);
     }

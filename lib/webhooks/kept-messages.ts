@@ -12,8 +12,10 @@ export interface KeptMessages {
     take(job: DeliveryJob & { readonly grant: Grant }, now: Date): Claim | null;
     /** Settings that were read. */
     learn(claim: Claim): void;
-    /** Forgets the settings of an exporter. */
-    forget(exporterId: string): void;
+    /** Settings are being read. */
+    reads<T>(reading: Promise<T>): Promise<T>;
+    /** Forgets the settings of an exporter. Resolves when those that were being read have come and are forgotten, too. */
+    forget(exporterId: string): Promise<void>;
 }
 
 interface KeptEvent {
@@ -33,7 +35,7 @@ const MAX_EXPORTERS = 1_000;
 export function keptMessages(bodies: ByteBudget): KeptMessages {
     const events = new Map<string, KeptEvent>();
     const exporters = new Map<string, { readonly exporter: StoredExporter; readonly generation: number }>();
-
+    const reading = new Set<Promise<unknown>>();
     let pruning: NodeJS.Timeout | null = null;
 
     /** Lets go of what nobody has taken in time. */
@@ -90,7 +92,18 @@ export function keptMessages(bodies: ByteBudget): KeptMessages {
             }
         },
 
-        forget(exporterId) {
+        async reads(read) {
+            reading.add(read);
+            try {
+                return await read;
+            } finally {
+                reading.delete(read);
+            }
+        },
+
+        async forget(exporterId) {
+            exporters.delete(exporterId);
+            await Promise.allSettled(reading);
             exporters.delete(exporterId);
         },
     };

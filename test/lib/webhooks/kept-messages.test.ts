@@ -66,7 +66,7 @@ t.test('has nothing at hand for an exporter whose settings it does not know, or 
     kept.keep(['one', 'other', 'newer'], EVENT);
     t.equal(kept.take(handedOut('other', 'unknown'), NOW), null);
     t.equal(kept.take(handedOut('newer', 'siem', 4), NOW), null);
-    kept.forget('siem');
+    await kept.forget('siem');
     t.equal(kept.take(handedOut('one'), NOW), null);
     kept.learn(learnt('siem', 4));
     t.equal(kept.take(handedOut('one'), NOW), null, 'they are newer than its claim');

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { until } from '../../adapters/contract/assertions.ts';
 import { countingReceiver } from '../support/counting-receiver.ts';
 import { redisServer } from '../support/redis-server.ts';
 import { ended, linesOf, nextJson, startScanwire } from '../support/scanwire.ts';
@@ -81,7 +82,10 @@ t.test('what a stop cuts off is released at once, and no try of its schedule is 
     const startedAt = performance.now();
     await receiver.received(KIND, 2);
     t.ok(performance.now() - startedAt < 5_000, 'sent again soon');
-    t.match(await json(data, 'deliveries', 'show', published.deliveries[0] ?? ''), {
+    const shown = () => json<{ history: readonly object[] }>(data, 'deliveries', 'show', published.deliveries[0] ?? '');
+    // It is named when it has gone on for half a second.
+    await until(async () => (await shown()).history.length === 2);
+    t.match(await shown(), {
         history: [
             { number: 1, code: 'interrupted' },
             { number: 2, code: null },

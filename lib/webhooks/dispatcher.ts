@@ -13,6 +13,8 @@ export interface Dispatcher {
     start(): void;
     /** Something became due: looks for it now. */
     wake(): void;
+    /** Something that was lost may be free to be handed out once more: sweeps now. */
+    sweep(): void;
     /** A place became free: looks for what may have waited for it. */
     freed(): void;
     /** How what is accepted now can be handed out at once; undefined when it has to wait in its rows. */
@@ -43,7 +45,7 @@ const BATCH = 500;
 
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
-    const { begin, handOut, enqueue, isBehind, leftSome } = handingOut(context);
+    const { begin, handOut, sweepNext, enqueue, isBehind, leftSome } = handingOut(context);
     const { window, breakerAfter, onError } = context;
     const adding = new Set<Promise<void>>();
     let running: Promise<void> | null = null;
@@ -75,6 +77,11 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
 
     return {
         wake,
+
+        sweep() {
+            sweepNext();
+            wake();
+        },
 
         freed() {
             if (leftSome()) {
@@ -115,6 +122,8 @@ interface HandingOut {
     /** To be called when the process starts, which has not watched the store before. */
     begin(): void;
     handOut(): Promise<void>;
+    /** The next hand-out sweeps. */
+    sweepNext(): void;
     /** Adds jobs, before them those that could not be added earlier. */
     enqueue(handedOut: readonly Dispatched[]): Promise<void>;
     /** Whether jobs wait for the queue. */
@@ -194,6 +203,10 @@ function handingOut(context: DispatcherContext): HandingOut {
 
         begin() {
             graceEnds = monotonic() + GRACE;
+        },
+
+        sweepNext() {
+            nextSweep = Number.NEGATIVE_INFINITY;
         },
 
         async handOut() {

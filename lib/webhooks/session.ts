@@ -1,15 +1,19 @@
 import { readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { isAlive, ownIdentity, type ProcessIdentity } from '../process-identity.ts';
-import type { Grants } from './grants.ts';
+import { GRANTS, type Grants } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
 import type { Claim, Session } from './store.ts';
 
 /** Under which a process claims: whoever holds claims says all the time that it is alive. */
 export interface ClaimingSession {
     readonly id: string;
-    /** Ends the sessions of processes of this machine that have ended, then begins. */
-    begin(): Promise<void>;
+    /**
+     * Ends the sessions of processes of this machine that have ended, then begins.
+     *
+     * @param onFreed Called when what those were sending or were handed out may be free, several times where there were any.
+     */
+    begin(onFreed: () => void): Promise<void>;
     /** Says how many attempts for a collector this process can make at once. */
     offer(collector: string, slots: number): Promise<void>;
     /** Whether it makes attempts for any. */
@@ -28,6 +32,13 @@ export interface ClaimingSession {
 const ALIVE_FOR = 7_500;
 const SIGN_EVERY = 2_000;
 
+/**
+ * Milliseconds after which nothing holds any more that a process was handed out before its end and did not name, and between the signs of
+ * life until then: nothing is free until every session has spoken since.
+ */
+const HELD_FOR = GRANTS.beginWithin + GRANTS.namedAfter;
+const FREED_EVERY = 250;
+
 /** What goes on is named together with what follows within so many milliseconds. */
 const NAMED_TOGETHER = 50;
 
@@ -41,6 +52,7 @@ export function claimingSession(
     const slots: Record<string, number> = {};
     let timer: NodeJS.Timeout | undefined;
     let naming: NodeJS.Timeout | undefined;
+    let freeing: NodeJS.Timeout | undefined;
     let sign: Promise<void> = Promise.resolve();
     /** Whether the next sign of life waits for the one before it. */
     let signing = false;
@@ -82,12 +94,15 @@ export function claimingSession(
     return {
         id,
 
-        async begin() {
+        async begin(onFreed) {
             const ended = (await deliveries.sessions()).filter(hasEnded).map(({ id }) => id);
             await deliveries.endSessions(ended);
             await keepAlive();
             timer = setInterval(signOfLife, SIGN_EVERY);
             timer.unref();
+            if (ended.length > 0) {
+                freeing = speakUntilFreed(signOfLife, () => void sign.then(onFreed));
+            }
         },
 
         async offer(collector, more) {
@@ -115,12 +130,28 @@ export function claimingSession(
 
         async end() {
             clearInterval(timer);
+            clearInterval(freeing);
             clearTimeout(naming);
             naming = undefined;
             await sign;
             await deliveries.endSessions([id]).catch(onError);
         },
     };
+}
+
+/** Does not wait for the next ordinary sign: all that is held up meanwhile could be sent. */
+function speakUntilFreed(speak: () => void, onSpoken: () => void): NodeJS.Timeout {
+    let signs = Math.ceil(HELD_FOR / FREED_EVERY) + 1;
+    onSpoken();
+    const timer = setInterval(() => {
+        speak();
+        onSpoken();
+        signs -= 1;
+        if (signs === 0) {
+            clearInterval(timer);
+        }
+    }, FREED_EVERY);
+    return timer.unref();
 }
 
 /** Only of a process of this machine, whose ids mean the same here, can that be told; others end when they are silent. */

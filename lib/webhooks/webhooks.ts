@@ -145,7 +145,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             await member.join('worker');
             if (!claiming) {
                 settings.sender.open?.();
-                await session.begin();
+                await session.begin(context.dispatcher.sweep);
                 claiming = true;
             }
             for (const collector of new Set(valid.collectors)) {

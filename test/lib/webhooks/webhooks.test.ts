@@ -203,7 +203,7 @@ t.test('probes a failing receiver one delivery at a time and burns no attempt of
         now += 1;
         return new Date(now);
     };
-    const exporter = await setting(t, { ...memoryWebhooks({ clock }), breakerAfter: 3, window: 1 });
+    const exporter = await setting(t, { ...memoryWebhooks({ clock }), monotonic: () => now, breakerAfter: 3, window: 1 });
     const { exporter: made } = await exporter.exporters.create({ url: to.url });
     await exporter.exporters.start(made.id);
     to.received.length = 0;

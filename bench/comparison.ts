@@ -1,5 +1,5 @@
 import Table from 'cli-table3';
-import type { Figure, Measured } from './section.ts';
+import type { Figure, Figures, Measured } from './section.ts';
 
 interface Interval {
     readonly low: number;
@@ -84,7 +84,8 @@ export function tablesOf(measurements: readonly Measured[], withVerdict: boolean
 function tableOf(measured: Measured, withVerdict: boolean): string {
     const compares =
         measured.beside === undefined ? [] : [measured.beside.name, 'ratio', '90 % interval', ...(withVerdict ? ['verdict'] : [])];
-    const head = ['', 'scanwire', ...compares];
+    const withBar = Object.values(measured.figures).some(({ bar }) => bar !== undefined);
+    const head = ['', 'scanwire', ...compares, ...(withBar ? ['bar'] : [])];
     const table = new Table({
         head,
         chars: NO_LINES,
@@ -94,7 +95,7 @@ function tableOf(measured: Measured, withVerdict: boolean): string {
     for (const [name, figure] of Object.entries(measured.figures)) {
         const cells = cellsOf(measured, name, figure);
         if (cells !== null) {
-            table.push([figure.label, ...cells].slice(0, head.length));
+            table.push([figure.label, ...cells.slice(0, 1 + compares.length), ...(withBar ? [figure.bar ?? ''] : [])]);
         }
     }
 
@@ -105,13 +106,25 @@ function tableOf(measured: Measured, withVerdict: boolean): string {
 function cellsOf(measured: Measured, name: string, { digits = 0 }: Figure): readonly string[] | null {
     const comparison = compared(measured, name);
     if (comparison !== null) {
-        const { ours, theirs, ratio, interval, verdict } = comparison;
+        const { ratio, interval, verdict } = comparison;
         const between = interval === null ? '' : `${fixed(interval.low, 2)} to ${fixed(interval.high, 2)}`;
-        return [fixed(ours, digits), fixed(theirs, digits), fixed(ratio, 2), between, interval === null ? '' : verdict];
+        const [ours, theirs] = [measured.scanwire, measured.beside?.runs ?? []].map((runs) => spreadOf(valuesOf(runs, name), digits));
+        return [ours ?? '', theirs ?? '', fixed(ratio, 2), between, interval === null ? '' : verdict];
     }
 
-    const values = measured.scanwire.map((figures) => figures[name]).filter((value) => value !== undefined);
-    return values.length === 0 ? null : [fixed(median(values), digits), '', '', '', ''];
+    const values = valuesOf(measured.scanwire, name);
+    return values.length === 0 ? null : [spreadOf(values, digits), '', '', '', ''];
+}
+
+function valuesOf(runs: readonly Figures[], name: string): readonly number[] {
+    return runs.map((figures) => figures[name]).filter((value) => value !== undefined);
+}
+
+/** The median, and between what all rounds lie where there are several. */
+export function spreadOf(values: readonly number[], digits: number): string {
+    const [least, most] = [Math.min(...values), Math.max(...values)].map((value) => fixed(value, digits));
+    const middle = fixed(median(values), digits);
+    return values.length === 1 ? middle : `${middle} (${least} to ${most})`;
 }
 
 /** How many figures there are of each verdict, and which are worse. */

@@ -34,14 +34,23 @@ async function statOf(pid: string): Promise<Stat | null> {
     return text === null ? null : { pid: Number(pid), name, parent: fields[1] as number, microseconds: ticks * TICK };
 }
 
-/** The servers of `DATABASE_URL` and `REDIS_URL`, those that run on this machine. */
-export async function serverProcesses(): Promise<Processes> {
-    const [postgres, redis] = await Promise.all([postgresProcess(), redisProcess()]);
+/** Of servers; none where nothing is kept there. */
+export interface ServerUrls {
+    readonly DATABASE_URL?: string | undefined;
+    readonly REDIS_URL?: string | undefined;
+}
+
+/** The processes of the servers, those that run on this machine. */
+export async function serverProcesses({ DATABASE_URL, REDIS_URL }: ServerUrls): Promise<Processes> {
+    const [postgres, redis] = await Promise.all([
+        DATABASE_URL === undefined ? null : postgresProcess(DATABASE_URL),
+        REDIS_URL === undefined ? null : redisProcess(REDIS_URL),
+    ]);
     return { ...(postgres !== null && { postgres }), ...(redis !== null && { redis }) };
 }
 
-async function postgresProcess(): Promise<number | null> {
-    const client = new pg.Client(process.env.DATABASE_URL);
+async function postgresProcess(url: string): Promise<number | null> {
+    const client = new pg.Client(url);
     await client.connect();
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
     const backend = await statOf(String(rows[0]?.pid));
@@ -49,8 +58,8 @@ async function postgresProcess(): Promise<number | null> {
     return backend?.name === 'postgres' ? backend.parent : null;
 }
 
-async function redisProcess(): Promise<number | null> {
-    const client = new Redis(process.env.REDIS_URL ?? '');
+async function redisProcess(url: string): Promise<number | null> {
+    const client = new Redis(url);
     const info = await client.info('server');
     client.disconnect();
     const server = await statOf(/^process_id:(\d+)/m.exec(info)?.[1] ?? '');

@@ -1,5 +1,10 @@
-import type { Figure, Figures, Measurement, Run, Section } from './section.ts';
-import { CPU_FIGURES, cpuSince, type SenderOptions, withSender } from './senders.ts';
+import { randomUUID } from 'node:crypto';
+import type { Checkout } from './checkout.ts';
+import { now } from './contenders/http.ts';
+import { investigation } from './contenders/investigation.ts';
+import { REFERENCE, warmUp } from './pace.ts';
+import type { Figure, Figures, Measurement, Peer, Run, Section } from './section.ts';
+import { CPU_FIGURES, cpuSince, type SenderOptions, type SenderUnderTest, withSender } from './senders.ts';
 
 /** How many go before those that count: until V8 has compiled what is hot, a delivery costs twice as much. */
 interface Load {
@@ -8,55 +13,174 @@ interface Load {
 }
 
 const SERVERS: Load = { warmUp: 10_000, counted: 40_000 };
+const SLOW: Load = { warmUp: 2_000, counted: 10_000 };
 const EMBEDDED: Load = { warmUp: 500, counted: 3_000 };
+/** Published one by one while the deliveries of the first ones go out. */
+const ONE_BY_ONE = 500;
+/** How many deliveries the calls are counted of. */
+const CALLS = 5_000;
+/** Events, one after the other, that each go to all exporters. */
+const EVENTS = 20;
 
 const FIGURES: Readonly<Record<string, Figure>> = {
     perSecond: { label: 'deliveries/s, until the last outcome is recorded', moreIsBetter: true },
+    publishesPerSecond: { label: 'publishes/s, one after the other, while it delivers', moreIsBetter: true },
     acceptedPerSecond: { label: 'events accepted/s', moreIsBetter: true },
     ...CPU_FIGURES,
+    all: { label: 'CPU of all, with the receiver, µs each' },
+    sql: { label: 'SQL statements that clients call for 1,000' },
+    redisCommands: { label: 'Redis commands that clients call for 1,000' },
     peakMiB: { label: 'peak memory of the process, MiB' },
 };
 
-/** As many deliveries as there can be, all to one exporter. */
+/** The figures, with bars for some. */
+function figuresWith(bars: Readonly<Record<string, string>>): Readonly<Record<string, Figure>> {
+    return Object.fromEntries(
+        Object.entries(FIGURES).map(([name, figure]) => [name, bars[name] === undefined ? figure : { ...figure, bar: bars[name] }]),
+    );
+}
+
+/** As many deliveries as there can be. */
 export const deliveries: Section = {
     name: 'deliveries',
     discarded: 0,
 
     async open({ own, scale }) {
-        const bare = { name: 'BullMQ + undici, no rows', run: fullSpeed({ checkout: own, kind: 'bare' }, SERVERS, scale) };
-        const measurement = (title: string, options: Omit<SenderOptions, 'checkout'>, load: Load): Measurement => ({
-            title,
-            figures: FIGURES,
-            scanwire: async (checkout) => fullSpeed({ checkout, ...options }, load, scale),
-            peers: async () => [bare],
-        });
+        const bare: Peer = { name: 'BullMQ + undici, no rows', run: fullSpeed({ checkout: own, kind: 'bare' }, SERVERS, scale) };
+        const ofServers = new Map<Checkout, Run>();
+        const servers = (checkout: Checkout): Run => {
+            const run = ofServers.get(checkout) ?? fullSpeed({ checkout, kind: 'servers' }, SERVERS, scale);
+            ofServers.set(checkout, run);
+            return run;
+        };
+        const one: Peer = { name: 'one exporter, default options', run: servers(own) };
         return {
             measurements: [
-                measurement('deliveries, Redis + PostgreSQL, default options', { kind: 'servers' }, SERVERS),
-                measurement('deliveries, Redis + PostgreSQL, window 200', { kind: 'servers', window: 200 }, SERVERS),
-                measurement('deliveries, embedded, default options', { kind: 'embedded' }, EMBEDDED),
+                {
+                    title: `deliveries, Redis + PostgreSQL, default options (bars: ${REFERENCE})`,
+                    figures: figuresWith({ perSecond: '≥ 0.75 ×', all: '≤ 420', sql: '≤ 150', redisCommands: '≤ 600' }),
+                    scanwire: async (checkout) => servers(checkout),
+                    peers: async () => [bare],
+                },
+                ...othersOf(scale, bare, one),
             ],
         };
     },
 };
 
+/** What is measured in other ways than the first. */
+function othersOf(scale: number, bare: Peer, one: Peer): readonly Measurement[] {
+    const measurement = (
+        title: string,
+        options: Omit<SenderOptions, 'checkout'>,
+        { load = SERVERS, bars = {}, beside }: { readonly load?: Load; readonly bars?: Record<string, string>; readonly beside?: Peer },
+    ): Measurement => ({
+        title,
+        figures: figuresWith(bars),
+        scanwire: async (checkout) => fullSpeed({ checkout, ...options }, load, scale),
+        peers: async () => (beside === undefined ? [] : [beside]),
+    });
+    return [
+        measurement('deliveries, Redis + PostgreSQL, window 200', { kind: 'servers', window: 200 }, { beside: bare }),
+        measurement(
+            `deliveries through serve, 50 publishers, one event a request (bars: and ≥ 2,500/s where bare has 6,000/s)`,
+            { kind: 'serve' },
+            { bars: { perSecond: '≥ 0.6 ×' }, beside: one },
+        ),
+        measurement('deliveries to 10 exporters', { kind: 'servers', exporters: 10 }, { bars: { perSecond: '≥ 0.9 ×' }, beside: one }),
+        measurement('deliveries to 100 exporters', { kind: 'servers', exporters: 100 }, { bars: { perSecond: '≥ 0.8 ×' }, beside: one }),
+        {
+            title: 'one event at a time to 100 exporters, from publish to last arrival',
+            figures: { perSecond: { label: 'deliveries/s', moreIsBetter: true, bar: '≥ 0.9 ×' } },
+            scanwire: async (checkout) => eventByEvent({ checkout, kind: 'servers', exporters: 100 }, scale),
+            peers: async () => [one],
+        },
+        measurement(
+            `deliveries to a receiver that takes 200 ms (bar: ${REFERENCE})`,
+            { kind: 'servers', answersAfter: 200 },
+            { load: SLOW, bars: { perSecond: '≥ 1,000' } },
+        ),
+        measurement('deliveries, embedded, default options', { kind: 'embedded' }, { load: EMBEDDED, beside: bare }),
+        measurement(
+            `deliveries through embedded serve, 50 publishers (bars: ${REFERENCE})`,
+            { kind: 'serve-embedded' },
+            { load: EMBEDDED, bars: { perSecond: '≥ 1,500', publishesPerSecond: '≥ 400' } },
+        ),
+        measurement(
+            `deliveries through serve on PostgreSQL without Redis, 50 publishers (bars: ${REFERENCE})`,
+            { kind: 'serve-postgres' },
+            { load: EMBEDDED, bars: { perSecond: '≥ 1,000' } },
+        ),
+    ];
+}
+
 function fullSpeed(options: SenderOptions, load: Load, scale: number): Run {
-    const [warmUp, counted] = [load.warmUp, load.counted].map((count) => Math.ceil(count * scale)) as [number, number];
+    const { exporters = 1, kind } = options;
+    const [before, counted, calls] = [load.warmUp, load.counted, CALLS].map((count) => Math.ceil((count * scale) / exporters)) as [
+        number,
+        number,
+        number,
+    ];
     return () =>
         withSender(options, async (sender): Promise<Figures> => {
-            await sender.burst(warmUp);
-            await sender.finished(warmUp);
-            const before = await sender.cpu();
+            await warmUp(sender, before, exporters);
+            const cpu = await sender.cpu();
             const started = performance.now();
             await sender.burst(counted);
             const accepted = performance.now();
-            await sender.finished(counted);
+            await sender.finished(counted * exporters);
             const recorded = performance.now();
             return {
-                perSecond: (counted * 1000) / (recorded - started),
-                ...(options.kind !== 'bare' && { acceptedPerSecond: (counted * 1000) / (accepted - started) }),
-                ...(await cpuSince(before, sender, counted)),
+                perSecond: (counted * exporters * 1000) / (recorded - started),
+                ...(kind !== 'bare' && { acceptedPerSecond: (counted * 1000) / (accepted - started) }),
+                ...(await cpuSince(cpu, sender, counted * exporters)),
                 peakMiB: await sender.peakMiB(),
+                ...(options.answersAfter === undefined && (await callsOf(sender, calls, exporters))),
+                ...(kind === 'serve-embedded' && { publishesPerSecond: await oneByOne(sender, Math.ceil(ONE_BY_ONE * scale)) }),
             };
+        });
+}
+
+/** Beside what is timed, since counting slows down. */
+async function callsOf(sender: SenderUnderTest, events: number, exporters: number): Promise<Figures> {
+    const { DATABASE_URL, REDIS_URL } = sender.store.urls;
+    if (DATABASE_URL === undefined && REDIS_URL === undefined) {
+        return {};
+    }
+
+    const { sql, redis } = await sender.store.clientCalls(async () => {
+        await sender.burst(events);
+        await sender.finished(events * exporters);
+    });
+    const forThousand = (calls: number): number => (calls * 1000) / (events * exporters);
+    return { ...(sql !== undefined && { sql: forThousand(sql) }), ...(redis !== undefined && { redisCommands: forThousand(redis) }) };
+}
+
+async function oneByOne(sender: SenderUnderTest, count: number): Promise<number> {
+    const started = performance.now();
+    for (let published = 0; published < count; published += 1) {
+        await sender.publish(investigation());
+    }
+
+    const perSecond = (count * 1000) / (performance.now() - started);
+    await sender.finished(count);
+    return perSecond;
+}
+
+function eventByEvent({ exporters = 1, ...options }: SenderOptions, scale: number): Run {
+    return () =>
+        withSender({ ...options, exporters }, async (sender) => {
+            await warmUp(sender, Math.ceil((SERVERS.warmUp * scale) / exporters), exporters);
+            const events = Math.ceil(EVENTS * scale);
+            let microseconds = 0;
+            for (let event = 0; event < events; event += 1) {
+                const id = randomUUID();
+                const published = now();
+                await sender.publish(investigation(id));
+                const arrivals = await sender.finished(exporters, { times: true });
+                microseconds += (arrivals.get(id) as number) - published;
+            }
+
+            return { perSecond: (events * exporters * 1_000_000) / microseconds };
         });
 }

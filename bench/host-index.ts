@@ -88,7 +88,7 @@ function reading(hosts: number, start: () => Promise<IndexServer>): Run {
         const { server, url, token } = await start();
         try {
             await readIndex(url, token);
-            const processes = { server: server.pid, ...(await serverProcesses()) };
+            const processes = { server: server.pid, ...(await serverProcesses(process.env)) };
             await server.resetPeak();
             const before = await cpuTimes(processes);
             const answers: Answer[] = [];

@@ -1,11 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { receiver } from '../test/support/bad-receiver.ts';
 import { nameServer } from '../test/support/name-server.ts';
-import { now } from './contenders/http.ts';
-import { investigation } from './contenders/investigation.ts';
 import type { Figure, Figures, Measurement, Run, Section } from './section.ts';
 import { type SenderUnderTest, withSender } from './senders.ts';
+import { LATENCIES, percentilesOf, steady } from './steady.ts';
 
 /** Exporters beside the one that is measured. */
 interface Neighbours {
@@ -25,8 +23,8 @@ const SETTLING_SECONDS = 12;
 const SECONDS = 10;
 
 const FIGURES: Readonly<Record<string, Figure>> = {
-    p50: { label: 'publish to arrival p50, ms', digits: 1 },
-    p99: { label: 'publish to arrival p99, ms', digits: 1 },
+    p50: LATENCIES.p50,
+    p99: LATENCIES.p99,
     perSecond: { label: 'arrived/s', moreIsBetter: true },
 };
 
@@ -78,13 +76,12 @@ function beside(them: Neighbours | null, scale: number, checkout: Parameters<Sec
 async function measured(sender: SenderUnderTest, them: Neighbours | null, scale: number): Promise<Figures> {
     const noise = new AbortController();
     const making = them === null || them.rate === 0 ? Promise.resolve() : makeNoise(sender, them, noise.signal);
-    await steady(sender, Math.ceil(RATE * SETTLING_SECONDS * scale));
+    await steady(sender, RATE, Math.ceil(RATE * SETTLING_SECONDS * scale));
     const count = Math.ceil(RATE * SECONDS * scale);
-    const { latencies, seconds } = await steady(sender, count);
+    const { latencies, seconds } = await steady(sender, RATE, count);
     noise.abort();
     await making;
-    const at = (share: number): number => latencies[Math.floor(latencies.length * share)] as number;
-    return { p50: at(0.5), p99: at(0.99), perSecond: count / seconds };
+    return { ...percentilesOf(latencies), perSecond: count / seconds };
 }
 
 async function makeNoise(sender: SenderUnderTest, { rate, bodyBytes = 100 }: Neighbours, signal: AbortSignal): Promise<void> {
@@ -96,24 +93,6 @@ async function makeNoise(sender: SenderUnderTest, { rate, bodyBytes = 100 }: Nei
         await sleep(started + ((index + 1) * 1000) / rate - performance.now(), undefined, { signal }).catch(() => undefined);
     }
     await Promise.all(accepted);
-}
-
-async function steady(sender: SenderUnderTest, count: number) {
-    const sent = new Map<string, number>();
-    const accepted: Promise<void>[] = [];
-    const started = performance.now();
-    for (let index = 0; index < count; index += 1) {
-        await sleep(started + (index * 1000) / RATE - performance.now());
-        const id = randomUUID();
-        sent.set(id, now());
-        accepted.push(sender.publish(investigation(id)));
-    }
-    await Promise.all(accepted);
-    const arrivals = await sender.finished(count, { times: true });
-    const last = Math.max(...arrivals.values());
-    const first = Math.min(...sent.values());
-    const latencies = [...arrivals].map(([id, at]) => (at - (sent.get(id) as number)) / 1000).toSorted((a, b) => a - b);
-    return { latencies, seconds: (last - first) / 1_000_000 };
 }
 
 const NO_CONTENT = 'HTTP/1.1 204 No Content\r\n\r\n';

@@ -1,32 +1,48 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { now } from './contenders/http.ts';
-import { investigation } from './contenders/investigation.ts';
-import type { Figure, Figures, Run, Section } from './section.ts';
-import { CPU_FIGURES, cpuSince, type SenderOptions, type SenderUnderTest, withSender } from './senders.ts';
+import type { Checkout } from './checkout.ts';
+import type { Figure, Figures, Measurement, Peer, Run, Section } from './section.ts';
+import { CPU_FIGURES, cpuSince, type SenderKind, type SenderOptions, type SenderUnderTest, withSender } from './senders.ts';
+import { LATENCIES, percentilesOf, steady } from './steady.ts';
 
 /** Events that come one after the other, so many a second. */
 interface Stretch {
     readonly rate: number;
     readonly seconds: number;
-    /** Delivered before, at least: a planner may walk a table of a few thousand rows. */
-    readonly history: number;
 }
 
 const SERVERS: readonly Stretch[] = [
-    { rate: 20, seconds: 12, history: 2_000 },
-    { rate: 100, seconds: 8, history: 2_000 },
-    { rate: 200, seconds: 8, history: 2_000 },
-    { rate: 100, seconds: 8, history: 8_000 },
-    { rate: 100, seconds: 8, history: 30_000 },
+    { rate: 20, seconds: 20 },
+    { rate: 100, seconds: 8 },
+    { rate: 200, seconds: 8 },
+    { rate: 400, seconds: 8 },
 ];
+const TWENTY: readonly Stretch[] = [{ rate: 20, seconds: 20 }];
 const EMBEDDED: readonly Stretch[] = [
-    { rate: 20, seconds: 12, history: 500 },
-    { rate: 50, seconds: 8, history: 500 },
+    { rate: 5, seconds: 40 },
+    { rate: 20, seconds: 15 },
+    { rate: 50, seconds: 8 },
+    { rate: 100, seconds: 8 },
 ];
-const SHARES = [50, 95, 99];
+const WITHOUT_REDIS: readonly Stretch[] = [
+    { rate: 20, seconds: 15 },
+    { rate: 100, seconds: 8 },
+];
+
+/** Deliveries that come before, uncounted. */
+const WARM = 10_000;
+const WARM_EMBEDDED = 1_000;
 /** At the beginning of a stretch, not counted: what a burst has left to do is then done. */
 const SETTLING_SECONDS = 2;
+/** After the last arrival, in milliseconds: what is done with an answer is then counted. */
+const AFTERWARDS = 300;
+
+type Bars = Readonly<Record<string, string>>;
+
+/** Against the floor. */
+const OF_THE_FLOOR: Bars = { p50: '≤ 1.4 ×', p95: '≤ 1.4 ×', p99: '≤ 1.6 ×', cpu: '≤ 1.3 ×' };
+
+/** What absolute bars are for: others scale with what its floor has at 200 events a second. */
+export const REFERENCE = 'a floor of 2.1 / 3.4 / 6.9 ms and 2,800 µs at 200/s';
 
 /** What most users have: a few events a second. Then nothing is batched, and every event pays the fixed cost of each statement. */
 export const pace: Section = {
@@ -34,86 +50,89 @@ export const pace: Section = {
     discarded: 0,
 
     async open({ own, scale }) {
-        const peer = (name: string, kind: 'bare' | 'rows') => ({ name, run: steadily({ checkout: own, kind }, SERVERS, scale) });
+        const paced = (one: Paced): Run => steadily(one, scale);
+        const floor: Peer = { name: 'floor', run: paced({ checkout: own, kind: 'floor', warm: WARM, stretches: SERVERS }) };
+        const measurement = (title: string, bars: Bars, one: Omit<Paced, 'checkout'>, peers: readonly Peer[] = []): Measurement => ({
+            title,
+            figures: figuresOf(one.stretches, bars),
+            scanwire: async (checkout) => paced({ checkout, ...one }),
+            peers: async () => peers,
+        });
+        const embedded: Bars = { p50: '≤ 6', p95: '≤ 10', cpu: '≤ 8,000' };
+        const withoutRedis: Bars = { p50: '≤ 8', p95: '≤ 14', cpu: '≤ 5,000' };
         return {
             measurements: [
-                {
-                    title: 'events at everyday rates, Redis + PostgreSQL, default options',
-                    figures: figuresOf(SERVERS),
-                    scanwire: async (checkout) => steadily({ checkout, kind: 'servers' }, SERVERS, scale),
-                    peers: async () => [peer('BullMQ + undici, no rows', 'bare'), peer('BullMQ + undici, two statements for rows', 'rows')],
-                },
-                {
-                    title: 'events at everyday rates, embedded, default options',
-                    figures: figuresOf(EMBEDDED),
-                    scanwire: async (checkout) => steadily({ checkout, kind: 'embedded' }, EMBEDDED, scale),
-                },
+                measurement(
+                    'serve at everyday rates, one exporter; floor: BullMQ + undici and two prepared statements',
+                    OF_THE_FLOOR,
+                    { kind: 'serve', warm: WARM, stretches: SERVERS },
+                    [floor],
+                ),
+                measurement(
+                    `serve, 20 events/s each to 10 exporters, until the last arrival (bars: ${REFERENCE})`,
+                    { p50: '≤ 5', p95: '≤ 8' },
+                    { kind: 'serve', warm: WARM, stretches: TWENTY, exporters: 10 },
+                ),
+                measurement(`embedded serve at everyday rates (bars: ${REFERENCE})`, embedded, {
+                    kind: 'serve-embedded',
+                    warm: WARM_EMBEDDED,
+                    stretches: EMBEDDED,
+                }),
+                measurement(`serve on PostgreSQL without Redis at everyday rates (bars: ${REFERENCE})`, withoutRedis, {
+                    kind: 'serve-postgres',
+                    warm: WARM_EMBEDDED,
+                    stretches: WITHOUT_REDIS,
+                }),
             ],
         };
     },
 };
 
-function figuresOf(stretches: readonly Stretch[]): Readonly<Record<string, Figure>> {
-    const latencies = SHARES.map((share): [string, Figure] => [`p${share}`, { label: `publish to arrival p${share}, ms`, digits: 1 }]);
-    const figures = stretches.flatMap((stretch) =>
-        [...latencies, ...Object.entries(CPU_FIGURES)].map(([name, figure]): [string, Figure] => [
-            `${nameOf(stretch)}: ${name}`,
-            { ...figure, label: `${nameOf(stretch)}: ${figure.label}` },
+function figuresOf(stretches: readonly Stretch[], bars: Bars): Readonly<Record<string, Figure>> {
+    const figures = stretches.flatMap(({ rate }) =>
+        Object.entries({ ...LATENCIES, ...CPU_FIGURES }).map(([name, figure]): [string, Figure] => [
+            `${rate}/s ${name}`,
+            { ...figure, label: `${rate}/s: ${figure.label}`, ...(bars[name] !== undefined && { bar: bars[name] }) },
         ]),
     );
     return Object.fromEntries(figures);
 }
 
-function nameOf({ rate, history }: Stretch): string {
-    return `${rate}/s, ${history.toLocaleString('en')} delivered before`;
+interface Paced extends Pick<SenderOptions, 'exporters'> {
+    readonly checkout: Checkout;
+    readonly kind: SenderKind;
+    readonly warm: number;
+    readonly stretches: readonly Stretch[];
 }
 
-function steadily(options: SenderOptions, stretches: readonly Stretch[], scale: number): Run {
+function steadily({ warm, stretches, exporters = 1, ...options }: Paced, scale: number): Run {
     return () =>
-        withSender(options, async (sender) => {
+        withSender({ ...options, exporters }, async (sender) => {
             const figures: [string, number][] = [];
-            let delivered = 0;
+            await warmUp(sender, Math.ceil((warm * scale) / exporters), exporters);
             for (const stretch of stretches) {
-                const missing = Math.max(0, Math.ceil(stretch.history * scale) - delivered);
-                await grow(sender, missing);
-                const [settling, count] = [SETTLING_SECONDS, stretch.seconds].map((seconds) =>
-                    Math.ceil(stretch.rate * seconds * scale),
-                ) as [number, number];
-                await steady(sender, stretch.rate, settling);
-                const measured = await steady(sender, stretch.rate, count);
-                figures.push(...Object.entries(measured).map(([name, value]): [string, number] => [`${nameOf(stretch)}: ${name}`, value]));
-                delivered += missing + settling + count;
+                const measured = await stretchOf(sender, stretch, scale, exporters);
+                figures.push(...Object.entries(measured).map(([name, value]): [string, number] => [`${stretch.rate}/s ${name}`, value]));
             }
 
             return Object.fromEntries(figures);
         });
 }
 
-async function grow(sender: SenderUnderTest, count: number): Promise<void> {
-    if (count > 0) {
-        await sender.burst(count);
-        await sender.finished(count);
-    }
-
-    await sender.analyze();
+/** Publishes so many events as fast as they are taken, and counts the rows. */
+export async function warmUp(sender: SenderUnderTest, events: number, exporters = 1): Promise<void> {
+    await sender.burst(events);
+    await sender.finished(events * exporters);
+    await sender.store.analyze();
 }
 
-async function steady(sender: SenderUnderTest, rate: number, count: number): Promise<Figures> {
+/** Latencies in milliseconds, CPU time in microseconds an event. */
+export async function stretchOf(sender: SenderUnderTest, { rate, seconds }: Stretch, scale: number, exporters = 1): Promise<Figures> {
+    await steady(sender, rate, Math.ceil(rate * SETTLING_SECONDS * scale), exporters);
+    await sender.recorded();
     const before = await sender.cpu();
-    const sent = new Map<string, number>();
-    const accepted: Promise<void>[] = [];
-    const started = performance.now();
-    for (let index = 0; index < count; index += 1) {
-        await sleep(started + (index * 1000) / rate - performance.now());
-        const id = randomUUID();
-        sent.set(id, now());
-        accepted.push(sender.publish(investigation(id)));
-    }
-
-    await Promise.all(accepted);
-    const arrivals = await sender.finished(count, { times: true });
-    const cpu = await cpuSince(before, sender, count);
-    const latencies = [...arrivals].map(([id, at]) => (at - (sent.get(id) as number)) / 1000).toSorted((a, b) => a - b);
-    const percentiles = SHARES.map((share) => [`p${share}`, latencies[Math.floor((latencies.length * share) / 100)] as number] as const);
-    return { ...Object.fromEntries(percentiles), ...cpu };
+    const count = Math.ceil(rate * seconds * scale);
+    const { latencies } = await steady(sender, rate, count, exporters);
+    await sleep(AFTERWARDS);
+    return { ...percentilesOf(latencies), ...(await cpuSince(before, sender, count)) };
 }

@@ -1,6 +1,6 @@
 /*
  * `npm run bench`: what scanwire costs beside its peers, in turn or both at once. With the names of sections, only those:
- * `npm run bench -- records capture`.
+ * `npm run bench -- records capture`. `kept-million` takes minutes for each round and is measured only by its name.
  *
  * `npm run bench -- --against ../other --rounds 9` measures the package of this checkout beside that of another, compiled one, by the
  * same bench, and says which figures are worse. `--scale 0.1` counts a tenth, to see that all works.
@@ -9,9 +9,12 @@ import { parseArgs } from 'node:util';
 import { testServers } from '../test/support/servers.ts';
 import { capture } from './capture.ts';
 import { ownAndOtherCheckout, ownCheckout } from './checkout.ts';
+import { committed } from './committed.ts';
 import { summaryOf, tablesOf } from './comparison.ts';
 import { deliveries } from './deliveries.ts';
 import { hostIndex } from './host-index.ts';
+import { idle } from './idle.ts';
+import { kept, keptMillion } from './kept.ts';
 import { neighbours } from './neighbours.ts';
 import { pace } from './pace.ts';
 import { profileDeliveries } from './profile.ts';
@@ -20,7 +23,23 @@ import { backlog, recovery } from './recovery.ts';
 import { type Measured, measure, type Section } from './section.ts';
 import { host, serve } from './start-up.ts';
 
-const SECTIONS: readonly Section[] = [deliveries, pace, neighbours, recovery, backlog, hostIndex, records, memory, capture, host, serve];
+const SECTIONS: readonly Section[] = [
+    deliveries,
+    pace,
+    kept,
+    keptMillion,
+    committed,
+    idle,
+    neighbours,
+    recovery,
+    backlog,
+    hostIndex,
+    records,
+    memory,
+    capture,
+    host,
+    serve,
+];
 
 const { values, positionals: names } = parseArgs({
     options: {
@@ -30,7 +49,7 @@ const { values, positionals: names } = parseArgs({
     },
     allowPositionals: true,
 });
-const wanted = SECTIONS.filter(({ name }) => names.length === 0 || names.includes(name));
+const wanted = SECTIONS.filter(({ name, onRequest = false }) => (names.length === 0 ? !onRequest : names.includes(name)));
 const unknown = names.filter((name) => !SECTIONS.some((section) => section.name === name));
 if (unknown.length > 0) {
     console.error(`Unknown section ${unknown.join(', ')}. There are ${SECTIONS.map(({ name }) => name).join(', ')}.`);
@@ -45,7 +64,7 @@ if (!(Number.isInteger(rounds) && rounds > 0 && scale > 0)) {
 }
 
 const [own, other] = values.against === undefined ? [await ownCheckout()] : await ownAndOtherCheckout(values.against);
-const services = await testServers({ durable: true });
+const services = await testServers({ durable: true, settings: ['shared_preload_libraries=pg_stat_statements'] });
 Object.assign(process.env, services.env);
 
 process.once('SIGINT', () => {

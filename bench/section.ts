@@ -11,6 +11,8 @@ export interface Figure {
     readonly digits?: number;
     /** For a speed; of everything else less is better. */
     readonly moreIsBetter?: boolean;
+    /** What is wanted, as it is shown: of the figure, or with a × of the ratio. */
+    readonly bar?: string;
 }
 
 /** Something that scanwire does, and what else does it. */
@@ -53,6 +55,8 @@ export interface Section {
     /** Two at the same time on one core instead of in turn. */
     readonly oneCore?: boolean;
     readonly mostRounds?: number;
+    /** Takes so long that it is measured only when it is named. */
+    readonly onRequest?: boolean;
     open(setting: Setting): Promise<OpenSection>;
 }
 

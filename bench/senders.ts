@@ -1,41 +1,41 @@
 import assert from 'node:assert';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import pg from 'pg';
-import { Agent, request } from 'undici';
-import { testDatabase } from '../test/support/test-database.ts';
+import { Pool } from 'undici';
 import type { Checkout } from './checkout.ts';
 import { cpuTimes, serverProcesses } from './cpu-time.ts';
 import { background } from './processes.ts';
 import type { Figure, Figures } from './section.ts';
+import { emptyStore, type SenderStore, type StoreNeeds } from './sender-store.ts';
+import { ask, contender, type StartedSender, served } from './started-sender.ts';
 
-/** A sender in a process of its own, with a receiver in another that gets all it sends. */
-export interface SenderUnderTest {
-    publish(event: unknown): Promise<void>;
-    /** Makes the sender publish so many by itself. */
-    burst(count: number): Promise<void>;
+/** A sender in a process of its own, with a receiver in another that gets all it sends. Counts are of deliveries, but for `burst`. */
+export interface SenderUnderTest extends Omit<StartedSender, 'stop'> {
+    readonly store: Omit<SenderStore, 'remove'>;
     /**
-     * Resolves when so many have arrived since the last call and their outcomes are recorded, with the time of each in microseconds
-     * by id where that is asked for. Says on stderr when something arrived twice, as it may. @throws Error when more arrived.
+     * Resolves when so many have arrived since the last call, with the time of each event's last one in microseconds by id where that is
+     * asked for. Says on stderr when something arrived twice, as it may. @throws Error when more arrived.
      */
+    arrived(count: number, options?: { readonly times?: boolean }): Promise<ReadonlyMap<string, number>>;
+    /** The same once the outcomes are recorded, too. */
     finished(count: number, options?: { readonly times?: boolean }): Promise<ReadonlyMap<string, number>>;
-    /** CPU time so far, in microseconds, of the process, PostgreSQL and Redis. */
+    /** CPU time so far, in microseconds, of the process, PostgreSQL, Redis and the receiver. */
     cpu(): Promise<Figures>;
-    /** The most memory that the process has held. */
-    peakMiB(): Promise<number>;
-    /** Counts the rows for the planner, where there is a server, so that it is not left to when the next autovacuum happens to come. */
-    analyze(): Promise<void>;
 }
 
-/** `bare` stores nothing, `rows` what is accepted and what came of it; the others are scanwire. */
-export type SenderKind = 'bare' | 'rows' | 'embedded' | 'servers' | 'neighbours';
+/**
+ * `bare` stores nothing, `floor` what is accepted and what came of it. The next are scanwire in a host, the last three its `serve`: on both
+ * servers, without Redis, and embedded.
+ */
+export type SenderKind = 'bare' | 'floor' | 'embedded' | 'servers' | 'neighbours' | 'serve' | 'serve-postgres' | 'serve-embedded';
 
 export interface SenderOptions {
     readonly checkout: Checkout;
     readonly kind: SenderKind;
     /** What scanwire takes when it is not told otherwise, unless one is given. */
     readonly window?: number;
+    /** How many get each event; 1 unless it is given. Of scanwire. */
+    readonly exporters?: number;
+    /** Milliseconds until the receiver answers. */
+    readonly answersAfter?: number;
     readonly execArgv?: readonly string[];
     /** Of `neighbours`: the other exporters, and how many retries are due to the last of them. */
     readonly neighbours?: { readonly urls: readonly string[]; readonly nameServer: string; readonly retries: number };
@@ -49,76 +49,76 @@ export const CPU_FIGURES: Readonly<Record<string, Figure>> = {
     redis: { label: 'CPU of Redis, µs each' },
 };
 
-const connections = new Agent({ connections: 50, headersTimeout: 0, bodyTimeout: 0 });
+const NEEDS: Readonly<Record<SenderKind, StoreNeeds>> = {
+    bare: { redis: 'shared' },
+    floor: { database: true, redis: 'shared' },
+    embedded: {},
+    servers: { database: true, redis: 'shared' },
+    neighbours: { database: true, redis: 'shared' },
+    serve: { database: true, redis: 'own' },
+    'serve-postgres': { database: true },
+    'serve-embedded': {},
+};
 
 /** Starts a sender on an empty store, and removes everything after the task. */
 export async function withSender<Result>(options: SenderOptions, task: (sender: SenderUnderTest) => Promise<Result>): Promise<Result> {
-    const { checkout, kind, execArgv = [] } = options;
-    const store = await emptyStore(kind);
-    const receiver = await background(checkout, 'receiver');
-    const [script, ...where] = programOf(options, store.at);
+    const { checkout, kind, exporters = 1, answersAfter = 0 } = options;
+    const store = await emptyStore(NEEDS[kind]);
     try {
-        const sender = await background(checkout, script, { args: [`http://127.0.0.1:${receiver.firstLine}/hook`, ...where], execArgv });
+        const receiver = await background(checkout, 'receiver', { args: [String(answersAfter)] });
+        const connections = new Pool(`http://127.0.0.1:${receiver.firstLine}`, { headersTimeout: 0 });
         try {
-            const servers = kind === 'embedded' ? {} : await serverProcesses();
-            const { postgres, ...others } = servers;
-            const processes = { process: sender.pid, ...(kind === 'bare' ? others : servers) };
-            return await task({
-                ...calls(`http://127.0.0.1:${sender.firstLine}`, `http://127.0.0.1:${receiver.firstLine}`),
-                cpu: () => cpuTimes(processes),
-                peakMiB: sender.peakMiB,
-                analyze: store.analyze,
-            });
+            const hooks = Array.from({ length: exporters }, (_, index) => `http://127.0.0.1:${receiver.firstLine}/hook/${index + 1}`);
+            const sender = await start(options, store, hooks);
+            try {
+                const processes = { process: sender.pid, ...(await serverProcesses(store.urls)), receiver: receiver.pid };
+                const arrived = arrivalsAt(connections);
+                const finished: SenderUnderTest['finished'] = async (count, wanted) => {
+                    const times = await arrived(count, wanted);
+                    await sender.recorded();
+                    return times;
+                };
+                return await task({ ...sender, store, arrived, finished, cpu: () => cpuTimes(processes) });
+            } finally {
+                await sender.stop();
+            }
         } finally {
-            await sender.stop();
+            await connections.close();
+            await receiver.stop();
         }
     } finally {
-        await receiver.stop();
         await store.remove();
     }
 }
 
+function start(options: SenderOptions, store: SenderStore, hooks: readonly string[]): Promise<StartedSender> {
+    const { checkout, kind, execArgv = [] } = options;
+    if (kind === 'serve' || kind === 'serve-postgres' || kind === 'serve-embedded') {
+        return served(checkout, store, hooks);
+    }
+
+    const [script, ...where] = programOf(options, store.urls.DATABASE_URL ?? store.folder);
+    return contender(checkout, script, { args: [hooks[0] as string, ...where], execArgv }, kind !== 'floor');
+}
+
 /** The contender and what it is told. */
-function programOf({ kind, window, neighbours }: SenderOptions, at: string): readonly [name: string, ...args: string[]] {
+function programOf({ kind, window, exporters = 1, neighbours }: SenderOptions, at: string): readonly [name: string, ...args: string[]] {
     if (neighbours !== undefined) {
         const { urls, nameServer, retries } = neighbours;
         return ['neighbour-sender', at, JSON.stringify(urls), nameServer, String(retries)];
     }
-    if (kind === 'bare' || kind === 'rows') {
-        return ['bare-sender', at];
+    if (kind === 'bare' || kind === 'floor') {
+        return [`${kind}-sender`, at];
     }
-    return ['scanwire-sender', kind, at, window === undefined ? '' : String(window)];
+    return ['scanwire-sender', kind, at, window === undefined ? '' : String(window), String(exporters)];
 }
 
-/** CPU time since then for each of so many, all together and by process. */
+/** CPU time since then for each of so many: by process, as `cpu` of all but the receiver, as `all` of all. */
 export async function cpuSince(before: Figures, sender: SenderUnderTest, count: number): Promise<Figures> {
     const after = await sender.cpu();
     const parts = Object.fromEntries(Object.entries(after).map(([name, time]) => [name, (time - (before[name] as number)) / count]));
-    return { cpu: Object.values(parts).reduce((sum, part) => sum + part, 0), ...parts };
-}
-
-function calls(sender: string, receiver: string): Pick<SenderUnderTest, 'publish' | 'burst' | 'finished'> {
-    return {
-        async publish(event) {
-            await ask(`${sender}/`, JSON.stringify(event));
-        },
-
-        async burst(count) {
-            await ask(`${sender}/burst?count=${count}`, '');
-        },
-
-        async finished(count, { times = false } = {}) {
-            const answer = await ask(`${receiver}/?count=${count}${times ? '&arrivals' : ''}`);
-            const received = JSON.parse(answer) as Received;
-            assert.strictEqual(received.count, count, 'more has arrived than was published');
-            if (received.repeated > 0) {
-                console.error(`${received.repeated} of ${count} arrived more than once`);
-            }
-
-            await ask(`${sender}/recorded`);
-            return new Map(received.arrivals);
-        },
-    };
+    const all = Object.values(parts).reduce((sum, part) => sum + part, 0);
+    return { cpu: all - (parts.receiver ?? 0), all, ...parts };
 }
 
 interface Received {
@@ -127,42 +127,14 @@ interface Received {
     readonly arrivals: readonly (readonly [id: string, at: number])[];
 }
 
-/** A GET, or a POST where there is a body. */
-async function ask(url: string, body?: string): Promise<string> {
-    const response = await request(url, { dispatcher: connections, ...(body !== undefined && { method: 'POST', body }) });
-    const text = await response.body.text();
-    if (response.statusCode >= 300) {
-        throw new Error(`${url} answered ${response.statusCode}: ${text}`);
-    }
+function arrivalsAt(receiver: Pool): SenderUnderTest['arrived'] {
+    return async (count, { times = false } = {}) => {
+        const received = JSON.parse(await ask(receiver, 'GET', `/?count=${count}${times ? '&arrivals' : ''}`)) as Received;
+        assert.strictEqual(received.count, count, 'more has arrived than was published');
+        if (received.repeated > 0) {
+            console.error(`${received.repeated} of ${count} arrived more than once`);
+        }
 
-    return text;
-}
-
-interface EmptyStore {
-    /** A folder or the URL of a database; empty where nothing is stored. */
-    readonly at: string;
-    analyze(): Promise<void>;
-    remove(): Promise<void>;
-}
-
-async function emptyStore(kind: SenderKind): Promise<EmptyStore> {
-    const nothing = async (): Promise<void> => {};
-    if (kind === 'bare') {
-        return { at: '', analyze: nothing, remove: nothing };
-    }
-
-    if (kind === 'embedded') {
-        const at = await mkdtemp(join(tmpdir(), 'scanwire-bench-'));
-        return { at, analyze: nothing, remove: () => rm(at, { recursive: true }) };
-    }
-
-    const { url, drop } = await testDatabase();
-    return { at: url, analyze: () => analyze(url), remove: drop };
-}
-
-async function analyze(url: string): Promise<void> {
-    const client = new pg.Client(url);
-    await client.connect();
-    await client.query('analyze');
-    await client.end();
+        return new Map(received.arrivals);
+    };
 }

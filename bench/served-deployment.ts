@@ -11,6 +11,7 @@ import { type RedisServer, redisServer } from '../test/support/redis-server.ts';
 import { testDatabase } from '../test/support/test-database.ts';
 import { notingReceiver, type Receiver } from './arrivals.ts';
 import type { Checkout } from './checkout.ts';
+import { ADD } from './sender-store.ts';
 
 /** The command `scanwire` on a Redis of its own and an empty database, with one exporter that runs. */
 export interface ServedDeployment {
@@ -29,20 +30,45 @@ export interface ServedDeployment {
 
 const run = promisify(execFile);
 
-/** Waiting first tries. Each of these is one event. */
-const ADD = `
-with added as (
-    insert into scanwire.events (id, kind, body, created_at)
-    select i.id, 'idr_investigation_created', '{"investigationId":"' || i.id || '","description":"' || repeat('x', $2) || '"}', scanwire.now()
-    from (select gen_random_uuid() as id from generate_series(1, $1)) i
-    returning id
-)
-insert into scanwire.deliveries (event_id, exporter_id, due_at, priority, collector)
-select a.id, e.id, scanwire.now(), 1, e.collector from added a cross join scanwire.exporters e`;
+/** The command of a checkout on a data folder. */
+export interface Command {
+    /** Starts `serve`, or another command, and resolves with its process once it says that it is ready. */
+    start(...command: readonly string[]): Promise<ChildProcess>;
+    /** Runs a command to its end. */
+    run(...command: readonly string[]): Promise<void>;
+    /** Kills what was started. */
+    end(): Promise<void>;
+}
+
+/** @param env All that the command finds in its environment, beside the path. */
+export function commandOn({ program }: Checkout, data: string, env: Readonly<Record<string, string>>): Command {
+    const started: ChildProcess[] = [];
+    const options = { env: { PATH: process.env.PATH, SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8', ...env } };
+    return {
+        async start(...command) {
+            const child = spawn(process.execPath, [program, ...command, '--data', data, '--json'], {
+                ...options,
+                stdio: ['ignore', 'pipe', 'inherit'],
+            });
+            started.push(child);
+            const ended = once(child, 'close').then(() => Promise.reject(new Error(`scanwire ${command.join(' ')} did not start`)));
+            await Promise.race([once(child.stdout as NonNullable<ChildProcess['stdout']>, 'data'), ended]);
+            return child;
+        },
+
+        async run(...command) {
+            await run(process.execPath, [program, ...command, '--data', data], options);
+        },
+
+        async end() {
+            await Promise.all(started.map((child) => ended(child, 'SIGKILL')));
+        },
+    };
+}
 
 /** Starts `serve`, and removes everything after the task. */
 export async function withServed<Result>(
-    { program }: Checkout,
+    checkout: Checkout,
     task: (deployment: ServedDeployment, served: ChildProcess) => Promise<Result>,
 ): Promise<Result> {
     const folder = await mkdtemp(join(tmpdir(), 'scanwire-bench-'));
@@ -52,25 +78,12 @@ export async function withServed<Result>(
     const database = await testDatabase();
     const rows = new pg.Pool({ connectionString: database.url, max: 2 });
     const receiver = await notingReceiver();
-    const started: ChildProcess[] = [];
-    const env = { PATH: process.env.PATH, DATABASE_URL: database.url, REDIS_URL: redis.url, SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' };
-
-    async function start(...command: readonly string[]): Promise<ChildProcess> {
-        const child = spawn(process.execPath, [program, ...command, '--data', data, '--json'], {
-            env,
-            stdio: ['ignore', 'pipe', 'inherit'],
-        });
-        started.push(child);
-        const ended = once(child, 'close').then(() => Promise.reject(new Error(`scanwire ${command.join(' ')} did not start`)));
-        await Promise.race([once(child.stdout as NonNullable<ChildProcess['stdout']>, 'data'), ended]);
-        return child;
-    }
-
+    const command = commandOn(checkout, data, { DATABASE_URL: database.url, REDIS_URL: redis.url });
     const deployment: ServedDeployment = {
         redis,
         rows,
         receiver,
-        start,
+        start: command.start,
 
         async add(events, bodyBytes = 1_000) {
             await rows.query(ADD, [events, bodyBytes]);
@@ -85,11 +98,11 @@ export async function withServed<Result>(
         },
     };
     try {
-        const served = await start(...SERVE);
-        await run(process.execPath, [program, 'exporters', 'create', '--url', receiver.url, '--start', '--data', data], { env });
+        const served = await command.start(...SERVE);
+        await command.run('exporters', 'create', '--url', receiver.url, '--start');
         return await task(deployment, served);
     } finally {
-        await Promise.all(started.map((child) => ended(child, 'SIGKILL')));
+        await command.end();
         await rows.end();
         await database.drop();
         await redis.kill();

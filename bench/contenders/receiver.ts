@@ -1,11 +1,14 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { now, serve, textOf } from './http.ts';
 
 /**
- * Answers 204 to every POST and notes when each investigation came first. `GET /?count=N` is answered when so many new ones have come
- * since the last GET: with the pairs of id and time in microseconds where `&arrivals` asks for them, and with how many came once more.
+ * Answers 204 to every POST, after so many milliseconds, and notes when each investigation came first at each path. `GET /?count=N` is
+ * answered when so many new ones have come since the last GET: with the pairs of id and time in microseconds, in the order of time,
+ * where `&arrivals` asks for them, and with how many came once more.
  */
+const after = Number(process.argv[2] ?? 0);
 const seen = new Set<string>();
 let arrivals: (readonly [id: string, at: number])[] = [];
 let repeated = 0;
@@ -14,7 +17,9 @@ let enough = Number.POSITIVE_INFINITY;
 const server = createServer((request, response) => {
     const answered =
         request.method === 'POST'
-            ? take(request).then(() => response.writeHead(204).end())
+            ? take(request)
+                  .then(answersNow)
+                  .then(() => response.writeHead(204).end())
             : count(request).then((text) => response.end(text));
     answered.catch((error) => response.writeHead(500).end(String(error)));
 });
@@ -26,14 +31,22 @@ async function take(request: IncomingMessage): Promise<void> {
         return;
     }
 
-    if (seen.has(id)) {
+    const message = `${request.url} ${id}`;
+    if (seen.has(message)) {
         repeated += 1;
         return;
     }
 
-    seen.add(id);
+    seen.add(message);
     if (arrivals.push([id, now()]) === enough) {
         server.emit('enough');
+    }
+}
+
+/** Without a timer where the answer is due at once. */
+async function answersNow(): Promise<void> {
+    if (after > 0) {
+        await sleep(after);
     }
 }
 

@@ -8,13 +8,14 @@ import { memoryQueue } from 'scanwire/memory';
 import { openEmbeddedDatabase } from 'scanwire/pglite';
 import { migrate, postgresWebhooks } from 'scanwire/postgres';
 import { plugin } from 'scanwire/webhook-exporter';
+import { now } from './http.ts';
 import { serveSender } from './sender-server.ts';
 
 /**
  * The whole way of a delivery through scanwire in one process: accept, dispatch, claim, sign, POST, record. On PostgreSQL and Redis,
- * or embedded; with a window of so many, or with no option but what it cannot do without.
+ * or embedded; with a window of so many, or with no option but what it cannot do without. Of several exporters, each has a path of its own.
  */
-const [url = '', store = '', at = '', window = ''] = process.argv.slice(2);
+const [url = '', store = '', at = '', window = '', count = '1'] = process.argv.slice(2);
 const pool = store === 'embedded' ? await openEmbeddedDatabase({ folder: at }) : new pg.Pool({ connectionString: at, max: 10 });
 await migrate(pool);
 const queue =
@@ -34,8 +35,10 @@ await server.register({
 });
 await server.initialize();
 const { publish, exporters, deliveries } = server.plugins['webhook-exporter'];
-const { exporter } = await exporters.create({ url });
-await exporters.start(exporter.id);
+for (let index = 1; index <= Number(count); index += 1) {
+    const { exporter } = await exporters.create({ url: new URL(String(index), url).href });
+    await exporters.start(exporter.id);
+}
 
 /** More than are on their way at once. An index gives the newest; a search for unfinished ones would walk the table. */
 const NEWEST = 300;
@@ -43,6 +46,19 @@ const NEWEST = 300;
 serveSender({
     async publish(event) {
         await publish('idr_investigation_created', event);
+    },
+
+    async publishInTransaction(event, open) {
+        const client = await (pool as pg.Pool).connect();
+        try {
+            await client.query('begin');
+            await publish('idr_investigation_created', event, { tx: client });
+            await sleep(open);
+            await client.query('commit');
+            return now();
+        } finally {
+            client.release();
+        }
     },
 
     async recorded() {

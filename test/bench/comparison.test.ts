@@ -1,5 +1,5 @@
 import t from 'tap';
-import { compared, medianInterval } from '../../bench/comparison.ts';
+import { compared, medianInterval, tablesOf } from '../../bench/comparison.ts';
 import type { Measured } from '../../bench/section.ts';
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
@@ -43,5 +43,29 @@ t.test('compares nothing that one of the two has not measured', (t) => {
     t.equal(compared({ title: '', figures, scanwire: [{ x: 1 }] }, 'x'), null);
     t.equal(compared({ title: '', figures, scanwire: [{ x: 1 }], beside: { name: '', runs: [{}] } }, 'x'), null);
     t.equal(compared({ title: '', figures, scanwire: [{ x: 0 }], beside: { name: '', runs: [{ x: 0 }] } }, 'x')?.ratio, 1);
+    t.end();
+});
+
+t.test('shows medians with what they lie between, and the bar of a figure', (t) => {
+    const measured: Measured = {
+        title: 'here',
+        figures: { x: { label: 'latency', digits: 1, bar: '≤ 1.4 ×' }, y: { label: 'CPU' } },
+        scanwire: [
+            { x: 3, y: 1_000 },
+            { x: 1, y: 1_200 },
+            { x: 2, y: 1_100 },
+        ],
+        beside: { name: 'floor', runs: [{ x: 2 }, { x: 1 }, { x: 1 }] },
+    };
+    const rows = (text: string): string[][] => text.split('\n').map((line) => line.split('│').map((cell) => cell.trim()));
+    const [, , head, x, y] = rows(tablesOf([measured], false));
+    t.strictSame(head, ['', '', 'scanwire', 'floor', 'ratio', '90 % interval', 'bar', '']);
+    t.strictSame(x, ['', 'latency', '2.0 (1.0 to 3.0)', '1.0 (1.0 to 2.0)', '1.50', '', '≤ 1.4 ×', '']);
+    t.strictSame(y, ['', 'CPU', '1,100 (1,000 to 1,200)', '', '', '', '', '']);
+
+    const once = { ...measured, figures: { y: { label: 'CPU' } }, scanwire: [{ y: 1_000 }] };
+    const [, , withoutBar, single] = rows(tablesOf([once], true));
+    t.strictSame(withoutBar, ['', '', 'scanwire', 'floor', 'ratio', '90 % interval', 'verdict', '']);
+    t.strictSame(single, ['', 'CPU', '1,000', '', '', '', '', '']);
     t.end();
 });

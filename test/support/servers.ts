@@ -19,6 +19,8 @@ export interface TestServers {
 export interface TestServersOptions {
     /** Whether what they acknowledge survives a power cut, as in production: slower, and what a measurement wants. */
     readonly durable?: boolean;
+    /** Of PostgreSQL, where it is started here. */
+    readonly settings?: readonly string[];
 }
 
 /** Names of Debian packages. Tests recompute signatures with `openssl`. */
@@ -33,7 +35,7 @@ const isRoot = process.getuid?.() === 0;
  *
  * @throws Error that says what to install.
  */
-export async function testServers({ durable = false }: TestServersOptions = {}): Promise<TestServers> {
+export async function testServers({ durable = false, settings = [] }: TestServersOptions = {}): Promise<TestServers> {
     const programs = { redis: findRedis(), postgres: process.env.DATABASE_URL ? '' : findPostgres(), openssl: findOnPath('openssl') };
     const missing = Object.entries(PACKAGES).filter(([name]) => programs[name as keyof typeof programs] === null);
     if (missing.length > 0) {
@@ -56,7 +58,7 @@ export async function testServers({ durable = false }: TestServersOptions = {}):
 
     try {
         const redisUrl = process.env.REDIS_URL || (await startRedis(redisProgram, { folder, durable, started }));
-        const databaseUrl = process.env.DATABASE_URL || (await startPostgres(postgresFolder, { folder, durable, started }));
+        const databaseUrl = process.env.DATABASE_URL || (await startPostgres(postgresFolder, { folder, durable, started }, settings));
         return { env: { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, REDIS_SERVER: redisProgram }, stop };
     } catch (error) {
         await stop();
@@ -94,8 +96,8 @@ async function startRedis(program: string, { folder, durable, started }: Place):
 /** What is lost with the machine is lost with the folder. */
 const HASTY = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
 
-async function startPostgres(programs: string, { folder, durable, started }: Place): Promise<string> {
-    const server = await postgresServer(folder, { programs, settings: durable ? [] : HASTY });
+async function startPostgres(programs: string, { folder, durable, started }: Place, settings: readonly string[]): Promise<string> {
+    const server = await postgresServer(folder, { programs, settings: [...settings, ...(durable ? [] : HASTY)] });
     started.push(server);
     return server.url;
 }

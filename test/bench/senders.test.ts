@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import t from 'tap';
+import { ownCheckout } from '../../bench/checkout.ts';
+import { investigation } from '../../bench/contenders/investigation.ts';
+import { emptyStore } from '../../bench/sender-store.ts';
+import { type SenderUnderTest, withSender } from '../../bench/senders.ts';
+import { percentilesOf, steady } from '../../bench/steady.ts';
+
+/** How many rows of a table of the sender there are. */
+async function countOf({ store }: SenderUnderTest, rows: string): Promise<number> {
+    const client = new pg.Client(store.urls.DATABASE_URL);
+    await client.connect();
+    const { rows: counted } = await client.query<{ count: number }>(`select count(*)::integer as count from ${rows}`);
+    await client.end();
+    return counted[0]?.count ?? 0;
+}
+
+/** Those of tests are of another priority. */
+const DELIVERED = `scanwire.deliveries where stage = 'delivered' and priority = 1`;
+
+t.test('the floor stores, sends and finishes what is published', async (t) => {
+    await withSender({ checkout: await ownCheckout(), kind: 'floor' }, async (sender) => {
+        await sender.burst(60);
+        await sender.finished(60);
+        t.equal(await countOf(sender, 'events'), 60);
+        t.equal(await countOf(sender, `deliveries where state = 'delivered'`), 60);
+        t.equal(await countOf(sender, 'attempts'), 60);
+    });
+});
+
+t.test('serve sends to each exporter, and latencies are of the last arrival', async (t) => {
+    await withSender({ checkout: await ownCheckout(), kind: 'serve', exporters: 3 }, async (sender) => {
+        const { latencies, seconds } = await steady(sender, 50, 5, 3);
+        await sender.recorded();
+        t.equal(latencies.length, 5);
+        t.ok(latencies.every((latency) => latency > 0));
+        t.ok(seconds >= 4 / 50);
+        t.equal(await countOf(sender, DELIVERED), 15);
+
+        const [events, attempts] = [await countOf(sender, 'scanwire.events'), await countOf(sender, 'scanwire.attempts')];
+        await sender.store.keep(40);
+        t.equal(await countOf(sender, DELIVERED), 55);
+        t.equal(await countOf(sender, 'scanwire.events'), events + 40);
+        t.equal(await countOf(sender, 'scanwire.attempts'), attempts + 40);
+        t.equal(await countOf(sender, `scanwire.events where body like '%investigationId%'`), 45);
+
+        await sender.store.addUnvacuumed(4);
+        await sender.finished(4 * 3);
+        t.equal(await countOf(sender, DELIVERED), 67);
+        const unvacuumed = `pg_class where oid = 'scanwire.deliveries'::regclass and 'autovacuum_enabled=off' = any (reloptions)`;
+        t.equal(await countOf(sender, unvacuumed), 1);
+    });
+});
+
+t.test('an event in a transaction comes when it is committed', async (t) => {
+    await withSender({ checkout: await ownCheckout(), kind: 'servers' }, async (sender) => {
+        const id = randomUUID();
+        const published = Number(process.hrtime.bigint() / 1000n);
+        const committed = await sender.publishInTransaction(investigation(id), 60);
+        const arrivals = await sender.finished(1, { times: true });
+        t.ok(committed - published >= 60_000);
+        t.ok(Number(arrivals.get(id)) - published >= 60_000);
+    });
+});
+
+t.test('what scripts call in Redis is no command of a client', async (t) => {
+    const store = await emptyStore({ redis: 'own' });
+    const client = new Redis(store.urls.REDIS_URL ?? '');
+    try {
+        await client.ping();
+        const calls = await store.clientCalls(async () => {
+            await client.set('a', '1');
+            await client.eval(`redis.call('incr', 'a') redis.call('incr', 'a') return 1`, 0);
+        });
+        t.strictSame(calls, { redis: 2 });
+    } finally {
+        client.disconnect();
+        await store.remove();
+    }
+});
+
+t.test('percentiles are of the sorted latencies', (t) => {
+    const latencies = Array.from({ length: 100 }, (_, index) => 100 - index);
+    t.strictSame(percentilesOf(latencies), { p50: 51, p95: 96, p99: 100 });
+    t.end();
+});

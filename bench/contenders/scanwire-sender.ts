@@ -40,6 +40,9 @@ for (let index = 1; index <= Number(count); index += 1) {
     await exporters.start(exporter.id);
 }
 
+/** Of the host's own: at 50 a second, more transactions stay open than the engine has connections, and it would wait for them. */
+const host = new pg.Pool({ connectionString: at, max: 50 });
+
 /** More than are on their way at once. An index gives the newest; a search for unfinished ones would walk the table. */
 const NEWEST = 300;
 
@@ -49,7 +52,7 @@ serveSender({
     },
 
     async publishInTransaction(event, open) {
-        const client = await (pool as pg.Pool).connect();
+        const client = await host.connect();
         try {
             await client.query('begin');
             await publish('idr_investigation_created', event, { tx: client });

@@ -69,9 +69,10 @@ const LONG: readonly (readonly [head: string, repeated: string])[] = [
 t.test('takes its time for no input', (t) => {
     for (const [head, repeated] of LONG) {
         const bytes = bytesOf([head, repeated.repeat(1_048_576 / repeated.length)]);
-        const start = performance.now();
+        const before = process.cpuUsage();
         parseResponse(bytes);
-        t.ok(performance.now() - start < 1_000, JSON.stringify([head.slice(-30), repeated]));
+        const { user, system } = process.cpuUsage(before);
+        t.ok(user + system < 1_000_000, JSON.stringify([head.slice(-30), repeated]));
     }
 
     t.end();

@@ -1,16 +1,19 @@
 import { ScanwireError } from './errors.ts';
 
 /**
- * Lets many callers share one statement: what is called during a run goes together into the next. So a lone caller never waits
- * and a crowd shares round trips.
+ * Lets many callers share one statement: what is called while all lanes run goes together into the next run. So a lone caller never
+ * waits and a crowd shares round trips.
  *
  * @param run Resolves with the results in the order of its items. Where there are fewer, but one at least, the items without a result go
  *     into the next run.
  * @param limit Maximum number of items in one run.
+ * @param lanes Maximum number of runs at once. With a second one, who comes during a run need not wait for its end; a third gives little
+ *     more, and leaves less to share.
  */
 export function batched<Item, Result>(
     run: (items: readonly Item[]) => Promise<readonly Result[]>,
     limit: number,
+    lanes = 1,
 ): (item: Item) => Promise<Result> {
     interface Call {
         readonly item: Item;
@@ -19,15 +22,15 @@ export function batched<Item, Result>(
     }
 
     const pending: Call[] = [];
-    let running = false;
+    let running = 0;
 
     async function drain(): Promise<void> {
-        running = true;
+        running += 1;
         while (pending.length > 0) {
             await settle(pending.splice(0, limit));
         }
 
-        running = false;
+        running -= 1;
     }
 
     async function settle(batch: Call[]): Promise<void> {
@@ -53,7 +56,7 @@ export function batched<Item, Result>(
     return (item) =>
         new Promise<Result>((resolve, reject) => {
             pending.push({ item, resolve, reject });
-            if (!running) {
+            if (running < lanes) {
                 void drain();
             }
         });

@@ -36,12 +36,13 @@ export interface PublishedEvent extends AcceptedEvent {
  */
 export type Publish = (kind: string, body: unknown, options?: PublishOptions) => Promise<PublishedEvent>;
 
-/** Maximum number of events that share one statement. */
-const BATCH = 200;
+/** Maximum number of events that share one statement, and of statements at once: those that go on together do not see each other's. */
+const BATCH = 100;
+const LANES = 2;
 
 /** Makes the `publish` of an event table and a store. */
 export function publisher({ kinds, deliveries, maxBodyBytes, newId, dispatcher, session, grants, kept }: WebhooksContext): Publish {
-    const acceptBatched = batched<NewEvent, Acceptance>(accept, BATCH);
+    const acceptBatched = batched<NewEvent, Acceptance>(accept, BATCH, LANES);
 
     /** Those who publish wait for the rows and not for the queue. */
     async function accept(newEvents: readonly NewEvent[]): Promise<readonly Acceptance[]> {

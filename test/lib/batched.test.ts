@@ -13,6 +13,27 @@ t.test('runs a lone item at once and what arrives meanwhile together', async (t)
     t.equal(await double(6), 12);
 });
 
+t.test('runs who comes during a run beside it, as far as there are lanes', async (t) => {
+    const runs: number[][] = [];
+    let most = 0;
+    let running = 0;
+    const double = batched<number, number>(
+        async (items) => {
+            runs.push([...items]);
+            running += 1;
+            most = Math.max(most, running);
+            await new Promise(setImmediate);
+            running -= 1;
+            return items.map((item) => item * 2);
+        },
+        3,
+        2,
+    );
+    t.strictSame(await Promise.all([1, 2, 3, 4, 5, 6].map(double)), [2, 4, 6, 8, 10, 12]);
+    t.strictSame(runs, [[1], [2], [3, 4, 5], [6]]);
+    t.equal(most, 2);
+});
+
 t.test('isolates the item that fails', async (t) => {
     const check = batched<number, number>(async (items) => {
         if (items.includes(3)) {

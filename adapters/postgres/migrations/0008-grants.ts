@@ -518,6 +518,7 @@ set jit = off
 as $$
 declare
     at timestamptz := scanwire.now();
+    changes boolean;
     held integer[];
     noted json;
 begin
@@ -546,6 +547,8 @@ begin
         or case when e.answers_slowly then i.quick else i.slow end
     order by e.id
     for no key update of e;
+    -- what another process tells from here on comes after what is told here
+    changes := found;
 
     with input as (
         select distinct on (i.id, i.token) i.*
@@ -606,7 +609,7 @@ begin
     from holders h
     into held, noted;
 
-    if noted is not null then
+    if changes and noted is not null then
         perform scanwire.apply_health(noted, at, rules);
     end if;
 

@@ -32,7 +32,7 @@ export function schemaRefusal(
     { subject, code = 'INVALID_INPUT' }: CheckedOptions = {},
 ): ScanwireError {
     const field = fieldPath(detail?.path ?? []);
-    const message = withoutValue(detail);
+    const message = field === '' ? withoutValue(detail).replace(/^value /, '') : withoutValue(detail);
     return new ScanwireError(code, subject === undefined ? message : `${subject}: ${message}`, field === '' ? {} : { field });
 }
 
@@ -48,7 +48,8 @@ function withoutValue(detail: Joi.ValidationErrorItem | undefined): string {
     }
 
     const quotesValue = /with value/.test(detail.message) || 'invalids' in (detail.context ?? {});
-    return quotesValue ? `${fieldPath(detail.path) || 'value'} is invalid` : detail.message;
+    // Joi calls another field, which a limit is taken from, a `ref:`.
+    return quotesValue ? `${fieldPath(detail.path) || 'value'} is invalid` : detail.message.replace(' ref:', ' ');
 }
 
 /** Whether a value is an object with keys: not null and no array. */

@@ -31,6 +31,14 @@ t.test('offers the listed names and no others', async (t) => {
     t.strictSame(offered, JSON.parse(readFileSync(LIST, 'utf8')));
 });
 
+t.test('offers one and the same class of errors wherever it is thrown', async (t) => {
+    const { ScanwireError } = await import('scanwire/webhooks');
+    // Laws throw what an assertion throws.
+    for (const subpath of subpaths.filter((one) => one !== 'contract')) {
+        t.equal((await import(`scanwire/${subpath}`)).ScanwireError, ScanwireError, subpath);
+    }
+});
+
 t.test('loads by require, and each plugin registers alone', (t) => {
     const output = execFileSync(process.execPath, ['test/support/register-every-plugin.cjs'], { encoding: 'utf8' });
     const { names, plugins } = JSON.parse(output) as { names: Record<string, string[]>; plugins: string[] };

@@ -22,7 +22,7 @@ const optionsSchema = Joi.object<PostgresQueueOptions>({
         .required()
         .messages({ 'any.required': '{{#label}} must be a pool of node-postgres' }),
     connections: Joi.number().integer().min(1).default(4),
-});
+}).required();
 
 /** Where BullMQ's tables are. */
 const SCHEMA = 'bullmq';

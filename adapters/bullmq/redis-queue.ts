@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type BackendFactory, createRedisBackend } from 'bullmq';
 import type { Redis } from 'ioredis';
 import Joi from 'joi';
-import { checked } from '../../lib/checked.ts';
+import { checked, isObject } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { GRANTS } from '../../lib/webhooks/grants.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
@@ -37,12 +37,19 @@ const optionsSchema = Joi.object<RedisQueueOptions>({
         const problem = redisUrlProblem(url);
         return problem === null ? url : helpers.message({ custom: `{{#label}} ${problem}` });
     }),
-    connection: Joi.any(),
+    // As it is: a client is an instance of a class, which a schema of objects would copy.
+    connection: Joi.any().custom((connection: unknown, helpers) =>
+        isObject(connection)
+            ? connection
+            : helpers.message({ custom: '{{#label}} must be a client of ioredis, or the options to make one' }),
+    ),
     prefix: Joi.string()
         .pattern(/^([A-Za-z0-9_-]+|\{[A-Za-z0-9_:-]+\})$/)
         .messages({ 'string.pattern.base': '{{#label}} must be letters, digits, "-" and "_", and in braces also ":"' }),
     onWarning: Joi.function().default(() => (message: string) => process.emitWarning(message, 'ScanwireWarning')),
-}).xor('url', 'connection');
+})
+    .xor('url', 'connection')
+    .required();
 
 /**
  * The delivery queue on Redis 6.2 or later. The server must never evict keys (`maxmemory-policy noeviction`) and should

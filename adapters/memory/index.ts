@@ -1,3 +1,4 @@
+export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { memoryApiKeys } from './api-keys.ts';
 export {
     type MemoryInventory,

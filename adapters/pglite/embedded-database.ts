@@ -21,7 +21,7 @@ export interface EmbeddedDatabaseOptions {
 const schema: Joi.ObjectSchema<EmbeddedDatabaseOptions> = Joi.object({
     folder: Joi.string().required(),
     ticker: Joi.function(),
-});
+}).required();
 
 /** Nobody but us has the folder open, so whoever had an import at work here is gone. Done where the schema knows of leases. */
 const END_LEASES = `do $$ begin

@@ -1,3 +1,4 @@
 export type { Ticker } from '../../lib/clock.ts';
+export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type EmbeddedDatabaseOptions, openEmbeddedDatabase, openMemoryDatabase } from './embedded-database.ts';
 export type { EmbeddedClient, EmbeddedDatabase, EmbeddedNotification } from './embedded-pool.ts';

@@ -1,5 +1,5 @@
 import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
-import { IMPATIENT, isUniqueViolation, type PoolLike, patiently, uuidOrNull } from './database.ts';
+import { assertPoolIn, IMPATIENT, isUniqueViolation, type PoolLike, patiently, uuidOrNull } from './database.ts';
 
 /** Where the keys are. */
 export interface PostgresApiKeysOptions {
@@ -11,8 +11,9 @@ const COLUMNS = `id, name, digest, start, sealed,
     created_at as "createdAt", last_used_at as "lastUsedAt", revoked_at as "revokedAt"`;
 
 /** API keys in the table `scanwire.api_keys`. */
-export function postgresApiKeys({ pool }: PostgresApiKeysOptions): ApiKeyStore {
-    const database = patiently(pool, IMPATIENT);
+export function postgresApiKeys(options: PostgresApiKeysOptions): ApiKeyStore {
+    assertPoolIn(options, 'postgresApiKeys');
+    const database = patiently(options.pool, IMPATIENT);
 
     async function find(condition: string, value: string | null): Promise<StoredApiKey | null> {
         const { rows } = await database.query<StoredApiKey>(`select ${COLUMNS} from scanwire.api_keys where ${condition}`, [value]);

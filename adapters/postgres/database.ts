@@ -23,6 +23,25 @@ export interface PostgresStoresOptions {
     readonly clock?: Clock;
 }
 
+/**
+ * Refuses what is no pool, where it is given and not at the first statement.
+ *
+ * @param of What it was given to, for example `postgresStores`.
+ * @throws ScanwireError `MISCONFIGURED`, field `pool`.
+ */
+export function assertPool(pool: unknown, of: string): asserts pool is PoolLike {
+    const { query, connect } = (pool ?? {}) as Partial<Record<keyof PoolLike, unknown>>;
+    if (typeof query !== 'function' || typeof connect !== 'function') {
+        const rule = 'must be a pool of node-postgres or the embedded database: an object with query and connect';
+        throw new ScanwireError('MISCONFIGURED', `${of}: pool ${rule}`, { field: 'pool' });
+    }
+}
+
+/** {@link assertPool} for the options of a store. */
+export function assertPoolIn(options: { readonly pool: unknown } | undefined, of: string): void {
+    assertPool(options?.pool, `${of} options`);
+}
+
 /** How long the database is waited for, in milliseconds. A connection that is silent for longer counts as lost and is replaced. */
 export interface Patience {
     /** For a connection of the pool. 4,000 by default. */
@@ -40,7 +59,7 @@ export const IMPATIENT: Patience = { statement: 4_500 };
  * Runs statements in one transaction: committed when `run` resolves, rolled back when it rejects. A connection that does not even
  * take the rollback is dropped. After a deadlock it is the caller's to run again: `run` may have done more than statements.
  *
- * @throws What `run` throws; ScanwireError `UNAVAILABLE` when the database cannot be used.
+ * @throws What `run` throws; ScanwireError `UNAVAILABLE` when the database cannot be used, `MISCONFIGURED` when it lacks a right or `migrate`.
  */
 export async function transaction<T>(pool: PoolLike, run: (client: Executor) => Promise<T>, patience: Patience = {}): Promise<T> {
     return await withClient(pool, patience, async (client, drop) => {
@@ -188,7 +207,10 @@ const DRIVER = /^Connection terminated|^timeout exceeded when trying|not queryab
 /** What the server says, as an internal error, when a file cannot grow beyond a limit or a quota. */
 const NO_ROOM = /^could not (?:extend|write) /;
 
-/** The error as a store reports it: `UNAVAILABLE` when the database cannot be used now, anything else as it is. */
+/**
+ * The error as a store reports it: `UNAVAILABLE` when the database cannot be used now, `MISCONFIGURED` when it was not set up for this,
+ * anything else as it is.
+ */
 export function storeError(error: unknown): unknown {
     if (error instanceof ScanwireError || !(error instanceof Error)) {
         return error;
@@ -197,8 +219,28 @@ export function storeError(error: unknown): unknown {
     const code = sqlState(error);
     const driverOrDisk = (code === '' && DRIVER.test(error.message)) || (code === 'XX000' && NO_ROOM.test(error.message));
     const unavailable = NETWORK.has(code) || SERVER.test(code) || driverOrDisk;
-    return unavailable ? new ScanwireError('UNAVAILABLE', `The database cannot be used now${why(code)}`, { cause: error }) : error;
+    return unavailable
+        ? new ScanwireError('UNAVAILABLE', `The database cannot be used now${why(code)}`, { cause: error })
+        : (refusal(code, error) ?? error);
 }
+
+/** What is no fault of the statement but of how the database was set up, and stays so until somebody does something. */
+function refusal(code: string, cause: Error): ScanwireError | null {
+    const isOurs = cause.message.includes('scanwire');
+    if (code === '42703' || (isOurs && ABSENT.has(code))) {
+        const message = `The database lacks something that a statement names: run migrate(pool) of this version of scanwire before (${code})`;
+        return new ScanwireError('MISCONFIGURED', message, { cause });
+    }
+    if (code === '42501') {
+        const rights = `usage on the schema scanwire and select, insert, update, delete on its tables; to migrate, create on the database`;
+        const message = `The role of the pool lacks a right of these: ${rights} (${code})`;
+        return new ScanwireError('MISCONFIGURED', message, { cause });
+    }
+    return null;
+}
+
+/** A schema, a table or a function is not there. An application runs statements of its own in our transactions, too. */
+const ABSENT = new Set(['3F000', '42P01', '42883']);
 
 /** The commonest causes in words: the server's own may quote what was sent. */
 const CAUSES: ReadonlyMap<string, string> = new Map([
@@ -209,7 +251,7 @@ const CAUSES: ReadonlyMap<string, string> = new Map([
     ['28P01', 'user name or password is wrong'],
     ['28000', 'the server does not let this user in'],
     ['53300', 'the server has no connection left'],
-    ['25006', 'the server takes no writes'],
+    ['25006', 'the server takes no writes, as a standby after a fail-over: the address of the pool must lead to the primary'],
 ]);
 
 function why(code: string): string {

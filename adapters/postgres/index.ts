@@ -3,7 +3,7 @@ import type { ApiKeyStore } from '../../lib/keys/store.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { postgresApiKeys } from './api-keys.ts';
-import { type PoolLike, type PostgresStoresOptions, patiently } from './database.ts';
+import { assertPoolIn, type PoolLike, type PostgresStoresOptions, patiently } from './database.ts';
 import { deliveries } from './deliveries.ts';
 import { exporters } from './exporters.ts';
 import { postgresInventory } from './inventory.ts';
@@ -11,6 +11,7 @@ import { notifications } from './notifications.ts';
 import { postgresRecords } from './records.ts';
 import { settings } from './settings.ts';
 
+export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type PostgresApiKeysOptions, postgresApiKeys } from './api-keys.ts';
 export {
     type ClientLike,
@@ -45,6 +46,7 @@ export interface PostgresWebhooksOptions {
 
 /** Every store over one pool. */
 export function postgresStores(options: PostgresStoresOptions & PostgresWebhooksOptions): PostgresStores {
+    assertPoolIn(options, 'postgresStores');
     return {
         inventory: postgresInventory(options),
         apiKeys: postgresApiKeys(options),
@@ -57,7 +59,9 @@ export function postgresStores(options: PostgresStoresOptions & PostgresWebhooks
  * Exporters, deliveries and the deployment's settings in PostgreSQL 13 or later, or in the embedded database: one SQL for both. The schema comes from
  * migration `0002-webhooks`. The pool stays the caller's to close.
  */
-export function postgresWebhooks({ pool, notify = true }: PostgresWebhooksOptions): PostgresStores['webhooks'] {
+export function postgresWebhooks(options: PostgresWebhooksOptions): PostgresStores['webhooks'] {
+    assertPoolIn(options, 'postgresWebhooks');
+    const { pool, notify = true } = options;
     const db = patiently(pool);
     return { exporters: exporters(db), deliveries: deliveries(db, notify ? notifications(pool) : undefined), settings: settings(db) };
 }

@@ -3,7 +3,7 @@ import { HOST_FIELDS, type Host } from '../../lib/inventory/host.ts';
 import type { Note, Service, Session, Vuln, Workspace } from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
+import { assertPoolIn, IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
 import { importHosts } from './import-hosts.ts';
 import { LARGEST_ID, overlaid } from './staged-import.ts';
 import { ensureWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
@@ -40,7 +40,9 @@ const SERVICE_COLUMNS = `rows.id, rows.host_id, rows.created_at, coalesce(staged
 const BELOW_HOST = 'join scanwire.hosts on hosts.id = rows.host_id';
 
 /** Workspaces, hosts and what belongs to hosts, in the tables of the schema `scanwire`. */
-export function postgresInventory({ pool, clock = systemClock }: PostgresStoresOptions): Required<InventoryStore> & InventoryWriter {
+export function postgresInventory(options: PostgresStoresOptions): Required<InventoryStore> & InventoryWriter {
+    assertPoolIn(options, 'postgresInventory');
+    const { pool, clock = systemClock } = options;
     const database = patiently(pool, IMPATIENT);
 
     return {

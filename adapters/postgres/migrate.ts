@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { type PoolLike, sqlState, transaction } from './database.ts';
+import { assertPool, type PoolLike, sqlState, transaction } from './database.ts';
 import { inventoryAndKeys } from './migrations/0001-inventory-and-keys.ts';
 import { webhooks } from './migrations/0002-webhooks.ts';
 import { records } from './migrations/0003-records.ts';
@@ -35,10 +35,12 @@ export interface MigrateOptions {
  * which nobody wants here, and more lines of set-up than these.
  *
  * @returns Ids of the steps that this call ran.
- * @throws ScanwireError `MISCONFIGURED` when the schema is newer than this version, or was made by other steps than these.
+ * @throws ScanwireError `MISCONFIGURED` when the schema is newer than this version, or was made by other steps than these,
+ *     and when the role lacks a right.
  * @throws ScanwireError `UNAVAILABLE` when the database cannot be used.
  */
 export async function migrate(pool: PoolLike, { steps = migrations }: MigrateOptions = {}): Promise<readonly string[]> {
+    assertPool(pool, 'migrate');
     const giveUp = performance.now() + PATIENCE.statement;
     const ran: string[] = [];
     for (;;) {

@@ -5,7 +5,7 @@ import { type Endpoint, endpointsOf } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, Enrichment, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { type PostgresStoresOptions, patiently, transaction } from './database.ts';
+import { assertPoolIn, type PostgresStoresOptions, patiently, transaction } from './database.ts';
 import { inTurn } from './workspaces.ts';
 
 const COLUMNS = 'id, imported_at, record';
@@ -27,7 +27,9 @@ interface RecordRow {
 }
 
 /** HTTPS scan records in the table of migration `0003-records`; they enrich the inventory of the same database. */
-export function postgresRecords({ pool, clock = systemClock }: PostgresStoresOptions): RecordStore {
+export function postgresRecords(options: PostgresStoresOptions): RecordStore {
+    assertPoolIn(options, 'postgresRecords');
+    const { pool, clock = systemClock } = options;
     const database = patiently(pool);
     /** By workspace: whoever waits for an import holds up nobody else. */
     const last = new Map<string | undefined, Promise<unknown>>();

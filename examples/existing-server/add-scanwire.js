@@ -16,7 +16,10 @@ export async function addScanwire(server, { pool, redisUrl, sealingKey, egress }
     await server.register([
         { plugin: tokenAuth, options: { store: postgresApiKeys({ pool }), keyRing: sealing } },
         { plugin: restApiV2, options: { store: siteInventory(pool), license: alwaysLicensed() } },
-        { plugin: webhookExporter, options: { stores: postgresWebhooks({ pool }), queue, keyRing: sealing, vendor: 'Acme', egress } },
+        {
+            plugin: webhookExporter,
+            options: { stores: postgresWebhooks({ pool }), queue, keyRing: sealing, vendor: 'Acme', egress, mapErrors: true },
+        },
     ]);
     server.ext('onPostStop', () => queue.close());
 
@@ -26,6 +29,12 @@ export async function addScanwire(server, { pool, redisUrl, sealingKey, egress }
             path: '/api-keys',
             options: { auth: 'session' },
             handler: ({ auth }) => server.plugins['token-auth'].create(`made by ${auth.credentials.user}`),
+        },
+        {
+            method: 'DELETE',
+            path: '/api-keys/{id}',
+            options: { auth: 'session' },
+            handler: ({ params }, h) => server.plugins['token-auth'].revoke(params.id).then(() => h.response().code(204)),
         },
         {
             method: 'POST',

@@ -139,7 +139,9 @@ function addRange(entry: string, ranges: OpenBlock[]): string | null {
     const maxBits = isIP(network) === 4 ? 32 : 128;
     const bits = digits === undefined ? maxBits : Number(digits);
     if (address === null || bits > maxBits) {
-        return 'is not a CIDR block: write address/bits';
+        return text.includes('://')
+            ? 'is a URL: write its host name, or its address with the port'
+            : 'is not a CIDR block: write address/bits';
     }
 
     if (unmapped(address) !== address) {

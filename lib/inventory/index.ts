@@ -1,4 +1,5 @@
 export { type CanonicalAddress, canonicalAddress } from '../addresses.ts';
+export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { type TimestampFormat, timestampFormat } from '../timestamp.ts';
 export {
     type ArchFields,

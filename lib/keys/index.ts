@@ -1,3 +1,4 @@
+export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export {
     API_KEY_PREFIX,
     type ApiKeySummary,

@@ -1,4 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import Joi from 'joi';
+import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 
 /** The keys of a ring. */
@@ -32,8 +34,14 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
+const optionsSchema = Joi.object<KeyRingOptions, true>({
+    current: Joi.string().required(),
+    keys: Joi.object().required(),
+}).required();
+
 /** @throws ScanwireError `MISCONFIGURED` when the current key is missing, an id is malformed or a key is not 32 bytes. */
-export function keyRing({ current, keys }: KeyRingOptions): KeyRing {
+export function keyRing(options: KeyRingOptions): KeyRing {
+    const { current, keys } = checked(optionsSchema, options, { subject: 'keyRing options', code: 'MISCONFIGURED' });
     const ring = new Map(Object.entries(keys));
     assertUsable(current, ring);
 
@@ -105,7 +113,7 @@ function assertUsable(current: string, ring: ReadonlyMap<string, Uint8Array>): v
             throw new ScanwireError('MISCONFIGURED', 'Invalid key id in the key ring: only letters, digits, - and _', { field: 'keys' });
         }
 
-        if (key.byteLength !== KEY_BYTES) {
+        if (!(key instanceof Uint8Array) || key.byteLength !== KEY_BYTES) {
             throw new ScanwireError('MISCONFIGURED', `Invalid key ${id} in the key ring: it must be ${KEY_BYTES} bytes`, {
                 field: `keys.${id}`,
             });

@@ -40,7 +40,9 @@ const optionsSchema = Joi.object<SignedLicenseOptions & { readonly checkEveryMs:
     publicKey: Joi.string().required(),
     clock: Joi.function(),
     checkEveryMs: Joi.number().integer().min(0).default(1000),
-}).xor('read', 'file');
+})
+    .xor('read', 'file')
+    .required();
 
 /**
  * A licence signed with Ed25519, checked offline. Its signature is verified only when the text has changed and its text is

@@ -1,1 +1,2 @@
+export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { type ConnectionLimits, type Protection, protect } from './connections.ts';

@@ -1,5 +1,6 @@
 export { addressKey, hostKey } from '../addresses.ts';
 export { type EgressGuard, egressGuard } from '../egress/guard.ts';
+export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export {
     type CaptureLimits,
     type CaptureManyOptions,

@@ -111,7 +111,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
         .min(Joi.ref('maxBodyBytes'))
         .default(64 * MIB),
     kinds: Joi.array()
-        .items(Joi.object({ name: Joi.string().required(), schema: Joi.object().schema().required(), types: Joi.function() }))
+        .items(Joi.object({ name: Joi.string().required(), schema: Joi.object().schema('object').required(), types: Joi.function() }))
         .default([]),
 };
 

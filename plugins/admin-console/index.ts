@@ -6,6 +6,8 @@ import { acceptsApiKeys, withStrategy } from '../strategy.ts';
 import { type AdminConsoleOptions, optionsSchema } from './options.ts';
 import { adminRoutes } from './routes.ts';
 
+export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
+export { type ErrorDetails, toBoom } from '../errors.ts';
 export type { HostSystem, InstalledLicense, System } from './handlers.ts';
 export type { AttemptView, DeliveryView, Input, OperationName, Operations, Output, TestedExporter, TestView } from './operations.ts';
 export type { AdminConsoleOptions } from './options.ts';

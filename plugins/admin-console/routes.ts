@@ -12,7 +12,8 @@ import type {
 } from '@hapi/hapi';
 import Joi from 'joi';
 import { schemaRefusal, VALIDATION } from '../../lib/checked.ts';
-import { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
+import { ScanwireError } from '../../lib/errors.ts';
+import { STATUS } from '../errors.ts';
 import { unsniffed } from '../request.ts';
 import { handlersOf } from './handlers.ts';
 import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './operations.ts';
@@ -178,15 +179,6 @@ interface Refusal {
     readonly field?: string | undefined;
     readonly message: string;
 }
-
-const STATUS: Readonly<Record<ScanwireErrorCode, number>> = {
-    INVALID_INPUT: 400,
-    NOT_FOUND: 404,
-    CONFLICT: 409,
-    UNAVAILABLE: 503,
-    MISCONFIGURED: 500,
-    UNSEALABLE: 500,
-};
 
 const REFUSALS: Readonly<Record<number, Joi.ObjectSchema>> = Object.fromEntries(
     [400, 403, ...Object.values(STATUS)].map((status) => [status, errorSchema]),

@@ -3,13 +3,18 @@ import { checked } from '../../lib/checked.ts';
 import { type CheckedRecord, checkRecord, recordJsonSchema } from '../../lib/records/index.ts';
 import { VERSION } from '../../lib/version.ts';
 import { unsniffed } from '../request.ts';
+import { withStrategy } from '../strategy.ts';
 import { checkRoute, importRoute } from './batch-routes.ts';
 import { type Access, type HttpsRecordSchemaOptions, optionsSchema, type Settings } from './options.ts';
 import { recordRoutes } from './record-routes.ts';
 
+export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export type { CheckedRecord, HttpsRecord, RecordProblem } from '../../lib/records/index.ts';
+export { type ErrorDetails, toBoom } from '../errors.ts';
 export type { BadLine, BatchReport } from './batch-response.ts';
 export type { HttpsRecordSchemaOptions } from './options.ts';
+
+const UNKNOWN_STRATEGY = 'https-record-schema options: auth must name a strategy of the server, registered before';
 
 /** Serves the JSON Schema of HTTPS scan records, checks records against it, and stores and shows them. */
 export const plugin: NamedPlugin<HttpsRecordSchemaOptions> = {
@@ -26,14 +31,18 @@ export const plugin: NamedPlugin<HttpsRecordSchemaOptions> = {
         };
 
         server.expose('validate', checkRecord);
-        server.route(schemaRoute(settings, access));
-        server.route(checkRoute(settings, access));
-        if (settings.records !== undefined) {
-            server.route(importRoute(settings, settings.records, access));
-            server.route(recordRoutes(settings, settings.records, access));
-        }
+        withStrategy(UNKNOWN_STRATEGY, () => server.route(routesOf(settings, access)));
     },
 };
+
+function routesOf(settings: Settings, access: Access): ServerRoute[] {
+    const { records } = settings;
+    return [
+        schemaRoute(settings, access),
+        checkRoute(settings, access),
+        ...(records === undefined ? [] : [importRoute(settings, records, access), ...recordRoutes(settings, records, access)]),
+    ];
+}
 
 const SCHEMA_TEXT = JSON.stringify(recordJsonSchema);
 

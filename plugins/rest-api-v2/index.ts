@@ -7,6 +7,8 @@ import { base, index, licensed, show, unknownRoute } from './handlers.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
 import { resources } from './resources.ts';
 
+export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
+export { type ErrorDetails, toBoom } from '../errors.ts';
 export type { OwnResource, ResourceRow, RestApiV2Options } from './options.ts';
 
 const UNKNOWN_STRATEGY =

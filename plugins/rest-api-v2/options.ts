@@ -50,7 +50,7 @@ const storeSchema: Joi.ObjectSchema<InventoryStore> = Joi.object<InventoryStore>
 const ownResourceSchema: Joi.ObjectSchema<OwnResource> = Joi.object<OwnResource>({
     path: Joi.string()
         .pattern(/^(\/[a-z0-9_-]+\/\{\w+\})*\/[a-z0-9_-]+$/)
-        .messages({ 'string.pattern.base': '{{#label}} must look like /workspaces/{workspace_id}/campaigns' })
+        .messages({ 'string.pattern.base': '{{#label}} must look like /workspaces/\\{workspace_id}/campaigns' })
         .required(),
     schema: Joi.object().schema('object').required(),
     store: objectWith<Collection<ResourceRow>>('list', 'get').required(),

@@ -4,11 +4,14 @@ import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { type ApiKeys, apiKeys, DENIAL } from '../../lib/keys/api-keys.ts';
 import { VERSION } from '../../lib/version.ts';
+import { mapErrors } from '../errors.ts';
 import { orUnavailable, type StoreFailure } from '../request.ts';
 import { API_KEY_SCHEME } from '../strategy.ts';
 import { optionsSchema, type TokenAuthOptions } from './options.ts';
 
+export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
+export { type ErrorDetails, toBoom } from '../errors.ts';
 export type { TokenAuthOptions } from './options.ts';
 
 /** Registers the scheme `token` and a strategy of it, and offers the making, listing, showing and revoking of keys. */
@@ -18,7 +21,11 @@ export const plugin: NamedPlugin<TokenAuthOptions> = {
     requirements: { hapi: '>=21', node: '>=20.19' },
 
     register(server, options) {
-        const { strategy, ...settings } = checked(optionsSchema, options, {
+        const {
+            strategy,
+            mapErrors: mapsErrors,
+            ...settings
+        } = checked(optionsSchema, options, {
             subject: 'token-auth options',
             code: 'MISCONFIGURED',
         });
@@ -28,6 +35,10 @@ export const plugin: NamedPlugin<TokenAuthOptions> = {
         server.auth.strategy(strategy, 'token');
         const { create, list, reveal, revoke } = keys;
         server.expose({ create, list, reveal, revoke });
+        if (mapsErrors) {
+            mapErrors(server);
+        }
+
         server.ext('onPreStart', () => refuseUnknownSealingKey(server, keys));
     },
 };

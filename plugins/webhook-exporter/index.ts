@@ -1,8 +1,11 @@
 import type { Plugin } from '@hapi/hapi';
 import { VERSION } from '../../lib/version.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
+import { mapErrors } from '../errors.ts';
 import { type WebhookExporterOptions, webhooksOf } from './options.ts';
 
+export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
+export { type ErrorDetails, toBoom } from '../errors.ts';
 export type { WebhookExporterOptions } from './options.ts';
 
 /** What `server.plugins['webhook-exporter']` offers. */
@@ -21,12 +24,22 @@ export const plugin: Plugin<WebhookExporterOptions> = {
     requirements: { hapi: '>=21', node: '>=20.19' },
 
     register(server, options) {
-        const { webhooks, collectors, concurrency, drainTimeout } = webhooksOf(options, {
+        const {
+            webhooks,
+            collectors,
+            concurrency,
+            drainTimeout,
+            mapErrors: mapsErrors,
+        } = webhooksOf(options, {
             onError: (error) => server.log(['scanwire', 'webhook-exporter', 'error'], error),
         });
         const { publish, exporters, deliveries, readiness, start, work, close } = webhooks;
 
         server.expose({ publish, exporters, deliveries, readiness });
+        if (mapsErrors) {
+            mapErrors(server);
+        }
+
         server.ext('onPreStart', async () => {
             await start();
             await work(collectors, { concurrency });

@@ -1,7 +1,8 @@
 import Joi from 'joi';
 import { checked, milliseconds } from '../../lib/checked.ts';
-import { egressGuard } from '../../lib/egress/guard.ts';
+import { type EgressGuard, egressGuard } from '../../lib/egress/guard.ts';
 import { type Resolver, resolverSchema } from '../../lib/egress/resolver.ts';
+import { ScanwireError } from '../../lib/errors.ts';
 import { httpSender, senderLimitSchemas } from '../../lib/webhooks/http-sender.ts';
 import {
     DRAIN_TIMEOUT,
@@ -13,6 +14,7 @@ import {
     workerSettingSchemas,
 } from '../../lib/webhooks/options.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
+import { mapErrorsSchema } from '../errors.ts';
 
 /** Options of the plugin. */
 export interface WebhookExporterOptions extends WebhooksSettings {
@@ -32,6 +34,8 @@ export interface WebhookExporterOptions extends WebhooksSettings {
     readonly resolver?: Resolver;
     /** Non-public receiver addresses that may be called: CIDR blocks and host names. */
     readonly egress?: { readonly allow: readonly string[] };
+    /** Whether every ScanwireError that leaves a handler of the server is answered with its status, as `toBoom` does. Default false. */
+    readonly mapErrors?: boolean;
 }
 
 /** Checks the options and fills in their defaults. */
@@ -44,10 +48,11 @@ export const optionsSchema: Joi.ObjectSchema<Required<WebhookExporterOptions>> =
     connectTimeout: senderLimitSchemas.connectTimeout.max(Joi.ref('attemptTimeout')),
     resolver: resolverSchema,
     egress: Joi.object({ allow: Joi.array().items(Joi.string()).required() }).default({ allow: [] }),
+    mapErrors: mapErrorsSchema,
 });
 
 /** What options describe. */
-interface DescribedWebhooks extends Required<Pick<WebhookExporterOptions, 'collectors' | 'concurrency' | 'drainTimeout'>> {
+interface DescribedWebhooks extends Required<Pick<WebhookExporterOptions, 'collectors' | 'concurrency' | 'drainTimeout' | 'mapErrors'>> {
     readonly webhooks: Webhooks;
 }
 
@@ -60,12 +65,21 @@ export function webhooksOf(
     options: WebhookExporterOptions,
     more: Pick<WebhooksOptions, 'onError' | 'role' | 'onOutdated'>,
 ): DescribedWebhooks {
-    const { collectors, concurrency, drainTimeout, stores, egress, attemptTimeout, connectTimeout, resolver, ...settings } = checked(
-        optionsSchema,
-        options,
-        { subject: 'webhook-exporter options', code: 'MISCONFIGURED' },
-    );
-    const guard = egressGuard(egress);
+    const { collectors, concurrency, drainTimeout, mapErrors, stores, egress, attemptTimeout, connectTimeout, resolver, ...settings } =
+        checked(optionsSchema, options, { subject: SUBJECT, code: 'MISCONFIGURED' });
+    const guard = guardOf(egress);
     const sender = httpSender({ guard, attemptTimeout, connectTimeout, resolver });
-    return { webhooks: webhooks({ ...settings, ...stores, guard, sender, ...more }), collectors, concurrency, drainTimeout };
+    return { webhooks: webhooks({ ...settings, ...stores, guard, sender, ...more }), collectors, concurrency, drainTimeout, mapErrors };
+}
+
+const SUBJECT = 'webhook-exporter options';
+
+/** The guard names the entry of its list, and this the option that the list stands in. */
+function guardOf(egress: Required<WebhookExporterOptions>['egress']): EgressGuard {
+    try {
+        return egressGuard(egress);
+    } catch (error) {
+        const { code, message, field, cause } = error as ScanwireError;
+        throw new ScanwireError(code, `${SUBJECT}: egress.${field}: ${message}`, { field: `egress.${field}`, cause });
+    }
 }

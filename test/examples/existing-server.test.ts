@@ -34,7 +34,9 @@ async function started(t: Test): Promise<{ server: Server; pool: pg.Pool }> {
     await server.start();
     t.teardown(async () => {
         await server.stop();
-        await pool.end();
+        if (!pool.ended) {
+            await pool.end();
+        }
         await database.drop();
     });
     await pool.query(`insert into site (name) values ('Oslo'), ('Lima')`);
@@ -83,6 +85,25 @@ t.test('keeps its own routes and sessions, and serves its tables behind an API k
     t.match(JSON.parse((await get('/workspaces/2/hosts/1201')).payload), { address: '2001:db8::7', os_name: '' });
     t.equal((await get('/workspaces/2/hosts/1')).statusCode, 404);
     t.equal((await get('/workspaces/3/hosts')).statusCode, 404);
+});
+
+t.test('tells its users what they did wrong, and what is away', async (t) => {
+    const { server, pool } = await started(t);
+    const send = (method: string, url: string, payload?: object) =>
+        server.inject({ method, url, headers: session, ...(payload && { payload }) });
+    const refused = await send('POST', '/receivers', { name: 'ops', url: 'ftp://192.0.2.7/' });
+    t.equal(refused.statusCode, 400);
+    t.match(refused.result, { code: 'INVALID_INPUT', field: 'url' });
+
+    const { id } = (await send('POST', '/api-keys')).result as unknown as { id: string };
+    t.equal((await send('DELETE', `/api-keys/${id}`)).statusCode, 204);
+    t.equal((await send('DELETE', `/api-keys/${id}`)).statusCode, 409);
+    t.equal((await send('DELETE', '/api-keys/00000000-0000-4000-8000-000000000000')).statusCode, 404);
+
+    await pool.end();
+    const away = await send('POST', '/api-keys');
+    t.equal(away.statusCode, 503);
+    t.notMatch(away.payload, /pool|database/i);
 });
 
 t.test('passes the laws of an inventory with the test of its own', async (t) => {

@@ -66,7 +66,7 @@ t.test('refuses options that cannot work and names the option', async (t) => {
     await refused({ vendor: 'no: such' }, 'vendor');
     await refused({ unknown: 1 }, 'unknown');
     await refused({ kinds: [{ name: 'test', schema: Joi.object() }] }, 'kinds[0].name');
-    await refused({ egress: { allow: ['not an entry/'] } }, 'allow[0]');
+    await refused({ egress: { allow: ['not an entry/'] } }, 'egress.allow[0]');
 });
 
 t.test('takes instances of classes as they are', async (t) => {

@@ -1,0 +1,61 @@
+/** What errors come to over HTTP, as the table of `docs/errors.md` says. */
+import * as Boom from '@hapi/boom';
+import type { Lifecycle, Server } from '@hapi/hapi';
+import Joi from 'joi';
+import { ScanwireError, type ScanwireErrorCode } from '../lib/errors.ts';
+
+/** The status of each code. */
+export const STATUS: Readonly<Record<ScanwireErrorCode, number>> = {
+    INVALID_INPUT: 400,
+    NOT_FOUND: 404,
+    CONFLICT: 409,
+    UNAVAILABLE: 503,
+    MISCONFIGURED: 500,
+    UNSEALABLE: 500,
+};
+
+/** What an error answers with besides hapi's `statusCode`, `error` and `message`: in the body and as `data`. */
+export interface ErrorDetails {
+    readonly code: ScanwireErrorCode;
+    /** Path of the offending field, absent where none is at fault. */
+    readonly field?: string;
+}
+
+/** What a client reads of a store that is away; which one, and where it is, is none of its business. */
+const TRY_LATER = 'This cannot be done now; try again later';
+
+/**
+ * The error as hapi answers it. A ScanwireError has the status of its code; the body of what the client can do something about has
+ * `code`, `field` and the message. A Boom stays as it is, and anything else is a 500.
+ */
+export function toBoom(error: unknown): Boom.Boom {
+    if (!(error instanceof ScanwireError)) {
+        return Boom.boomify(error instanceof Error ? error : new Error('Something was thrown that is no error', { cause: error }));
+    }
+
+    const { code, field, message } = error;
+    const statusCode = STATUS[code];
+    if (statusCode === 500) {
+        return Boom.boomify(error);
+    }
+
+    const details: ErrorDetails = { code, ...(field !== undefined && { field }) };
+    const boom = new Boom.Boom(statusCode === 503 ? TRY_LATER : message, { statusCode, data: details });
+    Object.assign(boom.output.payload, details);
+    return Object.assign(boom, { cause: error });
+}
+
+/** Rule of the option `mapErrors` of plugins whose functions an application calls in handlers of its own. */
+export const mapErrorsSchema: Joi.BooleanSchema = Joi.boolean().default(false);
+
+/** Answers every ScanwireError that leaves a handler of the server, the application's own included, as {@link toBoom} does. */
+export function mapErrors(server: Server): void {
+    const method: Lifecycle.Method = ({ response }, h) => {
+        if (response instanceof ScanwireError) {
+            throw toBoom(response);
+        }
+
+        return h.continue;
+    };
+    server.ext('onPreResponse', method);
+}

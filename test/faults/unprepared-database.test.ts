@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto';
+import { server as hapiServer } from '@hapi/hapi';
+import pg from 'pg';
+import t, { type Test } from 'tap';
+import { memoryQueue } from '../../adapters/memory/index.ts';
+import { migrate, postgresStores } from '../../adapters/postgres/index.ts';
+import { keyRing } from '../../lib/keys/key-ring.ts';
+import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
+import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
+import { testDatabase } from '../support/test-database.ts';
+
+/* What the driver says of a database that nobody has prepared told an operator nothing of what to do. */
+
+const ring = keyRing({ current: 'k1', keys: { k1: randomBytes(32) } });
+
+async function database(t: Test): Promise<{ owner: pg.Pool; as: (role: string) => pg.Pool }> {
+    const { url, drop } = await testDatabase();
+    const owner = new pg.Pool({ connectionString: url });
+    const pools = [owner];
+    t.teardown(async () => {
+        await Promise.all(pools.map((pool) => pool.end()));
+        await drop();
+    });
+    return {
+        owner,
+        as(role) {
+            const pool = new pg.Pool({ connectionString: url, options: `-c role=${role}` });
+            pools.push(pool);
+            return pool;
+        },
+    };
+}
+
+t.test('names migrate where it was forgotten, and does not start', async (t) => {
+    const { owner } = await database(t);
+    const { apiKeys, inventory, records, webhooks } = postgresStores({ pool: owner });
+    const forgotten = { code: 'MISCONFIGURED', message: /run migrate\(pool\)/, cause: { code: /^(?:42P01|3F000)$/ } };
+    await t.rejects(webhooks.exporters.list(), forgotten);
+    await t.rejects(webhooks.deliveries.now(), forgotten);
+    await t.rejects(apiKeys.list(), forgotten);
+    await t.rejects(inventory.workspaces.get([], 1), forgotten);
+    await t.rejects(records.get(1), forgotten);
+
+    const withKeys = hapiServer();
+    await withKeys.register({ plugin: tokenAuth, options: { store: apiKeys, keyRing: ring } });
+    await t.rejects(withKeys.initialize(), forgotten, 'token-auth');
+    const withWebhooks = hapiServer();
+    await withWebhooks.register({ plugin: webhookExporter, options: { stores: webhooks, queue: memoryQueue(), keyRing: ring } });
+    await t.rejects(withWebhooks.initialize(), forgotten, 'webhook-exporter');
+});
+
+t.test('names migrate where the schema is older than the package', async (t) => {
+    const { owner } = await database(t);
+    await migrate(owner);
+    await owner.query('alter table scanwire.api_keys rename column last_used_at to used_at');
+    await t.rejects(postgresStores({ pool: owner }).apiKeys.list(), { code: 'MISCONFIGURED', message: /run migrate\(pool\).*42703/ });
+});
+
+t.test('says which rights a role lacks', async (t) => {
+    const { owner, as } = await database(t);
+    const role = `scanwire_poor_${randomBytes(4).toString('hex')}`;
+    await owner.query(`create role ${role}`);
+    t.teardown(async () => {
+        await owner.query(`drop owned by ${role}`);
+        await owner.query(`drop role ${role}`);
+    });
+    const poor = as(role);
+    const refused = { code: 'MISCONFIGURED', message: /lacks a right.*usage on the schema scanwire.*\(42501\)/, cause: { code: '42501' } };
+    await t.rejects(migrate(poor), refused);
+    await migrate(owner);
+    await t.rejects(postgresStores({ pool: poor }).apiKeys.list(), refused);
+    await owner.query(`grant usage on schema scanwire to ${role}`);
+    await t.rejects(postgresStores({ pool: poor }).webhooks.exporters.list(), refused);
+    await owner.query(`grant select, insert, update, delete on all tables in schema scanwire to ${role}`);
+    t.strictSame(await postgresStores({ pool: poor }).webhooks.exporters.list(), []);
+});
+
+t.test('says what a server is that takes no writes', async (t) => {
+    const { owner } = await database(t);
+    await migrate(owner);
+    const standby = new pg.Pool({ ...owner.options, options: '-c default_transaction_read_only=on' });
+    t.teardown(() => standby.end());
+    const { apiKeys } = postgresStores({ pool: standby });
+    await t.rejects(apiKeys.touch('00000000-0000-4000-8000-000000000000', new Date()), {
+        code: 'UNAVAILABLE',
+        message: /takes no writes, as a standby after a fail-over: .* must lead to the primary \(25006\)/,
+    });
+});

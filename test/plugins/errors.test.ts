@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import * as Boom from '@hapi/boom';
+import { server as hapiServer, type Lifecycle, type Server } from '@hapi/hapi';
+import t from 'tap';
+import { memoryApiKeys, memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
+import { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
+import { keyRing } from '../../lib/keys/key-ring.ts';
+import { STATUS, toBoom } from '../../plugins/errors.ts';
+import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
+import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
+
+const ring = keyRing({ current: 'k1', keys: { k1: randomBytes(32) } });
+
+async function hostWith(mapErrors: boolean, handler: Lifecycle.Method): Promise<Server> {
+    const server = hapiServer({ debug: false });
+    await server.register([
+        { plugin: tokenAuth, options: { store: memoryApiKeys(), keyRing: ring, mapErrors } },
+        { plugin: webhookExporter, options: { stores: memoryWebhooks(), queue: memoryQueue(), keyRing: ring, mapErrors } },
+    ]);
+    server.route({ method: 'GET', path: '/', handler });
+    return server;
+}
+
+t.test('docs/errors.md has the codes and their statuses', async (t) => {
+    const page = await readFile('docs/errors.md', 'utf8');
+    const rows = [...page.matchAll(/^\| `([A-Z_]+)` +\|[^|]+\| (\d{3}) +\|/gm)].map(([, code, status]) => [code, Number(status)]);
+    t.strictSame(rows, Object.entries(STATUS));
+});
+
+t.test('makes of an error what the table says, and shows a client what it can do something about', async (t) => {
+    const shown = (code: ScanwireErrorCode): object =>
+        toBoom(new ScanwireError(code, 'Name must be short', { field: 'name' })).output.payload;
+    const told = { message: 'Name must be short', field: 'name' };
+    t.match(shown('INVALID_INPUT'), { statusCode: 400, error: 'Bad Request', code: 'INVALID_INPUT', ...told });
+    t.match(shown('NOT_FOUND'), { statusCode: 404, code: 'NOT_FOUND', ...told });
+    t.match(shown('CONFLICT'), { statusCode: 409, code: 'CONFLICT', ...told });
+    t.match(shown('UNAVAILABLE'), { statusCode: 503, code: 'UNAVAILABLE', message: /try again later/ });
+    for (const code of ['MISCONFIGURED', 'UNSEALABLE'] as const) {
+        t.strictSame(shown(code), { statusCode: 500, error: 'Internal Server Error', message: 'An internal server error occurred' });
+    }
+
+    const error = new ScanwireError('CONFLICT', 'Cannot');
+    t.match(toBoom(error), { cause: error, data: { code: 'CONFLICT' }, isServer: false });
+    t.notOk('field' in toBoom(error).output.payload);
+});
+
+t.test('leaves a Boom as it is, and takes anything else for a fault of the server', async (t) => {
+    const teapot = Boom.teapot('short and stout');
+    t.equal(toBoom(teapot), teapot);
+    t.equal(toBoom(new TypeError('x')).output.statusCode, 500);
+    t.equal(toBoom('thrown').output.statusCode, 500);
+});
+
+t.test('answers what leaves a handler of the application, where that is wished', async (t) => {
+    const revokeTwice: Lifecycle.Method = async ({ server }) => {
+        const { create, revoke } = server.plugins['token-auth'];
+        const { id } = await create('ci');
+        await revoke(id);
+        await revoke(id);
+        return 'revoked twice';
+    };
+    const mapped = await (await hostWith(true, revokeTwice)).inject('/');
+    t.equal(mapped.statusCode, 409);
+    t.match(mapped.result, { code: 'CONFLICT', message: 'Cannot revoke the key: it is revoked already' });
+    t.equal((await (await hostWith(false, revokeTwice)).inject('/')).statusCode, 500, 'by default a plugin changes nothing of the host');
+
+    const create: Lifecycle.Method = ({ server }) =>
+        server.plugins['webhook-exporter'].exporters.create({ url: 'ftp://x' }).then(() => 'made');
+    t.match((await (await hostWith(true, create)).inject('/')).result, { statusCode: 400, code: 'INVALID_INPUT', field: 'url' });
+    t.equal((await (await hostWith(true, () => Promise.reject(Boom.teapot()))).inject('/')).statusCode, 418);
+    t.equal((await (await hostWith(true, () => Promise.reject(new Error('x')))).inject('/')).statusCode, 500);
+});

@@ -1,6 +1,7 @@
 /** What routes over a store have in common: the ids of their paths, and responses that come out of the store batch by batch. */
 import * as Boom from '@hapi/boom';
 import type { Lifecycle, Request } from '@hapi/hapi';
+import { logFailure } from './instance.ts';
 
 const PLAIN_DECIMAL = /^(?:0|[1-9]\d*)$/;
 
@@ -30,8 +31,10 @@ export const unsniffed: { readonly method: Lifecycle.Method } = {
 
 /** How a plugin reports that its store failed. */
 export interface StoreFailure {
-    /** Name of the plugin: a tag of the log entry, beside `error`. */
+    /** Name of the plugin, for the log. */
     readonly plugin: string;
+    /** Of its instance, where the route is not its own. */
+    readonly instance?: string | undefined;
     /** What the client reads; it says nothing of the cause. */
     readonly message: string;
 }
@@ -46,8 +49,8 @@ export async function orUnavailable<T>(request: Request, failure: StoreFailure, 
 }
 
 /** The 503 for a store that failed, its cause written to the log of the request. */
-export function unavailable(request: Request, { plugin, message }: StoreFailure, cause: unknown): Boom.Boom {
-    request.log([plugin, 'error'], cause as Error);
+export function unavailable(request: Request, { plugin, instance, message }: StoreFailure, cause: unknown): Boom.Boom {
+    logFailure(request, plugin, cause, instance);
     return Boom.serverUnavailable(message);
 }
 

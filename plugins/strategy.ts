@@ -8,14 +8,31 @@ import { ScanwireError } from '../lib/errors.ts';
  * @throws ScanwireError `MISCONFIGURED`, field `auth`.
  */
 export function withStrategy(message: string, addRoutes: () => void): void {
+    refusedAs({ assertion: /authentication strategy/, message, field: 'auth' }, addRoutes);
+}
+
+/**
+ * Registers a scheme or a strategy of a plugin under the name that the option gives it.
+ *
+ * @throws ScanwireError `MISCONFIGURED`, field `option`, when the server has given the name already.
+ */
+export function withName(plugin: string, option: 'scheme' | 'strategy', register: () => void): void {
+    const message = `${plugin} options: ${option} must be a name that no other ${option} of the server has`;
+    refusedAs({ assertion: new RegExp(`^Authentication ${option} name already exists`), message, field: option }, register);
+}
+
+function refusedAs(
+    { assertion, message, field }: { readonly assertion: RegExp; readonly message: string; readonly field: string },
+    register: () => void,
+): void {
     try {
-        addRoutes();
+        register();
     } catch (cause) {
-        if (!/authentication strategy/.test((cause as Error).message)) {
+        if (!assertion.test((cause as Error).message)) {
             throw cause;
         }
 
-        throw new ScanwireError('MISCONFIGURED', message, { field: 'auth', cause });
+        throw new ScanwireError('MISCONFIGURED', message, { field, cause });
     }
 }
 

@@ -2,6 +2,7 @@ import type { NamedPlugin, Server } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { VERSION } from '../../lib/version.ts';
+import { claimInstance } from '../instance.ts';
 import { acceptsApiKeys, withStrategy } from '../strategy.ts';
 import { type AdminConsoleOptions, optionsSchema } from './options.ts';
 import { adminRoutes } from './routes.ts';
@@ -17,9 +18,11 @@ export const plugin: NamedPlugin<AdminConsoleOptions> = {
     name: 'admin-console',
     version: VERSION,
     requirements: { hapi: '>=21', node: '>=20.19' },
+    multiple: true,
 
     register(server, options) {
         const settings = checked(optionsSchema, options, { subject: 'admin-console options', code: 'MISCONFIGURED' });
+        claimInstance(server, 'admin-console', settings);
         assertMoreThanKey(server, settings.auth);
         withStrategy('admin-console options: auth must name a strategy of the server, registered before', () =>
             server.route(adminRoutes(settings)),

@@ -1,9 +1,10 @@
 import type { Request } from '@hapi/hapi';
 import Joi from 'joi';
 import { objectWith } from '../../lib/checked.ts';
+import { type InstanceOptions, instanceSchema } from '../instance.ts';
 import type { HostSystem, InstalledLicense, System } from './handlers.ts';
 
-export interface AdminConsoleOptions {
+export interface AdminConsoleOptions extends InstanceOptions {
     /** What the operations work on. Each part is optional; one that is absent has no routes. */
     readonly system: HostSystem;
     /**
@@ -50,4 +51,5 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
         .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
         .messages({ 'string.pattern.base': '{{#label}} must look like /admin-console' })
         .default('/admin-console'),
+    instance: instanceSchema,
 }).required();

@@ -14,6 +14,7 @@ import Joi from 'joi';
 import { schemaRefusal, VALIDATION } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { STATUS } from '../errors.ts';
+import { logFailure } from '../instance.ts';
 import { unsniffed } from '../request.ts';
 import { handlersOf } from './handlers.ts';
 import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './operations.ts';
@@ -29,14 +30,14 @@ export function adminRoutes(settings: Settings): ServerRoute[] {
     );
 }
 
-function adminRoute(name: OperationName, handler: Handler, { prefix, auth, authorize }: Settings): ServerRoute {
+function adminRoute(name: OperationName, handler: Handler, { prefix, auth, authorize, instance }: Settings): ServerRoute {
     const endpoint = endpoints[name];
     const { description, response } = schemas[name];
     return {
         method: endpoint.method,
         path: prefix + endpoint.path,
         options: {
-            id: `admin-console.${name}`,
+            id: ['admin-console', ...(instance === undefined ? [] : [instance]), name].join('.'),
             description,
             tags: ['api', 'admin-console'],
             auth: auth === false ? false : { strategies: [auth], mode: 'required' },
@@ -207,5 +208,5 @@ function refused(h: ResponseToolkit, status: number, { code, field, message }: R
 }
 
 function log(request: Request, error: unknown): void {
-    request.log(['admin-console', 'error'], error as Error);
+    logFailure(request, 'admin-console', error);
 }

@@ -2,6 +2,7 @@ import type { NamedPlugin, ServerRoute } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
 import { type CheckedRecord, checkRecord, recordJsonSchema } from '../../lib/records/index.ts';
 import { VERSION } from '../../lib/version.ts';
+import { claimInstance, exposeInstance, type Instances } from '../instance.ts';
 import { unsniffed } from '../request.ts';
 import { withStrategy } from '../strategy.ts';
 import { checkRoute, importRoute } from './batch-routes.ts';
@@ -21,16 +22,18 @@ export const plugin: NamedPlugin<HttpsRecordSchemaOptions> = {
     name: 'https-record-schema',
     version: VERSION,
     requirements: { hapi: '>=21', node: '>=20.19' },
+    multiple: true,
 
     register(server, options) {
         const settings = checked(optionsSchema, options ?? {}, { subject: 'https-record-schema options', code: 'MISCONFIGURED' });
+        claimInstance(server, 'https-record-schema', settings);
         const access: Access = {
             ext: { onPreResponse: unsniffed },
             // What takes a key to see is not for caches.
             ...(settings.auth !== undefined && { auth: settings.auth, cache: { otherwise: 'no-store' } }),
         };
 
-        server.expose('validate', checkRecord);
+        exposeInstance(server, 'https-record-schema', settings, { validate: checkRecord });
         withStrategy(UNKNOWN_STRATEGY, () => server.route(routesOf(settings, access)));
     },
 };
@@ -63,6 +66,6 @@ export interface HttpsRecordSchema {
 
 declare module '@hapi/hapi' {
     interface PluginProperties {
-        'https-record-schema': HttpsRecordSchema;
+        'https-record-schema': HttpsRecordSchema & Instances<HttpsRecordSchema>;
     }
 }

@@ -4,9 +4,10 @@ import { nameSchema, objectWith } from '../../lib/checked.ts';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
 import type { Enrichment, RecordStore } from '../../lib/records/index.ts';
 import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
+import { type InstanceOptions, instanceSchema } from '../instance.ts';
 
 /** Options of the plugin. */
-export interface HttpsRecordSchemaOptions {
+export interface HttpsRecordSchemaOptions extends InstanceOptions {
     /** Path of the JSON Schema; records are checked at `<path>/check` and stored at `<path>/records`. `/https-record-schema` by default. */
     readonly path?: string | undefined;
     /** Name of the authentication strategy of all routes, or false for none. The server's default by default. */
@@ -28,7 +29,7 @@ export interface HttpsRecordSchemaOptions {
 type Defaulted = 'path' | 'maxBytes' | 'maxDecodedBytes' | 'maxLineBytes' | 'maxReported';
 
 /** The options with their defaults. */
-export type Settings = Pick<HttpsRecordSchemaOptions, 'auth' | 'records'> & {
+export type Settings = Pick<HttpsRecordSchemaOptions, 'auth' | 'records' | 'instance'> & {
     readonly [Option in Defaulted]: NonNullable<HttpsRecordSchemaOptions[Option]>;
 } & { readonly enrich?: Enrichment };
 
@@ -51,6 +52,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
     maxReported: size().default(1000),
     records: objectWith<RecordStore>('add', 'get', 'list'),
     enrich: Joi.object({ workspace: nameSchema.trim().default(DEFAULT_WORKSPACE) }).custom(enrichable),
+    instance: instanceSchema,
 });
 
 /** @throws A Joi error where nothing could be enriched, at registration instead of with the first records. */

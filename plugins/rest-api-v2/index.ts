@@ -1,6 +1,7 @@
 import type { Lifecycle, NamedPlugin, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
 import { VERSION } from '../../lib/version.ts';
+import { claimInstance } from '../instance.ts';
 import { unsniffed } from '../request.ts';
 import { withStrategy } from '../strategy.ts';
 import { base, index, licensed, show, unknownRoute } from './handlers.ts';
@@ -29,9 +30,11 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
     name: 'rest-api-v2',
     version: VERSION,
     requirements: { hapi: '>=21', node: '>=20.19' },
+    multiple: true,
 
     register(server, options) {
         const settings = checked(optionsSchema, options, { subject: 'rest-api-v2 options', code: 'MISCONFIGURED' });
+        claimInstance(server, 'rest-api-v2', settings);
         const table = resources(settings);
         const routeOptions = optionsOfEveryRoute(settings);
 

@@ -2,6 +2,7 @@ import Joi from 'joi';
 import { objectWith } from '../../lib/checked.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
+import { type InstanceOptions, instanceSchema } from '../instance.ts';
 
 /** Rows of a resource that the application adds; the schema names every field, besides `id`, that is to go out. */
 export type ResourceRow = { readonly id: number };
@@ -19,7 +20,7 @@ export interface OwnResource {
 }
 
 /** Options of the plugin. */
-export interface RestApiV2Options {
+export interface RestApiV2Options extends InstanceOptions {
     /** The scan data. A store without an optional collection has no routes for it. */
     readonly store: InventoryStore;
     /** Whether the licence is valid now; asked on every request. */
@@ -63,6 +64,7 @@ export const optionsSchema: Joi.ObjectSchema<RestApiV2Options> = Joi.object<Rest
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).default('token'),
     timeZone: Joi.string().default('UTC'),
     resources: Joi.array().items(ownResourceSchema).default([]),
+    instance: instanceSchema,
 }).required();
 
 function isCollection(value: unknown): boolean {

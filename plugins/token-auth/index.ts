@@ -1,12 +1,13 @@
 import Boom from '@hapi/boom';
-import type { NamedPlugin, ResponseObject, Server, ServerAuthScheme, ServerInjectOptions } from '@hapi/hapi';
+import type { NamedPlugin, Request, ResponseObject, Server, ServerAuthScheme, ServerInjectOptions } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { type ApiKeys, apiKeys, DENIAL } from '../../lib/keys/api-keys.ts';
 import { VERSION } from '../../lib/version.ts';
 import { mapErrors } from '../errors.ts';
+import { claimInstance, exposeInstance, type Instances, logTags } from '../instance.ts';
 import { orUnavailable, type StoreFailure } from '../request.ts';
-import { API_KEY_SCHEME } from '../strategy.ts';
+import { API_KEY_SCHEME, withName } from '../strategy.ts';
 import { optionsSchema, type TokenAuthOptions } from './options.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
@@ -14,37 +15,34 @@ export type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
 export type { TokenAuthOptions } from './options.ts';
 
-/** Registers the scheme `token` and a strategy of it, and offers the making, listing, showing and revoking of keys. */
+/** Registers a scheme, `token` by default, and a strategy of it, and offers the making, listing, showing and revoking of keys. */
 export const plugin: NamedPlugin<TokenAuthOptions> = {
     name: 'token-auth',
     version: VERSION,
     requirements: { hapi: '>=21', node: '>=20.19' },
+    multiple: true,
 
     register(server, options) {
-        const {
-            strategy,
-            mapErrors: mapsErrors,
-            ...settings
-        } = checked(optionsSchema, options, {
-            subject: 'token-auth options',
-            code: 'MISCONFIGURED',
-        });
+        const checkedOptions = checked(optionsSchema, options, { subject: 'token-auth options', code: 'MISCONFIGURED' });
+        const { instance, mapErrors: mapsErrors, ...named } = checkedOptions;
+        const { strategy = instance ?? 'token', scheme = instance ?? 'token', ...settings } = named;
+        claimInstance(server, 'token-auth', checkedOptions);
         const keys = apiKeys(settings);
 
-        server.auth.scheme('token', tokenScheme(keys));
-        server.auth.strategy(strategy, 'token');
+        withName('token-auth', 'scheme', () => server.auth.scheme(scheme, tokenScheme(keys, { instance, scheme })));
+        withName('token-auth', 'strategy', () => server.auth.strategy(strategy, scheme));
         const { create, list, reveal, revoke } = keys;
-        server.expose({ create, list, reveal, revoke });
+        exposeInstance(server, 'token-auth', checkedOptions, { create, list, reveal, revoke });
         if (mapsErrors) {
             mapErrors(server);
         }
 
-        server.ext('onPreStart', () => refuseUnknownSealingKey(server, keys));
+        server.ext('onPreStart', () => refuseUnknownSealingKey(server, keys, instance));
     },
 };
 
 /** A key ring that lacks a key can never work; a store that is down now may be up by the first request. */
-async function refuseUnknownSealingKey(server: Server, keys: ApiKeys): Promise<void> {
+async function refuseUnknownSealingKey(server: Server, keys: ApiKeys, instance: string | undefined): Promise<void> {
     try {
         await keys.checkSealing();
     } catch (error) {
@@ -52,7 +50,7 @@ async function refuseUnknownSealingKey(server: Server, keys: ApiKeys): Promise<v
             throw error;
         }
 
-        server.log(['token-auth', 'error'], error as Error);
+        server.log([...logTags('token-auth', instance), 'error'], error as Error);
     }
 }
 
@@ -64,14 +62,25 @@ const UNREACHABLE: StoreFailure = { plugin: 'token-auth', message: 'The store of
 /**
  * The scheme: the header `token` carries an API key. Whatever is wrong with it, the answer is the same 403; a header that
  * was sent twice reaches us joined by a comma and a space, which no key contains.
+ *
+ * A header that is missing is missing, as with hapi's own schemes, where the route has another strategy to ask or lets anybody in. Where a
+ * key is all that a route takes, it is refused like a wrong one.
  */
-function tokenScheme(keys: ApiKeys): ServerAuthScheme {
+function tokenScheme(
+    keys: ApiKeys,
+    { scheme, instance }: { readonly scheme: string; readonly instance: string | undefined },
+): ServerAuthScheme {
+    const failure = { ...UNREACHABLE, instance };
     return () => ({
         api: API_KEY_SCHEME,
 
         async authenticate(request, h) {
             const key: unknown = request.headers[HEADER];
-            const credentials = typeof key === 'string' ? await orUnavailable(request, UNREACHABLE, () => keys.verify(key)) : null;
+            if (!key && isOneOfSeveralWays(request)) {
+                return h.unauthenticated(Boom.unauthorized(null, scheme));
+            }
+
+            const credentials = typeof key === 'string' ? await orUnavailable(request, failure, () => keys.verify(key)) : null;
             return credentials === null ? h.unauthenticated(Boom.forbidden(DENIAL)) : h.authenticated({ credentials: { ...credentials } });
         },
 
@@ -85,6 +94,14 @@ function tokenScheme(keys: ApiKeys): ServerAuthScheme {
             return h.continue;
         },
     });
+}
+
+/** Whether a request gets into its route by something else than a key as well. */
+function isOneOfSeveralWays({ server, route }: Request): boolean {
+    // hapi's types leave it out.
+    const { lookup } = server.auth as unknown as { lookup(of: typeof route): { mode: string; strategies: readonly string[] } | false };
+    const access = lookup.call(server.auth, route);
+    return access !== false && (access.mode !== 'required' || access.strategies.length > 1);
 }
 
 const ANYBODY: TokenCredentials = { id: '00000000-0000-4000-8000-000000000000', name: 'simulated' };
@@ -119,6 +136,6 @@ export type TokenAuth = Pick<ApiKeys, 'create' | 'list' | 'reveal' | 'revoke'>;
 
 declare module '@hapi/hapi' {
     interface PluginProperties {
-        'token-auth': TokenAuth;
+        'token-auth': TokenAuth & Instances<TokenAuth>;
     }
 }

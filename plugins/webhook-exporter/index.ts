@@ -2,6 +2,7 @@ import type { Plugin } from '@hapi/hapi';
 import { VERSION } from '../../lib/version.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { mapErrors } from '../errors.ts';
+import { claimInstance, exposeInstance, type Instances, logTags } from '../instance.ts';
 import { type WebhookExporterOptions, webhooksOf } from './options.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
@@ -13,7 +14,7 @@ export type WebhookExporterApi = Pick<Webhooks, 'publish' | 'exporters' | 'deliv
 
 declare module '@hapi/hapi' {
     interface PluginProperties {
-        'webhook-exporter': WebhookExporterApi;
+        'webhook-exporter': WebhookExporterApi & Instances<WebhookExporterApi>;
     }
 }
 
@@ -22,6 +23,7 @@ export const plugin: Plugin<WebhookExporterOptions> = {
     name: 'webhook-exporter',
     version: VERSION,
     requirements: { hapi: '>=21', node: '>=20.19' },
+    multiple: true,
 
     register(server, options) {
         const {
@@ -31,11 +33,12 @@ export const plugin: Plugin<WebhookExporterOptions> = {
             drainTimeout,
             mapErrors: mapsErrors,
         } = webhooksOf(options, {
-            onError: (error) => server.log(['scanwire', 'webhook-exporter', 'error'], error),
+            onError: (error) => server.log([...logTags('webhook-exporter', options.instance), 'error'], error),
         });
         const { publish, exporters, deliveries, readiness, start, work, close } = webhooks;
 
-        server.expose({ publish, exporters, deliveries, readiness });
+        claimInstance(server, 'webhook-exporter', options);
+        exposeInstance(server, 'webhook-exporter', options, { publish, exporters, deliveries, readiness });
         if (mapsErrors) {
             mapErrors(server);
         }

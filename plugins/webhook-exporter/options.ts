@@ -15,9 +15,10 @@ import {
 } from '../../lib/webhooks/options.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 import { mapErrorsSchema } from '../errors.ts';
+import { type InstanceOptions, instanceSchema } from '../instance.ts';
 
 /** Options of the plugin. */
-export interface WebhookExporterOptions extends WebhooksSettings {
+export interface WebhookExporterOptions extends WebhooksSettings, InstanceOptions {
     /** Where exporters, events and deliveries are kept, for example `postgresWebhooks({ pool })`. */
     readonly stores: WebhookStores;
     /** The collectors that this process sends for; none where workers run elsewhere. */
@@ -39,7 +40,7 @@ export interface WebhookExporterOptions extends WebhooksSettings {
 }
 
 /** Checks the options and fills in their defaults. */
-export const optionsSchema: Joi.ObjectSchema<Required<WebhookExporterOptions>> = Joi.object({
+export const optionsSchema: Joi.ObjectSchema<Required<Omit<WebhookExporterOptions, 'instance'>> & InstanceOptions> = Joi.object({
     stores: Joi.object(webhookStoreSchemas).required(),
     ...webhooksSettingSchemas,
     ...workerSettingSchemas,
@@ -49,6 +50,7 @@ export const optionsSchema: Joi.ObjectSchema<Required<WebhookExporterOptions>> =
     resolver: resolverSchema,
     egress: Joi.object({ allow: Joi.array().items(Joi.string()).required() }).default({ allow: [] }),
     mapErrors: mapErrorsSchema,
+    instance: instanceSchema,
 });
 
 /** What options describe. */
@@ -65,8 +67,19 @@ export function webhooksOf(
     options: WebhookExporterOptions,
     more: Pick<WebhooksOptions, 'onError' | 'role' | 'onOutdated'>,
 ): DescribedWebhooks {
-    const { collectors, concurrency, drainTimeout, mapErrors, stores, egress, attemptTimeout, connectTimeout, resolver, ...settings } =
-        checked(optionsSchema, options, { subject: SUBJECT, code: 'MISCONFIGURED' });
+    const {
+        collectors,
+        concurrency,
+        drainTimeout,
+        mapErrors,
+        instance: _,
+        stores,
+        egress,
+        attemptTimeout,
+        connectTimeout,
+        resolver,
+        ...settings
+    } = checked(optionsSchema, options, { subject: SUBJECT, code: 'MISCONFIGURED' });
     const guard = guardOf(egress);
     const sender = httpSender({ guard, attemptTimeout, connectTimeout, resolver });
     return { webhooks: webhooks({ ...settings, ...stores, guard, sender, ...more }), collectors, concurrency, drainTimeout, mapErrors };

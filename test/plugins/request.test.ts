@@ -45,7 +45,7 @@ t.test('answers 503 without the cause when the store fails, and writes the cause
         const { statusCode, payload } = await server.inject('/');
         t.equal(statusCode, 503);
         t.same(JSON.parse(payload), { statusCode: 503, error: 'Service Unavailable', message: failure.message });
-        t.same(logged, [{ tags: ['example', 'error'], error: cause }]);
+        t.same(logged, [{ tags: ['scanwire', 'example', 'error'], error: cause }]);
     }
 });
 

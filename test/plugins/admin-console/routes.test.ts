@@ -239,7 +239,7 @@ t.test('passes on what the system refuses, and hides what fails', async (t) => {
     const failed = await server.inject({ url: `${PREFIX}/keys`, headers: admin });
     t.equal(failed.statusCode, 500);
     t.same(JSON.parse(failed.payload), { error: { code: 'INTERNAL', message: 'The server failed; its log says why' } });
-    t.same(logged, ['admin-console,error password of the database']);
+    t.same(logged, ['scanwire,admin-console,error password of the database']);
 
     const unknown = await server.inject({ url: `${PREFIX}/keys/nonsense`, headers: admin });
     t.equal(unknown.statusCode, 404);

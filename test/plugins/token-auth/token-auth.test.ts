@@ -1,7 +1,8 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
-import Hapi, { type Server } from '@hapi/hapi';
+import * as Boom from '@hapi/boom';
+import Hapi, { type Lifecycle, type Server } from '@hapi/hapi';
 import t from 'tap';
 import { memoryApiKeys } from '../../../adapters/memory/api-keys.ts';
 import { newApiKey } from '../../../lib/keys/api-keys.ts';
@@ -93,7 +94,7 @@ t.test('answers 503 when the store fails, and writes the cause to the log only',
 
     t.equal(status, 503);
     t.notMatch(body, 'internal');
-    t.same(logged, [{ tags: ['token-auth', 'error'], error: cause }]);
+    t.same(logged, [{ tags: ['scanwire', 'token-auth', 'error'], error: cause }]);
     t.equal((await whoami(server, { token: 'garbage' })).status, 403);
 });
 
@@ -148,6 +149,75 @@ t.test('leaves it to a route whether a key is needed', async (t) => {
     });
 
     t.strictSame((await server.inject('/try')).result, { isAuthenticated: false });
+});
+
+/** A scheme as hapi's own ones are: a header that is missing is missing. */
+function addBasic(server: Server): void {
+    server.auth.scheme('basic', () => ({
+        authenticate({ headers: { authorization } }, h) {
+            return authorization === undefined
+                ? h.unauthenticated(Boom.unauthorized(null, 'Basic'))
+                : h.authenticated({ credentials: { name: 'by basic' } });
+        },
+    }));
+    server.auth.strategy('basic', 'basic');
+}
+
+t.test('lets other strategies of a route have their turn where the header is missing', async (t) => {
+    const server = await guarded();
+    addBasic(server);
+    const handler: Lifecycle.Method = ({ auth }) => ({ by: auth.strategy });
+    server.route({ method: 'GET', path: '/token-first', options: { auth: { strategies: ['token', 'basic'] } }, handler });
+    server.route({ method: 'GET', path: '/basic-first', options: { auth: { strategies: ['basic', 'token'] } }, handler });
+    const { key } = await server.plugins['token-auth'].create('ci');
+    for (const url of ['/token-first', '/basic-first']) {
+        t.same((await server.inject({ url, headers: { authorization: 'Basic eA==' } })).result, { by: 'basic' }, url);
+        t.same((await server.inject({ url, headers: { token: key } })).result, { by: 'token' }, url);
+        t.same((await server.inject({ url, headers: { token: '', authorization: 'Basic eA==' } })).result, { by: 'basic' }, url);
+        const neither = await server.inject({ url });
+        t.equal(neither.statusCode, 401, url);
+        t.match(neither.headers['www-authenticate'], /token/);
+        t.match(neither.headers['www-authenticate'], /Basic/);
+        t.equal((await server.inject({ url, headers: { token: newApiKey() } })).statusCode, 403, `${url}: a wrong key is no missing one`);
+    }
+});
+
+t.test('lets anybody in where a route says so, and nobody with a wrong key where it is optional', async (t) => {
+    const server = await guarded();
+    const handler: Lifecycle.Method = ({ auth }) => ({ isAuthenticated: auth.isAuthenticated });
+    server.auth.default({ strategy: 'token', mode: 'optional' });
+    server.route({ method: 'GET', path: '/by-default', handler });
+    server.route({ method: 'GET', path: '/try', options: { auth: { strategy: 'token', mode: 'try' } }, handler });
+    const { key } = await server.plugins['token-auth'].create('ci');
+    const answer = async (url: string, token?: string) => {
+        const { statusCode, result } = await server.inject({ url, headers: token === undefined ? {} : { token } });
+        return [statusCode, (result as { isAuthenticated?: boolean } | undefined)?.isAuthenticated];
+    };
+    t.same(await answer('/by-default'), [200, false]);
+    t.same(await answer('/by-default', key), [200, true]);
+    t.same((await answer('/by-default', newApiKey()))[0], 403);
+    t.same(await answer('/try'), [200, false]);
+    t.same(await answer('/try', newApiKey()), [200, false]);
+    t.equal((await server.inject('/whoami')).statusCode, 403, 'where a key is all that a route takes');
+});
+
+t.test('takes the name of its scheme from the options, and names one that is taken', async (t) => {
+    const server = Hapi.server();
+    server.auth.scheme('token', () => ({ authenticate: (_, h) => h.authenticated({ credentials: {} }) }));
+    server.auth.strategy('host', 'token');
+    const options = { store: memoryApiKeys(), keyRing: ring };
+    await t.rejects(server.register({ plugin, options }), {
+        code: 'MISCONFIGURED',
+        field: 'scheme',
+        message: /^token-auth options: scheme must be/,
+    });
+
+    const other = Hapi.server();
+    other.auth.scheme('token', () => ({ authenticate: (_, h) => h.authenticated({ credentials: {} }) }));
+    other.auth.strategy('host', 'token');
+    const named = { ...options, scheme: 'api-key' };
+    await t.rejects(other.register({ plugin, options: { ...named, strategy: 'host' } }), { code: 'MISCONFIGURED', field: 'strategy' });
+    await t.resolves(other.register({ plugin, options: { ...options, scheme: 'key', strategy: 'key', instance: 'second' } }));
 });
 
 t.test('refuses options that cannot work, naming the field', async (t) => {

@@ -1,7 +1,9 @@
-/** One registration of a plugin, of which a server may have several: its name, what it exposes, and how its entries in the log are tagged. */
+/** One registration of a plugin, of which a server may have several: its name, what it exposes, what it says in the log and by events. */
 import type { Request, Server } from '@hapi/hapi';
 import Joi from 'joi';
 import { ScanwireError } from '../lib/errors.ts';
+import { KEY_EVENTS, type KeyEvent } from '../lib/keys/api-keys.ts';
+import { DELIVERY_EVENTS, type DeliveryEvent } from '../lib/webhooks/outcome.ts';
 
 /** What the options of every plugin have in common. */
 export interface InstanceOptions {
@@ -32,7 +34,7 @@ function instancesOf({ plugins }: Server, plugin: string): Map<string | undefine
 }
 
 /**
- * Takes the name for one registration of the plugin.
+ * Takes the name for one registration of the plugin, and lets the server know the event that tells what happens there.
  *
  * @throws ScanwireError `MISCONFIGURED`, field `instance`, when another one has it.
  */
@@ -44,6 +46,7 @@ export function claimInstance(server: Server, plugin: string, { instance }: Inst
     }
 
     instances.set(instance, {});
+    server.event({ name: EVENT, channels: [...EVENT_TYPES], shared: true });
 }
 
 /** Exposes what an instance offers: at `server.plugins[plugin]` for the one without a name, by `of(instance)` there for the others. */
@@ -82,3 +85,46 @@ export function logFailure(
 function instanceOf({ route: { realm } }: Request, plugin: string): string | undefined {
     return realm.plugin === plugin ? (realm.pluginOptions as InstanceOptions).instance : undefined;
 }
+
+/** What is told of an answer that broke off because its rows could not be read to their end. */
+export interface StreamEvent {
+    readonly type: 'stream.cut';
+    readonly path: string;
+    readonly requestId: string;
+}
+
+/** The name of the event of a server that tells what happens in every plugin. */
+export const EVENT = 'scanwire';
+
+/** What {@link EVENT} tells, and its channels: a listener for some of them says `channels`. */
+export const EVENT_TYPES: readonly HostEvent['type'][] = [...DELIVERY_EVENTS, ...KEY_EVENTS, 'stream.cut'];
+
+type HostEvent = DeliveryEvent | KeyEvent | StreamEvent;
+
+/** What a listener of {@link EVENT} gets. */
+export type ScanwireEvent = HostEvent & { readonly plugin: string; readonly instance?: string };
+
+/** Lets a server tell what happens in an instance of the plugin. What a listener throws goes to the log, and to nobody else. */
+export function announcing(server: Server, plugin: string, { instance }: InstanceOptions): (event: HostEvent) => void {
+    return (event) => {
+        try {
+            const told: ScanwireEvent = { ...event, plugin, ...(instance !== undefined && { instance }) };
+            server.events.emit({ name: EVENT, channel: event.type }, told);
+        } catch (error) {
+            server.log([...logTags(plugin, instance), 'error'], error as Error);
+        }
+    };
+}
+
+/**
+ * Paths of what a logger of requests must not write: keys, secrets and the URLs of receivers, as pino and hapi-pino name them. Whoever
+ * sends a key in another header than `token` has sent it all the same.
+ */
+export const redact: readonly string[] = [
+    'req.headers.token',
+    'req.headers.authorization',
+    'req.headers.cookie',
+    'payload.secret',
+    'payload.headers',
+    'payload.url',
+];

@@ -1,7 +1,7 @@
 /** What routes over a store have in common: the ids of their paths, and responses that come out of the store batch by batch. */
 import * as Boom from '@hapi/boom';
 import type { Lifecycle, Request } from '@hapi/hapi';
-import { logFailure } from './instance.ts';
+import { announcing, type InstanceOptions, logFailure } from './instance.ts';
 
 const PLAIN_DECIMAL = /^(?:0|[1-9]\d*)$/;
 
@@ -54,6 +54,16 @@ export function unavailable(request: Request, { plugin, instance, message }: Sto
     return Boom.serverUnavailable(message);
 }
 
+/** Tells the server that the answer to a request broke off, unless it was the client who left. */
+export function streamCut(request: Request, plugin: string): () => void {
+    return () => {
+        const { server, route, path, info, raw } = request;
+        if (!raw.res.closed) {
+            announcing(server, plugin, route.realm.pluginOptions as InstanceOptions)({ type: 'stream.cut', path, requestId: info.id });
+        }
+    };
+}
+
 /** A sequence whose first piece has been read already. */
 export interface Begun<T> {
     /** Undefined when the sequence is empty. */
@@ -68,15 +78,22 @@ export interface Begun<T> {
  *
  * Ending `all` ends the sequence even when nothing was taken from it, as with a HEAD request; a generator around the sequence would
  * not do that, since one that never started runs none of its code when it is ended.
+ *
+ * @param cut Called when a later piece cannot be read.
  */
-export async function withFirst<T>(pieces: AsyncGenerator<T, void, undefined>): Promise<Begun<T>> {
+export async function withFirst<T>(pieces: AsyncGenerator<T, void, undefined>, cut: () => void = () => {}): Promise<Begun<T>> {
     const first = await pieces.next();
     let unread: IteratorResult<T, void> | null = first;
     const iterator: AsyncIterator<T, void> = {
         async next() {
-            const result = unread ?? (await pieces.next());
-            unread = null;
-            return result;
+            try {
+                const result = unread ?? (await pieces.next());
+                unread = null;
+                return result;
+            } catch (error) {
+                cut();
+                throw error;
+            }
         },
         return: () => pieces.return(),
     };

@@ -26,9 +26,19 @@ export interface ApiKeysSettings {
 export interface ApiKeysOptions extends ApiKeysSettings {
     /** Returns the id of a new key; UUIDs by default. */
     readonly newId?: (() => string) | undefined;
+    /** Told when a key was made, used for the first time, or revoked. What it throws is the caller's who did that. */
+    readonly onEvent?: ((event: KeyEvent) => void) | undefined;
     /** Returns this many random bytes, for a new key. */
     readonly random?: ((size: number) => Uint8Array) | undefined;
 }
+
+/** Told by the process that has made, first used or revoked a key. Of a first use in several processes at once each tells. */
+export interface KeyEvent {
+    readonly type: (typeof KEY_EVENTS)[number];
+    readonly id: string;
+}
+
+export const KEY_EVENTS = ['key.created', 'key.used', 'key.revoked'] as const;
 
 /** The rules of {@link ApiKeysSettings}, with their defaults. */
 export const apiKeysSettings: Joi.StrictSchemaMap<ApiKeysSettings> = {
@@ -42,6 +52,7 @@ export const apiKeysSettings: Joi.StrictSchemaMap<ApiKeysSettings> = {
 const optionsSchema: Joi.ObjectSchema<CheckedOptions> = Joi.object({
     ...apiKeysSettings,
     newId: Joi.function(),
+    onEvent: Joi.function(),
     random: Joi.function(),
 }).required();
 
@@ -121,9 +132,9 @@ const newKeySchema = Joi.object<{ name: string }, true>({
  */
 export function apiKeys(options: ApiKeysOptions): ApiKeys {
     const settings = checked<CheckedOptions>(optionsSchema, options, { subject: 'apiKeys options', code: 'MISCONFIGURED' });
-    const { store, keyRing, revealable, acceptForeignKeys, clock = systemClock, newId = randomUUID, random } = settings;
+    const { store, keyRing, revealable, acceptForeignKeys, clock = systemClock, newId = randomUUID, random, onEvent = () => {} } = settings;
     const looksRight = acceptForeignKeys ? looksLikeForeignKey : looksLikeApiKey;
-    const touch = touching(store, clock);
+    const touch = touching(store, clock, (id) => onEvent({ type: 'key.used', id }));
     const find = finding(store);
 
     return {
@@ -141,6 +152,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
                 lastUsedAt: null,
                 revokedAt: null,
             });
+            onEvent({ type: 'key.created', id });
             return { id, name: checkedName, key };
         },
 
@@ -163,6 +175,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
                 await existing(store, id);
                 throw new ScanwireError('CONFLICT', 'Cannot revoke the key: it is revoked already');
             }
+            onEvent({ type: 'key.revoked', id });
         },
 
         async verify(key) {
@@ -219,7 +232,7 @@ function finding(store: ApiKeyStore): (digest: string) => Promise<StoredApiKey |
 }
 
 /** Records the use of a key at most once a minute, in the background: a request neither waits for it nor fails with it. */
-function touching(store: ApiKeyStore, clock: Clock): (key: StoredApiKey) => Promise<void> {
+function touching(store: ApiKeyStore, clock: Clock, firstUsed: (id: string) => void): (key: StoredApiKey) => Promise<void> {
     const touchedAt = new Map<string, number>();
 
     return async ({ id, lastUsedAt }) => {
@@ -230,6 +243,9 @@ function touching(store: ApiKeyStore, clock: Clock): (key: StoredApiKey) => Prom
         }
 
         touchedAt.set(id, now.getTime());
+        if (last === 0) {
+            firstUsed(id);
+        }
         try {
             await store.touch(id, now);
         } catch {

@@ -8,6 +8,8 @@ export {
     apiKeyStart,
     apiKeys,
     DENIAL,
+    KEY_EVENTS,
+    type KeyEvent,
     looksLikeApiKey,
     looksLikeForeignKey,
     newApiKey,

@@ -3,7 +3,7 @@ import type { Grant } from './grants.ts';
 import { messageHeaders, openHeaders } from './headers.ts';
 import type { Message } from './http-sender.ts';
 import type { WebhooksContext } from './options.ts';
-import { newProgress, type Outcome, outcomeOf } from './outcome.ts';
+import { type DeliveryEvent, newProgress, type Outcome, outcomeOf } from './outcome.ts';
 import { resultOfError } from './outcome-code.ts';
 import type { DeliveryJob, QueueWorker } from './queue.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
@@ -81,8 +81,12 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     async function send(claim: Claim, claimedAt: Date | null): Promise<void> {
         try {
             const outcome = await attempt(claim, context);
-            await record({ ...outcomeToRecord(claim, outcome, context), claimedAt });
+            const recorded = { ...outcomeToRecord(claim, outcome, context), claimedAt };
+            const held = await record(recorded);
             dispatcher.freed();
+            if (held) {
+                tell(deliveryEvent(claim, recorded)).catch(onError);
+            }
         } finally {
             bodies.giveBack(bodyBytes(claim));
         }
@@ -96,12 +100,16 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
         return claims;
     }
 
+    /** What the application does with it is no part of sending. */
+    async function tell(event: DeliveryEvent): Promise<void> {
+        await context.onEvent(event);
+    }
+
     /** However long the store is away: what is known is not asked for again. */
-    async function record(recorded: RecordedOutcome): Promise<void> {
+    async function record(recorded: RecordedOutcome): Promise<boolean> {
         for (let tries = 0; ; tries += 1) {
             try {
-                await recordBatched(recorded);
-                return;
+                return await recordBatched(recorded);
             } catch (error) {
                 onError(error as Error);
                 await context.sleep(RECORD_RETRIES[Math.min(tries, RECORD_RETRIES.length - 1)] as number);
@@ -140,6 +148,25 @@ function messageOf({ event, exporter, singleAttempt, claimedAt }: Claim, { keyRi
     };
     const headers = messageHeaders(event.kind, signing, openHeaders(exporter, keyRing));
     return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body, newConnection: singleAttempt };
+}
+
+const EVENT_TYPES = { delivered: 'delivery.delivered', exhausted: 'delivery.exhausted', pending: 'delivery.failed' } as const;
+
+function deliveryEvent({ deliveryId, event, exporter, attempt, singleAttempt }: Claim, { outcome, next }: RecordedOutcome): DeliveryEvent {
+    const { code, status, detail } = outcome;
+    return {
+        type: EVENT_TYPES[next.state],
+        deliveryId,
+        eventId: event.id,
+        kind: event.kind,
+        exporterId: exporter.id,
+        collector: exporter.collector,
+        attempt,
+        singleAttempt,
+        code,
+        status,
+        detail,
+    };
 }
 
 function outcomeToRecord(claim: Claim, outcome: Outcome, { random }: WebhooksContext): Omit<RecordedOutcome, 'claimedAt'> {

@@ -12,6 +12,7 @@ import { collectorSchema, DEFAULT_COLLECTOR } from './exporter.ts';
 import type { Grants } from './grants.ts';
 import type { Sender } from './http-sender.ts';
 import type { KeptMessages } from './kept-messages.ts';
+import type { DeliveryEvent } from './outcome.ts';
 import type { DeliveryQueue } from './queue.ts';
 import type { ClaimingSession } from './session.ts';
 import type { Membership, Role, SettingsStore } from './settings.ts';
@@ -61,6 +62,8 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     readonly sleep?: (milliseconds: number) => Promise<void>;
     /** Receives every failure of store and queue that is tried again later. */
     readonly onError?: (error: Error) => void;
+    /** Told of every outcome that this process has recorded. What it throws goes to `onError`. */
+    readonly onEvent?: (event: DeliveryEvent) => void | Promise<void>;
     /** `host` by default: `start` keeps the settings in the store. */
     readonly role?: Role;
     /** Called once when another process has changed the settings. Nothing more is handed out or claimed until the next start. */
@@ -140,6 +143,7 @@ export const webhooksSchema: Joi.ObjectSchema<Required<WebhooksOptions>> = Joi.o
     newId: Joi.function().default(() => randomUUID),
     sleep: Joi.function().default(() => sleep),
     onError: Joi.function().default(() => () => {}),
+    onEvent: Joi.function().default(() => () => {}),
     role: Joi.string().valid('host', 'worker').default('host'),
     onOutdated: Joi.function().default(() => () => {}),
 }).required();

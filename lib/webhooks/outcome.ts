@@ -64,6 +64,26 @@ export interface Outcome {
     readonly fingerprint: string | null;
 }
 
+/**
+ * Told by the process that has recorded the outcome of an attempt: `failed` is tried again, `exhausted` is not. Nothing is told of what
+ * came too late, and nothing twice; what must not be missed is in the rows.
+ */
+export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail'> {
+    readonly type: (typeof DELIVERY_EVENTS)[number];
+    readonly deliveryId: string;
+    readonly eventId: string;
+    /** Of the event, for example `idr_investigation_created`. */
+    readonly kind: string;
+    readonly exporterId: string;
+    readonly collector: string;
+    /** Number of the attempt since the delivery was accepted, from 1. */
+    readonly attempt: number;
+    /** Whether it has a single attempt and is never retried: a `test`. */
+    readonly singleAttempt: boolean;
+}
+
+export const DELIVERY_EVENTS = ['delivery.delivered', 'delivery.failed', 'delivery.exhausted'] as const;
+
 /** What an attempt came to, without what was measured on the way. */
 export type AttemptResult = Pick<Outcome, 'code' | 'status' | 'detail' | 'retryAfter'>;
 

@@ -9,6 +9,7 @@ import { adminRoutes } from './routes.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
+export { redact } from '../instance.ts';
 export type { HostSystem, InstalledLicense, System } from './handlers.ts';
 export type { AttemptView, DeliveryView, Input, OperationName, Operations, Output, TestedExporter, TestView } from './operations.ts';
 export type { AdminConsoleOptions } from './options.ts';

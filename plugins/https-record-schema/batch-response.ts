@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { setTimeout } from 'node:timers/promises';
 import type { Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
 import type { ImportedLine, RecordLine, RecordLines, RecordProblem, RecordTotals } from '../../lib/records/index.ts';
-import { untilClosed, withFirst } from '../request.ts';
+import { streamCut, untilClosed, withFirst } from '../request.ts';
 import { type BatchQuery, batchFailure, restReceived } from './batch-request.ts';
 
 /** A line that breaks the schema. */
@@ -59,6 +59,9 @@ export async function streamResults(request: Request, h: ResponseToolkit, result
     const answer = answerStream({ closed, unsent: () => res.writableLength, rest: () => restReceived(request) });
     void send(answer, all, results, closed).catch(async (error: unknown) => {
         const failure = batchFailure(request, error);
+        if (failure.isServer) {
+            streamCut(request, 'https-record-schema')();
+        }
         await answer.fail(lineOf({ complete: false, ...failure.output.payload }), failure);
     });
     return h.response(answer.stream).type(LINES_TYPE);

@@ -6,7 +6,7 @@ import { HOST_PATTERN, IP_PATTERN } from '../../lib/addresses.ts';
 import { timeSlice } from '../../lib/clock.ts';
 import type { RecordQuery, RecordStore, StoredRecord } from '../../lib/records/index.ts';
 import { timestamp } from '../../lib/timestamp.ts';
-import { orUnavailable, pathId, withFirst } from '../request.ts';
+import { orUnavailable, pathId, streamCut, withFirst } from '../request.ts';
 import { acceptsLines, queryOf, RECORDS_FAILED } from './batch-request.ts';
 import { LINES_TYPE } from './batch-response.ts';
 import type { Access, Settings } from './options.ts';
@@ -44,7 +44,10 @@ async function show(request: Request, store: RecordStore): Promise<StoredRecord>
 async function index(request: Request, h: ResponseToolkit, store: RecordStore): Promise<ResponseObject> {
     const query = queryOf(request, listQuerySchema);
     const lines = acceptsLines(request);
-    const texts = () => withFirst(lines ? linesText(listRecords(store, recordQuery(query))) : pageText(request, store, query));
+    const texts = () => {
+        const pieces = lines ? linesText(listRecords(store, recordQuery(query))) : pageText(request, store, query);
+        return withFirst(pieces, streamCut(request, 'https-record-schema'));
+    };
     const { all } = await orUnavailable(request, RECORDS_FAILED, texts);
     return h.response(Readable.from(all, { objectMode: false })).type(lines ? LINES_TYPE : 'application/json; charset=utf-8');
 }

@@ -7,7 +7,7 @@ import type { Collection } from '../../lib/inventory/store.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
 import type { TimestampFormat } from '../../lib/timestamp.ts';
-import { orUnavailable, pathId, type StoreFailure, untilClosed, withFirst } from '../request.ts';
+import { orUnavailable, pathId, type StoreFailure, streamCut, untilClosed, withFirst } from '../request.ts';
 import type { ResourceRow } from './options.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
@@ -28,7 +28,7 @@ export function index({ rows, parents, rowText }: Resource): Lifecycle.Method {
     return async (request, h) => {
         const path = idsOf(request);
         const signal = untilClosed(request);
-        const texts = () => withFirst(indexText(rows.list(path, { signal }), rowText));
+        const texts = () => withFirst(indexText(rows.list(path, { signal }), rowText), streamCut(request, 'rest-api-v2'));
         const { first, all } = await orUnavailable(request, UNREADABLE, texts);
         if (first === EMPTY_INDEX && parents !== null && (await row(request, parents, path)) === null) {
             throw Boom.notFound();

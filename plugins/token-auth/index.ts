@@ -5,7 +5,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { type ApiKeys, apiKeys, DENIAL } from '../../lib/keys/api-keys.ts';
 import { VERSION } from '../../lib/version.ts';
 import { mapErrors } from '../errors.ts';
-import { claimInstance, exposeInstance, type Instances, logTags } from '../instance.ts';
+import { announcing, claimInstance, exposeInstance, type Instances, logTags } from '../instance.ts';
 import { orUnavailable, type StoreFailure } from '../request.ts';
 import { API_KEY_SCHEME, withName } from '../strategy.ts';
 import { optionsSchema, type TokenAuthOptions } from './options.ts';
@@ -13,6 +13,7 @@ import { optionsSchema, type TokenAuthOptions } from './options.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
+export { redact, type ScanwireEvent } from '../instance.ts';
 export type { TokenAuthOptions } from './options.ts';
 
 /** Registers a scheme, `token` by default, and a strategy of it, and offers the making, listing, showing and revoking of keys. */
@@ -27,7 +28,7 @@ export const plugin: NamedPlugin<TokenAuthOptions> = {
         const { instance, mapErrors: mapsErrors, ...named } = checkedOptions;
         const { strategy = instance ?? 'token', scheme = instance ?? 'token', ...settings } = named;
         claimInstance(server, 'token-auth', checkedOptions);
-        const keys = apiKeys(settings);
+        const keys = apiKeys({ ...settings, onEvent: announcing(server, 'token-auth', checkedOptions) });
 
         withName('token-auth', 'scheme', () => server.auth.scheme(scheme, tokenScheme(keys, { instance, scheme })));
         withName('token-auth', 'strategy', () => server.auth.strategy(strategy, scheme));

@@ -2,11 +2,12 @@ import type { Plugin } from '@hapi/hapi';
 import { VERSION } from '../../lib/version.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { mapErrors } from '../errors.ts';
-import { claimInstance, exposeInstance, type Instances, logTags } from '../instance.ts';
+import { announcing, claimInstance, exposeInstance, type Instances, logTags } from '../instance.ts';
 import { type WebhookExporterOptions, webhooksOf } from './options.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
+export { redact, type ScanwireEvent } from '../instance.ts';
 export type { WebhookExporterOptions } from './options.ts';
 
 /** What `server.plugins['webhook-exporter']` offers. */
@@ -34,6 +35,7 @@ export const plugin: Plugin<WebhookExporterOptions> = {
             mapErrors: mapsErrors,
         } = webhooksOf(options, {
             onError: (error) => server.log([...logTags('webhook-exporter', options.instance), 'error'], error),
+            onEvent: announcing(server, 'webhook-exporter', options),
         });
         const { publish, exporters, deliveries, readiness, start, work, close } = webhooks;
 

@@ -65,7 +65,7 @@ interface DescribedWebhooks extends Required<Pick<WebhookExporterOptions, 'colle
  */
 export function webhooksOf(
     options: WebhookExporterOptions,
-    more: Pick<WebhooksOptions, 'onError' | 'role' | 'onOutdated'>,
+    more: Pick<WebhooksOptions, 'onError' | 'onEvent' | 'role' | 'onOutdated'>,
 ): DescribedWebhooks {
     const {
         collectors,

@@ -12,6 +12,7 @@ import { ScanwireError } from '../../../lib/errors.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import { httpSender } from '../../../lib/webhooks/http-sender.ts';
 import type { WebhooksOptions } from '../../../lib/webhooks/options.ts';
+import type { DeliveryEvent } from '../../../lib/webhooks/outcome.ts';
 import type { DeliveryState } from '../../../lib/webhooks/store.ts';
 import { type Webhooks, webhooks } from '../../../lib/webhooks/webhooks.ts';
 
@@ -106,6 +107,20 @@ async function settled(exporter: Webhooks, ...states: DeliveryState[]) {
         await new Promise((resolve) => setTimeout(resolve, 5));
     }
 }
+
+t.test('tells of outcomes by a callback, and reports what it throws', async (t) => {
+    const told: string[] = [];
+    const onEvent = async ({ type, code }: DeliveryEvent): Promise<void> => {
+        told.push(`${type} ${code}`);
+        throw new Error('in the callback');
+    };
+    const { exporters, errors } = await setting(t, { onEvent });
+    const { exporter } = await exporters.create({ url: (await receiver(t)).url });
+    t.equal((await exporters.test(exporter.id)).attempt?.outcome?.code, 'delivered');
+    await until(() => errors.length > 0);
+    t.same(told, ['delivery.delivered delivered']);
+    t.match(errors, [{ message: 'in the callback' }]);
+});
 
 t.test('delivers an event with the headers and the signature of the contract', async (t) => {
     const to = await receiver(t);

@@ -1,0 +1,212 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, get, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Writable } from 'node:stream';
+import { server as hapiServer, type Server } from '@hapi/hapi';
+import { fastify } from 'fastify';
+import Joi from 'joi';
+import t, { type Test } from 'tap';
+import { until } from '../../adapters/contract/assertions.ts';
+import { memoryApiKeys, memoryInventory, memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
+import type { Workspace } from '../../lib/inventory/resources.ts';
+import { newApiKey } from '../../lib/keys/api-keys.ts';
+import { keyRing } from '../../lib/keys/key-ring.ts';
+import { alwaysLicensed } from '../../lib/license/index.ts';
+import { redact, type ScanwireEvent } from '../../plugins/instance.ts';
+import { plugin as restApiV2 } from '../../plugins/rest-api-v2/index.ts';
+import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
+import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
+
+const ring = keyRing({ current: 'k1', keys: { k1: randomBytes(32) } });
+const kinds = ['scan_finished'].map((name) => ({ name, schema: Joi.object({ workspace: Joi.string() }) }));
+
+function heardBy(server: Server, channels?: string[]): ScanwireEvent[] {
+    const heard: ScanwireEvent[] = [];
+    const listener = (event: ScanwireEvent): void => void heard.push(event);
+    server.events.on(channels === undefined ? 'scanwire' : { name: 'scanwire', channels }, listener);
+    return heard;
+}
+
+async function exporting(t: Test, instance?: string): Promise<Server> {
+    const server = hapiServer({ debug: false });
+    const options = { stores: memoryWebhooks(), queue: memoryQueue(), keyRing: ring, egress: { allow: ['127.0.0.0/8'] }, kinds };
+    await server.register({ plugin: webhookExporter, options: { ...options, ...(instance !== undefined && { instance }) } });
+    await server.initialize();
+    t.teardown(() => server.stop());
+    return server;
+}
+
+/** A receiver that answers with these statuses, one after the other, and then with the last one. */
+async function receiver(t: Test, ...statuses: number[]): Promise<string> {
+    const server = createServer((request, response) => {
+        request.resume();
+        response.writeHead((statuses.length > 1 ? statuses.shift() : statuses[0]) ?? 204).end();
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.teardown(() => {
+        server.closeAllConnections();
+        server.close();
+    });
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
+t.test('tells what attempts came to, to who listens for all or for some of it', async (t) => {
+    const server = await exporting(t);
+    const all = heardBy(server);
+    const failed = heardBy(server, ['delivery.failed', 'delivery.exhausted']);
+    const { exporters, publish } = server.plugins['webhook-exporter'];
+    const { exporter } = await exporters.create({ url: await receiver(t, 204, 204, 500, 410) });
+    await exporters.start(exporter.id);
+    const first = await publish('scan_finished', { workspace: 'one' });
+    await until(() => all.length === 2);
+    t.match(all, [
+        { type: 'delivery.delivered', plugin: 'webhook-exporter', kind: 'test', singleAttempt: true, attempt: 1, exporterId: exporter.id },
+        {
+            type: 'delivery.delivered',
+            deliveryId: first.deliveries[0],
+            eventId: first.eventId,
+            kind: 'scan_finished',
+            singleAttempt: false,
+            collector: 'default',
+            code: 'delivered',
+            status: 204,
+            detail: 'Answered 204',
+        },
+    ]);
+
+    await publish('scan_finished', { workspace: 'two' });
+    await until(() => failed.length === 1);
+    await publish('scan_finished', { workspace: 'three' });
+    await until(() => failed.length === 2);
+    t.match(failed, [
+        { type: 'delivery.failed', code: 'server_error', status: 500 },
+        { type: 'delivery.exhausted', code: 'gone', status: 410 },
+    ]);
+    t.equal((await exporters.get(exporter.id)).state, 'stopped');
+});
+
+t.test('names the instance, and refuses a channel that nobody tells of', async (t) => {
+    const server = await exporting(t, 'b');
+    const heard = heardBy(server);
+    const { exporters } = server.plugins['webhook-exporter'].of('b');
+    const { exporter } = await exporters.create({ url: await receiver(t, 204) });
+    await exporters.test(exporter.id);
+    await until(() => heard.length === 1);
+    t.match(heard, [{ type: 'delivery.delivered', plugin: 'webhook-exporter', instance: 'b' }]);
+    t.throws(() => heardBy(server, ['delivery.lost']), /channel/);
+});
+
+t.test('goes on sending whatever a listener throws, and writes it to the log', async (t) => {
+    const server = await exporting(t);
+    const logged: unknown[] = [];
+    server.events.on('log', ({ tags, error }) => logged.push([tags, (error as Error).message]));
+    server.events.on('scanwire', () => {
+        throw new Error('in the listener');
+    });
+    const { exporters } = server.plugins['webhook-exporter'];
+    const { exporter } = await exporters.create({ url: await receiver(t, 204) });
+    t.equal((await exporters.test(exporter.id)).attempt?.outcome?.code, 'delivered');
+    await until(() => logged.length > 0);
+    t.same(logged, [[['scanwire', 'webhook-exporter', 'error'], 'in the listener']]);
+});
+
+t.test('tells of keys, and of the first use only', async (t) => {
+    const server = hapiServer();
+    await server.register({ plugin: tokenAuth, options: { store: memoryApiKeys(), keyRing: ring } });
+    server.route({ method: 'GET', path: '/', options: { auth: 'token' }, handler: () => 'in' });
+    const heard = heardBy(server);
+    const { create, revoke } = server.plugins['token-auth'];
+    const { id, key } = await create('ci');
+    for (const token of [key, newApiKey(), key]) {
+        await server.inject({ url: '/', headers: { token } });
+    }
+    await revoke(id);
+    await t.rejects(revoke(id));
+    t.same(
+        heard,
+        ['key.created', 'key.used', 'key.revoked'].map((type) => ({ type, id, plugin: 'token-auth' })),
+    );
+});
+
+t.test('tells of an answer that broke off, and not of a client who left', async (t) => {
+    const workspace: Workspace | null = await memoryInventory().workspaces.get([], 1);
+    let ends = (): void => {};
+    const left = new Promise<void>((resolve) => {
+        ends = resolve;
+    });
+    const listed = async function* (_: readonly number[], { signal }: { signal?: AbortSignal } = {}) {
+        yield [workspace as Workspace];
+        if (fails) {
+            throw new Error('the database went away');
+        }
+        await once(signal as AbortSignal, 'abort');
+        ends();
+        throw new Error('aborted');
+    };
+    let fails = true;
+    const store = { ...memoryInventory(), workspaces: { list: listed, get: async () => null } };
+    const server = hapiServer({ host: '127.0.0.1', port: 0, debug: false });
+    await server.register({ plugin: restApiV2, options: { store, license: alwaysLicensed(), auth: false, instance: 'b' } });
+    await server.start();
+    t.teardown(() => server.stop({ timeout: 100 }));
+    const heard = heardBy(server);
+    const url = `${server.info.uri}/rest_api/v2/workspaces`;
+    const begun = async (): Promise<IncomingMessage> => ((await once(get(url, { agent: false }), 'response')) as [IncomingMessage])[0];
+    await t.rejects((await begun()).toArray());
+    t.match(heard, [{ type: 'stream.cut', plugin: 'rest-api-v2', instance: 'b', path: '/rest_api/v2/workspaces', requestId: String }]);
+
+    fails = false;
+    const leaving = await begun();
+    leaving.destroy();
+    await left;
+    await server.stop({ timeout: 100 });
+    t.equal(heard.length, 1);
+});
+
+t.test('writes no key to the log of the server', async (t) => {
+    const server = hapiServer({ debug: false });
+    const store = memoryApiKeys();
+    let away = false;
+    const failing = { ...store, findByDigest: (digest: string) => (away ? Promise.reject(new Error('away')) : store.findByDigest(digest)) };
+    await server.register({ plugin: tokenAuth, options: { store: failing, keyRing: ring } });
+    server.route({ method: 'GET', path: '/', options: { auth: 'token' }, handler: () => 'in' });
+    const written: string[] = [];
+    const note = ({ error, data, ...event }: { error?: unknown; data?: unknown }): void => {
+        written.push(
+            JSON.stringify({ ...event, data }),
+            String((error as Error | undefined)?.stack),
+            String((data as Error | undefined)?.stack),
+        );
+    };
+    server.events.on('log', note);
+    server.events.on({ name: 'request', channels: ['app', 'error', 'internal'] }, (_, event) => note(event));
+    const heard = heardBy(server);
+    const { id, key } = await server.plugins['token-auth'].create('ci');
+    await server.inject({ url: '/', headers: { token: key } });
+    away = true;
+    t.equal((await server.inject({ url: '/', headers: { token: key } })).statusCode, 503);
+    away = false;
+    await server.plugins['token-auth'].revoke(id);
+    t.equal((await server.inject({ url: '/', headers: { token: key } })).statusCode, 403);
+    t.ok(written.length > 0);
+    t.notMatch(written.join('\n') + JSON.stringify(heard), key.slice(4));
+});
+
+t.test('lists the paths that a logger of requests redacts', async (t) => {
+    const lines: string[] = [];
+    const stream = new Writable({
+        write(chunk, _, done) {
+            lines.push(String(chunk));
+            done();
+        },
+    });
+    const { log } = fastify({
+        logger: { level: 'info', stream, redact: [...redact], serializers: { req: (request) => ({ ...(request as object) }) } },
+    });
+    const headers = { token: 'KEY-1', authorization: 'Bearer KEY-2', cookie: 'KEY-3', host: 'www.example.com' };
+    const payload = { name: 'ops', url: 'https://example.com/KEY-4', secret: 'KEY-5', headers: [['X-Api-Key', 'KEY-6']] };
+    log.info({ req: { method: 'POST', headers }, payload });
+    t.match(lines.join(''), /www\.example\.com.*"ops"/);
+    t.notMatch(lines.join(''), /KEY-/);
+});

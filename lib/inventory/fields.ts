@@ -40,3 +40,21 @@ type ServiceState = (typeof SERVICE_STATES)[number];
 export type FieldTypes = {
     readonly [Kind in keyof typeof FIELD_SCHEMAS]: ReturnType<(typeof FIELD_SCHEMAS)[Kind]> extends Joi.Schema<infer Value> ? Value : never;
 };
+
+/** The largest id of a row; a path with a larger one leads nowhere. */
+export const MAX_ID = 2_147_483_647;
+
+/** Whether a row can have the id. */
+export function isRowId(id: unknown): id is number {
+    return Number.isInteger(id) && (id as number) >= 1 && (id as number) <= MAX_ID;
+}
+
+/** What a field is when nothing is known about it: its default, else null where null is allowed, else the nothing of its type. */
+export function emptyValue({ type, flags, allow = [] }: Joi.Description): unknown {
+    if (flags !== undefined && 'default' in flags && typeof flags.default !== 'function') {
+        return flags.default;
+    }
+
+    const unset: Readonly<Record<string, unknown>> = { string: '', number: 0, boolean: false, object: {}, array: [] };
+    return allow.includes(null) ? null : (unset[type ?? ''] ?? null);
+}

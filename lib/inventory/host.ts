@@ -82,6 +82,12 @@ const SCHEMAS: Readonly<Record<HostFieldKind, () => Joi.Schema>> = {
 /** See {@link Host}. */
 export const hostSchema: Joi.ObjectSchema<Host> = Joi.object(byHostField(SCHEMAS));
 
+/** What a host without a name is called, and how one is whose state nobody gives. */
+export const HOST_FALLBACKS: Readonly<Record<'name' | 'state', (host: Readonly<Record<string, unknown>>) => unknown>> = {
+    name: ({ address }) => address,
+    state: () => 'alive',
+};
+
 /** A service found on a host, as an import gives it. */
 export type ServiceInput = Pick<Service, 'port' | 'proto' | 'state' | 'name' | 'info'>;
 

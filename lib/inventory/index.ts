@@ -16,6 +16,14 @@ export {
 } from './host.ts';
 export { normaliseHost } from './host-input.ts';
 export {
+    type GivenRow,
+    type InventoryFunctions,
+    type Page,
+    type ReadOnlyInventoryOptions,
+    type ReadRows,
+    readOnlyInventory,
+} from './read-only.ts';
+export {
     DEFAULT_WORKSPACE,
     type Note,
     noteSchema,

@@ -3,6 +3,8 @@ import Boom from '@hapi/boom';
 import type { Lifecycle, Request } from '@hapi/hapi';
 import type Joi from 'joi';
 import { timeSlice } from '../../lib/clock.ts';
+import { ScanwireError } from '../../lib/errors.ts';
+import { emptyValue, MAX_ID } from '../../lib/inventory/fields.ts';
 import type { Collection } from '../../lib/inventory/store.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
@@ -50,12 +52,10 @@ export function show({ rows, rowText }: Resource): Lifecycle.Method {
     };
 }
 
-/** The row at the end of a path, null when there is none. */
-function row(request: Request, rows: Collection<ResourceRow>, path: readonly number[]): Promise<ResourceRow | null> {
-    return orUnavailable(request, UNREADABLE, () => rows.get(path.slice(0, -1), path.at(-1) ?? 0));
+/** The row at the end of a path, null when there is none. `rows[0]` of a store of the application's own is undefined then. */
+async function row(request: Request, rows: Collection<ResourceRow>, path: readonly number[]): Promise<ResourceRow | null> {
+    return (await orUnavailable(request, UNREADABLE, () => rows.get(path.slice(0, -1), path.at(-1) ?? 0))) ?? null;
 }
-
-const MAX_ID = 2_147_483_647;
 
 /** The ids of the request's path, from the outside in. */
 function idsOf({ paramsArray }: Request): readonly number[] {
@@ -110,6 +110,10 @@ async function* indexText(batches: AsyncIterable<readonly object[]>, rowText: Ro
     const yieldIfDue = timeSlice();
     let separator = '[';
     for await (const batch of batches) {
+        if (!Array.isArray(batch)) {
+            throw new ScanwireError('MISCONFIGURED', 'The list of a collection must give batches, arrays of rows; it gave something else');
+        }
+
         for (let start = 0; start < batch.length; start += ROWS_PER_TEXT) {
             yield separator + rowText(batch.slice(start, start + ROWS_PER_TEXT));
             separator = ',';
@@ -158,20 +162,10 @@ export function rowText(schema: Joi.ObjectSchema, timestamp: TimestampFormat, fi
 function describedFields(schema: Joi.ObjectSchema, fill: Fill) {
     const described = schema.describe().keys as Readonly<Record<string, Joi.Description>> | undefined;
     return Object.entries(described ?? {}).map(([name, description]) => {
-        const value = unsetValue(description);
+        const value = emptyValue(description);
         const ownFill = Object.hasOwn(fill, name) ? fill[name] : undefined;
         return { name, fill: ownFill ?? (() => value), isTime: description.type === 'date', fillsBlank: ownFill !== undefined };
     });
-}
-
-/** What a field is when nothing is known about it: its default, else null where null is allowed, else the nothing of its type. */
-function unsetValue({ type, flags, allow = [] }: Joi.Description): unknown {
-    if (flags !== undefined && 'default' in flags && typeof flags.default !== 'function') {
-        return flags.default;
-    }
-
-    const unset: Readonly<Record<string, unknown>> = { string: '', number: 0, boolean: false, object: {}, array: [] };
-    return allow.includes(null) ? null : (unset[type ?? ''] ?? null);
 }
 
 /** A store of the application's own may bring times as text or as milliseconds; a time that is none goes out as null. */

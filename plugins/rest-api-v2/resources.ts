@@ -1,5 +1,5 @@
 import { ScanwireError } from '../../lib/errors.ts';
-import { hostSchema } from '../../lib/inventory/host.ts';
+import { HOST_FALLBACKS, hostSchema } from '../../lib/inventory/host.ts';
 import { noteSchema, serviceSchema, sessionSchema, vulnSchema, workspaceSchema } from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import { timestampFormat } from '../../lib/timestamp.ts';
@@ -41,7 +41,7 @@ function storeEntries(inventory: InventoryStore): readonly ResourceEntry[] {
     const host = '/workspaces/{workspace_id}/hosts/{host_id}';
     return [
         { path: '/workspaces', schema: workspaceSchema, store: inventory.workspaces },
-        { path: '/workspaces/{workspace_id}/hosts', schema: hostSchema, store: inventory.hosts, fill: hostFill },
+        { path: '/workspaces/{workspace_id}/hosts', schema: hostSchema, store: inventory.hosts, fill: HOST_FALLBACKS },
         { path: `${host}/services`, schema: serviceSchema, store: inventory.services },
         { path: `${host}/notes`, schema: noteSchema, store: inventory.notes },
         { path: `${host}/sessions`, schema: sessionSchema, store: inventory.sessions },
@@ -49,9 +49,6 @@ function storeEntries(inventory: InventoryStore): readonly ResourceEntry[] {
         { path: `${host}/services/{service_id}/vulns`, schema: vulnSchema, store: inventory.services && inventory.vulns },
     ];
 }
-
-/** The rules of a host's name and state, also for stores that leave them open. */
-const hostFill: Fill = { name: ({ address }) => address, state: () => 'alive' };
 
 function parentsOf(path: string, byShape: ReadonlyMap<string, Collection<ResourceRow>>): Collection<ResourceRow> | null {
     const [, parentPath] = /^(.+)\/\{\w+\}\/[^/]+$/.exec(path) ?? [];

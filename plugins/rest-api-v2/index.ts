@@ -10,6 +10,7 @@ import { resources } from './resources.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
+export type { ScanwireEvent } from '../instance.ts';
 export type { OwnResource, ResourceRow, RestApiV2Options } from './options.ts';
 
 const UNKNOWN_STRATEGY =

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { createServer, get, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
@@ -13,7 +14,7 @@ import type { Workspace } from '../../lib/inventory/resources.ts';
 import { newApiKey } from '../../lib/keys/api-keys.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { alwaysLicensed } from '../../lib/license/index.ts';
-import { redact, type ScanwireEvent } from '../../plugins/instance.ts';
+import { EVENT_TYPES, redact, type ScanwireEvent } from '../../plugins/instance.ts';
 import { plugin as restApiV2 } from '../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
@@ -162,6 +163,12 @@ t.test('tells of an answer that broke off, and not of a client who left', async 
     await left;
     await server.stop({ timeout: 100 });
     t.equal(heard.length, 1);
+});
+
+t.test('docs/observing.md has every event and every path to redact', async (t) => {
+    const page = await readFile('docs/observing.md', 'utf8');
+    const names = [...page.matchAll(/^\| ((?:`[\w.]+`(?:, )?)+) +\|/gm)].flatMap(([, cell = '']) => cell.replaceAll('`', '').split(', '));
+    t.strictSame(names.toSorted(), [...EVENT_TYPES, ...redact, 'type'].toSorted());
 });
 
 t.test('writes no key to the log of the server', async (t) => {

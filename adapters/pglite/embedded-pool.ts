@@ -60,6 +60,10 @@ export async function embeddedPool(thread: DatabaseThread): Promise<EmbeddedData
         database: 'postgres',
     });
 
+    // What one has prepared, the session that they share has for all. node-postgres keeps it here; its types do not say so.
+    const shared = { parsedStatements: {}, submittedNamedStatements: {} };
+    pool.on('connect', (client) => Object.assign((client as unknown as { connection: object }).connection, shared));
+
     // The pool emits what befalls an idle client, and an unheard error would end the process.
     pool.on('error', () => {});
     pool.on('release', (_error, client) => {

@@ -1,8 +1,9 @@
 import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
-import { assertPoolIn, IMPATIENT, isUniqueViolation, type PoolLike, patiently, uuidOrNull } from './database.ts';
+import { assertPoolIn, IMPATIENT, isUniqueViolation, type PoolLike, type PreparingOptions, patiently, uuidOrNull } from './database.ts';
+import { prepared } from './prepared.ts';
 
 /** Where the keys are. */
-export interface PostgresApiKeysOptions {
+export interface PostgresApiKeysOptions extends PreparingOptions {
     /** Its schema brought up to date by `migrate(pool)`. */
     readonly pool: PoolLike;
 }
@@ -10,13 +11,17 @@ export interface PostgresApiKeysOptions {
 const COLUMNS = `id, name, digest, start, sealed,
     created_at as "createdAt", last_used_at as "lastUsedAt", revoked_at as "revokedAt"`;
 
+const BY_DIGEST = prepared(`select ${COLUMNS} from scanwire.api_keys where digest = $1`);
+const BY_DIGESTS = prepared(`select ${COLUMNS} from scanwire.api_keys where digest = any($1)`);
+
 /** API keys in the table `scanwire.api_keys`. */
 export function postgresApiKeys(options: PostgresApiKeysOptions): ApiKeyStore {
     assertPoolIn(options, 'postgresApiKeys');
-    const database = patiently(options.pool, IMPATIENT);
+    const { pool, prepare = true } = options;
+    const database = patiently(pool, IMPATIENT, { prepare });
 
-    async function find(condition: string, value: string | null): Promise<StoredApiKey | null> {
-        const { rows } = await database.query<StoredApiKey>(`select ${COLUMNS} from scanwire.api_keys where ${condition}`, [value]);
+    async function find(statement: string, value: string | null): Promise<StoredApiKey | null> {
+        const { rows } = await database.query<StoredApiKey>(statement, [value]);
         return rows[0] ?? null;
     }
 
@@ -33,15 +38,14 @@ export function postgresApiKeys(options: PostgresApiKeysOptions): ApiKeyStore {
             }
         },
 
-        findByDigest: (digest) => find('digest = $1', digest),
+        findByDigest: (digest) => find(BY_DIGEST, digest),
         async findByDigests(digests) {
-            const sql = `select ${COLUMNS} from scanwire.api_keys where digest = any($1)`;
-            const { rows } = await database.query<StoredApiKey>(sql, [digests]);
+            const { rows } = await database.query<StoredApiKey>(BY_DIGESTS, [digests]);
             const found = new Map(rows.map((row) => [row.digest, row]));
             return digests.map((digest) => found.get(digest) ?? null);
         },
 
-        get: (id) => find('id = $1', uuidOrNull(id)),
+        get: (id) => find(`select ${COLUMNS} from scanwire.api_keys where id = $1`, uuidOrNull(id)),
 
         async list() {
             const { rows } = await database.query<StoredApiKey>(`select ${COLUMNS} from scanwire.api_keys order by created_at, id`);

@@ -2,6 +2,8 @@ import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { within } from '../../lib/within.ts';
+import { isHostPool } from './own-pool.ts';
+import { forgot, preparing } from './prepared.ts';
 
 /** A client checked out of a pool, for several statements in one session. A `pg.PoolClient` fits. */
 export interface ClientLike extends Executor {
@@ -40,6 +42,15 @@ export function assertPool(pool: unknown, of: string): asserts pool is PoolLike 
 /** {@link assertPool} for the options of a store. */
 export function assertPoolIn(options: { readonly pool: unknown } | undefined, of: string): void {
     assertPool(options?.pool, `${of} options`);
+}
+
+/** Whether connections keep what they have parsed and planned. */
+export interface PreparingOptions {
+    /**
+     * Whether connections of the pool prepare statements that come again and again, each under a name. False behind a pooler that pools
+     * transactions and does not keep prepared statements itself. Default true, for a pool of node-postgres.
+     */
+    readonly prepare?: boolean;
 }
 
 /** How long the database is waited for, in milliseconds. A connection that is silent for longer counts as lost and is replaced. */
@@ -87,20 +98,23 @@ const TRIES = 3;
 
 /**
  * A pool whose statements and connections are waited for so long and no longer, with every error passed through {@link storeError}. A
- * statement that was rolled back by a deadlock or a serialisation failure is run again: alone in its transaction, it has done nothing.
+ * statement that was rolled back by a deadlock or a serialisation failure is run again: alone in its transaction, it has done nothing. So is
+ * one whose connection has lost what it had prepared.
  */
-export function patiently(pool: PoolLike, patience: Patience = {}): Executor {
+export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = true }: PreparingOptions = {}): Executor {
+    const named = prepare && isHostPool(pool);
     return {
         query: <Row>(text: string, values?: unknown[]) =>
             withClient(pool, patience, async (client, drop) => {
                 for (let tries = 1; ; tries += 1) {
                     try {
-                        return await guarded(client, patience).query<Row>(text, values);
+                        return await guarded(named ? preparing(client) : client, patience).query<Row>(text, values);
                     } catch (error) {
                         if (losesConnection(error)) {
                             drop();
                         }
-                        if (tries === TRIES || !ROLLED_BACK.test(causeCode(error))) {
+                        const again = ROLLED_BACK.test(causeCode(error)) || (named && forgot(client, text, sqlState(error)));
+                        if (tries === TRIES || !again) {
                             throw error;
                         }
                     }

@@ -29,6 +29,7 @@ import {
     type DispatchRow,
     GET,
     KEEP_ALIVE,
+    NOW,
     RECORD_OUTCOMES,
     REPLAY,
     STAGES,
@@ -50,7 +51,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
             tx === undefined ? accept(db, newEvents, handOut) : joined(tx, newEvents, notifications),
 
         async now() {
-            const { rows } = await db.query<{ now: Time }>('select scanwire.now() as now');
+            const { rows } = await db.query<{ now: Time }>(NOW);
             return new Date(rows[0]?.now as Time);
         },
 

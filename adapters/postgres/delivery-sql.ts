@@ -2,6 +2,7 @@ import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import type { Claim, DeliveryState, Dispatched } from '../../lib/webhooks/store.ts';
 import type { Row, Time } from './database.ts';
 import { EXPORTER_COLUMNS } from './exporters.ts';
+import { prepared } from './prepared.ts';
 
 /** A `Delivery` of deliveries `d`, their events `v` and, where they still exist, exporters `e`. */
 export const DELIVERY_COLUMNS = `d.id, d.event_id as "eventId", v.kind, d.exporter_id as "exporterId",
@@ -13,9 +14,9 @@ export const DELIVERY_COLUMNS = `d.id, d.event_id as "eventId", v.kind, d.export
  * application's driver may turn whatever is to be `json` into JSON once more. `$2` milliseconds within which an attempt must have begun,
  * null when nothing is to be handed out; the others as in {@link DISPATCH}.
  */
-export const ACCEPT = `
+export const ACCEPT: string = prepared(`
 select a.missing, a.duplicate, a.event_id as "eventId", a.deliveries
-from scanwire.accept_events($1::text::json, $2::double precision * interval '1 millisecond', $3, $4, $5, $6) a`;
+from scanwire.accept_events($1::text::json, $2::double precision * interval '1 millisecond', $3, $4, $5, $6) a`);
 
 /** One event of {@link ACCEPT}, or why none was stored. */
 export interface AcceptedRow {
@@ -38,11 +39,11 @@ export interface AcceptedRow {
  * `$1` window, `$2` failures from which an exporter is probed only, `$3` limit, `$4` slots of a collector whose workers are not known, `$5`
  * milliseconds from which on an attempt is slow, `$6` milliseconds within which an attempt must have begun, or null.
  */
-export const DISPATCH = `
+export const DISPATCH: string = prepared(`
 select
     delivery_id as "deliveryId", collector, attempt, single as "singleAttempt", exporter_id as "exporterId", token,
     extract(epoch from begin_by)::double precision * 1000 as "beginBy", generation, settings, round, more
-from scanwire.hand_out_deliveries($1, $2, $3, $4, $5, $6::double precision * interval '1 millisecond')`;
+from scanwire.hand_out_deliveries($1, $2, $3, $4, $5, $6::double precision * interval '1 millisecond')`);
 
 /** A delivery of {@link DISPATCH}; the first row has nothing but `more`. */
 export interface DispatchRow extends Pick<Dispatched, 'deliveryId' | 'collector' | 'attempt' | 'singleAttempt'> {
@@ -59,13 +60,16 @@ export interface DispatchRow extends Pick<Dispatched, 'deliveryId' | 'collector'
  * `$1` milliseconds after which a job counts as lost, `$2` how many of each kind, `$3` claims in a row, `$4` outcome of those that ran
  * out, `$5` whether only claims of ended sessions count, `$6` milliseconds for which an attempt may go on unnamed.
  */
-export const SWEEP = `
+export const SWEEP: string = prepared(`
 select s.delivery_id as "deliveryId", s.collector, s.attempt, s.single as "singleAttempt"
 from scanwire.take_back_grants($2, $6 * interval '1 millisecond', $5) t
-cross join lateral scanwire.sweep_deliveries($1 * interval '1 millisecond', $2 + 0 * t, $3, $4, $5) s`;
+cross join lateral scanwire.sweep_deliveries($1 * interval '1 millisecond', $2 + 0 * t, $3, $4, $5) s`);
+
+/** The store's time. */
+export const NOW: string = prepared('select scanwire.now() as now');
 
 /** `$1` is a JSON array of outcomes, `$2` the rules of the breaker, `$3` the outcome of who sends what was delivered already. */
-export const RECORD_OUTCOMES = 'select finish_attempts as index from scanwire.finish_attempts($1, $2, $3)';
+export const RECORD_OUTCOMES: string = prepared('select finish_attempts as index from scanwire.finish_attempts($1, $2, $3)');
 
 /** `$1` is the id of a delivery. */
 export const GET: string = `
@@ -116,7 +120,7 @@ join scanwire.events v on v.id = d.event_id`;
  * `$1` id, `$2` process, `$3` slots, `$4` milliseconds, `$5` generation of the settings, or null, `$6` the time up to which it has said
  * what it has begun, or null, `$7` a JSON array of that.
  */
-export const KEEP_ALIVE = 'select scanwire.keep_session_alive($1, $2, $3, $4, $5, $6, $7) as now';
+export const KEEP_ALIVE: string = prepared('select scanwire.keep_session_alive($1, $2, $3, $4, $5, $6, $7) as now');
 
 /** Which of the partial indexes holds the deliveries of a state, as the column `stage` says. */
 export const STAGES: { readonly [State in DeliveryState]: string } = {
@@ -131,7 +135,7 @@ export const STAGES: { readonly [State in DeliveryState]: string } = {
 
 /**
  * `$1` is a JSON array of `{ index, id, token, duration, grant, holds }`, `$2` the session, or null, `$3` the bytes that all bodies
- * together may have, or null.
+ * together may have, or null. Planned anew each time, since it joins tables that grow.
  */
 export const CLAIM: string = `
 select

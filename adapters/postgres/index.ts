@@ -3,7 +3,7 @@ import type { ApiKeyStore } from '../../lib/keys/store.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { postgresApiKeys } from './api-keys.ts';
-import { assertPoolIn, type PoolLike, type PostgresStoresOptions, patiently } from './database.ts';
+import { assertPoolIn, type PoolLike, type PostgresStoresOptions, type PreparingOptions, patiently } from './database.ts';
 import { deliveries } from './deliveries.ts';
 import { exporters } from './exporters.ts';
 import { postgresInventory } from './inventory.ts';
@@ -34,7 +34,7 @@ export interface PostgresStores {
 }
 
 /** What the stores of the webhook exporter are made of. */
-export interface PostgresWebhooksOptions {
+export interface PostgresWebhooksOptions extends PreparingOptions {
     /** A `pg.Pool` or the embedded database, its schema brought up to date by `migrate(pool)`. It stays the caller's to end. */
     readonly pool: PoolLike;
     /**
@@ -61,7 +61,7 @@ export function postgresStores(options: PostgresStoresOptions & PostgresWebhooks
  */
 export function postgresWebhooks(options: PostgresWebhooksOptions): PostgresStores['webhooks'] {
     assertPoolIn(options, 'postgresWebhooks');
-    const { pool, notify = true } = options;
-    const db = patiently(pool);
+    const { pool, notify = true, prepare = true } = options;
+    const db = patiently(pool, {}, { prepare });
     return { exporters: exporters(db), deliveries: deliveries(db, notify ? notifications(pool) : undefined), settings: settings(db) };
 }

@@ -1,7 +1,10 @@
 import type { Executor } from '../../lib/transaction.ts';
 import type { Deployment, SettingsStore } from '../../lib/webhooks/settings.ts';
+import { prepared } from './prepared.ts';
 
 const COLUMNS = 'id, generation, settings';
+
+const READ = prepared(`select ${COLUMNS} from scanwire.deployment`);
 
 /** Who comes second changes nothing. */
 const BEGIN = 'insert into scanwire.deployment default values on conflict do nothing';
@@ -24,7 +27,7 @@ export function settings(db: Executor): SettingsStore {
     }
 
     return {
-        read: () => begun(`select ${COLUMNS} from scanwire.deployment`),
+        read: () => begun(READ),
         declare: (declared) => begun(DECLARE, [JSON.stringify(declared)]),
     };
 }

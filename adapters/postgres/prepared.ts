@@ -1,0 +1,63 @@
+import { createHash } from 'node:crypto';
+import type { Executor } from '../../lib/transaction.ts';
+
+/** Statements that a connection keeps, parsed and planned, under a name: by their text, which makes the name the same in every process. */
+const names = new Map<string, string>();
+
+/** How often a connection has lost what it kept. */
+const losses = new WeakMap<Executor, number>();
+
+/** A connection that has lost what it kept so often keeps nothing any more: somebody resets it, or a pooler hands it on. */
+const MOST_LOSSES = 2;
+
+/**
+ * No statement of this name (a reset, a pooler), one that was there already (a pooler), or one that was planned for results that have another
+ * shape now (a migration).
+ */
+const LOST = /^26000$|^42P05$|^0A000$/;
+
+/** Where a statement is named, which node-postgres understands and {@link Executor} does not ask for. */
+interface Preparing {
+    query<Row>(statement: { name: string; text: string; values: unknown[] | undefined }): ReturnType<Executor['query']> & { row?: Row };
+}
+
+/**
+ * Marks a statement as one that a connection prepares once. For texts that are written down and often run, whose plan does not hang on how
+ * much its tables hold: never for those put together from what was asked, of which there is no end.
+ *
+ * @returns The text.
+ */
+export function prepared(text: string): string {
+    names.set(text, `scanwire_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`);
+    return text;
+}
+
+/** A connection of a node-postgres pool that runs statements marked by {@link prepared} under their names. */
+export function preparing(client: Executor): Executor {
+    return {
+        query<Row>(text: string, values?: unknown[]) {
+            const name = nameOn(client, text);
+            return name === null
+                ? client.query<Row>(text, values)
+                : ((client as unknown as Preparing).query<Row>({ name, text, values }) as ReturnType<typeof client.query<Row>>);
+        },
+    };
+}
+
+/**
+ * Whether the statement, alone in its transaction, is to be run again since the connection has lost what it kept. It has done nothing then: an
+ * error that the server answers has undone it. Another name is used from then on, since node-postgres takes the old one for known.
+ */
+export function forgot(client: Executor, text: string, code: string): boolean {
+    if (!LOST.test(code) || nameOn(client, text) === null) {
+        return false;
+    }
+    losses.set(client, (losses.get(client) ?? 0) + 1);
+    return true;
+}
+
+function nameOn(client: Executor, text: string): string | null {
+    const lost = losses.get(client) ?? 0;
+    const name = lost < MOST_LOSSES ? names.get(text) : undefined;
+    return name === undefined ? null : `${name}${lost === 0 ? '' : `_${lost}`}`;
+}

@@ -15,28 +15,55 @@ export function batched<Item, Result>(
     limit: number,
     lanes = 1,
 ): (item: Item) => Promise<Result> {
+    return batchedInTurn(run, (waiting) => waiting.slice(0, limit), lanes).add;
+}
+
+/** Items that share statements as {@link batched} says, those together that may be run now. */
+export interface BatchedInTurn<Item, Result> {
+    add(item: Item): Promise<Result>;
+    /** Items that had to wait may be run now. */
+    proceed(): void;
+}
+
+/** @param next Those of the items that wait which go into the next run, in their order there; none while all have to wait. If it throws, all of them are rejected. */
+export function batchedInTurn<Item, Result>(
+    run: (items: readonly Item[]) => Promise<readonly Result[]>,
+    next: <Waiting extends { readonly item: Item }>(waiting: readonly Waiting[]) => readonly Waiting[],
+    lanes = 1,
+): BatchedInTurn<Item, Result> {
     interface Call {
         readonly item: Item;
         resolve(result: Result): void;
         reject(error: unknown): void;
     }
 
-    const pending: Call[] = [];
+    let pending: Call[] = [];
     let running = 0;
 
     async function drain(): Promise<void> {
         running += 1;
-        while (pending.length > 0) {
-            await settle(pending.splice(0, limit));
+        try {
+            for (let batch = take(); batch.length > 0; batch = take()) {
+                await settle(batch);
+            }
+        } catch (error) {
+            for (const { reject } of pending.splice(0)) {
+                reject(error);
+            }
         }
-
         running -= 1;
+    }
+
+    function take(): Call[] {
+        const batch = new Set(pending.length === 0 ? [] : next(pending));
+        pending = pending.filter((call) => !batch.has(call));
+        return [...batch];
     }
 
     async function settle(batch: Call[]): Promise<void> {
         try {
             const results = await run(batch.map(({ item }) => item));
-            pending.unshift(...batch.splice(results.length));
+            pending = [...batch.splice(results.length), ...pending];
             for (const [index, { resolve }] of batch.entries()) {
                 resolve(results[index] as Result);
             }
@@ -53,11 +80,19 @@ export function batched<Item, Result>(
         }
     }
 
-    return (item) =>
-        new Promise<Result>((resolve, reject) => {
-            pending.push({ item, resolve, reject });
-            if (running < lanes) {
-                void drain();
-            }
-        });
+    function proceed(): void {
+        if (running < lanes) {
+            void drain();
+        }
+    }
+
+    return {
+        add: (item) =>
+            new Promise<Result>((resolve, reject) => {
+                pending.push({ item, resolve, reject });
+                proceed();
+            }),
+
+        proceed,
+    };
 }

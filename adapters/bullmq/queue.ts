@@ -131,6 +131,6 @@ function bundle(jobs: readonly DeliveryJob[]): BullmqJob {
         : { name: 'attempts', data: { deliveries: jobs.map(dataOf) }, opts: { jobId: `bundle-${first?.grant?.token}` } };
 }
 
-function dataOf({ deliveryId, attempt, singleAttempt, grant }: DeliveryJob): object {
-    return { deliveryId, attempt, ...(singleAttempt && { singleAttempt }), ...(grant !== null && { grant }) };
+function dataOf({ deliveryId, exporterId, attempt, singleAttempt, grant }: DeliveryJob): object {
+    return { deliveryId, exporterId, attempt, ...(singleAttempt && { singleAttempt }), ...(grant !== null && { grant }) };
 }

@@ -200,20 +200,21 @@ function jobsIn(collector: string, { data, attemptsStarted, stalledCounter }: Jo
 }
 
 function deliveryJob(collector: string, data: unknown, first: boolean): DeliveryJob {
-    const { deliveryId, attempt, singleAttempt, grant } = (data ?? {}) as Record<string, unknown>;
+    const { deliveryId, exporterId, attempt, singleAttempt, grant } = (data ?? {}) as Record<string, unknown>;
     if (typeof deliveryId !== 'string' || typeof attempt !== 'number') {
         throw new ScanwireError('INVALID_INPUT', `Job of collector ${collector} without its ids: does the server evict keys?`);
     }
 
-    return { collector, deliveryId, attempt, singleAttempt: singleAttempt === true, grant: first ? grantIn(grant) : null };
+    const ids = { deliveryId, ...(typeof exporterId === 'string' && { exporterId }) };
+    return { collector, ...ids, attempt, singleAttempt: singleAttempt === true, grant: first ? grantIn(grant) : null };
 }
 
 /** What does not look like a claim is none: the server is not ours alone. */
 function grantIn(value: unknown): Grant | null {
     const grant = (value ?? {}) as Record<keyof Grant, unknown>;
-    const { token, exporterId, beginBy, generation, attemptSinceReplay, settings } = grant;
+    const { token, beginBy, generation, attemptSinceReplay, settings } = grant;
     const numbers = [beginBy, generation, attemptSinceReplay, settings];
-    const isGrant = [token, exporterId].every((id) => typeof id === 'string') && numbers.every(Number.isFinite);
+    const isGrant = typeof token === 'string' && numbers.every(Number.isFinite);
     return isGrant ? (grant as Grant) : null;
 }
 

@@ -141,5 +141,6 @@ function expire(state: WebhookState, row: DeliveryRow, now: Date): void {
 function requeue(state: WebhookState, row: DeliveryRow, now: Date): Dispatched {
     row.queuedAt = now;
     const collector = state.exporters.get(row.exporterId)?.collector ?? row.collector;
-    return { deliveryId: row.id, collector, attempt: row.attempts + 1, singleAttempt: row.priority === 0, grant: null };
+    const { id: deliveryId, exporterId, attempts, priority } = row;
+    return { deliveryId, exporterId, collector, attempt: attempts + 1, singleAttempt: priority === 0, grant: null };
 }

@@ -150,10 +150,11 @@ export function handOut(state: WebhookState, row: DeliveryRow, now: Date, beginW
     const { generation: settings } = state.deployment;
     return {
         deliveryId: row.id,
+        exporterId,
         collector,
         attempt: row.attempts + 1,
         singleAttempt: row.priority === 0,
-        grant: row.grant && { ...row.grant, exporterId, generation, settings, attemptSinceReplay: row.attemptsSinceReplay + 1 },
+        grant: row.grant && { ...row.grant, generation, settings, attemptSinceReplay: row.attemptsSinceReplay + 1 },
     };
 }
 

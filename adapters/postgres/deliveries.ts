@@ -155,9 +155,8 @@ function handedOutAtOnce({ id: deliveryId, collector, ...grant }: AcceptedRow['d
 
 function dispatchedFromRow(row: Omit<DispatchRow, 'more'>): Dispatched {
     const { deliveryId, collector, attempt, singleAttempt, token, beginBy, exporterId, generation, settings, round } = row;
-    const grant =
-        token === null || beginBy === null ? null : { token, beginBy, exporterId, generation, settings, attemptSinceReplay: round };
-    return { deliveryId, collector, attempt, singleAttempt, grant };
+    const grant = token === null || beginBy === null ? null : { token, beginBy, generation, settings, attemptSinceReplay: round };
+    return { deliveryId, exporterId, collector, attempt, singleAttempt, grant };
 }
 
 function eventParameter({ event, recipients }: NewEvent, index: number): object {

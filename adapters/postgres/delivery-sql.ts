@@ -61,7 +61,9 @@ export interface DispatchRow extends Pick<Dispatched, 'deliveryId' | 'collector'
  * out, `$5` whether only claims of ended sessions count, `$6` milliseconds for which an attempt may go on unnamed.
  */
 export const SWEEP: string = prepared(`
-select s.delivery_id as "deliveryId", s.collector, s.attempt, s.single as "singleAttempt"
+select
+    s.delivery_id as "deliveryId", (select d.exporter_id from scanwire.deliveries d where d.id = s.delivery_id) as "exporterId", s.collector,
+    s.attempt, s.single as "singleAttempt"
 from scanwire.take_back_grants($2, $6 * interval '1 millisecond', $5) t
 cross join lateral scanwire.sweep_deliveries($1 * interval '1 millisecond', $2 + 0 * t, $3, $4, $5) s`);
 

@@ -1,41 +1,79 @@
-import { wakeUps } from '../within.ts';
-
-/** So many bytes that may be held at once, for one that takes and any number that give back. */
+/** So many bytes of bodies that a process holds at once, and on whose account: an exporter's, or null for those that nobody sends yet. */
 export interface ByteBudget {
-    /** Resolves with the number of bytes that are free, as soon as they are at least so many or nothing is held. */
-    free(atLeast: number): Promise<number>;
-    take(bytes: number): void;
-    /** Takes them only if no more than half are taken then: the other half is for who waits. */
+    /**
+     * How many bytes the exporter may take now, those of the largest body at least; 0 while it has to wait. Whoever holds nothing waits only
+     * as long as there is no room for one body. Who holds some leaves that room free, and waits until he holds less than the rest.
+     */
+    allowance(exporterId: string): number;
+    /** The bytes that an exporter holds. */
+    held(exporterId: string): number;
+    take(exporterId: string, bytes: number): void;
+    /** Takes them for nobody yet, only if no more than half are taken then: the other half is for who waits. */
     tryTake(bytes: number): boolean;
-    giveBack(bytes: number): void;
+    /** Puts bytes that were taken for nobody on the account of an exporter. */
+    assign(exporterId: string, bytes: number): void;
+    giveBack(exporterId: string | null, bytes: number): void;
+    /** Called whenever bytes were given back, in a later microtask. */
+    whenFreed(listener: () => void): void;
 }
 
-/** A budget of `limit` bytes. What is taken beyond them delays who waits for free ones, and is no error. */
-export function byteBudget(limit: number): ByteBudget {
-    const { wake, change } = wakeUps();
-    let held = 0;
+/** @see {@link byteBudget} */
+export interface ByteBudgetOptions {
+    /** All bytes that may be held at once. */
+    readonly limit: number;
+    /** Those of the largest body, as far as is known before it is read. */
+    readonly largest: number;
+}
+
+/**
+ * A budget that is shared as switches share a buffer among their ports: what one exporter holds stays below what is free, so that of `n` who
+ * want all of it each gets one part of `n + 1`, and the part that is left lets others in at once, however long the `n` keep theirs. Where
+ * there are more of them than bodies fit in, they wait for one body each.
+ */
+export function byteBudget({ limit, largest }: ByteBudgetOptions): ByteBudget {
+    const accounts = new Map<string | null, number>();
+    let total = 0;
+    let freed = (): void => {};
+
+    function change(account: string | null, bytes: number): void {
+        const held = (accounts.get(account) ?? 0) + bytes;
+        total += bytes;
+        if (held === 0) {
+            accounts.delete(account);
+        } else {
+            accounts.set(account, held);
+        }
+    }
 
     return {
-        async free(atLeast) {
-            while (held > 0 && limit - held < atLeast) {
-                await change();
-            }
-            return limit - held;
+        allowance(exporterId) {
+            const held = accounts.get(exporterId) ?? 0;
+            const free = limit - total - (held > 0 ? largest : 0);
+            const waits = total > 0 && (free < largest || held >= free);
+            return waits ? 0 : Math.max(Math.floor((free - held) / 2), largest);
         },
 
-        take(bytes) {
-            held += bytes;
-        },
+        held: (exporterId) => accounts.get(exporterId) ?? 0,
+        take: change,
 
         tryTake(bytes) {
-            const fits = held + bytes <= limit / 2;
-            held += fits ? bytes : 0;
+            const fits = total + bytes <= limit / 2;
+            change(null, fits ? bytes : 0);
             return fits;
         },
 
-        giveBack(bytes) {
-            held -= bytes;
-            wake();
+        assign(exporterId, bytes) {
+            change(null, -bytes);
+            change(exporterId, bytes);
+        },
+
+        giveBack(account, bytes) {
+            change(account, -bytes);
+            queueMicrotask(freed);
+        },
+
+        whenFreed(listener) {
+            freed = listener;
         },
     };
 }

@@ -1,4 +1,4 @@
-import { batched } from '../batched.ts';
+import { type BatchedInTurn, batched, batchedInTurn } from '../batched.ts';
 import type { Grant } from './grants.ts';
 import { messageHeaders, openHeaders } from './headers.ts';
 import type { Message } from './http-sender.ts';
@@ -19,17 +19,26 @@ const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
 /** A receiver that has had enough and does not say for how long is left alone for so many milliseconds. */
 const DEFAULT_PAUSE = 5_000;
 
+/** A claim that waits for room for its body. */
+interface WaitingClaim {
+    readonly request: ClaimRequest;
+    /** Empty where it is not known. */
+    readonly exporterId: string;
+    /** Whether it is too late for it, so that it need not wait any longer. */
+    isLate(): boolean;
+}
+
 /**
  * Sends the deliveries of a collector: claims, signs, posts, records. Every step may be repeated or lost without harm: a job
  * whose delivery cannot be claimed is somebody else's or done.
  */
 export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
     const { deliveries, queue, newId, claimDuration, breaker, dispatcher, session, grants, kept, bodies, onError } = context;
-    const claimBatched = batched<ClaimRequest, Claim | null>(claim, BATCH);
+    const claims = claimsInTurn(context);
     const recordBatched = batched<RecordedOutcome, boolean>((outcomes) => deliveries.recordOutcomes(outcomes, breaker), BATCH);
 
     async function deliver(job: DeliveryJob): Promise<void> {
-        const { deliveryId, grant } = job;
+        const { deliveryId, exporterId = '', grant } = job;
         // A queue that hands out twice what it must not.
         if (grant !== null && grants.hasBegun(grant)) {
             return;
@@ -43,11 +52,11 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             return;
         }
 
-        const claimed = await claimBatched({
-            deliveryId,
-            token: newId(),
-            duration: claimDuration,
-            ...(grant !== null && { grant: grant.token }),
+        const claimed = await claims.add({
+            request: { deliveryId, token: newId(), duration: claimDuration, ...(grant !== null && { grant: grant.token }) },
+            exporterId,
+            // It is taken back by now, or soon, and comes again.
+            isLate: () => grant !== null && bodies.allowance(exporterId) === 0,
         });
         if (claimed === null) {
             await context.member.look();
@@ -67,10 +76,14 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             return atHand;
         }
 
-        const { deliveryId, grant } = job;
-        const read = await claimBatched({ deliveryId, token: grant.token, duration: claimDuration, grant: grant.token, holds: true });
-        if (read === null || !mayBegin(grant)) {
-            bodies.giveBack(read === null ? 0 : bodyBytes(read));
+        const { deliveryId, exporterId = '', grant } = job;
+        const request = { deliveryId, token: grant.token, duration: claimDuration, grant: grant.token, holds: true };
+        const read = await claims.add({ request, exporterId, isLate: () => !mayBegin(grant) });
+        if (read === null) {
+            return null;
+        }
+        if (!mayBegin(grant)) {
+            bodies.giveBack(read.exporter.id, bodyBytes(read));
             return null;
         }
         kept.learn(read);
@@ -88,16 +101,8 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
                 tell(deliveryEvent(claim, recorded)).catch(onError);
             }
         } finally {
-            bodies.giveBack(bodyBytes(claim));
+            bodies.giveBack(claim.exporter.id, bodyBytes(claim));
         }
-    }
-
-    /** No more at once than there is room for their bodies. */
-    async function claim(requests: readonly ClaimRequest[]): Promise<readonly (Claim | null)[]> {
-        const maxBytes = await bodies.free(context.maxBodyBytes);
-        const claims = await kept.reads(deliveries.claim(requests, session.id, maxBytes));
-        bodies.take(claims.reduce((sum, claimed) => sum + (claimed === null ? 0 : bodyBytes(claimed)), 0));
-        return claims;
     }
 
     /** What the application does with it is no part of sending. */
@@ -119,6 +124,38 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     }
 
     return (collector, concurrency) => queue.work(collector, deliver, { concurrency, onError });
+}
+
+/** Claims share statements; whose exporter holds what it may waits, and holds up no other. */
+function claimsInTurn({ deliveries, session, kept, bodies }: WebhooksContext): BatchedInTurn<WaitingClaim, Claim | null> {
+    /** Those that are late, else those whose exporters may take a body, before all who holds least. */
+    function next<Waiting extends { readonly item: WaitingClaim }>(waiting: readonly Waiting[]): readonly Waiting[] {
+        const late = waiting.filter(({ item }) => item.isLate());
+        const ready = waiting.filter(({ item }) => bodies.allowance(item.exporterId) > 0);
+        const inTurn = ready.sort((a, b) => bodies.held(a.item.exporterId) - bodies.held(b.item.exporterId));
+        return late.length > 0 ? late : inTurn.slice(0, BATCH);
+    }
+
+    /** Whose body is how long is not known before: all of them together may have what each exporter may. */
+    async function claim(waiting: readonly WaitingClaim[]): Promise<readonly (Claim | null)[]> {
+        if (waiting.every(({ isLate }) => isLate())) {
+            return waiting.map(() => null);
+        }
+
+        const maxBytes = Math.min(...waiting.map(({ exporterId }) => bodies.allowance(exporterId)));
+        const requests = waiting.map(({ request }) => request);
+        const claimed = await kept.reads(deliveries.claim(requests, session.id, maxBytes));
+        for (const one of claimed) {
+            if (one !== null) {
+                bodies.take(one.exporter.id, bodyBytes(one));
+            }
+        }
+        return claimed;
+    }
+
+    const claims = batchedInTurn<WaitingClaim, Claim | null>(claim, next);
+    bodies.whenFreed(claims.proceed);
+    return claims;
 }
 
 function bodyBytes({ event }: Claim): number {

@@ -6,7 +6,6 @@ export interface Grant {
     readonly token: string;
     /** The store's time, in milliseconds since the epoch, by which the attempt must have begun. */
     readonly beginBy: number;
-    readonly exporterId: string;
     /** How often the exporter's settings had been changed when it was handed out. */
     readonly generation: number;
     /** As `Claim.attemptSinceReplay`. */

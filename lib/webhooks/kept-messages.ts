@@ -8,7 +8,7 @@ import type { Claim, StoredEvent } from './store.ts';
 export interface KeptMessages {
     /** Keeps the event of deliveries that were just accepted, as far as there is room. */
     keep(deliveries: readonly string[], event: StoredEvent): void;
-    /** What is needed to send, once, when all of it is at hand; its body then is the taker's to give back to the budget. */
+    /** What is needed to send, once, when all of it is at hand; its body then is on the exporter's account, the taker's to give back. */
     take(job: DeliveryJob & { readonly grant: Grant }, now: Date): Claim | null;
     /** Settings that were read. */
     learn(claim: Claim): void;
@@ -44,7 +44,7 @@ export function keptMessages(bodies: ByteBudget): KeptMessages {
         for (const [deliveryId, kept] of events) {
             if (kept.old) {
                 events.delete(deliveryId);
-                bodies.giveBack(kept.bytes);
+                bodies.giveBack(null, kept.bytes);
             }
             kept.old = true;
         }
@@ -71,14 +71,15 @@ export function keptMessages(bodies: ByteBudget): KeptMessages {
             }
         },
 
-        take({ deliveryId, attempt, singleAttempt, grant }, now) {
+        take({ deliveryId, exporterId = '', attempt, singleAttempt, grant }, now) {
             const kept = events.get(deliveryId);
-            const known = exporters.get(grant.exporterId);
+            const known = exporters.get(exporterId);
             if (kept === undefined || known?.generation !== grant.generation) {
                 return null;
             }
 
             events.delete(deliveryId);
+            bodies.assign(exporterId, kept.bytes);
             const { token, attemptSinceReplay } = grant;
             return { deliveryId, token, claimedAt: now, attempt, attemptSinceReplay, singleAttempt, event: kept.event, ...known };
         },

@@ -5,6 +5,8 @@ import type { Grant } from './grants.ts';
 export interface DeliveryJob {
     readonly collector: string;
     readonly deliveryId: string;
+    /** Whose the delivery is; absent in what an earlier release has added. */
+    readonly exporterId?: string;
     /** Number of the attempt this job is for, from 1. With the delivery's id, and the token of its claim if it has one, it identifies the job. */
     readonly attempt: number;
     /** True for a `test`: its job is done before all that wait. */

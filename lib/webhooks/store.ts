@@ -99,6 +99,7 @@ export interface Acceptance extends AcceptedEvent {
 /** A delivery that was just marked `queued`. */
 export interface Dispatched {
     readonly deliveryId: string;
+    readonly exporterId: string;
     readonly collector: string;
     /** Number of the attempt that is to come, from 1. */
     readonly attempt: number;

@@ -170,7 +170,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
 function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, member: Membership) {
     const parts = { ...settings, ...madeOf(settings), queue, member };
     const grants = grantsOf(parts);
-    const bodies = byteBudget(settings.maxBytesInFlight);
+    const bodies = byteBudget({ limit: settings.maxBytesInFlight, largest: settings.maxBodyBytes });
     const kept = keptMessages(bodies);
     return { ...parts, dispatcher: dispatcher(parts), session: claimingSession(parts, grants), grants, bodies, kept };
 }

@@ -1,5 +1,6 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
-import { batched } from '../../lib/batched.ts';
+import { batched, batchedInTurn } from '../../lib/batched.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 
 t.test('runs a lone item at once and what arrives meanwhile together', async (t) => {
@@ -68,4 +69,45 @@ t.test('takes what has no result into the next run, in its order', async (t) => 
     }, 3);
     t.strictSame(await Promise.all([1, 2, 3, 4, 5].map(double)), [2, 4, 6, 8, 10]);
     t.strictSame(runs, [[1], [2, 3, 4], [4, 5]]);
+});
+
+t.test('runs what may be run, in the order that is wanted, and the rest when told to', async (t) => {
+    const runs: number[][] = [];
+    let most = 5;
+    const { add, proceed } = batchedInTurn<number, number>(
+        async (items) => {
+            runs.push([...items]);
+            return items;
+        },
+        (waiting) => waiting.filter(({ item }) => item <= most).sort((a, b) => b.item - a.item),
+    );
+    const results = Promise.all([1, 7, 3, 9, 5].map(add));
+    await add(2);
+    await turn();
+    proceed();
+    t.strictSame(runs, [[1], [5, 3, 2]]);
+    most = 8;
+    proceed();
+    await add(4);
+    t.strictSame(runs.slice(2), [[7], [4]]);
+    await turn();
+    most = 10;
+    proceed();
+    t.strictSame(await results, [1, 7, 3, 9, 5]);
+});
+
+t.test('rejects all that wait when it cannot be said which may be run, and goes on', async (t) => {
+    let failure: Error | null = new Error('The clock has stopped');
+    const { add } = batchedInTurn<number, number>(
+        async (items) => items,
+        (waiting) => {
+            if (failure !== null) {
+                throw failure;
+            }
+            return waiting;
+        },
+    );
+    await t.rejects(add(1), failure);
+    failure = null;
+    t.equal(await add(2), 2);
 });

@@ -167,6 +167,7 @@ export const begunLaws: Laws<WebhookBench> = {
         const dispatched = async (now: Date) => only(await bench.dispatch({ now, beginWithin: BEGIN_WITHIN }));
         assert.deepEqual(await dispatched(at(2000)), {
             deliveryId,
+            exporterId: id,
             collector: 'default',
             attempt: 1,
             singleAttempt: false,

@@ -126,7 +126,14 @@ export const claimLaws: Laws<WebhookBench> = {
         const first = await bench.claimOne();
         await bench.fail([first], at(10));
         assert.deepEqual(await bench.dispatch({ now: at(10) }), [
-            { deliveryId: first.deliveryId, collector: 'default', attempt: 2, singleAttempt: false, grant: null },
+            {
+                deliveryId: first.deliveryId,
+                exporterId: first.exporter.id,
+                collector: 'default',
+                attempt: 2,
+                singleAttempt: false,
+                grant: null,
+            },
         ]);
         const second = only(await bench.claim([first.deliveryId], at(11)));
         assert.deepEqual([second.attempt, second.attemptSinceReplay], [2, 2]);
@@ -152,7 +159,7 @@ export const sweepLaws: Laws<WebhookBench> = {
     },
 
     async 'takes a claim away that ran out'(bench) {
-        const { deliveryId } = await bench.claimOne();
+        const { deliveryId, exporter } = await bench.claimOne();
         assert.deepEqual(await sweep(bench, at(60_000)), []);
 
         await bench.assertDelivery(deliveryId, { state: 'pending', dueAt: at(61_000), finishedAt: null, attempts: 1 });
@@ -172,7 +179,7 @@ export const sweepLaws: Laws<WebhookBench> = {
             },
         );
         assert.deepEqual(await bench.dispatch({ now: at(61_000) }), [
-            { deliveryId, collector: 'default', attempt: 2, singleAttempt: false, grant: null },
+            { deliveryId, exporterId: exporter.id, collector: 'default', attempt: 2, singleAttempt: false, grant: null },
         ]);
     },
 
@@ -269,7 +276,7 @@ export const sweepLaws: Laws<WebhookBench> = {
         await bench.dispatch({ now: at(10) });
         await bench.update(id, { collector: 'west' }, at(11));
 
-        const requeue = [{ deliveryId: old, collector: 'west', attempt: 1, singleAttempt: false, grant: null }];
+        const requeue = [{ deliveryId: old, exporterId: id, collector: 'west', attempt: 1, singleAttempt: false, grant: null }];
         assert.deepEqual(await sweep(bench, at(20), { requeueAfter: 10 }), requeue);
         assert.deepEqual(await sweep(bench, at(20), { requeueAfter: 10 }), [], 'renewed');
         assert.equal((await bench.claim([old, fresh])).length, 2, 'still queued');

@@ -87,7 +87,14 @@ export const deliveryLaws: Laws<WebhookBench> = {
             assert.deepEqual(await bench.deliveries.get(first.deliveryId), replayed);
             assert.deepEqual(await bench.dispatchedIds({ now: at(98) }), []);
             assert.deepEqual(await bench.dispatch({ now: at(99) }), [
-                { deliveryId: first.deliveryId, collector: 'default', attempt: 3, singleAttempt: false, grant: null },
+                {
+                    deliveryId: first.deliveryId,
+                    exporterId: first.exporter.id,
+                    collector: 'default',
+                    attempt: 3,
+                    singleAttempt: false,
+                    grant: null,
+                },
             ]);
             const third = only(await bench.claim([first.deliveryId], at(99)));
             assert.deepEqual([third.attempt, third.attemptSinceReplay, third.event], [3, 1, first.event]);

@@ -6,9 +6,10 @@ import { at, inParallel, success, type WebhookBench } from './fixture.ts';
 /** Which deliveries are handed out, when and in what order. */
 export const dispatchLaws: Laws<WebhookBench> = {
     async 'hands out what is due, once'(bench) {
-        await bench.addExporter({ collector: 'west' });
+        const { id: exporterId } = await bench.addExporter({ collector: 'west' });
         const id = only(await bench.publish());
-        assert.deepEqual(await bench.dispatch(), [{ deliveryId: id, collector: 'west', attempt: 1, singleAttempt: false, grant: null }]);
+        const first = { deliveryId: id, exporterId, collector: 'west', attempt: 1, singleAttempt: false, grant: null };
+        assert.deepEqual(await bench.dispatch(), [first]);
         await bench.assertDelivery(id, { state: 'queued' });
         assert.deepEqual(await bench.dispatch(), []);
     },
@@ -26,7 +27,9 @@ export const dispatchLaws: Laws<WebhookBench> = {
         const { id } = await bench.addExporter({ collector: 'west' });
         const deliveryId = only(await bench.publish());
         await bench.update(id, { collector: 'east' }, at(1));
-        assert.deepEqual(await bench.dispatch(), [{ deliveryId, collector: 'east', attempt: 1, singleAttempt: false, grant: null }]);
+        assert.deepEqual(await bench.dispatch(), [
+            { deliveryId, exporterId: id, collector: 'east', attempt: 1, singleAttempt: false, grant: null },
+        ]);
         await bench.assertDelivery(deliveryId, { collector: 'east' });
     },
 

@@ -98,8 +98,8 @@ export function forAll(event: NewEvent['event']): NewEvent {
 export type Holder = Pick<Claim, 'deliveryId' | 'token'> & { readonly exporter: Pick<StoredExporter, 'id'> };
 
 /** Who begins under the claim that a delivery was handed out with, which must have one. */
-export function holderOf({ deliveryId, grant }: Dispatched): Holder {
-    const { token, exporterId } = present(grant, 'its claim');
+export function holderOf({ deliveryId, exporterId, grant }: Dispatched): Holder {
+    const { token } = present(grant, 'its claim');
     return { deliveryId, token, exporter: { id: exporterId } };
 }
 

@@ -28,13 +28,13 @@ export const grantLaws: Laws<WebhookBench> = {
         const grant = present(handedOut.grant);
         assert.deepEqual(handedOut, {
             deliveryId: only(accepted?.deliveries ?? []),
+            exporterId: id,
             collector: 'west',
             attempt: 1,
             singleAttempt: false,
             grant: {
                 token: grant.token,
                 beginBy: at(10 + BEGIN_WITHIN).getTime(),
-                exporterId: id,
                 generation: 1,
                 attemptSinceReplay: 1,
                 settings: 0,
@@ -128,10 +128,11 @@ export const grantLaws: Laws<WebhookBench> = {
         const { token } = present(retry.grant);
         assert.deepEqual(retry, {
             deliveryId,
+            exporterId: id,
             collector: 'default',
             attempt: 2,
             singleAttempt: false,
-            grant: { token, beginBy: at(60 + BEGIN_WITHIN).getTime(), exporterId: id, generation: 0, attemptSinceReplay: 2, settings: 0 },
+            grant: { token, beginBy: at(60 + BEGIN_WITHIN).getTime(), generation: 0, attemptSinceReplay: 2, settings: 0 },
         });
         await bench.record([success(holderOf(retry), { claimedAt: at(61) })], at(62));
         await bench.replay(deliveryId, at(63));

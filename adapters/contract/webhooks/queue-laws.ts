@@ -267,11 +267,11 @@ async function addUntilSeen({ queue, until }: Bench, job: DeliveryJob, seen: rea
 }
 
 function jobFor(collector: string, attempt = 1, singleAttempt = false): DeliveryJob {
-    return { collector, deliveryId: randomUUID(), attempt, singleAttempt, grant: null };
+    return { collector, deliveryId: randomUUID(), exporterId: randomUUID(), attempt, singleAttempt, grant: null };
 }
 
 function grantOf(token: string): Grant {
-    return { token, beginBy: Date.now() + 1_000, exporterId: randomUUID(), generation: 2, attemptSinceReplay: 1, settings: 3 };
+    return { token, beginBy: Date.now() + 1_000, generation: 2, attemptSinceReplay: 1, settings: 3 };
 }
 
 function sorted(jobs: readonly DeliveryJob[]): readonly DeliveryJob[] {

@@ -21,7 +21,7 @@ function process(): { grants: Grants; at(monotonic: number): Grants } {
 }
 
 function endingAt(beginBy: number): Grant {
-    return { token: 'token', beginBy, exporterId: 'exporter', generation: 0, attemptSinceReplay: 1, settings: 0 };
+    return { token: 'token', beginBy, generation: 0, attemptSinceReplay: 1, settings: 0 };
 }
 
 function claimOf(token: string): Claim {

@@ -130,7 +130,7 @@ const BEGINNING: Mutants = {
         deliveries: { sweep: (options) => deliveries.sweep({ ...options, endedOnly: false }) },
     }),
     'hands out without a claim what was taken back, until it has been claimed': handingOut((handedOut) => {
-        const grant = { token: randomUUID(), beginBy: 0, exporterId: '', generation: 0, attemptSinceReplay: 1, settings: 0 };
+        const grant = { token: randomUUID(), beginBy: 0, generation: 0, attemptSinceReplay: 1, settings: 0 };
         return handedOut.map((one) => ({ ...one, grant: one.grant ?? grant }));
     }),
     'counts nothing for a claim that was handed out and not begun': (_, deliveries) => {

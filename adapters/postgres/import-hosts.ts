@@ -5,7 +5,8 @@ import type { HostInput } from '../../lib/inventory/host.ts';
 import type { ImportOptions, ImportProgress, ImportSummary } from '../../lib/inventory/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { type PoolLike, patiently, sqlState } from './database.ts';
-import { applyStaged, discardStaged, isShown, type Lease, lease, release, show, stageBatch } from './staged-import.ts';
+import { type Lease, paceOf } from './slices.ts';
+import { applyStaged, discardStaged, isShown, lease, release, show, stageBatch } from './staged-import.ts';
 import { inTurn, readWorkspace } from './workspaces.ts';
 
 /** So many make a short transaction also on the embedded database, where everybody waits for it. */
@@ -76,10 +77,11 @@ async function stageAll(
     const hosts = { created: 0, updated: 0 };
     const services = { created: 0, updated: 0 };
     const total = sizes.reduce((sum, size) => sum + size, 0);
+    const pace = paceOf();
     let done = 0;
     try {
         for (const [seq, size] of sizes.entries()) {
-            const stored = await stageBatch(pool, held, { seq, generation, at });
+            const stored = await stageBatch(pool, held, { seq, size, generation, at }, pace);
             hosts.created += stored.hosts.created;
             hosts.updated += stored.hosts.updated;
             services.created += stored.services.created;

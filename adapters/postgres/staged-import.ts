@@ -1,49 +1,12 @@
-import { ScanwireError } from '../../lib/errors.ts';
 import { byHostField } from '../../lib/inventory/host.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { type PoolLike, patiently, transaction } from './database.ts';
-
-/** An import that has not renewed its lease for so long has died. Longer than any statement is waited for. */
-export const LEASE = `interval '40 seconds'`;
-
-/** An import at work in a workspace; nobody else writes there. */
-export interface Lease {
-    readonly workspaceId: number;
-    readonly importId: string;
-}
+import { LEASE, type Lease, type Pace, paceOf, slice } from './slices.ts';
 
 /** How many rows were not there before, and how many were. */
 export interface Tally {
     readonly created: number;
     readonly updated: number;
-}
-
-/**
- * Every row is found by an index, one by one: what is small or empty when the planner last heard of it has grown since, and a slice that
- * reads whole tables or indexes takes seconds. Nor does a slice wait for the disk; what shows the import does, and the slices are in the
- * log before it.
- */
-const SETTINGS = `set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off;
-    set local synchronous_commit = off`;
-
-/**
- * One short transaction of an import. It holds the row of the workspace, so that nobody takes the lease meanwhile.
- *
- * @throws ScanwireError `CONFLICT` when the import no longer has the lease.
- */
-async function slice<T>(pool: PoolLike, { workspaceId, importId }: Lease, run: (client: Executor) => Promise<T>): Promise<T> {
-    return await transaction(pool, async (client) => {
-        await client.query(SETTINGS);
-        const { rowCount } = await client.query(
-            `update scanwire.workspaces set import_until = scanwire.now() + ${LEASE} where id = $1 and import_id = $2`,
-            [workspaceId, importId],
-        );
-        if (rowCount !== 1) {
-            throw new ScanwireError('CONFLICT', 'The import was taken for dead, and what it had stored was removed');
-        }
-
-        return await run(client);
-    });
 }
 
 /** Each field of a host that an import gives, and how it is read from `source`, a JSON object. */
@@ -80,7 +43,7 @@ const INPUT = `input as materialized (
     from (
         select host, (host ->> 'address')::inet as address, index
         from scanwire.import_batches, json_array_elements(hosts) with ordinality as element (host, index)
-        where import_id = $1 and seq = $2
+        where import_id = $1 and seq = $2 and index > $6 and index <= $7
     ) given
     left join lateral (
         select * from scanwire.hosts where (workspace_id, address) >= ($3, given.address) order by workspace_id, address limit 1
@@ -113,7 +76,7 @@ const STAGE_HOSTS = `with ${INPUT}, staged as (
 select (select count(*)::integer from input where host_id is not null) as updated,
     (select count(*)::integer from created) as created, (select min(id) from created) as first`;
 
-/** The last of several services of one port is the one that counts. Hosts from `$6` on are new, and have their number of services. */
+/** The last of several services of one port is the one that counts. Hosts from `$8` on are new, and have their number of services. */
 const STAGE_SERVICES = `with ${INPUT}, given as (
     select distinct on (host_id, service.port, service.proto) host_id, service.*, input.index as host_index
     from input
@@ -142,7 +105,7 @@ const STAGE_SERVICES = `with ${INPUT}, given as (
     select $5, host_id, $4, $4, port, proto, state, name, info from found where service_id is null order by host_index, index
     returning host_id
 ), added as materialized (
-    select host_id, count(*)::integer as count from created where host_id < $6 group by host_id
+    select host_id, count(*)::integer as count from created where host_id < $8 group by host_id
 ), counted as (
     update scanwire.hosts set service_count = service_count + added.count from added where hosts.id = added.host_id and generation = $5
 ), counted_aside as (
@@ -154,21 +117,45 @@ select count(*) filter (where service_id is null)::integer as created, count(ser
 /** What a batch that was read aside brings. */
 export interface Batch {
     readonly seq: number;
+    /** Its number of hosts. */
+    readonly size: number;
     /** The generation that the import gives the workspace. */
     readonly generation: number;
     readonly at: Date;
 }
 
-/** Stores a batch where nobody sees it yet, and removes it from where it was read aside. */
-export async function stageBatch(pool: PoolLike, lease: Lease, { seq, generation, at }: Batch): Promise<{ hosts: Tally; services: Tally }> {
-    const values = [lease.importId, seq, lease.workspaceId, at, generation];
-    return await slice(pool, lease, async (client) => {
+/** Stores a batch, slice by slice, where nobody sees it yet, and removes it from where it was read aside. */
+export async function stageBatch(pool: PoolLike, lease: Lease, batch: Batch, pace: Pace): Promise<{ hosts: Tally; services: Tally }> {
+    const sum = { hosts: { created: 0, updated: 0 }, services: { created: 0, updated: 0 } };
+    for (let from = 0; from < batch.size; ) {
+        const until = Math.min(from + pace.hosts(), batch.size);
+        const { hosts, services } = await stageSlice(pool, lease, batch, { from, until, pace });
+        for (const [total, { created, updated }] of [[sum.hosts, hosts] as const, [sum.services, services] as const]) {
+            total.created += created;
+            total.updated += updated;
+        }
+        from = until;
+    }
+    return sum;
+}
+
+async function stageSlice(
+    pool: PoolLike,
+    lease: Lease,
+    { seq, size, generation, at }: Batch,
+    { from, until, pace }: { readonly from: number; readonly until: number; readonly pace: Pace },
+): Promise<{ hosts: Tally; services: Tally }> {
+    const values = [lease.importId, seq, lease.workspaceId, at, generation, from, until];
+    const work = async (client: Executor) => {
         const stored = await client.query<Tally & { first: number | null }>(STAGE_HOSTS, values);
         const { created = 0, updated = 0, first = null } = stored.rows[0] ?? {};
         const services = await client.query<Tally>(STAGE_SERVICES, [...values, first ?? LARGEST_ID]);
-        await client.query('delete from scanwire.import_batches where import_id = $1 and seq = $2', [lease.importId, seq]);
+        if (until === size) {
+            await client.query('delete from scanwire.import_batches where import_id = $1 and seq = $2', [lease.importId, seq]);
+        }
         return { hosts: { created, updated }, services: services.rows[0] ?? { created: 0, updated: 0 } };
-    });
+    };
+    return await slice(pool, lease, (client) => pace.timed(until - from, () => work(client)));
 }
 
 /** The largest id that a row can have. */
@@ -217,12 +204,9 @@ export async function release(pool: PoolLike, { workspaceId, importId }: Lease):
         .catch(() => {});
 }
 
-/** How many hosts are moved or removed in one transaction. */
-const HOSTS_PER_SLICE = 150;
-
 const NEXT_STAGED = `delete from scanwire.staged_hosts
     where workspace_id = $1 and host_id in (
-        select host_id from scanwire.staged_hosts where workspace_id = $1 and host_id > $2 order by host_id limit ${HOSTS_PER_SLICE}
+        select host_id from scanwire.staged_hosts where workspace_id = $1 and host_id > $2 order by host_id limit $3
     )
     returning *`;
 
@@ -262,7 +246,7 @@ const DISCARD_HOSTS = `with slice as (
         select hosts.id from scanwire.hosts join scanwire.workspaces on workspaces.id = hosts.workspace_id
         where workspace_id = $1 and hosts.id > greatest($2, hosts_until)
             and hosts.generation > greatest(workspaces.generation, 0)
-        order by hosts.id limit ${HOSTS_PER_SLICE}
+        order by hosts.id limit $3
     ) returning id
 )
 select max(id) as last, count(*)::integer as count from slice`;
@@ -283,11 +267,13 @@ export async function discardStaged(pool: PoolLike, lease: Lease): Promise<void>
     });
 }
 
-/** @param sql Works on some hosts behind `$2` of the workspace `$1`, and says how many and which was the last. */
+/** @param sql Works on at most `$3` hosts behind `$2` of the workspace `$1`, and says how many and which was the last. */
 async function everySlice(pool: PoolLike, lease: Lease, sql: string, onHosts: (count: number) => void = () => {}): Promise<void> {
+    const pace = paceOf();
     for (let after: number | null = 0; after !== null; ) {
-        const values: unknown[] = [lease.workspaceId, after];
-        const { rows } = await slice(pool, lease, (client) => client.query<{ last: number | null; count: number }>(sql, values));
+        const values: unknown[] = [lease.workspaceId, after, pace.hosts()];
+        const work = (client: Executor) => client.query<{ last: number | null; count: number }>(sql, values);
+        const { rows } = await slice(pool, lease, (client) => pace.timed(pace.hosts(), () => work(client)));
         after = rows[0]?.last ?? null;
         onHosts(rows[0]?.count ?? 0);
     }

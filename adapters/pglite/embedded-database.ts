@@ -30,6 +30,9 @@ exception when invalid_schema_name or undefined_table or undefined_column then
     null;
 end $$`;
 
+/** An import leaves as many dead rows behind as it has hosts, and to vacuum these stops everybody for some tenths of a second. */
+const IMPORTING = 'select from scanwire.workspaces where import_until > scanwire.now() limit 1';
+
 /**
  * Opens the database in this folder, making it when there is none: a PostgreSQL that runs inside this process, in a thread of its
  * own. What it has acknowledged survives the death of the process, not a power cut.
@@ -48,7 +51,13 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
         const database = await embeddedPool(thread);
         await database.query(END_LEASES);
         const end = database.end;
-        const stop = await maintain({ database, requests: thread.requests, ticker });
+        // Where the schema knows of no leases yet, nothing is imported.
+        const atWork = () =>
+            database.query(IMPORTING).then(
+                ({ rows }) => rows.length > 0,
+                () => false,
+            );
+        const stop = await maintain({ database, requests: thread.requests, ticker, atWork });
         return Object.assign(database, {
             async end() {
                 await stop();

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ticker } from '../../lib/clock.ts';
 import type { Executor } from '../../lib/transaction.ts';
 
@@ -7,6 +8,8 @@ export interface MaintenanceOptions {
     /** How many times anything was asked of the database since it was opened. */
     requests(): number;
     readonly ticker: Ticker;
+    /** Whether something is under way that writes much and will end: until then nothing is vacuumed. */
+    atWork?(): Promise<boolean>;
 }
 
 const MB = 1_048_576;
@@ -26,18 +29,28 @@ const ROWS = 500;
  *
  * @returns Ends it, after the round that is running.
  */
-export async function maintain({ database, requests, ticker }: MaintenanceOptions): Promise<() => Promise<void>> {
+export async function maintain({
+    database,
+    requests,
+    ticker,
+    atWork = async () => false,
+}: MaintenanceOptions): Promise<() => Promise<void>> {
     let clearedAt = await writtenBytes(database);
     let seen = requests();
+    let owed = false;
     let work: Promise<void> = Promise.resolve();
     let ended = false;
 
     async function tick(): Promise<void> {
         const asked = requests() - seen;
         const written = (await writtenBytes(database)) - clearedAt;
-        if (written >= (asked < QUIET_BELOW ? WRITTEN.whenQuiet : WRITTEN.always)) {
-            await clearUp(database, asked < QUIET_BELOW ? DEAD.whenQuiet : DEAD.always, () => ended);
+        const due = written >= (asked < QUIET_BELOW ? WRITTEN.whenQuiet : WRITTEN.always);
+        const spared = (due || owed) && (await atWork());
+        if (due || (owed && !spared)) {
+            const dead = asked < QUIET_BELOW ? DEAD.whenQuiet : DEAD.always;
+            await clearUp(database, spared ? Number.POSITIVE_INFINITY : dead, () => ended);
             clearedAt = await writtenBytes(database);
+            owed = spared;
         }
 
         seen = requests();
@@ -53,6 +66,13 @@ export async function maintain({ database, requests, ticker }: MaintenanceOption
         stop();
         await work;
     };
+}
+
+/** Then leaves the database to others for as long: a request of several statements would have to wait before each of them otherwise. */
+async function inTurn(database: Executor, statement: string): Promise<void> {
+    const begun = performance.now();
+    await database.query(statement);
+    await sleep(performance.now() - begun);
 }
 
 /**
@@ -74,10 +94,10 @@ async function clearUp(database: Executor, deadPerLive: number, ended: () => boo
         }
 
         if (dead) {
-            await database.query(`vacuum ${name}`);
+            await inTurn(database, `vacuum ${name}`);
         }
 
-        await database.query(`analyze ${name}`);
+        await inTurn(database, `analyze ${name}`);
     }
 
     await database.query('checkpoint');

@@ -66,6 +66,46 @@ t.test('leaves off between two tables when it is to end', async (t) => {
     t.notOk(statements.includes('checkpoint'));
 });
 
+t.test('vacuums nothing while something is at work, and what it owes afterwards', async (t) => {
+    const database = await openMemoryDatabase();
+    t.teardown(() => database.end());
+    let tick = (): void => {};
+    let working = true;
+    const statements: string[] = [];
+    const end = await maintain({
+        database: {
+            async query(text: string, values?: unknown[]) {
+                statements.push(text);
+                return await database.query(text, values);
+            },
+        } as Pick<EmbeddedDatabase, 'query'>,
+        requests: () => 0,
+        ticker(task) {
+            tick = task;
+            return () => {};
+        },
+        atWork: async () => working,
+    });
+    await database.query('create table busy (n integer, filler text)');
+    await database.query(`insert into busy select n, repeat('x', 500) from generate_series(1, 10000) as n`);
+    await database.query('delete from busy');
+
+    const count = (text: string): number => statements.filter((statement) => statement === text).length;
+    tick();
+    await until(() => count('checkpoint') === 1);
+    t.equal(count('analyze public.busy'), 1);
+    t.equal(count('vacuum public.busy'), 0);
+
+    working = false;
+    tick();
+    await until(() => count('checkpoint') === 2);
+    t.equal(count('vacuum public.busy'), 1, 'although little was written since');
+
+    tick();
+    await end();
+    t.equal(count('checkpoint'), 2, 'nothing is owed any more');
+});
+
 async function deadRows(database: EmbeddedDatabase): Promise<number> {
     await database.query('select pg_stat_force_next_flush()');
     const { rows } = await database.query<{ count: number }>(

@@ -26,9 +26,12 @@ export function checked<T>(schema: Joi.Schema<T>, value: unknown, options?: Chec
 /** How values are validated, for whoever hands a schema to somebody else, for example to hapi. */
 export const VALIDATION: Joi.ValidationOptions = { convert: true, errors: { wrap: { label: false } } };
 
+/** What is used of a detail of an error, of any version of Joi. */
+type SchemaComplaint = { readonly message: string; readonly path: readonly (string | number)[]; readonly context?: object | undefined };
+
 /** What {@link checked} throws, made of an error of Joi. */
 export function schemaRefusal(
-    { details: [detail] }: Pick<Joi.ValidationError, 'details'>,
+    { details: [detail] }: { readonly details: readonly SchemaComplaint[] },
     { subject, code = 'INVALID_INPUT' }: CheckedOptions = {},
 ): ScanwireError {
     const field = fieldPath(detail?.path ?? []);
@@ -42,7 +45,7 @@ export function fieldPath(path: readonly (string | number)[]): string {
 }
 
 /** Joi writes the value into the message of a few rules; for those only the rule is said. */
-function withoutValue(detail: Joi.ValidationErrorItem | undefined): string {
+function withoutValue(detail: SchemaComplaint | undefined): string {
     if (detail === undefined) {
         return 'is invalid';
     }

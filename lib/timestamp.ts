@@ -81,7 +81,7 @@ function parseOffset(text: string): number {
 
 const ISO_WITH_ZONE = /^\d{4}-(\d{2})-(\d{2})T\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})$/i;
 
-const extended = Joi.extend((joi) => ({
+const timestampType = (joi: Joi.Root): Joi.Extension => ({
     type: 'timestamp',
     base: joi.string(),
     messages: { 'timestamp.zone': '{{#label}} must be an ISO 8601 time with a zone, such as 2026-11-21T09:30:00Z' },
@@ -92,10 +92,28 @@ const extended = Joi.extend((joi) => ({
             return text === null ? { value, errors: [helpers.error('timestamp.zone')] } : { value: text };
         },
     },
-}));
+});
 
-/** Joi type: a `Date` or any ISO 8601 text with a zone comes out as UTC text with milliseconds and `Z`, as events carry it. */
-export const timestamp = (): Joi.StringSchema => extended.timestamp();
+/** What is used of a Joi, from 17 on. */
+interface ExtensibleJoi<Text> {
+    string(): Text;
+    extend(...extensions: never[]): unknown;
+}
+
+const extended = new WeakMap<object, { timestamp(): unknown }>();
+
+/**
+ * Joi type: a `Date` or any ISO 8601 text with a zone comes out as UTC text with milliseconds and `Z`, as events carry it.
+ *
+ * @param joi The Joi whose schema it becomes part of, where that is another one than ours: versions of Joi cannot be mixed.
+ */
+export function timestamp(): Joi.StringSchema;
+export function timestamp<Text>(joi: ExtensibleJoi<Text>): Text;
+export function timestamp(joi: ExtensibleJoi<unknown> = Joi): unknown {
+    const own = extended.get(joi) ?? (joi.extend(timestampType as never) as { timestamp(): unknown });
+    extended.set(joi, own);
+    return own.timestamp();
+}
 
 function canonical(value: unknown): string | null {
     const time = value instanceof Date ? value : typeof value === 'string' ? parse(value) : null;

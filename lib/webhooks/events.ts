@@ -1,15 +1,16 @@
 import Joi from 'joi';
-import { checked } from '../checked.ts';
+import { type ApplicationSchema, checkedBy, describedSchema, type SchemaDescription } from '../application-schema.ts';
 import { ScanwireError } from '../errors.ts';
 import { timestamp } from '../timestamp.ts';
 import { EXPORT_TYPES, type ExportType, type RuleSet } from './choices.ts';
 
-/** One row of the table of event kinds: what `X-Vendor-Event` may say, and what a body of that kind must look like. */
-export interface EventKind {
+/**
+ * One row of the table of event kinds: what `X-Vendor-Event` may say, and what a body of that kind must look like. Its keys go out in the
+ * order in which the schema, or `fields`, lists them.
+ */
+export interface EventKind extends ApplicationSchema {
     /** Letters, digits, `_`, `-` and `.`; at most 64. */
     readonly name: string;
-    /** The body. Its keys go out in the order in which the schema lists them. */
-    readonly schema: Joi.ObjectSchema;
     /** The export types that receive an event; every type when absent. */
     readonly types?: (event: { readonly rules: RuleSet | null }) => readonly ExportType[];
 }
@@ -84,6 +85,7 @@ export function eventKinds(own: readonly EventKind[] = []): EventKinds {
             throw new ScanwireError('MISCONFIGURED', `Cannot add event kind ${kind.name}: it exists already`, { field });
         }
 
+        orderOf(kind);
         table.set(kind.name, kind);
     }
 
@@ -103,8 +105,7 @@ export function typesFor(kind: EventKind, rules: RuleSet | null): readonly Expor
  * @throws ScanwireError `INVALID_INPUT` that names the field and the rule it breaks; the field of a body that is too long is `body`.
  */
 export function eventBody(kind: EventKind, body: unknown, maxBytes: number = Number.POSITIVE_INFINITY): string {
-    const { schema, order } = formatOf(kind);
-    const text = JSON.stringify(inOrder(checked(schema, body, { subject: `Body of ${kind.name}` }), order));
+    const text = JSON.stringify(inOrder(checkedBy(kind.schema, body, `Body of ${kind.name}`), orderOf(kind)));
     const bytes = Buffer.byteLength(text);
     if (bytes > maxBytes) {
         throw new ScanwireError('INVALID_INPUT', `Body of ${kind.name} must be at most ${maxBytes} bytes; it has ${bytes}`, {
@@ -121,22 +122,20 @@ interface KeyOrder {
     readonly items?: KeyOrder;
 }
 
-const formats = new WeakMap<EventKind, { readonly schema: Joi.ObjectSchema; readonly order: KeyOrder }>();
+const orders = new WeakMap<EventKind, KeyOrder>();
 
 /** Describing a schema costs more than checking a body: it is done once for each kind. */
-function formatOf(kind: EventKind) {
-    const format = formats.get(kind) ?? { schema: kind.schema.required(), order: keyOrder(kind.schema.describe()) };
-    formats.set(kind, format);
-    return format;
+function orderOf(kind: EventKind): KeyOrder {
+    const order = orders.get(kind) ?? keyOrder(describedSchema(kind, `Event kind ${kind.name}`));
+    orders.set(kind, order);
+    return order;
 }
 
-function keyOrder(description: Joi.Description): KeyOrder {
-    if (description.keys !== undefined) {
-        const entries = Object.entries<Joi.Description>(description.keys);
-        return { keys: new Map(entries.map(([key, below]) => [key, keyOrder(below)])) };
+function keyOrder({ keys, items: [items] = [] }: SchemaDescription): KeyOrder {
+    if (keys !== undefined) {
+        return { keys: new Map(Object.entries(keys).map(([key, below]) => [key, keyOrder(below)])) };
     }
 
-    const [items] = (description.items as Joi.Description[] | undefined) ?? [];
     return items === undefined ? {} : { items: keyOrder(items) };
 }
 

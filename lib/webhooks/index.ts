@@ -1,3 +1,4 @@
+export type { ApplicationSchema, JoiSchema, StandardSchema } from '../application-schema.ts';
 export { type EgressGuard, egressGuard } from '../egress/guard.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { timestamp } from '../timestamp.ts';

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Joi from 'joi';
+import { applicationSchemaRules } from '../application-schema.ts';
 import { objectWith } from '../checked.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
@@ -114,7 +115,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
         .min(Joi.ref('maxBodyBytes'))
         .default(64 * MIB),
     kinds: Joi.array()
-        .items(Joi.object({ name: Joi.string().required(), schema: Joi.object().schema('object').required(), types: Joi.function() }))
+        .items(Joi.object({ name: Joi.string().required(), ...applicationSchemaRules, types: Joi.function() }))
         .default([]),
 };
 

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import Boom from '@hapi/boom';
 import type { Lifecycle, Request } from '@hapi/hapi';
-import type Joi from 'joi';
+import type { SchemaDescription } from '../../lib/application-schema.ts';
 import { timeSlice } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { emptyValue, MAX_ID } from '../../lib/inventory/fields.ts';
@@ -138,7 +138,7 @@ export type Fill = Readonly<Record<string, (row: Row) => unknown>>;
  *
  * @param fill For fields whose value, where a row has none or `''`, is not the one that follows from the type.
  */
-export function rowText(schema: Joi.ObjectSchema, timestamp: TimestampFormat, fill: Fill = {}): RowText {
+export function rowText(schema: SchemaDescription, timestamp: TimestampFormat, fill: Fill = {}): RowText {
     const fields = describedFields(schema, fill);
     // A copy of an object that has all keys already takes two thirds of the time of one that grows key by key.
     const blank = Object.fromEntries(fields.map(({ name }) => [name, null]));
@@ -159,9 +159,8 @@ export function rowText(schema: Joi.ObjectSchema, timestamp: TimestampFormat, fi
 }
 
 /** Name, kind and filling of each field. */
-function describedFields(schema: Joi.ObjectSchema, fill: Fill) {
-    const described = schema.describe().keys as Readonly<Record<string, Joi.Description>> | undefined;
-    return Object.entries(described ?? {}).map(([name, description]) => {
+function describedFields({ keys = {} }: SchemaDescription, fill: Fill) {
+    return Object.entries(keys).map(([name, description]) => {
         const value = emptyValue(description);
         const ownFill = Object.hasOwn(fill, name) ? fill[name] : undefined;
         return { name, fill: ownFill ?? (() => value), isTime: description.type === 'date', fillsBlank: ownFill !== undefined };

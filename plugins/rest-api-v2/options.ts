@@ -1,4 +1,5 @@
 import Joi from 'joi';
+import { type ApplicationSchema, applicationSchemaRules } from '../../lib/application-schema.ts';
 import { objectWith } from '../../lib/checked.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
@@ -7,15 +8,16 @@ import { type InstanceOptions, instanceSchema } from '../instance.ts';
 /** Rows of a resource that the application adds; the schema names every field, besides `id`, that is to go out. */
 export type ResourceRow = { readonly id: number };
 
-/** A resource of the application's own: it gets an index and a show route with the rules of all others. */
-export interface OwnResource {
+/**
+ * A resource of the application's own: it gets an index and a show route with the rules of all others. The fields of its schema go out,
+ * in their order; dates go out as timestamps.
+ */
+export interface OwnResource extends ApplicationSchema {
     /**
      * Path of the index below `/rest_api/v2`, with the ids of its parents in braces, for example
      * `/workspaces/{workspace_id}/campaigns`. What stands before an id must be the path of another resource.
      */
     readonly path: string;
-    /** The fields of a row, in the order in which they go out; dates go out as timestamps. */
-    readonly schema: Joi.ObjectSchema;
     readonly store: Collection<ResourceRow>;
 }
 
@@ -53,7 +55,7 @@ const ownResourceSchema: Joi.ObjectSchema<OwnResource> = Joi.object<OwnResource>
         .pattern(/^(\/[a-z0-9_-]+\/\{\w+\})*\/[a-z0-9_-]+$/)
         .messages({ 'string.pattern.base': '{{#label}} must look like /workspaces/\\{workspace_id}/campaigns' })
         .required(),
-    schema: Joi.object().schema('object').required(),
+    ...applicationSchemaRules,
     store: objectWith<Collection<ResourceRow>>('list', 'get').required(),
 });
 

@@ -1,3 +1,4 @@
+import { describedSchema } from '../../lib/application-schema.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { HOST_FALLBACKS, hostSchema } from '../../lib/inventory/host.ts';
 import { noteSchema, serviceSchema, sessionSchema, vulnSchema, workspaceSchema } from '../../lib/inventory/resources.ts';
@@ -22,7 +23,7 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
     const byShape = new Map<string, Collection<ResourceRow>>();
     const entries: readonly ResourceEntry[] = [...storeEntries(store), ...own];
 
-    return entries.flatMap(({ path, schema, store: rows, fill }) => {
+    return entries.flatMap(({ path, store: rows, fill, ...schema }) => {
         if (rows === undefined) {
             return [];
         }
@@ -33,7 +34,7 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
         }
 
         byShape.set(shape(path), rows);
-        return { path, rows, parents, rowText: rowText(schema, timestamp, fill) };
+        return { path, rows, parents, rowText: rowText(describedSchema(schema, `Resource ${path}`), timestamp, fill) };
     });
 }
 

@@ -1,0 +1,76 @@
+import { execFile } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+
+const execute = promisify(execFile);
+
+/** Runs a program as a user does, without what tap brings into every Node.js below its tests. */
+function run(command: string, args: readonly string[], options: { readonly cwd?: string } = {}): Promise<{ stdout: string }> {
+    return execute('env', ['-u', 'NODE_OPTIONS', command, ...args], options);
+}
+
+/** A host's own versions: of hapi, of joi (`none` for a host that has none), and whether its types are checked. */
+export interface Peers {
+    readonly hapi: string;
+    readonly joi: string;
+    readonly types: boolean;
+}
+
+/** The ends of what `package.json` admits. Versions before 21.1 of hapi have no types of their own. */
+export const ENDS: readonly Peers[] = [
+    { hapi: '21.0.0', joi: 'none', types: false },
+    { hapi: '21.1.0', joi: '17.13.3', types: true },
+];
+
+export const MATRIX: readonly Peers[] = ['21.0.0', '21.1.0', '21.3.12', 'latest'].flatMap((hapi) =>
+    ['17.13.3', '18.0.0', 'latest', 'none'].map((joi) => ({ hapi, joi, types: hapi !== '21.0.0' })),
+);
+
+/** What the host of `host.ts` found out. */
+export interface Found {
+    readonly hapi: string;
+    readonly status: number;
+    readonly row: unknown;
+    readonly deliveries: readonly unknown[];
+    readonly refused: string;
+}
+
+/** A folder with the packed package, for projects of hosts below it. */
+export async function packed(): Promise<{ readonly folder: string; remove(): void }> {
+    const folder = mkdtempSync(join(tmpdir(), 'scanwire-peers-'));
+    await run('npm', ['pack', '--ignore-scripts', '--pack-destination', folder]);
+    await run('sh', ['-c', 'mv scanwire-*.tgz scanwire.tgz'], { cwd: folder });
+    return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/**
+ * Installs the packed package into a new project that has these versions already, as its users do, checks the types of a host there and runs it.
+ *
+ * @throws Error with the output of what failed; npm refuses versions that the package does not admit.
+ */
+export async function hostWith({ hapi, joi, types }: Peers, folder: string): Promise<Found> {
+    const project = join(folder, `hapi-${hapi}-joi-${joi}`);
+    mkdirSync(project);
+    const dependencies = { '@hapi/hapi': hapi, ...(joi !== 'none' && { joi }) };
+    writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies }));
+    await run('npm', ['install', '--omit=optional', '--no-audit', '--no-fund', '--prefer-offline', join('..', 'scanwire.tgz')], {
+        cwd: project,
+    });
+    copyFileSync('test/peers/host.ts', join(project, 'host.ts'));
+    copyFileSync('build/test/peers/host.js', join(project, 'host.js'));
+    if (types) {
+        const own = resolve('node_modules');
+        const roots = ['--typeRoots', join(own, '@types'), '--types', 'node'];
+        const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2023', ...roots];
+        await run(join(own, '.bin', 'tsc'), [...options, 'host.ts'], { cwd: project }).catch(
+            ({ stdout, message }: Error & { stdout: string }) => {
+                throw new Error(`${message}\n${stdout}`);
+            },
+        );
+    }
+
+    const { stdout } = await run(process.execPath, ['host.js', joi === 'none' ? 'none' : 'joi'], { cwd: project });
+    return JSON.parse(stdout) as Found;
+}

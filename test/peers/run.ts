@@ -1,0 +1,25 @@
+/*
+ * `npm run peers`: the package beside every version of hapi and joi that its hosts may have, installed from the registry. Ends with 1 when
+ * one of them does not fit. `-- --hapi 21.0.0 --joi 18.0.0` tries one.
+ */
+import { parseArgs } from 'node:util';
+import { hostWith, MATRIX, packed } from './peers.ts';
+
+const { values } = parseArgs({ options: { hapi: { type: 'string' }, joi: { type: 'string' } } });
+const { folder, remove } = await packed();
+let failed = 0;
+for (const peers of MATRIX) {
+    if ((values.hapi ?? peers.hapi) === peers.hapi && (values.joi ?? peers.joi) === peers.joi) {
+        const name = `hapi ${peers.hapi}, joi ${peers.joi}`;
+        try {
+            const found = await hostWith(peers, folder);
+            process.stdout.write(`ok   ${name}: hapi ${found.hapi} ${found.status}${peers.types ? ', types' : ''}\n`);
+        } catch (error) {
+            failed += 1;
+            process.stdout.write(`FAIL ${name}: ${(error as Error).message}\n`);
+        }
+    }
+}
+
+remove();
+process.exit(failed === 0 ? 0 : 1);

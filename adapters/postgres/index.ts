@@ -22,7 +22,7 @@ export {
     transaction,
 } from './database.ts';
 export { postgresInventory } from './inventory.ts';
-export { type MigrateOptions, type Migration, migrate } from './migrate.ts';
+export { type MigrateOptions, type Migration, type MigrationFile, migrate, migrationFiles } from './migrate.ts';
 export { postgresRecords } from './records.ts';
 
 /** The stores over one pool. */

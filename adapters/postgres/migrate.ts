@@ -90,6 +90,29 @@ function isBehindOthers(error: unknown): boolean {
     return /^(?:55P03|40P01)$/.test(sqlState((error as Error | null)?.cause));
 }
 
+const LEDGER = `create table if not exists scanwire.migration (
+        id text primary key,
+        checksum text not null,
+        applied_at timestamptz(3) not null default now()
+    )`;
+
+/** A migration as a file for another migration tool. */
+export interface MigrationFile {
+    /** For example `0001-inventory-and-keys.sql`. */
+    readonly name: string;
+    /** To be run once, in one transaction. It tells {@link migrate} what it has done. */
+    readonly sql: string;
+}
+
+/** All steps in order, each as a file: what {@link migrate} does, for a tool of the application's own. */
+export function migrationFiles(): readonly MigrationFile[] {
+    return migrations.map(({ id, sql }, index) => ({
+        name: `${id}.sql`,
+        sql: `${index === 0 ? `create schema if not exists scanwire;\n${LEDGER};\n` : ''}${sql.trim().replace(/;?$/, ';')}
+insert into scanwire.migration (id, checksum) values ('${id}', '${checksum(sql)}');\n`,
+    }));
+}
+
 /** The schema may have been made for us by somebody with more rights, so it is made only where it is missing. */
 async function ensureLedger(client: Executor): Promise<void> {
     const { rows } = await client.query<{ found: boolean }>(`select pg_catalog.to_regnamespace('scanwire') is not null as found`);
@@ -97,11 +120,7 @@ async function ensureLedger(client: Executor): Promise<void> {
         await client.query('create schema scanwire');
     }
 
-    await client.query(`create table if not exists scanwire.migration (
-        id text primary key,
-        checksum text not null,
-        applied_at timestamptz(3) not null default now()
-    )`);
+    await client.query(LEDGER);
 }
 
 async function readLedger(client: Executor): Promise<ReadonlyMap<string, string>> {

@@ -1,5 +1,8 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
-import { ENDS, hostWith, packed } from './peers.ts';
+import { packed } from '../support/packed.ts';
+import { ENDS, filesIn, hostWith, type Peers, runIn } from './peers.ts';
 
 // Installing takes its time on a busy machine.
 t.setTimeout(300_000);
@@ -17,3 +20,36 @@ for (const peers of ENDS) {
         });
     });
 }
+
+t.test('names the package that --omit=optional has left out, and the line that installs it', async (t) => {
+    const attempts = {
+        pglite: ['@electric-sql/pglite', `const { openMemoryDatabase } = await import('scanwire/pglite'); await openMemoryDatabase()`],
+        redis: [
+            'ioredis',
+            `const { redisQueue } = await import('scanwire/bullmq'); await redisQueue({ url: 'redis://127.0.0.1:1' }).ready()`,
+        ],
+    };
+    for (const [name, source = ''] of Object.values(attempts)) {
+        const said = await runIn(ENDS[0] as Peers, folder, `try { ${source} } catch (error) { console.log(error.code, error.message) }`);
+        t.match(said, new RegExp(`^MISCONFIGURED .* needs the package ${name}: npm install ${name}\n$`));
+    }
+});
+
+t.test('is packed with its changelog and policies, without what builds it', async (t) => {
+    const files = await filesIn(folder);
+    for (const file of [
+        'CHANGELOG.md',
+        'CONTRIBUTING.md',
+        'SECURITY.md',
+        'UPGRADING.md',
+        'LICENSE',
+        'dist/adapters/pglite/template.tar.br',
+    ]) {
+        t.ok(files.includes(file), file);
+    }
+    t.strictSame(
+        files.filter((file) => /tsbuildinfo|\/make\//.test(file)),
+        [],
+    );
+    t.ok(statSync(join(folder, 'scanwire.tgz')).size <= 2_500_000, 'at most 2.5 MB');
+});

@@ -1,21 +1,26 @@
-import { execFile } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
-
-const execute = promisify(execFile);
-
-/** Runs a program as a user does, without what tap brings into every Node.js below its tests. */
-function run(command: string, args: readonly string[], options: { readonly cwd?: string } = {}): Promise<{ stdout: string }> {
-    return execute('env', ['-u', 'NODE_OPTIONS', command, ...args], options);
-}
+import { run } from '../support/packed.ts';
 
 /** A host's own versions: of hapi, of joi (`none` for a host that has none), and whether its types are checked. */
 export interface Peers {
     readonly hapi: string;
     readonly joi: string;
     readonly types: boolean;
+}
+
+/** The files of the packed package. */
+export async function filesIn(folder: string): Promise<readonly string[]> {
+    const { stdout } = await run('tar', ['tzf', join(folder, 'scanwire.tgz')]);
+    return stdout.split('\n').map((path) => path.replace(/^package\//, ''));
+}
+
+/** Runs a program in the project of {@link hostWith}; what it writes to stdout. */
+export async function runIn({ hapi, joi }: Peers, folder: string, source: string): Promise<string> {
+    const cwd = join(folder, `hapi-${hapi}-joi-${joi}`);
+    writeFileSync(join(cwd, 'program.mjs'), source);
+    const { stdout } = await run(process.execPath, ['program.mjs'], { cwd });
+    return stdout;
 }
 
 /** The ends of what `package.json` admits. Versions before 21.1 of hapi have no types of their own. */
@@ -35,14 +40,6 @@ export interface Found {
     readonly row: unknown;
     readonly deliveries: readonly unknown[];
     readonly refused: string;
-}
-
-/** A folder with the packed package, for projects of hosts below it. */
-export async function packed(): Promise<{ readonly folder: string; remove(): void }> {
-    const folder = mkdtempSync(join(tmpdir(), 'scanwire-peers-'));
-    await run('npm', ['pack', '--ignore-scripts', '--pack-destination', folder]);
-    await run('sh', ['-c', 'mv scanwire-*.tgz scanwire.tgz'], { cwd: folder });
-    return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 /**

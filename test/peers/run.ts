@@ -3,7 +3,8 @@
  * one of them does not fit. `-- --hapi 21.0.0 --joi 18.0.0` tries one.
  */
 import { parseArgs } from 'node:util';
-import { hostWith, MATRIX, packed } from './peers.ts';
+import { packed } from '../support/packed.ts';
+import { hostWith, MATRIX } from './peers.ts';
 
 const { values } = parseArgs({ options: { hapi: { type: 'string' }, joi: { type: 'string' } } });
 const { folder, remove } = await packed();

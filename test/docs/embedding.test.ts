@@ -1,0 +1,100 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import pg from 'pg';
+import t from 'tap';
+import { migrate, type PoolLike } from '../../adapters/postgres/index.ts';
+import { packed, run } from '../support/packed.ts';
+import { testDatabase } from '../support/test-database.ts';
+
+// Installing takes its time on a busy machine.
+t.setTimeout(300_000);
+
+/** The blocks of the page, pasted one below the other into the files that their first lines name. */
+function pasted(): ReadonlyMap<string, string> {
+    const files = new Map<string, string>();
+    let file = '';
+    for (const [, block = ''] of readFileSync('docs/embedding.md', 'utf8').matchAll(/^```js\n(.*?)^```$/gms)) {
+        file = /^\/\/ (\S+\.js)$/m.exec(block)?.[1] ?? file;
+        files.set(file, `${files.get(file) ?? ''}${block}\n`);
+    }
+    return files;
+}
+
+const { folder, remove } = await packed();
+t.teardown(remove);
+const project = join(folder, 'existing');
+mkdirSync(project);
+writeFileSync(
+    join(project, 'package.json'),
+    JSON.stringify({ private: true, type: 'module', dependencies: { '@hapi/hapi': '^21.0.0', pg: '^8.0.0' } }),
+);
+const files = pasted();
+for (const [file, source] of files) {
+    writeFileSync(join(project, file), source);
+}
+await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', join('..', 'scanwire.tgz')], { cwd: project });
+
+t.strictSame([...files.keys()], ['server.js', 'migrations.js', 'finding.test.js']);
+
+t.test('leads from an existing server to a verified delivery', async (t) => {
+    const { url: DATABASE_URL, drop } = await testDatabase();
+    t.after(drop);
+    const env = { ...process.env, DATABASE_URL, SEALING_KEY: randomBytes(32).toString('base64'), PORT: '0', NODE_OPTIONS: '' };
+    const server = spawn(process.execPath, ['server.js'], { cwd: project, env, stdio: ['ignore', 'pipe', 'inherit'] });
+    t.after(() => server.kill('SIGKILL'));
+    const lines: string[] = [];
+    for await (const line of createInterface(server.stdout)) {
+        lines.push(line);
+        if (line.startsWith('idr_investigation_created')) {
+            break;
+        }
+    }
+
+    const [curl = '', ...said] = lines;
+    t.strictSame(said, ['test: verified', 'idr_investigation_created: verified']);
+    const [, token = '', url = ''] = /^curl -H 'token: (\S+)' (\S+)$/.exec(curl) ?? [];
+    const answer = await fetch(url, { headers: { token, connection: 'close' } });
+    t.match([answer.status, await answer.json()], [200, [{ address: '192.0.2.10', name: 'web-1', service_count: 1 }]]);
+    const refused = await fetch(new URL('/findings', url), {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', connection: 'close' },
+        body: '{"title":""}',
+    });
+    t.match([refused.status, await refused.json()], [400, { message: /title is not allowed to be empty/ }]);
+});
+
+t.test('brings the schema by files, as migrate does', async (t) => {
+    await run(process.execPath, ['migrations.js'], { cwd: project });
+    const { url, drop } = await testDatabase();
+    const pool = new pg.Pool({ connectionString: url });
+    t.after(async () => {
+        await pool.end();
+        await drop();
+    });
+    for (const name of readdirSync(join(project, 'migrations')).sort()) {
+        await pool.query(`begin; ${readFileSync(join(project, 'migrations', name), 'utf8')}; commit`);
+    }
+    t.strictSame(await migrate(pool as PoolLike), [], 'nothing is left to do');
+});
+
+t.test('runs the test of the page', async (t) => {
+    const { stdout } = await run(process.execPath, ['--test', '--test-reporter=tap', 'finding.test.js'], { cwd: project });
+    t.match(stdout, /^# pass 1$/m);
+    t.match(stdout, /^# fail 0$/m);
+});
+
+t.test('ends at SIGTERM when everything on the page was pasted', async (t) => {
+    const { url: DATABASE_URL, drop } = await testDatabase();
+    t.after(drop);
+    // The receiver of the page is for trying; it lives as long as its process.
+    const source = `${files.get('server.js')}\nreceiver.close();\nprocess.kill(process.pid, 'SIGTERM');\n`;
+    writeFileSync(join(project, 'ending.js'), source);
+    const env = { ...process.env, DATABASE_URL, SEALING_KEY: randomBytes(32).toString('base64'), PORT: '0', NODE_OPTIONS: '' };
+    const server = spawn(process.execPath, ['ending.js'], { cwd: project, env, stdio: ['ignore', 'ignore', 'inherit'] });
+    t.after(() => server.kill('SIGKILL'));
+    t.strictSame(await once(server, 'exit'), [0, null]);
+});

@@ -1,0 +1,20 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const execute = promisify(execFile);
+
+/** Runs a program as a user does, without what tap brings into every Node.js below its tests. */
+export function run(command: string, args: readonly string[], options: { readonly cwd?: string } = {}): Promise<{ stdout: string }> {
+    return execute('env', ['-u', 'NODE_OPTIONS', command, ...args], options);
+}
+
+/** A folder with the built package as `scanwire.tgz`, for projects of hosts below it. */
+export async function packed(): Promise<{ readonly folder: string; remove(): void }> {
+    const folder = mkdtempSync(join(tmpdir(), 'scanwire-packed-'));
+    await run('npm', ['pack', '--ignore-scripts', '--pack-destination', folder]);
+    await run('sh', ['-c', 'mv scanwire-*.tgz scanwire.tgz'], { cwd: folder });
+    return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}

@@ -7,7 +7,7 @@ import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../
 import { checked } from '../lib/checked.ts';
 import { egressGuard } from '../lib/egress/guard.ts';
 import { type Resolver, resolverSchema } from '../lib/egress/resolver.ts';
-import { ScanwireError } from '../lib/errors.ts';
+import { optionalPackage, ScanwireError } from '../lib/errors.ts';
 import { apiKeys, sealedKeys } from '../lib/keys/api-keys.ts';
 import { assertOpens, type KeyRing } from '../lib/keys/key-ring.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter.ts';
@@ -155,7 +155,7 @@ export async function openStores(folder: DataFolder, url: string | undefined, on
 }
 
 async function connect(connectionString: string): Promise<pg.Pool> {
-    const { Pool } = (await import('pg')).default;
+    const { Pool } = (await optionalPackage('pg', 'DATABASE_URL', () => import('pg'))).default;
     if (!/^postgres(ql)?:\/\//.test(connectionString)) {
         throw new ScanwireError('MISCONFIGURED', 'DATABASE_URL must be a URL that begins with postgres://', { field: 'DATABASE_URL' });
     }

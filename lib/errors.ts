@@ -53,3 +53,25 @@ export function codeNote(error: unknown): string {
     const code = errorCode(error);
     return code === '' ? '' : ` (${code})`;
 }
+
+/**
+ * A module of an optional package, which `npm install --omit=optional` leaves out.
+ *
+ * @param load `() => import('pg')`.
+ * @param use What it is needed for.
+ * @throws ScanwireError `MISCONFIGURED` with the line that installs it.
+ */
+export async function optionalPackage<Module>(name: string, use: string, load: () => Promise<Module>): Promise<Module> {
+    try {
+        return await load();
+    } catch (cause) {
+        throw withoutPackage(name, use, cause);
+    }
+}
+
+/** What {@link optionalPackage} throws. */
+export function withoutPackage(name: string, use: string, cause: unknown): ScanwireError {
+    const missing = errorCode(cause) === 'ERR_MODULE_NOT_FOUND';
+    const why = missing ? `${use} needs the package ${name}: npm install ${name}` : `Cannot load ${name} for ${use}${codeNote(cause)}`;
+    return new ScanwireError('MISCONFIGURED', why, { cause });
+}

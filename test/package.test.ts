@@ -61,3 +61,22 @@ t.test('has the files that its manifest names', (t) => {
 
     t.end();
 });
+
+t.test('locks every package that this platform has by its bytes, and none by its registry', (t) => {
+    const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
+        readonly packages: Readonly<Record<string, { integrity?: string; inBundle?: boolean; resolved?: string; optional?: boolean }>>;
+    };
+    const all = Object.entries(packages).filter(([path, { inBundle }]) => path !== '' && inBundle !== true);
+    t.ok(all.length > 300);
+    t.strictSame(
+        all.filter(([, { resolved }]) => resolved !== undefined),
+        [],
+    );
+    t.strictSame(
+        all
+            .filter(([path, { integrity, optional }]) => integrity === undefined && (optional !== true || existsSync(path)))
+            .map(([path]) => path),
+        [],
+    );
+    t.end();
+});

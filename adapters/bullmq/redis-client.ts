@@ -1,5 +1,5 @@
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
-import { ScanwireError } from '../../lib/errors.ts';
+import { optionalPackage, ScanwireError } from '../../lib/errors.ts';
 import { within } from '../../lib/within.ts';
 
 /** A client of ioredis: of one server, which Sentinels may name, or of a cluster. */
@@ -74,10 +74,7 @@ function likeClient(client: RedisClient, role: ConnectionRole): RedisClient {
 }
 
 async function newRedis(address: string | RedisOptions, role: ConnectionRole): Promise<RedisClient> {
-    const { Cluster, Redis } = await import('ioredis').catch((cause: unknown) => {
-        /* c8 ignore next -- it is installed wherever the tests run */
-        throw new ScanwireError('MISCONFIGURED', 'Cannot load ioredis: install it beside scanwire to use a queue on Redis', { cause });
-    });
+    const { Cluster, Redis } = await optionalPackage('ioredis', 'A queue on Redis', () => import('ioredis'));
     if (typeof address !== 'string') {
         return new Redis({ ...address, ...withSentinels(role) });
     }

@@ -1,6 +1,6 @@
 import { Duplex } from 'node:stream';
 import { Worker } from 'node:worker_threads';
-import { ScanwireError } from '../../lib/errors.ts';
+import { errorCode, ScanwireError, withoutPackage } from '../../lib/errors.ts';
 import type { ThreadData, ThreadReply, ThreadRequest } from './thread.ts';
 import type { TransactionState } from './wire.ts';
 
@@ -50,7 +50,13 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
         });
         worker.on('error', (cause) => {
             fail(cause);
-            reject(new ScanwireError('MISCONFIGURED', `Cannot open the embedded database: ${reason(cause)}`, { cause }));
+            // The thread imports nothing else that may be missing.
+            const missing = errorCode(cause) === 'ERR_MODULE_NOT_FOUND';
+            reject(
+                missing
+                    ? withoutPackage('@electric-sql/pglite', 'The embedded database', cause)
+                    : new ScanwireError('MISCONFIGURED', `Cannot open the embedded database: ${reason(cause)}`, { cause }),
+            );
         });
     });
     const ended = new Promise<void>((resolve) => {

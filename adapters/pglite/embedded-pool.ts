@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client, Pool, PoolClient } from 'pg';
-import { ScanwireError } from '../../lib/errors.ts';
+import { optionalPackage, ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import type { DatabaseThread } from './database-thread.ts';
 
@@ -47,7 +47,7 @@ const PATIENCE = 5_000;
 
 /** A node-postgres pool over the thread. Ending it closes the thread. */
 export async function embeddedPool(thread: DatabaseThread): Promise<EmbeddedDatabase> {
-    const { Pool } = (await import('pg')).default;
+    const { Pool } = (await optionalPackage('pg', 'The embedded database', () => import('pg'))).default;
     const pool = new Pool({
         stream: thread.connect,
         keepAlive: true,

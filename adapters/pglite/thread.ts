@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import { type MessagePort, parentPort, type Transferable, workerData } from 'node:worker_threads';
 import { PGlite } from '@electric-sql/pglite';
 import { type Answered, type SharedSession, sharedSession } from './shared-session.ts';
+import { readTemplate } from './template.ts';
 
 /** What the thread is started with. */
 export interface ThreadData {
@@ -70,7 +70,7 @@ async function open({ dataDir, template }: ThreadData): Promise<PGlite> {
     return await PGlite.create({
         postgresqlconf: SETTINGS,
         ...(dataDir === null ? {} : { dataDir }),
-        ...(template === null ? {} : { loadDataDir: new Blob([await readFile(template)], { type: 'application/gzip' }) }),
+        ...(template === null ? {} : { loadDataDir: new Blob([await readTemplate(template)]) }),
     });
 }
 

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, constants } from 'node:zlib';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import t from 'tap';
@@ -15,8 +15,11 @@ async function* none(): AsyncGenerator<HostInput> {}
 t.test('unpacks an archive as PGlite makes it into a folder that PGlite opens', async (t) => {
     const made = await PGlite.create();
     await made.exec('create table kept as select 42 as answer; checkpoint');
-    const archive = join(t.testdir({}), 'template.tar.gz');
-    await writeFile(archive, Buffer.from(await (await made.dumpDataDir('gzip')).arrayBuffer()));
+    const archive = join(t.testdir({}), 'template.tar.br');
+    await writeFile(
+        archive,
+        brotliCompressSync(await (await made.dumpDataDir('none')).arrayBuffer(), { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
+    );
     await made.close();
 
     const folder = join(t.testdirName, 'database');
@@ -31,8 +34,8 @@ t.test('unpacks an archive as PGlite makes it into a folder that PGlite opens', 
 });
 
 t.test('leaves a folder alone that is there already', async (t) => {
-    const folder = t.testdir({ 'template.tar.gz': gzipSync(''), database: {} });
-    await t.rejects(unpackTemplate(join(folder, 'template.tar.gz'), join(folder, 'database')), { code: 'EEXIST' });
+    const folder = t.testdir({ 'template.tar.br': brotliCompressSync(''), database: {} });
+    await t.rejects(unpackTemplate(join(folder, 'template.tar.br'), join(folder, 'database')), { code: 'EEXIST' });
 });
 
 t.test('the session that all clients share', async (t) => {

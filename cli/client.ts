@@ -24,9 +24,18 @@ const MAX_ANSWER = 256 * 1024 * 1024;
 export async function ask<Name extends OperationName>(server: Socket, name: Name, input: Input<Name>): Promise<Output<Name>> {
     const { path, body } = split(endpoints[name], input);
     const { onProgress } = input as ImportOptions;
-    const { status, answer } = await exchange(server, { method: endpoints[name].method, path, body, onProgress });
+    return (await result(server, { method: endpoints[name].method, path, body, onProgress })) as Output<Name>;
+}
+
+/** The same for what only the socket of a data folder offers. */
+export async function post(server: Socket, path: string, fields: object): Promise<unknown> {
+    return await result(server, { method: 'POST', path, body: JSON.stringify(fields) });
+}
+
+async function result(server: Socket, asked: OperationRequest): Promise<unknown> {
+    const { status, answer } = await exchange(server, asked);
     if (status < 300) {
-        return answer as Output<Name>;
+        return answer;
     }
 
     const { code, field, message } = (answer as { error?: { code?: string; field?: string; message?: string } }).error ?? {};

@@ -123,6 +123,8 @@ export interface Stores extends PostgresStores {
     readonly pool: PoolLike & Pick<pg.Pool, 'end' | 'options'>;
     /** True for the database that lives in the data folder, which no other process can have open. */
     readonly embedded: boolean;
+    /** The embedded database as a tar file; null for a server, which has tools of its own. */
+    readonly dump: (() => Promise<Uint8Array>) | null;
     /** Ids of the migrations that ran at this opening. */
     readonly applied: readonly string[];
     migrate(): Promise<readonly string[]>;
@@ -136,7 +138,8 @@ const KEEP_ALIVE = 10_000;
 
 /** Opens PostgreSQL at `url`, the embedded database of the folder without one. */
 export async function openStores(folder: DataFolder, url: string | undefined, onError: (error: Error) => void): Promise<Stores> {
-    const pool = (url === undefined ? await openEmbeddedDatabase({ folder: folder.path }) : await connect(url)) as Stores['pool'] & pg.Pool;
+    const own = url === undefined ? await openEmbeddedDatabase({ folder: folder.path }) : null;
+    const pool = (own ?? (await connect(url ?? ''))) as Stores['pool'] & pg.Pool;
     // An idle connection was lost; the pool makes a new one, and an unheard error would end the process.
     pool.on('error', onError);
     try {
@@ -144,7 +147,8 @@ export async function openStores(folder: DataFolder, url: string | undefined, on
         return {
             ...postgresStores({ pool }),
             pool,
-            embedded: url === undefined,
+            embedded: own !== null,
+            dump: own?.dump ?? null,
             applied,
             migrate: () => migrate(pool),
         };

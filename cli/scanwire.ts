@@ -62,6 +62,12 @@ const COMMANDS: readonly Entry[] = [
     },
     { usage: 'records', description: 'HTTPS scan records', isGroup: true, load: () => import('./commands/records.ts') },
     { usage: 'license', description: 'licence of the REST API', isGroup: true, load: () => import('./commands/license.ts') },
+    {
+        usage: 'backup <file>',
+        description: 'copy the embedded database and its key ring into a file',
+        load: () => import('./commands/backup.ts'),
+    },
+    { usage: 'restore <file>', description: 'make a data folder of a backup', load: () => import('./commands/restore.ts') },
     { usage: 'migrate', description: 'bring the database up to this version', load: () => import('./commands/migrate.ts') },
     {
         usage: 'listen',

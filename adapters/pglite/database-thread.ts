@@ -16,6 +16,8 @@ export interface DatabaseThread {
     requests(): number;
     /** Resolves when the thread has ended, however that came about. */
     readonly ended: Promise<void>;
+    /** The data directory as a tar file, while others go on. */
+    dump(): Promise<Uint8Array>;
     /** Closes the database, after what it was already asked. */
     close(): Promise<void>;
 }
@@ -27,6 +29,7 @@ const PATIENCE = 10_000;
 export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThread> {
     const worker = new Worker(new URL('./thread.js', import.meta.url), { workerData: data, name: 'scanwire-database' });
     const connections = threadConnections(request);
+    const dumps: ((dumped: Uint8Array | string) => void)[] = [];
     let closing = false;
     let requested = 0;
 
@@ -44,6 +47,8 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
         worker.on('message', (reply: ThreadReply) => {
             if (reply === 'open') {
                 resolve();
+            } else if (reply !== 'closed' && 'dumped' in reply) {
+                dumps.shift()?.(reply.dumped);
             } else if (reply !== 'closed') {
                 connections.deliver(reply);
             }
@@ -62,6 +67,9 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
     const ended = new Promise<void>((resolve) => {
         worker.on('exit', () => {
             fail(null);
+            for (const done of dumps.splice(0)) {
+                done('its thread has ended');
+            }
             resolve();
         });
     });
@@ -73,6 +81,17 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
         idle: connections.idle,
         requests: () => requested,
         ended,
+
+        async dump() {
+            const dumped = await new Promise<Uint8Array | string>((resolve) => {
+                dumps.push(resolve);
+                request('dump');
+            });
+            if (typeof dumped === 'string') {
+                throw new ScanwireError('UNAVAILABLE', `Cannot dump the embedded database: ${dumped}`);
+            }
+            return dumped;
+        },
 
         async close() {
             closing = true;
@@ -144,7 +163,7 @@ function threadConnections(request: (message: ThreadRequest, transfer?: readonly
                 noteIdle();
             }),
 
-        deliver({ connection: id, bytes, answered }: Exclude<ThreadReply, string>): void {
+        deliver({ connection: id, bytes, answered }: Extract<ThreadReply, { connection: number }>): void {
             const connection = connections.get(id);
             if (connection === undefined) {
                 return;

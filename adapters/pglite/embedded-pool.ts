@@ -32,6 +32,8 @@ export interface EmbeddedDatabase extends Executor {
     /** The pool's options. Another `pg.Pool` made from them leads to the same database. */
     readonly options: Readonly<Record<string, unknown>>;
     connect(): Promise<EmbeddedClient>;
+    /** What is committed, as a tar file of the data directory, while everybody goes on. It is in memory as a whole. */
+    dump(): Promise<Uint8Array>;
     /** Ends pending transactions and statements, closes the database and gives its folder back. */
     end(): Promise<void>;
     on(event: 'error', listener: (error: Error) => void): this;
@@ -93,6 +95,7 @@ function withOwnEnd(pool: Pool, thread: DatabaseThread): Pool {
     }
 
     return Object.assign(pool, {
+        dump: thread.dump,
         connect(callback?: ConnectCallback) {
             if (ended === null) {
                 return connectUnlessClosed(callback);

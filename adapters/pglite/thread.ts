@@ -12,11 +12,12 @@ export interface ThreadData {
 }
 
 /** What is asked of the thread. Without bytes: the connection is gone. */
-export type ThreadRequest = { readonly connection: number; readonly bytes: Uint8Array | null } | 'close';
+export type ThreadRequest = { readonly connection: number; readonly bytes: Uint8Array | null } | 'dump' | 'close';
 
-/** What the thread says: that the database is open, what a connection is sent (an answer, or a notification with null), that all is closed. */
+/** What the thread says: what was dumped, or why it could not be, that the database is open, what a connection is sent (an answer, or a notification with null), that all is closed. */
 export type ThreadReply =
     | { readonly connection: number; readonly bytes: Uint8Array; readonly answered: Answered | null }
+    | { readonly dumped: Uint8Array | string }
     | 'open'
     | 'closed';
 
@@ -57,6 +58,8 @@ async function serve(port: MessagePort, data: ThreadData): Promise<void> {
     port.on('message', (request: ThreadRequest) => {
         if (request === 'close') {
             void close(port, database, session);
+        } else if (request === 'dump') {
+            void dump(port, database);
         } else if (request.bytes === null) {
             session.leave(request.connection);
         } else {
@@ -85,6 +88,16 @@ async function execute(database: PGlite, bytes: Buffer): Promise<Buffer> {
 function transferable(bytes: Buffer): [Uint8Array, Transferable[]] {
     const own = bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
     return [own, [own.buffer as ArrayBuffer]];
+}
+
+/** Between two statements; what is not committed by then is not in it, as after a crash. */
+async function dump(port: MessagePort, database: PGlite): Promise<void> {
+    try {
+        const [dumped, transfer] = transferable(Buffer.from(await (await database.dumpDataDir('none')).arrayBuffer()));
+        port.postMessage({ dumped } satisfies ThreadReply, transfer);
+    } catch (error) {
+        port.postMessage({ dumped: (error as Error).message } satisfies ThreadReply);
+    }
 }
 
 async function close(port: MessagePort, database: PGlite, session: SharedSession): Promise<void> {

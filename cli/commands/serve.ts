@@ -16,6 +16,7 @@ import { plugin as restApi } from '../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
 import { claimSocket, withdrawSocket } from '../admin-socket.ts';
+import { addBackup, type BackedUp, backUp } from '../backup.ts';
 import { type Call, performing, wholeNumber } from '../command.ts';
 import { type DataFolder, DEFAULT_DATA, dataFolder, prepareDataFolder, quoted } from '../data-folder.ts';
 import { type Demo, type DemoShown, startDemo } from '../demo.ts';
@@ -112,7 +113,7 @@ async function start(
     undo.push(() => server.stop({ timeout: PATIENCE }));
 
     const system = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
-    const admin = await adminServer(socket, system, onError);
+    const admin = await adminServer(socket, system, (file) => backUp(folder, parts.stores.dump, file), onError);
     undo.push(() => admin.stop({ timeout: COMMAND_PATIENCE }));
     const license = await watchLicense(parts.license, undo, onError);
     return { uri: server.info.uri, tls, license, demo: async () => demo?.show(system, parts.stores.inventory) ?? null };
@@ -219,10 +220,16 @@ async function listen(server: Server, { host, port }: ServeOptions): Promise<voi
     }
 }
 
-async function adminServer(socket: string, system: System, onError: (error: unknown) => void): Promise<Server> {
+async function adminServer(
+    socket: string,
+    system: System,
+    backUpTo: (file: string) => Promise<BackedUp>,
+    onError: (error: unknown) => void,
+): Promise<Server> {
     const admin = hapiServer({ port: socket, debug: false });
     // Whoever can open the socket owns the data folder, which nobody else can enter.
     await admin.register({ plugin: adminConsole, options: { system, auth: false, authorize: () => true, prefix: '' } });
+    addBackup(admin, backUpTo);
     reportErrors(admin, onError);
     await admin.start();
     await chmod(socket, 0o600);

@@ -1,0 +1,36 @@
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { ScanwireError } from '../../lib/errors.ts';
+import { connectToServer } from '../admin-socket.ts';
+import { type BackedUp, backUp } from '../backup.ts';
+import { post } from '../client.ts';
+import { performing } from '../command.ts';
+import { type DataFolder, dataFolder, dataFolderExists } from '../data-folder.ts';
+
+export function define(self: Command): void {
+    performing(self, async ({ data, args: [given = ''] }) => {
+        const file = resolve(given);
+        const folder = dataFolder(data);
+        if (!(await dataFolderExists(folder))) {
+            throw new ScanwireError('NOT_FOUND', `There is no data folder at ${folder.path}: name it with --data`, { field: 'data' });
+        }
+
+        const server = await connectToServer(folder);
+        const done = server === null ? await backUpHere(folder, file) : ((await post(server, '/backup', { file })) as BackedUp);
+        return {
+            json: done,
+            text: () => `Backup in ${done.file}: ${done.bytes} bytes, the key ring included; keep it as you would a private key`,
+        };
+    });
+}
+
+/** Where no server runs, the database is this process's to open. */
+async function backUpHere(folder: DataFolder, file: string): Promise<BackedUp> {
+    const { openParts } = await import('../deployment.ts');
+    const parts = await openParts({ folder, environment: process.env, onError: () => {} });
+    try {
+        return await backUp(folder, parts.stores.dump, file);
+    } finally {
+        await parts.close();
+    }
+}

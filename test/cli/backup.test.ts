@@ -1,0 +1,83 @@
+import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import t from 'tap';
+import { scanwire } from '../support/scanwire.ts';
+import { dataOf, get, serve } from '../support/served.ts';
+
+// Three starts of a server.
+t.setTimeout(240_000);
+
+t.test('copies what is being served, and makes a folder of it that serves the same', async (t) => {
+    const data = dataOf(t);
+    const { server, served } = await serve(t, data);
+    const made = JSON.parse((await scanwire(['keys', 'create', 'first', '--json', '--data', data])).stdout) as { key: string };
+    const file = join(dirname(data), 'monday.scanwire');
+
+    const { stdout, stderr } = await scanwire(['backup', file, '--json', '--data', data]);
+    t.match(JSON.parse(stdout), { file, bytes: statSync(file).size }, stderr);
+    t.equal(statSync(file).mode & 0o777, 0o600);
+    t.strictSame(
+        readdirSync(dirname(file)).filter((name) => name.startsWith('.')),
+        [],
+        'nothing unfinished is left',
+    );
+    const whole = readFileSync(file);
+    const again = await scanwire(['backup', file, '--data', data]);
+    t.equal(again.code, 1);
+    t.match(again.stderr, /exists already, and a backup replaces nothing/);
+    t.ok(readFileSync(file).equals(whole));
+    t.equal((await get(served, '/rest_api/v2/workspaces', made.key)).status, 200, 'the server has gone on');
+
+    const other = join(dirname(data), 'other');
+    t.match((await scanwire(['restore', file, '--data', data])).stderr, /holds something already/);
+    mkdirSync(other, { mode: 0o700 });
+    t.equal((await scanwire(['restore', file, '--data', other])).code, 0);
+    t.equal(statSync(other).mode & 0o777, 0o700);
+    t.equal(statSync(join(other, 'key-ring.json')).mode & 0o777, 0o600);
+    server.kill('SIGKILL');
+
+    const { served: restored } = await serve(t, other);
+    t.equal((await get(restored, '/rest_api/v2/workspaces', made.key)).status, 200);
+    const shown = await scanwire(['keys', 'list', '--json', '--data', other]);
+    t.match(shown.stdout, /first/);
+});
+
+t.test('takes nothing for a backup that is none, and leaves no half of one', async (t) => {
+    const data = dataOf(t);
+    const folder = dirname(data);
+    const file = join(folder, 'backup');
+    const refused = async (message: RegExp) => {
+        const { code, stderr } = await scanwire(['restore', file, '--data', data]);
+        t.equal(code, 1);
+        t.match(stderr, message);
+        t.strictSame(
+            readdirSync(folder).filter((name) => name.startsWith('data')),
+            [],
+        );
+    };
+
+    await refused(/Cannot read .*backup: ENOENT/);
+    writeFileSync(file, 'something else');
+    await refused(/no whole backup/);
+    writeFileSync(file, gzipSync(Buffer.alloc(1024)));
+    await refused(/holds no database/);
+    writeFileSync(file, gzipSync(entry('../outside')));
+    await refused(/files outside of its folder/);
+
+    const { code } = await scanwire(['keys', 'create', 'first', '--data', data]);
+    t.equal(code, 0);
+    const here = join(folder, 'whole');
+    t.equal((await scanwire(['backup', here, '--data', data])).code, 0, 'without a server as well');
+    truncateSync(here, statSync(here).size - 1000);
+    const cut = await scanwire(['restore', here, '--data', join(folder, 'cut')]);
+    t.match([cut.code, cut.stderr], [1, /no whole backup/]);
+    t.notOk(readdirSync(folder).some((name) => name.startsWith('cut')));
+});
+
+/** A tar file with an empty file of this name. */
+function entry(name: string): Buffer {
+    const header = Buffer.alloc(1536);
+    header.write(name);
+    return header;
+}

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { link, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -18,6 +19,8 @@ export interface BackedUp {
     readonly file: string;
     /** Its size. */
     readonly bytes: number;
+    /** False where the ring is not in the folder but in `SCANWIRE_KEY_RING`. */
+    readonly keyRing: boolean;
 }
 
 const DATABASE = 'database.tar';
@@ -32,7 +35,7 @@ const BESIDE = ['key-ring.json', 'license/license.jws', 'license/public-key.pem'
  * @throws ScanwireError `MISCONFIGURED` without an embedded database, `CONFLICT` when the file exists, `INVALID_INPUT` when it cannot be
  *     written.
  */
-export async function backUp({ path }: DataFolder, dump: (() => Promise<Uint8Array>) | null, file: string): Promise<BackedUp> {
+export async function backUp({ path, keyRing }: DataFolder, dump: (() => Promise<Uint8Array>) | null, file: string): Promise<BackedUp> {
     if (dump === null) {
         throw new ScanwireError('MISCONFIGURED', 'Only the embedded database is copied here: copy a server with pg_dump');
     }
@@ -49,7 +52,7 @@ export async function backUp({ path }: DataFolder, dump: (() => Promise<Uint8Arr
 
     const packed = await promisify(gzip)(Buffer.concat([...entries, Buffer.alloc(2 * BLOCK)]));
     await writeWhole(file, packed);
-    return { file, bytes: packed.length };
+    return { file, bytes: packed.length, keyRing: existsSync(keyRing) };
 }
 
 /** Lets the socket of a data folder write backups. */

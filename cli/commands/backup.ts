@@ -17,10 +17,10 @@ export function define(self: Command): void {
 
         const server = await connectToServer(folder);
         const done = server === null ? await backUpHere(folder, file) : ((await post(server, '/backup', { file })) as BackedUp);
-        return {
-            json: done,
-            text: () => `Backup in ${done.file}: ${done.bytes} bytes, the key ring included; keep it as you would a private key`,
-        };
+        const ring = done.keyRing
+            ? 'the key ring included; keep it as you would a private key'
+            : 'without the key ring of SCANWIRE_KEY_RING';
+        return { json: done, text: () => `Backup in ${done.file}: ${done.bytes} bytes, ${ring}` };
     });
 }
 

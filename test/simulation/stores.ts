@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { PGlite } from '@electric-sql/pglite';
 import { memoryWebhooks } from '../../adapters/memory/index.ts';
-import { findTemplate } from '../../adapters/pglite/template.ts';
+import { findTemplate, readTemplate } from '../../adapters/pglite/template.ts';
 import { type ClientLike, migrate, type PoolLike, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { idsFrom, type MakeStores } from './deployment.ts';
 import { MAX_OPEN, rollBackAll, withTransactions } from './host-transaction.ts';
@@ -32,7 +31,9 @@ export interface SimulatedDatabase {
 /** Opens a database for any number of simulations, one after the other: the SQL of the PostgreSQL stores, on PGlite. */
 export async function openSimulatedDatabase(): Promise<SimulatedDatabase> {
     const template = findTemplate();
-    const database = await preparing(await PGlite.create(template === null ? {} : { loadDataDir: new Blob([await readFile(template)]) }));
+    const database = await preparing(
+        await PGlite.create(template === null ? {} : { loadDataDir: new Blob([await readTemplate(template)]) }),
+    );
     const pool = poolOf(database);
     await migrate(pool);
     await database.exec(PREPARED);

@@ -1,12 +1,11 @@
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
 import type { Duplex } from 'node:stream';
 import { PGlite } from '@electric-sql/pglite';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { type DatabaseThread, startDatabaseThread } from '../../../adapters/pglite/database-thread.ts';
 import { sharedSession } from '../../../adapters/pglite/shared-session.ts';
-import { findTemplate } from '../../../adapters/pglite/template.ts';
+import { findTemplate, readTemplate } from '../../../adapters/pglite/template.ts';
 import { query, readReply, startup } from '../../../adapters/pglite/wire.ts';
 
 /** Messages of the extended protocol. */
@@ -97,7 +96,7 @@ t.test('keeps the session for a batch whose answer is wanted before its end', as
 });
 
 t.test('ends with no transaction open', async (t) => {
-    const database = await PGlite.create({ loadDataDir: new Blob([await readFile(findTemplate() ?? '')], { type: 'application/gzip' }) });
+    const database = await PGlite.create({ loadDataDir: new Blob([await readTemplate(findTemplate() ?? '')]) });
     t.teardown(() => database.close());
     const execute = async (bytes: Buffer): Promise<Buffer> => Buffer.from(await database.execProtocolRaw(bytes, { syncToFs: false }));
     const states: (string | undefined)[] = [];

@@ -1,5 +1,7 @@
-import type { Server } from '@hapi/hapi';
+import Boom from '@hapi/boom';
+import type { Lifecycle, Server } from '@hapi/hapi';
 import { ScanwireError } from '../lib/errors.ts';
+import type { ApiKeyScope } from '../lib/keys/store.ts';
 
 /**
  * Adds routes that name an authentication strategy. hapi's own message for an unknown one does not say which option it came from.
@@ -43,4 +45,19 @@ export const API_KEY_SCHEME: object = { acceptsApiKeys: true };
 export function acceptsApiKeys(server: Server, strategy: string): boolean {
     const exposed: { readonly acceptsApiKeys?: unknown } | undefined = server.auth.api[strategy];
     return exposed?.acceptsApiKeys === true;
+}
+
+/**
+ * Refuses API keys without the scope, with 403; for `onCredentials` of a route. Whoever came in by a strategy of the application is the
+ * application's own concern. Asked of the request, since a server's default strategy may be set after its routes.
+ */
+export function needsScope(scope: ApiKeyScope, denial: string): Lifecycle.Method {
+    return ({ auth, server }, h) => {
+        const granted: unknown = auth.credentials?.scope;
+        if (acceptsApiKeys(server, auth.strategy) && !(Array.isArray(granted) && granted.includes(scope))) {
+            throw Boom.forbidden(denial);
+        }
+
+        return h.continue;
+    };
 }

@@ -30,7 +30,7 @@ function key(fields: Partial<StoredApiKey> = {}): StoredApiKey {
 
 /** A key that the store holds. */
 async function added(store: ApiKeyStore, fields?: Partial<StoredApiKey>): Promise<StoredApiKey> {
-    const stored = key(fields);
+    const stored = key({ ...(store.keepsScopes === true && { scopes: ['inventory:read'] }), ...fields });
     await store.insert(stored);
     return stored;
 }
@@ -46,6 +46,22 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
         assert.deepEqual(await store.findByDigest(full.digest), full);
         assert.deepEqual(await store.get(full.id), full);
         assert.deepEqual(await store.get(bare.id), bare);
+    },
+
+    async 'keeps the scopes of each key, none included, where it says that it keeps scopes'({ store }) {
+        if (store.keepsScopes !== true) {
+            return;
+        }
+
+        for (const scopes of [[], ['admin'], ['records:write', 'records:read']] as const) {
+            const stored = await added(store, { scopes });
+            await store.touch(stored.id, LATE);
+            const [found] = (await store.findByDigests?.([stored.digest])) ?? [await store.findByDigest(stored.digest)];
+
+            assert.deepEqual(found?.scopes, scopes);
+            assert.deepEqual((await store.get(stored.id))?.scopes, scopes);
+            assert.deepEqual((await store.list()).find(({ id }) => id === stored.id)?.scopes, scopes);
+        }
     },
 
     async 'knows no key that was not inserted'({ store }) {

@@ -6,6 +6,8 @@ export function memoryApiKeys(): ApiKeyStore {
     const idsByDigest = new Map<string, string>();
 
     return {
+        keepsScopes: true,
+
         async insert(key) {
             if (keys.has(key.id) || idsByDigest.has(key.digest)) {
                 throw apiKeyExists();

@@ -1,4 +1,4 @@
-import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
+import { type ApiKeyStore, apiKeyExists, type StoredApiKey, UNSCOPED } from '../../lib/keys/store.ts';
 import { assertPoolIn, IMPATIENT, isUniqueViolation, type PoolLike, type PreparingOptions, patiently, uuidOrNull } from './database.ts';
 import { prepared } from './prepared.ts';
 
@@ -9,7 +9,7 @@ export interface PostgresApiKeysOptions extends PreparingOptions {
 }
 
 const COLUMNS = `id, name, digest, start, sealed,
-    created_at as "createdAt", last_used_at as "lastUsedAt", revoked_at as "revokedAt"`;
+    created_at as "createdAt", last_used_at as "lastUsedAt", revoked_at as "revokedAt", scopes`;
 
 const BY_DIGEST = prepared(`select ${COLUMNS} from scanwire.api_keys where digest = $1`);
 const BY_DIGESTS = prepared(`select ${COLUMNS} from scanwire.api_keys where digest = any($1)`);
@@ -26,12 +26,14 @@ export function postgresApiKeys(options: PostgresApiKeysOptions): ApiKeyStore {
     }
 
     return {
-        async insert({ id, name, digest, start, sealed, createdAt, lastUsedAt, revokedAt }) {
+        keepsScopes: true,
+
+        async insert({ id, name, digest, start, sealed, createdAt, lastUsedAt, revokedAt, scopes = UNSCOPED }) {
             try {
                 await database.query(
-                    `insert into scanwire.api_keys (id, name, digest, start, sealed, created_at, last_used_at, revoked_at)
-                     values ($1, $2, $3, $4, $5, $6, $7, $8)`,
-                    [id, name, digest, start, sealed, createdAt, lastUsedAt, revokedAt],
+                    `insert into scanwire.api_keys (id, name, digest, start, sealed, created_at, last_used_at, revoked_at, scopes)
+                     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+                    [id, name, digest, start, sealed, createdAt, lastUsedAt, revokedAt, scopes],
                 );
             } catch (error) {
                 throw isUniqueViolation(error) ? apiKeyExists(error) : error;

@@ -11,6 +11,7 @@ import { previousSecrets } from './migrations/0005-previous-secrets.ts';
 import { deployment } from './migrations/0006-deployment.ts';
 import { stagedImports } from './migrations/0007-staged-imports.ts';
 import { grants } from './migrations/0008-grants.ts';
+import { scopes } from './migrations/0009-scopes.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -155,6 +156,7 @@ export const migrations: readonly Migration[] = [
     deployment,
     stagedImports,
     grants,
+    scopes,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

@@ -6,7 +6,7 @@ import { checked, nameSchema, objectWith } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
 import { assertOpens, type KeyRing, type SealedText } from './key-ring.ts';
-import type { ApiKeyStore, StoredApiKey } from './store.ts';
+import { type ApiKeyScope, type ApiKeyStore, type StoredApiKey, UNSCOPED } from './store.ts';
 
 /** What {@link apiKeys} and its plugin (`plugins/token-auth`) have in common. */
 export interface ApiKeysSettings {
@@ -58,19 +58,29 @@ const optionsSchema: Joi.ObjectSchema<CheckedOptions> = Joi.object({
 
 type CheckedOptions = ApiKeysOptions & { readonly revealable: boolean; readonly acceptForeignKeys: boolean };
 
-/** Who a verified key belongs to. */
-export interface VerifiedApiKey {
+interface NamedApiKey {
     readonly id: string;
     readonly name: string;
 }
 
+/** Who a verified key belongs to, and what it may do. */
+export interface VerifiedApiKey extends NamedApiKey {
+    readonly scopes: readonly ApiKeyScope[];
+}
+
+/** What a new key may be given. */
+export interface NewKeyOptions {
+    /** What the key may do, each scope once. Default `['inventory:read']`. */
+    readonly scopes?: readonly ApiKeyScope[] | undefined;
+}
+
 /** A key with its full text. */
-export interface RevealedApiKey extends VerifiedApiKey {
+export interface RevealedApiKey extends NamedApiKey {
     readonly key: string;
 }
 
 /** A key as lists show it: nothing in it is secret. Times are UTC instants. */
-export interface ApiKeySummary extends VerifiedApiKey {
+export interface ApiKeySummary extends NamedApiKey {
     /** The first characters of the key. */
     readonly start: string;
     readonly revealable: boolean;
@@ -86,9 +96,10 @@ export interface ApiKeys {
      * Makes a key.
      *
      * @param name 1 to 255 characters without control characters, trimmed; need not be unique.
-     * @throws ScanwireError `INVALID_INPUT` when the name breaks that rule.
+     * @throws ScanwireError `INVALID_INPUT` when name or scopes break their rule, `MISCONFIGURED` when the store does not keep the
+     *     scopes that are asked for.
      */
-    create(name: string): Promise<RevealedApiKey>;
+    create(name: string, options?: NewKeyOptions): Promise<RevealedApiKey>;
 
     /** All keys, revoked ones included, oldest first. */
     list(): Promise<readonly ApiKeySummary[]>;
@@ -121,9 +132,32 @@ export interface ApiKeys {
 
 const TOUCH_INTERVAL_MS = 60_000;
 
-const newKeySchema = Joi.object<{ name: string }, true>({
+const SCOPES: readonly ApiKeyScope[] = ['inventory:read', 'records:read', 'records:write', 'deliveries:read', 'events:publish', 'admin'];
+const DEFAULT_SCOPES: readonly ApiKeyScope[] = ['inventory:read'];
+
+const newKeySchema = Joi.object<{ name: string } & NewKeyOptions>({
     name: nameSchema.trim().required(),
+    scopes: Joi.array()
+        .items(Joi.string().valid(...SCOPES))
+        .min(1)
+        .unique(),
 });
+
+/** More than its scopes must never come of a row that a store got wrong: only a store that knows nothing of scopes may leave them out. */
+function scopesOf({ scopes }: StoredApiKey): readonly ApiKeyScope[] {
+    if (scopes === undefined) {
+        return UNSCOPED;
+    }
+
+    return Array.isArray(scopes) ? SCOPES.filter((scope) => scopes.includes(scope)) : [];
+}
+
+/** @throws ScanwireError `MISCONFIGURED`: a store that dropped them would give the key more than was asked for. */
+function assertKept(store: ApiKeyStore, scopes: readonly ApiKeyScope[] | undefined): void {
+    if (scopes !== undefined && store.keepsScopes !== true) {
+        throw new ScanwireError('MISCONFIGURED', 'Cannot give the key scopes: the store does not keep them', { field: 'scopes' });
+    }
+}
 
 /**
  * Makes, shows, revokes and verifies the API keys of a store.
@@ -138,8 +172,9 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
     const find = finding(store);
 
     return {
-        async create(name) {
-            const { name: checkedName } = checked(newKeySchema, { name });
+        async create(name, options = {}) {
+            const { name: checkedName, scopes } = checked(newKeySchema, { ...options, name });
+            assertKept(store, scopes);
             const id = newId();
             const key = newApiKey(random);
             await store.insert({
@@ -151,6 +186,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
                 createdAt: clock(),
                 lastUsedAt: null,
                 revokedAt: null,
+                ...(store.keepsScopes === true && { scopes: scopes ?? DEFAULT_SCOPES }),
             });
             onEvent({ type: 'key.created', id });
             return { id, name: checkedName, key };
@@ -191,7 +227,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
             }
 
             void touch(stored);
-            return { id: stored.id, name: stored.name };
+            return { id: stored.id, name: stored.name, scopes: scopesOf(stored) };
         },
 
         async checkSealing() {

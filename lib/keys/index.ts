@@ -12,9 +12,10 @@ export {
     type KeyEvent,
     looksLikeApiKey,
     looksLikeForeignKey,
+    type NewKeyOptions,
     newApiKey,
     type RevealedApiKey,
     type VerifiedApiKey,
 } from './api-keys.ts';
 export { type KeyRing, type KeyRingOptions, keyRing, sealingKeyId } from './key-ring.ts';
-export type { ApiKeyStore, StoredApiKey } from './store.ts';
+export type { ApiKeyScope, ApiKeyStore, StoredApiKey } from './store.ts';

@@ -1,5 +1,11 @@
 import { ScanwireError } from '../errors.ts';
 
+/** What a key may do. */
+export type ApiKeyScope = 'inventory:read' | 'records:read' | 'records:write' | 'deliveries:read' | 'events:publish' | 'admin';
+
+/** What keys had in effect before there were scopes, and what those of a store have that knows nothing of scopes. */
+export const UNSCOPED: readonly ApiKeyScope[] = ['inventory:read', 'records:read', 'records:write'];
+
 /** One API key at rest. The key itself is only in `sealed`. Times are UTC instants. */
 export interface StoredApiKey {
     /** UUID. */
@@ -14,10 +20,14 @@ export interface StoredApiKey {
     readonly createdAt: Date;
     readonly lastUsedAt: Date | null;
     readonly revokedAt: Date | null;
+    /** Missing from a store that knows nothing of scopes: the key then has what keys had before there were any. */
+    readonly scopes?: readonly ApiKeyScope[];
 }
 
 /** Where `token-auth` keeps its keys. Methods reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
 export interface ApiKeyStore {
+    /** Whether `scopes` are kept. Without it, a key that is made with scopes of its own is refused. */
+    readonly keepsScopes?: boolean;
     /** @throws ScanwireError `CONFLICT` when id or digest exists already. */
     insert(key: StoredApiKey): Promise<void>;
     /** Revoked keys are found as well; the caller looks at `revokedAt`. */

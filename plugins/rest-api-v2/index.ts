@@ -1,9 +1,10 @@
 import type { Lifecycle, NamedPlugin, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
+import { DENIAL } from '../../lib/keys/api-keys.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance } from '../instance.ts';
 import { unsniffed } from '../request.ts';
-import { withStrategy } from '../strategy.ts';
+import { needsScope, withStrategy } from '../strategy.ts';
 import { base, index, licensed, show, unknownRoute } from './handlers.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
 import { resources } from './resources.ts';
@@ -55,12 +56,16 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
     },
 };
 
-/** A valid key first, then a valid licence, then anything else. Cookies are nobody's business here, broken ones included. */
+/** A valid key that may read the inventory first, then a valid licence, then anything else. Cookies are nobody's business here, broken ones included. */
 function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options): RouteOptions {
     return {
         auth: auth === false ? false : { strategies: [auth], mode: 'required' },
         cache: { otherwise: 'no-store' },
-        ext: { onPostAuth: { method: licensed(license) }, onPreResponse: unsniffed },
+        ext: {
+            onCredentials: { method: needsScope('inventory:read', DENIAL) },
+            onPostAuth: { method: licensed(license) },
+            onPreResponse: unsniffed,
+        },
         state: { parse: false, failAction: 'ignore' },
     };
 }

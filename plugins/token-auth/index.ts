@@ -3,6 +3,7 @@ import type { NamedPlugin, Request, ResponseObject, Server, ServerAuthScheme, Se
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { type ApiKeys, apiKeys, DENIAL } from '../../lib/keys/api-keys.ts';
+import { UNSCOPED } from '../../lib/keys/store.ts';
 import { VERSION } from '../../lib/version.ts';
 import { mapErrors } from '../errors.ts';
 import { announcing, claimInstance, exposeInstance, type Instances, logTags } from '../instance.ts';
@@ -81,8 +82,13 @@ function tokenScheme(
                 return h.unauthenticated(Boom.unauthorized(null, scheme));
             }
 
-            const credentials = typeof key === 'string' ? await orUnavailable(request, failure, () => keys.verify(key)) : null;
-            return credentials === null ? h.unauthenticated(Boom.forbidden(DENIAL)) : h.authenticated({ credentials: { ...credentials } });
+            const verified = typeof key === 'string' ? await orUnavailable(request, failure, () => keys.verify(key)) : null;
+            if (verified === null) {
+                return h.unauthenticated(Boom.forbidden(DENIAL));
+            }
+
+            const { id, name, scopes } = verified;
+            return h.authenticated({ credentials: { id, name, scope: [...scopes] } as object });
         },
 
         // What took a key is not for caches, unless route or handler say how long it may be kept; by then hapi has set what it sets else.
@@ -105,7 +111,7 @@ function isOneOfSeveralWays({ server, route }: Request): boolean {
     return access !== false && (access.mode !== 'required' || access.strategies.length > 1);
 }
 
-const ANYBODY: TokenCredentials = { id: '00000000-0000-4000-8000-000000000000', name: 'simulated' };
+const ANYBODY: TokenCredentials = { id: '00000000-0000-4000-8000-000000000000', name: 'simulated', scope: [...UNSCOPED] };
 
 /**
  * For tests of an application's own routes: the `auth` of `server.inject` as if a valid key had been sent.
@@ -118,10 +124,11 @@ export function simulate(credentials: Partial<TokenCredentials> = {}, strategy =
     return { strategy, credentials: simulated };
 }
 
-/** `request.auth.credentials` of a route with the strategy: which key was used. */
+/** `request.auth.credentials` of a route with the strategy: which key was used, and its scopes, for hapi's own `auth.scope`. */
 export interface TokenCredentials {
     readonly id: string;
     readonly name: string;
+    readonly scope: string[];
 }
 
 /**

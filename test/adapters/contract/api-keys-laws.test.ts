@@ -12,6 +12,9 @@ const mutants: Record<string, Break> = {
     'finds a key by its digest and by its id, with every field as it was': (store) => ({
         insert: (key) => store.insert({ ...key, createdAt: new Date(Math.floor(key.createdAt.getTime() / 1000) * 1000) }),
     }),
+    'keeps the scopes of each key, none included, where it says that it keeps scopes': (store) => ({
+        insert: (key) => store.insert({ ...key, scopes: key.scopes?.length === 0 ? ['inventory:read'] : (key.scopes ?? []) }),
+    }),
     'knows no key that was not inserted': (store) => ({
         findByDigest: async () => (await store.list())[0] ?? null,
     }),

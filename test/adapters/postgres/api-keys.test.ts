@@ -83,6 +83,7 @@ function someKey(fields: Partial<StoredApiKey> = {}): StoredApiKey {
         sealed: 'v1.k.x',
         createdAt: FIRST,
         lastUsedAt: null,
+        scopes: ['inventory:read'],
         revokedAt: null,
         ...fields,
     };

@@ -65,7 +65,7 @@ select
     s.delivery_id as "deliveryId", (select d.exporter_id from scanwire.deliveries d where d.id = s.delivery_id) as "exporterId", s.collector,
     s.attempt, s.single as "singleAttempt"
 from scanwire.take_back_grants($2, $6 * interval '1 millisecond', $5) t
-cross join lateral scanwire.sweep_deliveries($1 * interval '1 millisecond', $2 + 0 * t, $3, $4, $5) s`);
+cross join lateral scanwire.sweep_flights($1 * interval '1 millisecond', $2 + 0 * t, $3, $4, $5) s`);
 
 /** The store's time. */
 export const NOW: string = prepared('select scanwire.now() as now');

@@ -110,7 +110,9 @@ select
     e.last_outcome_at as "lastOutcomeAt",
     (
         select count(*)::integer from scanwire.deliveries d
-        where d.stage = 'in flight' and d.exporter_id = e.id and d.priority > 0
+        where
+            d.stage = 'in flight' and d.flight >= (select l.last_value from scanwire.landed_flights l)
+            and d.exporter_id = e.id and d.priority > 0
     ) as "inFlight",
     (select coalesce(json_agg(c), '[]') from counted c) as counted,
     (select count(*) > $3 from retries) as "moreRetries"

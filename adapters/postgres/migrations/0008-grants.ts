@@ -39,6 +39,92 @@ when (
 )
 execute function scanwire.next_generation();
 
+-- Deliveries in flight are found from a mark on that only rises, so that no look passes what has landed since the last vacuum, or since a
+-- snapshot was taken that somebody still reads with. Each gets a number when it is queued; the mark is the lowest that any of them may
+-- have. Both are sequences, since these leave nothing behind when they change.
+alter table scanwire.deliveries add column flight bigint not null default 0;
+create sequence scanwire.flights;
+create sequence scanwire.landed_flights minvalue 0 start 0;
+select setval('scanwire.flights', 1);
+grant select, update on sequence scanwire.flights, scanwire.landed_flights to public;
+
+drop index scanwire.deliveries_in_flight;
+create index deliveries_flights on scanwire.deliveries (flight) where stage = 'in flight';
+
+-- The lock comes before the number: as long as it is held, here is somebody whose number may not be seen yet. Nobody ever waits for it.
+create function scanwire.next_flight(reached bigint)
+returns bigint
+language plpgsql
+as $$
+begin
+    perform pg_advisory_xact_lock_shared(hashtext('scanwire.flights'), (reached >> 8)::integer);
+    return nextval('scanwire.flights');
+end
+$$;
+
+-- A trigger, so that the version before does it too.
+create function scanwire.number_flight()
+returns trigger
+language plpgsql
+as $$
+begin
+    new.flight := scanwire.next_flight((select f.last_value from scanwire.flights f));
+    return new;
+end
+$$;
+
+create trigger deliveries_inserted_flight
+before insert on scanwire.deliveries
+for each row
+when (new.state = 'queued')
+execute function scanwire.number_flight();
+
+create trigger deliveries_flight
+before update of state on scanwire.deliveries
+for each row
+when (new.state = 'queued' and old.state <> 'queued')
+execute function scanwire.number_flight();
+
+-- Raises the mark. Those that stay in flight while hundreds of others come and go get new numbers, or one receiver that is slow would
+-- hold it. Whoever sees the mark already raised and not yet the new number misses one that is in flight, until the next look.
+create function scanwire.raise_mark_of_flights()
+returns void
+language plpgsql
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+    reached bigint := (select f.last_value from scanwire.flights f);
+    mark bigint := (select l.last_value from scanwire.landed_flights l);
+    unseen bigint;
+    lowest bigint;
+begin
+    if reached - mark < 20 or current_setting('transaction_isolation') <> 'read committed' then
+        return;
+    end if;
+
+    -- The order matters: who has had no lock by now gets a number beyond 'reached', and what others commit before the next statement is seen by it.
+    select min(l.objid::bigint) << 8 into unseen
+    from pg_locks l
+    where
+        l.locktype = 'advisory' and l.classid = hashtext('scanwire.flights')::oid and l.objsubid = 2
+        and l.database = (select d.oid from pg_database d where d.datname = current_database());
+    select min(d.flight) into lowest from scanwire.deliveries d where d.stage = 'in flight' and d.flight >= mark;
+    perform setval('scanwire.landed_flights', greatest(mark, least(reached + 1, unseen, lowest)));
+
+    with slow as materialized (
+        select d.id from scanwire.deliveries d
+        where d.stage = 'in flight' and d.flight >= mark and d.flight < reached - 200
+        limit 1000
+        for update skip locked
+    )
+    update scanwire.deliveries d
+    set flight = scanwire.next_flight(reached)
+    where d.id = any (array(select s.id from slow s));
+end
+$$;
+
 -- How much room exporters have, as poolsOf and the breaker say: one rule for acceptance and dispatch. Besides the candidates, all that
 -- have deliveries in flight take part in the shares.
 create function scanwire.rooms_of(
@@ -54,6 +140,7 @@ returns table (
 )
 language plpgsql
 stable
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 begin
@@ -66,7 +153,7 @@ begin
             (count(*) filter (where d.priority = 2))::integer as retries,
             coalesce(bool_or(d.state = 'sending' and d.claimed_at < at - slow_after * interval '1 millisecond'), false) as late
         from scanwire.deliveries d
-        where d.stage = 'in flight'
+        where d.stage = 'in flight' and d.flight >= (select l.last_value from scanwire.landed_flights l)
         group by d.exporter_id
     ),
     slots as materialized (
@@ -314,10 +401,11 @@ begin
         limit max_rows
     ),
     -- A row that somebody is changing now is being cancelled with its exporter. It is found by its key, so 'state' and not
-    -- 'stage' here: after a quiet time the planner takes the index of waiting rows for empty, and would walk all of it per row.
+    -- 'stage' here: after a quiet time the planner takes the index of waiting rows for empty, and would walk all of it per row. The keys
+    -- are named as a list besides, since a join alone may walk the index of all keys that there are.
     free as materialized (
         select d.id, p.collector, p.place from picked p join scanwire.deliveries d on d.id = p.id
-        where d.state = 'pending'
+        where d.state = 'pending' and d.id = any (array(select p.id from picked p))
         for update of d skip locked
     ),
     queued as (
@@ -329,7 +417,7 @@ begin
             token = case when begin_within is not null and d.begin_by is null and d.expired_claims = 0 then gen_random_uuid()::text end,
             begin_by = case when d.expired_claims = 0 then coalesce(d.begin_by, at + begin_within) end
         from free f
-        where d.id = f.id
+        where d.id = f.id and d.id = any (array(select f.id from free f))
         returning d.id, f.collector, d.attempts, d.priority, d.exporter_id, d.token, d.begin_by, d.round, f.place
     )
     (
@@ -437,6 +525,8 @@ create function scanwire.keep_session_alive(
 returns timestamptz
 language plpgsql
 set enable_seqscan = off
+set enable_indexscan = off
+set enable_indexonlyscan = off
 set jit = off
 as $$
 declare
@@ -486,20 +576,106 @@ declare
     spoken timestamptz;
     taken integer;
 begin
+    perform scanwire.raise_mark_of_flights();
     select min(s.spoken_at) into spoken from scanwire.worker_sessions s where s.alive_until > at or ended_only;
 
     with unbegun as materialized (
         select d.id from scanwire.deliveries d
-        where d.stage = 'in flight' and d.state = 'queued' and d.token is not null and d.begin_by + slack < least(at, spoken)
+        where
+            d.stage = 'in flight' and d.flight >= (select l.last_value from scanwire.landed_flights l)
+            and d.state = 'queued' and d.token is not null and d.begin_by + slack < least(at, spoken)
         limit max_rows
         for update skip locked
     )
     update scanwire.deliveries d
     set state = 'pending', token = null
-    from unbegun u
-    where d.id = u.id;
+    where d.id = any (array(select u.id from unbegun u));
     get diagnostics taken = row_count;
     return taken;
+end
+$$;
+
+-- Takes claims away that ran out or whose session is silent or was ended ('ended_only': was ended), and renews and returns jobs that
+-- were queued too long ago, as DeliveryStore.sweep says. Rows that somebody else is changing now need no sweeping.
+create function scanwire.sweep_flights(
+    requeue_after interval, max_rows integer, poisoned_after integer, interruption jsonb, ended_only boolean
+)
+returns table (delivery_id uuid, collector text, attempt integer, single boolean)
+language plpgsql
+set enable_seqscan = off
+set enable_indexscan = off
+set enable_indexonlyscan = off
+set jit = off
+as $$
+declare
+    at timestamptz := scanwire.now();
+    mark bigint := (select l.last_value from scanwire.landed_flights l);
+begin
+    if not ended_only then
+        delete from scanwire.worker_sessions s where s.alive_until < at - interval '1 hour';
+    end if;
+
+    return query
+    with expired as materialized (
+        select d.id, d.token, d.claimed_at, d.attempts, d.priority, d.faults, d.expired_claims + 1 as expired_claims
+        from scanwire.deliveries d
+        where
+            d.stage = 'in flight' and d.flight >= mark and d.state = 'sending'
+            and (
+                (d.claim_expires_at <= at and not ended_only)
+                or (
+                    d.session is not null
+                    and not exists (
+                        select from scanwire.worker_sessions s where s.id = d.session and (s.alive_until > at or ended_only)
+                    )
+                )
+            )
+        order by d.claim_expires_at
+        limit max_rows
+        for update skip locked
+    ),
+    judged as (
+        select x.*, case when x.priority = 0 then 'exhausted' when x.expired_claims >= poisoned_after then 'poisoned' else 'pending' end as next
+        from expired x
+    ),
+    interrupted as (
+        update scanwire.deliveries d
+        set
+            state = j.next,
+            due_at = case when j.next = 'pending' then at + scanwire.fault_delay(j.faults + 1) else d.due_at end,
+            round = d.round - 1,
+            faults = j.faults + 1,
+            expired_claims = j.expired_claims,
+            finished_at = case when j.next <> 'pending' then at end,
+            last_code = interruption->>'code',
+            token = null,
+            session = null,
+            claim_expires_at = null
+        from judged j
+        where d.id = j.id
+    ),
+    recorded as (
+        insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, outcome)
+        select x.id, x.attempts, x.claimed_at, at, x.token, true, scanwire.interruption(interruption, at - x.claimed_at)
+        from expired x
+    ),
+    lost as materialized (
+        select d.id from scanwire.deliveries d
+        where d.stage = 'in flight' and d.flight >= mark and d.state = 'queued' and d.queued_at < at - requeue_after
+        order by d.queued_at
+        limit max_rows
+        for update skip locked
+    ),
+    renewed as (
+        update scanwire.deliveries d
+        set queued_at = at
+        from lost l
+        where d.id = l.id
+        returning d.id, d.exporter_id, d.collector, d.attempts + 1 as attempt, d.priority = 0 as single
+    )
+    select r.id, coalesce(e.collector, r.collector), r.attempt, r.single
+    from renewed r
+    left join scanwire.exporters e on e.id = r.exporter_id;
 end
 $$;
 

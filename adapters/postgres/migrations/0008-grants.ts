@@ -100,7 +100,7 @@ declare
     unseen bigint;
     lowest bigint;
 begin
-    if reached - mark < 20 or current_setting('transaction_isolation') <> 'read committed' then
+    if reached - mark < 8 or current_setting('transaction_isolation') <> 'read committed' then
         return;
     end if;
 
@@ -122,6 +122,92 @@ begin
     update scanwire.deliveries d
     set flight = scanwire.next_flight(reached)
     where d.id = any (array(select s.id from slow s));
+end
+$$;
+
+-- The same of those that wait, for each exporter and priority: looks begin at this due time. Only a hint: every five seconds one dispatch
+-- looks through all, and finds what has come to wait with an older time.
+create table scanwire.waiting_marks (
+    exporter_id uuid not null,
+    priority smallint not null,
+    due_from timestamptz not null,
+    -- how many had been queued when it was written
+    flight bigint not null,
+    primary key (exporter_id, priority)
+);
+
+-- When this was last done, in milliseconds since 1970.
+create sequence scanwire.marks_raised minvalue 0 start 0;
+grant select, update on sequence scanwire.marks_raised to public;
+
+-- What the transactions of the application have accepted and not committed yet keeps the marks below it.
+create function scanwire.hold_waiting_marks()
+returns trigger
+language plpgsql
+as $$
+begin
+    perform pg_advisory_xact_lock_shared(hashtext('scanwire.waiting_marks'), floor(extract(epoch from new.due_at))::integer);
+    return new;
+end
+$$;
+
+create trigger deliveries_inserted_waiting
+before insert on scanwire.deliveries
+for each row
+when (new.state = 'pending')
+execute function scanwire.hold_waiting_marks();
+
+-- Raises the marks to what is due first, or to the last second: what is accepted without a transaction of the application is then seen.
+-- With 'through' they are lowered as well.
+create function scanwire.raise_waiting_marks(at timestamptz, through boolean)
+returns void
+language plpgsql
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    reached bigint := (select f.last_value from scanwire.flights f);
+    uncommitted integer;
+begin
+    if not exists (select from scanwire.waiting_marks m where through or m.flight < reached - 20) then
+        return;
+    end if;
+
+    -- Before the next statement, which sees what the others have committed.
+    select min(l.objid::bigint) into uncommitted
+    from pg_locks l
+    where
+        l.locktype = 'advisory' and l.classid = hashtext('scanwire.waiting_marks')::oid and l.objsubid = 2
+        and l.database = (select d.oid from pg_database d where d.datname = current_database());
+
+    with earliest as materialized (
+        select
+            m.exporter_id,
+            m.priority,
+            least(
+                at - interval '1 second',
+                to_timestamp(uncommitted),
+                (
+                    select d.due_at from scanwire.deliveries d
+                    where
+                        d.stage = 'waiting' and d.exporter_id = m.exporter_id and d.priority = m.priority
+                        and d.due_at >= case when through then '-infinity' else m.due_from end
+                    order by d.due_at
+                    limit 1
+                )
+            ) as due_from
+        from scanwire.waiting_marks m
+    )
+    update scanwire.waiting_marks m
+    set flight = reached, due_from = e.due_from
+    from earliest e
+    where
+        m.exporter_id = e.exporter_id and m.priority = e.priority
+        and (e.due_from < m.due_from or (e.due_from > m.due_from and m.flight < reached - 20));
+
+    if through then
+        delete from scanwire.waiting_marks m where not exists (select from scanwire.exporters e where e.id = m.exporter_id);
+    end if;
 end
 $$;
 
@@ -258,8 +344,17 @@ begin
         where
             begin_within is not null and r.steady and r.share > r.flying and r.pool_room > 0
             and not exists (
-                select from scanwire.deliveries w
-                where w.stage = 'waiting' and w.exporter_id = r.exporter_id and w.priority in (1, 2) and w.due_at <= at
+                select from (values (1::smallint), (2::smallint)) c (priority)
+                cross join lateral (
+                    select from scanwire.deliveries w
+                    where
+                        w.stage = 'waiting' and w.exporter_id = r.exporter_id and w.priority = c.priority and w.due_at <= at
+                        and w.due_at >= coalesce(
+                            (select m.due_from from scanwire.waiting_marks m where m.exporter_id = r.exporter_id and m.priority = c.priority),
+                            '-infinity'
+                        )
+                    limit 1
+                ) w
             )
     ),
     new_events as (
@@ -329,16 +424,65 @@ declare
     -- the eighth of the time in which a window that is too small for it has a place for retries
     eighth integer;
     turn bigint;
+    raised bigint;
+    looks_through boolean;
 begin
     perform pg_advisory_xact_lock(hashtextextended('scanwire.dispatch_deliveries', 0));
     at := scanwire.now();
     turn := floor(extract(epoch from at) * 1000);
     eighth := turn / 100 % 8;
+    select l.last_value into raised from scanwire.marks_raised l;
+    looks_through := turn / 5000 <> raised / 5000;
+    if turn / 1000 <> raised / 1000 then
+        perform scanwire.raise_waiting_marks(at, looks_through);
+        perform setval('scanwire.marks_raised', greatest(0, turn));
+    end if;
 
     return query
-    with due_classes as materialized (
-        select w.exporter_id, w.priority, x.recovered_at
-        from scanwire.earliest_due w
+    with recursive marks as materialized (
+        select m.exporter_id, m.priority, m.due_from from scanwire.waiting_marks m where not looks_through
+    ),
+    -- From each mark to the next one.
+    ranges as (
+        select
+            b.*,
+            coalesce(lead(b.exporter_id) over in_order, 'ffffffff-ffff-ffff-ffff-ffffffffffff') as to_exporter_id,
+            coalesce(lead(b.priority) over in_order, 32767::smallint) as to_priority
+        from (
+            select * from marks
+            union all
+            select '00000000-0000-0000-0000-000000000000', 0::smallint, '-infinity'
+        ) b
+        window in_order as (order by b.exporter_id, b.priority)
+    ),
+    -- One step in the index for each exporter and priority, however many wait.
+    earliest_due as (
+        select d.exporter_id, d.priority, d.due_at, r.to_exporter_id, r.to_priority
+        from ranges r
+        cross join lateral (
+            select d.exporter_id, d.priority, d.due_at from scanwire.deliveries d
+            where
+                d.stage = 'waiting'
+                and (d.exporter_id, d.priority, d.due_at) >= (r.exporter_id, r.priority, r.due_from)
+                and (d.exporter_id, d.priority) < (r.to_exporter_id, r.to_priority)
+            order by d.exporter_id, d.priority, d.due_at
+            limit 1
+        ) d
+        union all
+        select d.exporter_id, d.priority, d.due_at, c.to_exporter_id, c.to_priority
+        from earliest_due c
+        cross join lateral (
+            select d.exporter_id, d.priority, d.due_at from scanwire.deliveries d
+            where
+                d.stage = 'waiting' and (d.exporter_id, d.priority) > (c.exporter_id, c.priority)
+                and (d.exporter_id, d.priority) < (c.to_exporter_id, c.to_priority)
+            order by d.exporter_id, d.priority, d.due_at
+            limit 1
+        ) d
+    ),
+    due_classes as materialized (
+        select w.exporter_id, w.priority, w.due_at, x.recovered_at
+        from earliest_due w
         join scanwire.exporters x on x.id = w.exporter_id
         where w.due_at <= at or x.recovered_at is not null
     ),
@@ -365,6 +509,7 @@ begin
             select d.id, d.priority, d.due_at, d.seq from scanwire.deliveries d
             where
                 d.stage = 'waiting' and d.exporter_id = r.exporter_id and d.priority = c.priority
+                and d.due_at >= c.due_at
                 and d.due_at <= case when c.recovered_at is null then at else 'infinity' end
                 -- what was tried before the exporter recovered waits no longer
                 and (d.due_at <= at or d.queued_at < c.recovered_at)
@@ -419,6 +564,11 @@ begin
         from free f
         where d.id = f.id and d.id = any (array(select f.id from free f))
         returning d.id, f.collector, d.attempts, d.priority, d.exporter_id, d.token, d.begin_by, d.round, f.place
+    ),
+    marked as (
+        insert into scanwire.waiting_marks (exporter_id, priority, due_from, flight)
+        select distinct q.exporter_id, q.priority, timestamptz '-infinity', (select f.last_value from scanwire.flights f) from queued q
+        where not exists (select from scanwire.waiting_marks m where m.exporter_id = q.exporter_id and m.priority = q.priority)
     )
     (
         select null::uuid, null::text, null::integer, null::boolean, null::uuid, null::text, null::timestamptz, null::integer, null::integer,
@@ -586,11 +736,20 @@ begin
             and d.state = 'queued' and d.token is not null and d.begin_by + slack < least(at, spoken)
         limit max_rows
         for update skip locked
+    ),
+    taken_back as (
+        update scanwire.deliveries d
+        set state = 'pending', token = null
+        where d.id = any (array(select u.id from unbegun u))
+        returning d.exporter_id, d.priority, d.due_at
+    ),
+    lowered as (
+        update scanwire.waiting_marks m
+        set due_from = t.due_at
+        from (select b.exporter_id, b.priority, min(b.due_at) as due_at from taken_back b group by b.exporter_id, b.priority) t
+        where m.exporter_id = t.exporter_id and m.priority = t.priority and m.due_from > t.due_at
     )
-    update scanwire.deliveries d
-    set state = 'pending', token = null
-    where d.id = any (array(select u.id from unbegun u));
-    get diagnostics taken = row_count;
+    select count(*) into taken from taken_back;
     return taken;
 end
 $$;

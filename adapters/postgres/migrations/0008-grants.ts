@@ -100,7 +100,7 @@ declare
     unseen bigint;
     lowest bigint;
 begin
-    if reached - mark < 8 or current_setting('transaction_isolation') <> 'read committed' then
+    if reached <= mark or current_setting('transaction_isolation') <> 'read committed' then
         return;
     end if;
 
@@ -134,7 +134,7 @@ create table scanwire.waiting_marks (
     -- how many had been queued when it was written
     flight bigint not null,
     primary key (exporter_id, priority)
-);
+) with (fillfactor = 50);
 
 -- When this was last done, in milliseconds since 1970.
 create sequence scanwire.marks_raised minvalue 0 start 0;
@@ -169,7 +169,7 @@ declare
     reached bigint := (select f.last_value from scanwire.flights f);
     uncommitted integer;
 begin
-    if not exists (select from scanwire.waiting_marks m where through or m.flight < reached - 20) then
+    if not exists (select from scanwire.waiting_marks m where through or m.flight < reached) then
         return;
     end if;
 
@@ -203,7 +203,7 @@ begin
     from earliest e
     where
         m.exporter_id = e.exporter_id and m.priority = e.priority
-        and (e.due_from < m.due_from or (e.due_from > m.due_from and m.flight < reached - 20));
+        and (e.due_from < m.due_from or (e.due_from > m.due_from and m.flight < reached));
 
     if through then
         delete from scanwire.waiting_marks m where not exists (select from scanwire.exporters e where e.id = m.exporter_id);

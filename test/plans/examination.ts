@@ -1,0 +1,157 @@
+import pg from 'pg';
+import { sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
+import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
+import { testDatabase } from '../support/test-database.ts';
+import { type Execution, type ExplainedConnection, explainedConnection, type Scan } from './executed-plans.ts';
+import { keep, neverVacuum, type Sending, send } from './kept-rows.ts';
+import { LOOK_THROUGH, type Way, wayOf } from './way.ts';
+
+/** The most that a statement may ask for, for one row. */
+const MAX_PAGES = 60;
+/** Whatever is kept is kept in these. One that is empty may be read as a whole, by who plans again once it is not. */
+const GROWING = new Set(['events', 'deliveries', 'attempts']);
+/** A prepared statement, inside functions too, is planned for its parameters five times and then perhaps once for all. */
+const RUNS_OF_NEW = 6;
+const RUNS_OF_OLD = 3;
+
+/** Somebody else who reads, from before on and for as long as this is examined. */
+type Reader = 'none' | 'old snapshot';
+
+/** One after the other, in the same tables. */
+export interface State {
+    readonly name: string;
+    /** Deliveries that are kept. */
+    readonly rows?: number;
+    /** Those that are then sent, without a vacuum. */
+    readonly sent?: Sending;
+    readonly reader?: Reader;
+}
+
+/** Up to so many deliveries that are kept, then so many that are sent without a vacuum. */
+export function statesOf(most: number, sent: number): readonly State[] {
+    return [
+        { name: 'nothing kept' },
+        { name: '500 kept', rows: 500 },
+        { name: '8,000 kept', rows: 8_000 },
+        { name: `${most} kept`, rows: most },
+        { name: `${sent} just sent`, rows: most, sent: { count: sent } },
+        { name: `${sent} just sent that all waited`, rows: most, sent: { count: sent, waiting: true } },
+        { name: `${sent / 3} just sent beside an old snapshot`, rows: most, sent: { count: sent / 3 }, reader: 'old snapshot' },
+    ];
+}
+
+/** Of one statement, in one state and on one connection. */
+export interface Finding {
+    readonly where: string;
+    readonly statement: string;
+    readonly pages: number;
+    /** What must not be, in words. */
+    readonly problems: readonly string[];
+}
+
+/** Tables of a test's own. */
+export interface Examination {
+    readonly pool: pg.Pool;
+    /** Brings the tables to the state, and executes every statement on a new connection and on one that planned all when they were empty. */
+    findings(state: State): Promise<readonly Finding[]>;
+    end(): Promise<void>;
+}
+
+/** @param analysed Whether the planner counts the rows that are kept as soon as they are there, or never. */
+export async function examination(analysed: boolean): Promise<Examination> {
+    const { url, drop } = await testDatabase();
+    const pool = new pg.Pool({ connectionString: url });
+    // The pool has ended before its connections have.
+    pool.on('error', () => {});
+    await migrate(pool);
+    await neverVacuum(pool);
+    await pool.query(CLOCK);
+    await addExporters(pool);
+    const early = await explainedConnection(url);
+    await runsOf(pool, early, RUNS_OF_NEW);
+    return {
+        pool,
+
+        async findings({ name, rows = 0, sent, reader = 'none' }) {
+            await keep(pool, rows);
+            if (analysed) {
+                await pool.query('vacuum analyze');
+            }
+
+            const closeReader = reader === 'none' ? async (): Promise<void> => {} : await oldSnapshot(pool);
+            if (sent !== undefined) {
+                await send(postgresWebhooks({ pool, notify: false }).deliveries, sent);
+            }
+            const fresh = await explainedConnection(url);
+            const where = `${name}, ${analysed ? 'analysed' : 'never analysed'}`;
+            const found = [
+                ...findingsOf(`${where}, planned when empty`, await runsOf(pool, early, RUNS_OF_OLD), rows === 0),
+                ...findingsOf(`${where}, planned now`, await runsOf(pool, fresh, RUNS_OF_NEW), rows === 0),
+            ];
+            await fresh.end();
+            await closeReader();
+            return found;
+        },
+
+        async end() {
+            await early.end();
+            await pool.end();
+            await drop();
+        },
+    };
+}
+
+/** Between two runs, in which the time stands still, so that they are alike. */
+const PASSED = "select setval('public.passed_seconds', last_value + 6) from public.passed_seconds";
+const CLOCK = `
+create sequence public.passed_seconds minvalue 0 start 0;
+create or replace function scanwire.now() returns timestamptz language sql volatile as $$
+    select timestamptz '2026-11-23 03:50' + (select p.last_value from public.passed_seconds p) * interval '1 second'
+$$`;
+
+/** The exporter that is sent to; others have deliveries that are done. */
+async function addExporters(pool: pg.Pool): Promise<void> {
+    const { exporters } = postgresWebhooks({ pool, notify: false });
+    await exporters.insert(sampleExporter());
+    for (let number = 1; number < 10; number += 1) {
+        await exporters.insert(sampleExporter({ type: 'investigation_legacy', legacy: true }));
+    }
+}
+
+/** Nothing that is changed from now on can be removed until it is closed. */
+async function oldSnapshot(pool: pg.Pool): Promise<() => Promise<void>> {
+    const client = await pool.connect();
+    await client.query('begin isolation level repeatable read');
+    await client.query('select count(*) from scanwire.exporters');
+    return async () => {
+        await client.query('commit');
+        client.release();
+    };
+}
+
+async function runsOf(pool: pg.Pool, connection: ExplainedConnection, count: number): Promise<readonly Way[]> {
+    const runs: Way[] = [];
+    while (runs.length < count) {
+        await pool.query(PASSED);
+        runs.push(await wayOf(connection));
+    }
+    return runs;
+}
+
+function findingsOf(where: string, runs: readonly Way[], isEmpty: boolean): readonly Finding[] {
+    return [...(runs[0]?.keys() ?? [])].map((statement) => {
+        const executions = runs.map((run) => run.get(statement) as Execution);
+        // It comes so seldom that it may cost more.
+        const mayBeCostly = statement === LOOK_THROUGH;
+        // All but the two most: a connection learns what it needs of the catalogue, and once more when there is something to do.
+        const [, , pages = 0] = executions.map((execution) => execution.pages).sort((one, other) => other - one);
+        const costly = ({ type, table, pages }: Scan): boolean =>
+            (pages > MAX_PAGES && !mayBeCostly) || (type === 'Seq Scan' && GROWING.has(table) && !isEmpty);
+        const scans = executions.flatMap((execution) => execution.scans).filter(costly);
+        const problems = [
+            ...(pages > MAX_PAGES && !mayBeCostly ? [`${pages} pages`] : []),
+            ...scans.map(({ type, table, index, pages, statement }) => `${type} of ${index ?? table}, ${pages} pages: ${statement}`),
+        ];
+        return { where, statement, pages, problems: problems.slice(0, 2) };
+    });
+}

@@ -1,0 +1,96 @@
+import pg from 'pg';
+
+/** One connection that tells the plan of everything it executes, inside functions too. Its user must be a superuser. */
+export interface ExplainedConnection {
+    /** Has no other connection. */
+    readonly pool: pg.Pool;
+    /** What one statement of a client executes. @throws Error where the task runs none. */
+    executed(task: () => Promise<unknown>): Promise<Execution>;
+    end(): Promise<void>;
+}
+
+/** What a statement did, with all that the functions did that it called. */
+export interface Execution {
+    /** Found in memory or read, each as often as it was asked for. Of the first one on a connection also those of the catalogue. */
+    readonly pages: number;
+    /** Of tables and indexes. */
+    readonly scans: readonly Scan[];
+}
+
+export interface Scan {
+    /** As PostgreSQL calls it, such as `Seq Scan`. */
+    readonly type: string;
+    readonly table: string;
+    readonly index: string | null;
+    readonly pages: number;
+    /** Begins the statement, so that it is found. */
+    readonly statement: string;
+}
+
+interface PlanNode {
+    readonly 'Node Type': string;
+    readonly 'Relation Name'?: string;
+    readonly 'Index Name'?: string;
+    readonly 'Shared Hit Blocks': number;
+    readonly 'Shared Read Blocks': number;
+    readonly Plans?: readonly PlanNode[];
+}
+
+/** Told to the client, so that no log of the server has to be read. */
+const EXPLAIN = `
+load 'auto_explain';
+set auto_explain.log_min_duration = 0;
+set auto_explain.log_analyze = on;
+set auto_explain.log_buffers = on;
+set auto_explain.log_timing = off;
+set auto_explain.log_nested_statements = on;
+set auto_explain.log_format = json;
+set client_min_messages = log`;
+
+const PLAN = /^duration: .* ms {2}plan:\n(.*)$/s;
+
+/** A new connection. */
+export async function explainedConnection(url: string): Promise<ExplainedConnection> {
+    const pool = new pg.Pool({ connectionString: url, max: 1, idleTimeoutMillis: 0 });
+    // The pool has ended before its connection has.
+    pool.on('error', () => {});
+    let told: string[] = [];
+    pool.on('connect', (client) => client.on('notice', ({ message }) => told.push(message ?? '')));
+    await pool.query(EXPLAIN);
+    return {
+        pool,
+        async executed(task) {
+            told = [];
+            await task();
+            return executionOf(told);
+        },
+        end: () => pool.end(),
+    };
+}
+
+function executionOf(told: readonly string[]): Execution {
+    const plans = told.flatMap((message) => {
+        const [, json] = PLAN.exec(message) ?? [];
+        return json === undefined ? [] : [JSON.parse(json) as { readonly 'Query Text': string; readonly Plan: PlanNode }];
+    });
+    // What a function runs has ended, and is told of, before its caller.
+    const outermost = plans.at(-1);
+    if (outermost === undefined) {
+        throw new Error('The connection told of no plan');
+    }
+
+    const scans = plans.flatMap(({ 'Query Text': text, Plan }) => scansBelow(Plan, text.trim().replaceAll(/\s+/g, ' ').slice(0, 80)));
+    return { pages: pagesOf(outermost.Plan), scans };
+}
+
+function scansBelow(node: PlanNode, statement: string): readonly Scan[] {
+    const below = (node.Plans ?? []).flatMap((child) => scansBelow(child, statement));
+    const { 'Node Type': type, 'Relation Name': table, 'Index Name': index } = node;
+    return /Scan$/.test(type) && (table ?? index) !== undefined
+        ? [{ type, table: table ?? '', index: index ?? null, pages: pagesOf(node), statement }, ...below]
+        : below;
+}
+
+function pagesOf(node: PlanNode): number {
+    return node['Shared Hit Blocks'] + node['Shared Read Blocks'];
+}

@@ -1,0 +1,44 @@
+/*
+ * `npm run plans`: what every statement of a delivery's way reads for one row, however much is kept. Ends with 1 when any reads a table that
+ * grows as a whole, or too many pages.
+ */
+import { parseArgs } from 'node:util';
+import { testServers } from '../support/servers.ts';
+import { examination, type Finding, type State, statesOf } from './examination.ts';
+
+const { values } = parseArgs({ options: { rows: { type: 'string', default: '1000000' }, sent: { type: 'string', default: '300000' } } });
+const [rows, sent] = [Number(values.rows), Number(values.sent)];
+if (![rows, sent / 300].every(Number.isSafeInteger)) {
+    process.stderr.write('--rows must be a whole number, --sent one of hundreds, in threes\n');
+    process.exit(2);
+}
+
+const servers = await testServers();
+Object.assign(process.env, servers.env);
+
+function print(state: State, findings: readonly Finding[], took: number): void {
+    process.stdout.write(`\n${state.name} (${(took / 1_000).toFixed(0)} s)\n`);
+    for (const { where, statement, pages, problems } of findings) {
+        process.stdout.write(
+            `${String(pages).padStart(8)} ${statement}, ${where}\n${problems.map((problem) => `         ! ${problem}\n`).join('')}`,
+        );
+    }
+}
+
+let failed = 0;
+try {
+    for (const analysed of [true, false]) {
+        const tables = await examination(analysed);
+        for (const state of statesOf(rows, sent)) {
+            const startedAt = performance.now();
+            const findings = await tables.findings(state);
+            print(state, findings, performance.now() - startedAt);
+            failed += findings.filter(({ problems }) => problems.length > 0).length;
+        }
+        await tables.end();
+    }
+} finally {
+    await servers.stop();
+}
+process.stdout.write(`\n${failed} statements cost more for what is kept\n`);
+process.exitCode = failed === 0 ? 0 : 1;

@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto';
+import { only } from '../../adapters/contract/assertions.ts';
+import { BEGIN_WITHIN, failure, forAll, holderOf, sampleEvent, success } from '../../adapters/contract/webhooks/fixture.ts';
+import { postgresWebhooks } from '../../adapters/postgres/index.ts';
+import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
+import type { HandOutOptions } from '../../lib/webhooks/grants.ts';
+import type { DeliveryStore, Dispatched, DispatchOptions, SweepOptions } from '../../lib/webhooks/store.ts';
+import type { Execution, ExplainedConnection } from './executed-plans.ts';
+
+/** What each statement of a delivery's way executed, by what it is for. */
+export type Way = ReadonlyMap<string, Execution>;
+
+export const HAND_OUT: Required<HandOutOptions> = { window: 400, breakerAfter: 5, beginWithin: BEGIN_WITHIN };
+/** Such that no failure of the way opens it. */
+export const BREAKER: BreakerRules = { after: 1_000_000, firstProbe: 1_000, maxProbe: 4_000, stopAfter: 1_000_000_000, window: 400 };
+const DISPATCH: DispatchOptions = { ...HAND_OUT, limit: 500 };
+const SWEEP: SweepOptions = { requeueAfter: 60_000, limit: 500 };
+
+/** The first dispatch of a second raises marks, and every fifth passes all that has waited, dead or not. */
+export const LOOK_THROUGH = 'look through all that waits';
+
+/**
+ * Calls every statement of a delivery's way, each for one row, and those of the polls once more when there is nothing for them. None is left
+ * unfinished.
+ */
+export async function wayOf(connection: ExplainedConnection): Promise<Way> {
+    const way = new Map<string, Execution>();
+    const { deliveries } = postgresWebhooks({ pool: connection.pool, notify: false });
+    async function step<T>(name: string, run: () => Promise<T>): Promise<T> {
+        let result: { readonly value: T } | undefined;
+        const execution = await connection.executed(async () => {
+            result = { value: await run() };
+        });
+        way.set(name, execution);
+        return (result as { readonly value: T }).value;
+    }
+
+    await step('read the time', () => deliveries.now());
+    await step(LOOK_THROUGH, () => deliveries.dispatch(DISPATCH));
+    await quickWay(deliveries, step);
+    await waitingWay(connection, deliveries, step);
+    await lostWay(deliveries, step);
+    await step('hand out nothing', () => deliveries.dispatch(DISPATCH));
+    await step('sweep nothing', () => deliveries.sweep(SWEEP));
+    await step('name the sessions', () => deliveries.sessions());
+    return way;
+}
+
+type Step = <T>(name: string, run: () => Promise<T>) => Promise<T>;
+
+/** Accepted with its claim, read by another process, begun and finished. */
+async function quickWay(deliveries: DeliveryStore, step: Step): Promise<void> {
+    const handedOut = await acceptOne(deliveries, step);
+    const { deliveryId, token } = holderOf(handedOut);
+    await step('read what was handed out', () =>
+        deliveries.claim([{ deliveryId, token: randomUUID(), duration: 30_000, grant: token, holds: true }], null),
+    );
+    const claimedAt = await deliveries.now();
+    await step('finish what was handed out', () => deliveries.recordOutcomes([success(holderOf(handedOut), { claimedAt })], BREAKER));
+    await step('get a delivery', () => deliveries.get(deliveryId));
+    await step('list its attempts', () => deliveries.attempts(deliveryId));
+}
+
+async function acceptOne(
+    deliveries: DeliveryStore,
+    step: Step,
+    name = 'accept and hand out',
+    beginWithin = BEGIN_WITHIN,
+): Promise<Dispatched> {
+    const accepted = await step(name, () => deliveries.accept([forAll(sampleEvent())], { handOut: { ...HAND_OUT, beginWithin } }));
+    return only(only(accepted).handedOut);
+}
+
+/** Accepted in a transaction of the host, handed out, named in a beat, failed; handed out once more and claimed. */
+async function waitingWay({ pool }: ExplainedConnection, deliveries: DeliveryStore, step: Step): Promise<void> {
+    const tx = await pool.connect();
+    await tx.query('begin');
+    await step('accept in a transaction', () => deliveries.accept([forAll(sampleEvent())], { tx }));
+    await tx.query('commit');
+    tx.release();
+
+    const session = { id: randomUUID(), process: 'plans', slots: { default: 400 } };
+    const first = only((await step('hand out one', () => deliveries.dispatch(DISPATCH))).handedOut);
+    const { deliveryId, token } = holderOf(first);
+    const claimedAt = await deliveries.now();
+    const begun = { upTo: claimedAt, attempts: [{ deliveryId, token, claimedAt, duration: 30_000 }] };
+    await step('keep alive and name one', () => deliveries.keepAlive(session, 30_000, begun));
+    await step('keep alive', () => deliveries.keepAlive(session, 30_000));
+    await step('finish with a failure', () => deliveries.recordOutcomes([failure(holderOf(first), 0)], BREAKER));
+
+    const second = only((await step('hand out one again', () => deliveries.dispatch(DISPATCH))).handedOut);
+    const grant = holderOf(second).token;
+    const claim = only(
+        await step('claim one', () => deliveries.claim([{ deliveryId, token: randomUUID(), duration: 30_000, grant }], session.id)),
+    );
+    await step('finish what was claimed', () => deliveries.recordOutcomes([success(claim as NonNullable<typeof claim>)], BREAKER));
+    await step('end sessions', () => deliveries.endSessions([session.id]));
+}
+
+/** Handed out and never begun; claimed and never finished; its job lost. */
+async function lostWay(deliveries: DeliveryStore, step: Step): Promise<void> {
+    const unbegun = await acceptOne(deliveries, step, 'accept and hand out once more', -10_000);
+    await step('take back one', () => deliveries.sweep(SWEEP));
+    const again = only((await deliveries.dispatch(DISPATCH)).handedOut);
+    const token = randomUUID();
+    await deliveries.claim([{ deliveryId: again.deliveryId, token, duration: -1 }], null);
+    await step('sweep one', () => deliveries.sweep(SWEEP));
+    await step('finish what was taken away', () => deliveries.recordOutcomes([success({ ...holderOf(unbegun), token })], BREAKER));
+
+    const lost = await acceptOne(deliveries, step, 'accept and lose');
+    await step('find a lost job', () => deliveries.sweep({ ...SWEEP, requeueAfter: -1_000 }));
+    await deliveries.recordOutcomes([success(holderOf(lost), { claimedAt: await deliveries.now() })], BREAKER);
+}

@@ -439,44 +439,53 @@ begin
     end if;
 
     return query
-    with recursive marks as materialized (
-        select m.exporter_id, m.priority, m.due_from from scanwire.waiting_marks m where not looks_through
+    with recursive stored as materialized (
+        select m.exporter_id, m.priority, m.due_from from scanwire.waiting_marks m
     ),
-    -- From each mark to the next one.
+    marks as materialized (
+        select x.exporter_id, p.priority, coalesce(m.due_from, '-infinity') as due_from
+        from (select distinct m.exporter_id from stored m where not looks_through) x
+        cross join (values (0::smallint), (1::smallint), (2::smallint)) p (priority)
+        left join stored m on m.exporter_id = x.exporter_id and m.priority = p.priority
+    ),
+    -- From each exporter that has marks to the next one. Not of rows: a comparison of rows ends no walk through an index in the second column.
     ranges as (
-        select
-            b.*,
-            coalesce(lead(b.exporter_id) over in_order, 'ffffffff-ffff-ffff-ffff-ffffffffffff') as to_exporter_id,
-            coalesce(lead(b.priority) over in_order, 32767::smallint) as to_priority
+        select b.exporter_id, coalesce(lead(b.exporter_id) over (order by b.exporter_id), 'ffffffff-ffff-ffff-ffff-ffffffffffff') as to_exporter_id
         from (
-            select * from marks
+            select distinct m.exporter_id from marks m
             union all
-            select '00000000-0000-0000-0000-000000000000', 0::smallint, '-infinity'
+            select '00000000-0000-0000-0000-000000000000'
         ) b
-        window in_order as (order by b.exporter_id, b.priority)
     ),
     -- One step in the index for each exporter and priority, however many wait.
-    earliest_due as (
-        select d.exporter_id, d.priority, d.due_at, r.to_exporter_id, r.to_priority
+    unmarked as (
+        select d.exporter_id, d.priority, d.due_at, r.to_exporter_id
         from ranges r
         cross join lateral (
             select d.exporter_id, d.priority, d.due_at from scanwire.deliveries d
-            where
-                d.stage = 'waiting'
-                and (d.exporter_id, d.priority, d.due_at) >= (r.exporter_id, r.priority, r.due_from)
-                and (d.exporter_id, d.priority) < (r.to_exporter_id, r.to_priority)
+            where d.stage = 'waiting' and d.exporter_id > r.exporter_id and d.exporter_id < r.to_exporter_id
             order by d.exporter_id, d.priority, d.due_at
             limit 1
         ) d
         union all
-        select d.exporter_id, d.priority, d.due_at, c.to_exporter_id, c.to_priority
-        from earliest_due c
+        select d.exporter_id, d.priority, d.due_at, u.to_exporter_id
+        from unmarked u
         cross join lateral (
             select d.exporter_id, d.priority, d.due_at from scanwire.deliveries d
-            where
-                d.stage = 'waiting' and (d.exporter_id, d.priority) > (c.exporter_id, c.priority)
-                and (d.exporter_id, d.priority) < (c.to_exporter_id, c.to_priority)
+            where d.stage = 'waiting' and (d.exporter_id, d.priority) > (u.exporter_id, u.priority) and d.exporter_id < u.to_exporter_id
             order by d.exporter_id, d.priority, d.due_at
+            limit 1
+        ) d
+    ),
+    earliest_due as (
+        select u.exporter_id, u.priority, u.due_at from unmarked u
+        union all
+        select m.exporter_id, m.priority, d.due_at
+        from marks m
+        cross join lateral (
+            select d.due_at from scanwire.deliveries d
+            where d.stage = 'waiting' and d.exporter_id = m.exporter_id and d.priority = m.priority and d.due_at >= m.due_from
+            order by d.due_at
             limit 1
         ) d
     ),
@@ -568,7 +577,7 @@ begin
     marked as (
         insert into scanwire.waiting_marks (exporter_id, priority, due_from, flight)
         select distinct q.exporter_id, q.priority, timestamptz '-infinity', (select f.last_value from scanwire.flights f) from queued q
-        where not exists (select from scanwire.waiting_marks m where m.exporter_id = q.exporter_id and m.priority = q.priority)
+        where not exists (select from stored m where m.exporter_id = q.exporter_id and m.priority = q.priority)
     )
     (
         select null::uuid, null::text, null::integer, null::boolean, null::uuid, null::text, null::timestamptz, null::integer, null::integer,

@@ -1,7 +1,7 @@
 import Boom from '@hapi/boom';
 import type { Lifecycle, Server } from '@hapi/hapi';
 import { ScanwireError } from '../lib/errors.ts';
-import type { ApiKeyScope } from '../lib/keys/store.ts';
+import type { ApiKeyScope } from '../lib/keys/scopes.ts';
 
 /**
  * Adds routes that name an authentication strategy. hapi's own message for an unknown one does not say which option it came from.

@@ -1,4 +1,5 @@
-import { type ApiKeyStore, apiKeyExists, type StoredApiKey, UNSCOPED } from '../../lib/keys/store.ts';
+import { UNSCOPED } from '../../lib/keys/scopes.ts';
+import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
 import { assertPoolIn, IMPATIENT, isUniqueViolation, type PoolLike, type PreparingOptions, patiently, uuidOrNull } from './database.ts';
 import { prepared } from './prepared.ts';
 

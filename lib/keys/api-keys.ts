@@ -6,7 +6,8 @@ import { checked, nameSchema, objectWith } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
 import { assertOpens, type KeyRing, type SealedText } from './key-ring.ts';
-import { type ApiKeyScope, type ApiKeyStore, type StoredApiKey, UNSCOPED } from './store.ts';
+import { type ApiKeyScope, assertKept, DEFAULT_SCOPES, SCOPES, scopesOf } from './scopes.ts';
+import type { ApiKeyStore, StoredApiKey } from './store.ts';
 
 /** What {@link apiKeys} and its plugin (`plugins/token-auth`) have in common. */
 export interface ApiKeysSettings {
@@ -132,9 +133,6 @@ export interface ApiKeys {
 
 const TOUCH_INTERVAL_MS = 60_000;
 
-const SCOPES: readonly ApiKeyScope[] = ['inventory:read', 'records:read', 'records:write', 'deliveries:read', 'events:publish', 'admin'];
-const DEFAULT_SCOPES: readonly ApiKeyScope[] = ['inventory:read'];
-
 const newKeySchema = Joi.object<{ name: string } & NewKeyOptions>({
     name: nameSchema.trim().required(),
     scopes: Joi.array()
@@ -142,22 +140,6 @@ const newKeySchema = Joi.object<{ name: string } & NewKeyOptions>({
         .min(1)
         .unique(),
 });
-
-/** More than its scopes must never come of a row that a store got wrong: only a store that knows nothing of scopes may leave them out. */
-function scopesOf({ scopes }: StoredApiKey): readonly ApiKeyScope[] {
-    if (scopes === undefined) {
-        return UNSCOPED;
-    }
-
-    return Array.isArray(scopes) ? SCOPES.filter((scope) => scopes.includes(scope)) : [];
-}
-
-/** @throws ScanwireError `MISCONFIGURED`: a store that dropped them would give the key more than was asked for. */
-function assertKept(store: ApiKeyStore, scopes: readonly ApiKeyScope[] | undefined): void {
-    if (scopes !== undefined && store.keepsScopes !== true) {
-        throw new ScanwireError('MISCONFIGURED', 'Cannot give the key scopes: the store does not keep them', { field: 'scopes' });
-    }
-}
 
 /**
  * Makes, shows, revokes and verifies the API keys of a store.

@@ -18,4 +18,5 @@ export {
     type VerifiedApiKey,
 } from './api-keys.ts';
 export { type KeyRing, type KeyRingOptions, keyRing, sealingKeyId } from './key-ring.ts';
-export type { ApiKeyScope, ApiKeyStore, StoredApiKey } from './store.ts';
+export type { ApiKeyScope } from './scopes.ts';
+export type { ApiKeyStore, StoredApiKey } from './store.ts';

@@ -1,10 +1,5 @@
 import { ScanwireError } from '../errors.ts';
-
-/** What a key may do. */
-export type ApiKeyScope = 'inventory:read' | 'records:read' | 'records:write' | 'deliveries:read' | 'events:publish' | 'admin';
-
-/** What keys had in effect before there were scopes, and what those of a store have that knows nothing of scopes. */
-export const UNSCOPED: readonly ApiKeyScope[] = ['inventory:read', 'records:read', 'records:write'];
+import type { ApiKeyScope } from './scopes.ts';
 
 /** One API key at rest. The key itself is only in `sealed`. Times are UTC instants. */
 export interface StoredApiKey {

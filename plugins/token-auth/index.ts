@@ -3,7 +3,7 @@ import type { NamedPlugin, Request, ResponseObject, Server, ServerAuthScheme, Se
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { type ApiKeys, apiKeys, DENIAL } from '../../lib/keys/api-keys.ts';
-import { UNSCOPED } from '../../lib/keys/store.ts';
+import { UNSCOPED } from '../../lib/keys/scopes.ts';
 import { VERSION } from '../../lib/version.ts';
 import { mapErrors } from '../errors.ts';
 import { announcing, claimInstance, exposeInstance, type Instances, logTags } from '../instance.ts';

@@ -3,7 +3,8 @@ import Hapi, { type Server } from '@hapi/hapi';
 import t from 'tap';
 import { memoryApiKeys, memoryInventory } from '../../adapters/memory/index.ts';
 import { apiKeyDigest, newApiKey } from '../../lib/keys/api-keys.ts';
-import type { ApiKeyScope, ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
+import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
+import type { ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
 import { plugin as restApi } from '../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 

@@ -1,0 +1,36 @@
+import { ScanwireError } from '../errors.ts';
+import type { ApiKeyStore, StoredApiKey } from './store.ts';
+
+/** What a key may do. */
+export type ApiKeyScope = 'inventory:read' | 'records:read' | 'records:write' | 'deliveries:read' | 'events:publish' | 'admin';
+
+export const SCOPES: readonly ApiKeyScope[] = [
+    'inventory:read',
+    'records:read',
+    'records:write',
+    'deliveries:read',
+    'events:publish',
+    'admin',
+];
+
+/** What a new key may do when nothing is said. */
+export const DEFAULT_SCOPES: readonly ApiKeyScope[] = ['inventory:read'];
+
+/** What keys had in effect before there were scopes, and what those of a store have that knows nothing of scopes. */
+export const UNSCOPED: readonly ApiKeyScope[] = ['inventory:read', 'records:read', 'records:write'];
+
+/** More than its scopes must never come of a row that a store got wrong: only a store that knows nothing of scopes may leave them out. */
+export function scopesOf({ scopes }: Pick<StoredApiKey, 'scopes'>): readonly ApiKeyScope[] {
+    if (scopes === undefined) {
+        return UNSCOPED;
+    }
+
+    return Array.isArray(scopes) ? SCOPES.filter((scope) => scopes.includes(scope)) : [];
+}
+
+/** @throws ScanwireError `MISCONFIGURED`: a store that dropped them would give the key more than was asked for. */
+export function assertKept(store: ApiKeyStore, scopes: readonly ApiKeyScope[] | undefined): void {
+    if (scopes !== undefined && store.keepsScopes !== true) {
+        throw new ScanwireError('MISCONFIGURED', 'Cannot give the key scopes: the store does not keep them', { field: 'scopes' });
+    }
+}

@@ -20,7 +20,7 @@ export function withStrategy(message: string, addRoutes: () => void): void {
  */
 export function withName(plugin: string, option: 'scheme' | 'strategy', register: () => void): void {
     const message = `${plugin} options: ${option} must be a name that no other ${option} of the server has`;
-    refusedAs({ assertion: new RegExp(`^Authentication ${option} name already exists`), message, field: option }, register);
+    refusedAs({ assertion: /^Authentication (?:scheme|strategy) name already exists/, message, field: option }, register);
 }
 
 function refusedAs(

@@ -1,10 +1,12 @@
 import type { Command } from 'commander';
-import { command } from '../command.ts';
+import { type ApiKeyScope, DEFAULT_SCOPES, SCOPES } from '../../lib/keys/scopes.ts';
+import { command, repeated } from '../command.ts';
 import { aligned, relativeTime, table } from '../output/table.ts';
 
 export function define(keys: Command): void {
-    command(keys, 'create <name>', 'make a key and show it', async ({ args: [name = ''], perform }) => {
-        const key = await perform('createKey', { name });
+    command(keys, 'create <name>', 'make a key and show it', async ({ args: [name = ''], options, perform }) => {
+        const scopes = options.scope as readonly ApiKeyScope[] | undefined;
+        const key = await perform('createKey', { name, ...(scopes && { scopes }) });
         return {
             json: key,
             text: () =>
@@ -14,7 +16,7 @@ export function define(keys: Command): void {
                     ['Name', key.name],
                 ]),
         };
-    });
+    }).option('--scope <scope>', `what it may do: ${SCOPES.join(', ')}; repeatable (default: ${DEFAULT_SCOPES.join(', ')})`, repeated);
 
     command(keys, 'list', 'list all keys, revoked ones included', async ({ perform }) => {
         const all = await perform('listKeys', {});
@@ -22,11 +24,12 @@ export function define(keys: Command): void {
             json: all,
             text: () =>
                 table(
-                    ['ID', 'NAME', 'KEY', 'CREATED', 'LAST USED', 'STATE'],
-                    all.map(({ id, name, start, createdAt, lastUsedAt, revokedAt }) => [
+                    ['ID', 'NAME', 'KEY', 'SCOPES', 'CREATED', 'LAST USED', 'STATE'],
+                    all.map(({ id, name, start, scopes, createdAt, lastUsedAt, revokedAt }) => [
                         id,
                         name,
                         `${start}…`,
+                        scopes.join(' '),
                         relativeTime(createdAt, new Date()),
                         relativeTime(lastUsedAt, new Date()),
                         revokedAt === null ? 'valid' : 'revoked',

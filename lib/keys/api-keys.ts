@@ -85,6 +85,7 @@ export interface ApiKeySummary extends NamedApiKey {
     /** The first characters of the key. */
     readonly start: string;
     readonly revealable: boolean;
+    readonly scopes: readonly ApiKeyScope[];
     readonly createdAt: Date;
     /** Exact to a minute. */
     readonly lastUsedAt: Date | null;
@@ -133,12 +134,14 @@ export interface ApiKeys {
 
 const TOUCH_INTERVAL_MS = 60_000;
 
+/** Scopes, each once. */
+export const scopesSchema: Joi.ArraySchema = Joi.array()
+    .items(Joi.string().valid(...SCOPES))
+    .unique();
+
 const newKeySchema = Joi.object<{ name: string } & NewKeyOptions>({
     name: nameSchema.trim().required(),
-    scopes: Joi.array()
-        .items(Joi.string().valid(...SCOPES))
-        .min(1)
-        .unique(),
+    scopes: scopesSchema.min(1),
 });
 
 /**
@@ -272,8 +275,9 @@ function touching(store: ApiKeyStore, clock: Clock, firstUsed: (id: string) => v
     };
 }
 
-function summary({ id, name, start, sealed, createdAt, lastUsedAt, revokedAt }: StoredApiKey): ApiKeySummary {
-    return { id, name, start, revealable: sealed !== null, createdAt, lastUsedAt, revokedAt };
+function summary(stored: StoredApiKey): ApiKeySummary {
+    const { id, name, start, sealed, createdAt, lastUsedAt, revokedAt } = stored;
+    return { id, name, start, revealable: sealed !== null, scopes: scopesOf(stored), createdAt, lastUsedAt, revokedAt };
 }
 
 /**

@@ -51,7 +51,7 @@ export function handlersOf({ keys, webhooks, inventory, license, migrate }: Host
 
 function keyHandlers(keys: System['keys']): Partial<Handlers> {
     return {
-        createKey: ({ name }) => keys.create(name),
+        createKey: ({ name, scopes }) => keys.create(name, { scopes }),
         listKeys: () => keys.list(),
         revealKey: ({ id }) => keys.reveal(id),
         async revokeKey({ id }) {

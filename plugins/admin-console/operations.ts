@@ -1,5 +1,5 @@
 import type { ImportOptions, ImportSummary } from '../../lib/inventory/store.ts';
-import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
+import type { ApiKeySummary, NewKeyOptions, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { RuleSet } from '../../lib/webhooks/choices.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
@@ -15,7 +15,7 @@ import type { AcceptedEvent, Attempt, Delivery, DeliveryQuery } from '../../lib/
 
 /** Input and output of each operation. A time is a `Date` in the process and an ISO 8601 text once it came over HTTP. */
 export interface Operations {
-    createKey: Operation<{ readonly name: string }, RevealedApiKey>;
+    createKey: Operation<{ readonly name: string } & NewKeyOptions, RevealedApiKey>;
     listKeys: Operation<object, readonly ApiKeySummary[]>;
     revealKey: Operation<ById, RevealedApiKey>;
     revokeKey: Operation<ById, { readonly id: string; readonly revoked: true }>;

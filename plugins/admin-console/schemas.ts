@@ -2,6 +2,8 @@ import Joi from 'joi';
 import { nameSchema } from '../../lib/checked.ts';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { workspaceSchema } from '../../lib/inventory/resources.ts';
+import { scopesSchema } from '../../lib/keys/api-keys.ts';
+import { DEFAULT_SCOPES } from '../../lib/keys/scopes.ts';
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
 import { deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
 import { exporterChangesSchema, newExporterSchema, settingSchemas } from '../../lib/webhooks/exporter.ts';
@@ -49,6 +51,7 @@ const keySummarySchema = Joi.object({
     name: text(),
     start: id().description('First characters of the key'),
     revealable: flag().description('Whether the key can be shown again'),
+    scopes: scopesSchema.required().description('What the key may do'),
     createdAt: date(),
     lastUsedAt: nullableDate().description('Exact to a minute'),
     revokedAt: nullableDate(),
@@ -170,7 +173,10 @@ const countsSchema = Joi.object({ created: count(), updated: count() }).required
 export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     createKey: {
         description: 'Makes a key of the REST API and shows it',
-        payload: Joi.object({ name: nameSchema.trim().required().description('Need not be unique') }),
+        payload: Joi.object({
+            name: nameSchema.trim().required().description('Need not be unique'),
+            scopes: scopesSchema.min(1).description(`What the key may do; ${DEFAULT_SCOPES.join(', ')} when nothing is said`),
+        }),
         response: revealedKeySchema,
     },
     listKeys: { description: 'All keys, revoked ones included, oldest first', response: Joi.array().items(keySummarySchema) },

@@ -1,10 +1,11 @@
 import type { NamedPlugin, ServerRoute } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
+import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import { type CheckedRecord, checkRecord, recordJsonSchema } from '../../lib/records/index.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance, exposeInstance, type Instances } from '../instance.ts';
 import { unsniffed } from '../request.ts';
-import { withStrategy } from '../strategy.ts';
+import { needsScope, withStrategy } from '../strategy.ts';
 import { checkRoute, importRoute } from './batch-routes.ts';
 import { type Access, type HttpsRecordSchemaOptions, optionsSchema, type Settings } from './options.ts';
 import { recordRoutes } from './record-routes.ts';
@@ -41,11 +42,18 @@ export const plugin: NamedPlugin<HttpsRecordSchemaOptions> = {
 
 function routesOf(settings: Settings, access: Access): ServerRoute[] {
     const { records } = settings;
+    const reading = needing('records:read', access);
+    const writing = needing('records:write', access);
     return [
         schemaRoute(settings, access),
-        checkRoute(settings, access),
-        ...(records === undefined ? [] : [importRoute(settings, records, access), ...recordRoutes(settings, records, access)]),
+        checkRoute(settings, writing),
+        ...(records === undefined ? [] : [importRoute(settings, records, writing), ...recordRoutes(settings, records, reading)]),
     ];
+}
+
+/** Lets in whoever comes with a key only when that has the scope. What a check costs is what an import costs, so it takes the same. */
+function needing(scope: ApiKeyScope, access: Access): Access {
+    return { ...access, ext: { ...access.ext, onCredentials: { method: needsScope(scope, `The API key needs the scope ${scope}`) } } };
 }
 
 const SCHEMA_TEXT = JSON.stringify(recordJsonSchema);

@@ -25,7 +25,7 @@ interface Target {
 async function target(t: Test): Promise<Target> {
     const data = `${temporaryFolder(t)}/data`;
     const { origin, pid } = await serve(t, data);
-    const { key } = await json<{ key: string }>(['keys', 'create', 'sender', '--data', data]);
+    const { key } = await json<{ key: string }>(['keys', 'create', 'sender', '--scope', 'records:write', '--data', data]);
     return { origin, key, spent: async () => ((await cpuTimes({ server: pid })).server ?? 0) / 1000 };
 }
 

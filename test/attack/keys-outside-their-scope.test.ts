@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import Hapi, { type Server } from '@hapi/hapi';
 import t from 'tap';
-import { memoryApiKeys, memoryInventory } from '../../adapters/memory/index.ts';
+import { memoryApiKeys, memoryInventory, memoryRecords } from '../../adapters/memory/index.ts';
 import { apiKeyDigest, newApiKey } from '../../lib/keys/api-keys.ts';
 import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import type { ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
+import { plugin as httpsRecordSchema } from '../../plugins/https-record-schema/index.ts';
 import { plugin as restApi } from '../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 
@@ -31,6 +32,7 @@ async function served(store: ApiKeyStore): Promise<Server> {
     const server = Hapi.server({ debug: false });
     await server.register({ plugin: tokenAuth, options: { store, revealable: false } });
     await server.register({ plugin: restApi, options: { store: memoryInventory(), license: { valid: async () => true } } });
+    await server.register({ plugin: httpsRecordSchema, options: { records: memoryRecords(), auth: 'token' } });
     server.route({
         method: 'GET',
         path: '/own',
@@ -60,6 +62,32 @@ t.test('answers a key without inventory:read as one that is unknown, on every ro
     for (const path of PATHS) {
         t.equal((await answer(server, path, key)).status, 403, path);
         t.strictSame(await answer(server, path, key), await answer(server, path, newApiKey()), path);
+    }
+});
+
+t.test('lets a key read, check and store records only with the scope for it', async (t) => {
+    const server = await served(memoryApiKeys());
+    const { create } = server.plugins['token-auth'];
+    const routes = [
+        ['GET', '/records', 'records:read', 200],
+        ['GET', '/records/1', 'records:read', 404],
+        ['POST', '/check', 'records:write', 200],
+        ['POST', '/records', 'records:write', 200],
+    ] as const;
+    for (const [method, path, scope, status] of routes) {
+        const asked = async (scopes: readonly ApiKeyScope[]): Promise<number> => {
+            const { key } = await create('a', { scopes });
+            const headers = { token: key, 'content-type': 'application/x-ndjson' };
+            return (
+                await server.inject({ method, url: `/https-record-schema${path}`, headers, ...(method === 'POST' && { payload: '\n' }) })
+            ).statusCode;
+        };
+        t.equal(await asked([scope]), status, `${method} ${path}`);
+        t.equal(
+            await asked((['inventory:read', ...OTHERS] as const).filter((other) => other !== scope)),
+            403,
+            `${method} ${path} with all others`,
+        );
     }
 });
 

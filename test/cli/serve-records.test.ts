@@ -20,7 +20,8 @@ async function post({ url, certificate }: Served, token: string): Promise<{ stat
 
 t.test('imports records behind a key, and shows them as hosts where it is told to', async (t) => {
     const data = dataOf(t);
-    const { key } = await json<{ key: string }>(data, 'keys', 'create', 'records');
+    const scopes = ['inventory:read', 'records:read', 'records:write'].flatMap((scope) => ['--scope', scope]);
+    const { key } = await json<{ key: string }>(data, 'keys', 'create', 'records', ...scopes);
     const { server, served } = await serve(t, data, '--enrich', 'web');
 
     t.equal((await post(served, 'no key')).status, 403);

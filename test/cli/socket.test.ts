@@ -7,7 +7,16 @@ import { dataOf, fixture, get, json, serve } from '../support/served.ts';
 t.test('answers commands through its socket', async (t) => {
     const data = dataOf(t);
     const { server, served } = await serve(t, data);
-    const key = await json<{ id: string; name: string; key: string }>(data, 'keys', 'create', 'ci');
+    const key = await json<{ id: string; name: string; key: string }>(
+        data,
+        'keys',
+        'create',
+        'ci',
+        '--scope',
+        'admin',
+        '--scope',
+        'inventory:read',
+    );
     t.same(Object.keys(key), ['id', 'name', 'key']);
     t.equal((await get(served, '/rest_api/v2/base', key.key)).status, 200);
     t.same(await json(data, 'keys', 'reveal', key.id), key);

@@ -61,7 +61,9 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.match(key, { name: 'nightly job', key: /^scw_/ });
     t.same(await as('revealKey', { id: key.id }), key);
     t.same(await as('revokeKey', { id: key.id }), { id: key.id, revoked: true });
-    t.match(await as('listKeys', {}), [{ id: key.id, revokedAt: String }]);
+    t.match(await as('listKeys', {}), [{ id: key.id, scopes: ['inventory:read'], revokedAt: String }]);
+    const { id: writer } = await as('createKey', { name: 'writer', scopes: ['records:write', 'admin'] });
+    t.match((await as('listKeys', {})).at(-1), { id: writer, scopes: ['records:write', 'admin'] });
 
     const url = await receiver(t);
     const { id, secret } = await as('createExporter', { url, name: 'Ours', headers: [['Authorization', 'Bearer x']] });
@@ -163,6 +165,8 @@ t.test('refuses bad input with the field at fault, and never repeats it', async 
         ['createKey', null, undefined],
         ['createKey', {}, 'name'],
         ['createKey', { name: 's3cret\u0007' }, 'name'],
+        ['createKey', { name: 'a', scopes: ['s3cret'] }, 'scopes[0]'],
+        ['createKey', { name: 'a', scopes: [] }, 'scopes'],
         ['createKey', { name: 'a', more: 's3cret' }, 'more'],
         ['createExporter', { name: 's3cret' }, 'url'],
         ['createExporter', { url: 'https://a.test', secret: ['s3cret'] }, 'secret'],

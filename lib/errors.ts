@@ -57,7 +57,7 @@ export function codeNote(error: unknown): string {
 /**
  * A module of an optional package, which `npm install --omit=optional` leaves out.
  *
- * @param load `() => import('pg')`.
+ * @param load Imports it.
  * @param use What it is needed for.
  * @throws ScanwireError `MISCONFIGURED` with the line that installs it.
  */

@@ -71,7 +71,7 @@ t.test('refuses options of webhook-exporter', async (t) => {
     await refused(
         { kinds: [{ name: 'x', schema: Joi.string() }] },
         'kinds[0].schema',
-        /kinds\[0\]\.schema must be a Joi schema of object type/,
+        /kinds\[0\]\.schema must be a Joi schema of an object, or a Standard Schema/,
     );
     const url = { allow: ['10.0.0.0/8', 'http://127.0.0.1:8080'] };
     await refused({ egress: url }, 'egress.allow[1]', /egress\.allow\[1\]: Entry 2 .* is a URL: write its host name, or its address/);

@@ -21,7 +21,7 @@ const BLOCKS = Array.from({ length: Math.ceil(TEXT.length / 65_280) }, (_, index
     gzipSync(TEXT.subarray(index * 65_280, (index + 1) * 65_280)),
 );
 const EMPTY = gzipSync('');
-const EMPTIES = Buffer.alloc(1_000_000 * EMPTY.length, EMPTY);
+const EMPTIES = Buffer.alloc(300_000 * EMPTY.length, EMPTY);
 const LINE = text(1);
 
 /** Every kind of damage, and forms of whole files that are not read in one go. No member is longer than 1 MiB. */
@@ -29,7 +29,7 @@ export const GZIP_FILES: Readonly<Record<string, GzipFile>> = {
     whole: { bytes: PACKED, reason: WHOLE },
     'of two members': { bytes: Buffer.concat([PACKED, PACKED]), reason: WHOLE },
     'of many members of 64 KiB': { bytes: Buffer.concat(BLOCKS), reason: WHOLE },
-    'of a million empty members': {
+    'of 300,000 empty members': {
         bytes: Buffer.concat([gzipSync(LINE), EMPTIES, gzipSync(LINE)]),
         reason: WHOLE,
     },

@@ -18,7 +18,7 @@ function answerTo({ url, certificate }: Served, path: string, token?: string, me
 t.test('leaves a browser nothing to guess, to keep or to frame', async (t) => {
     const data = dataOf(t);
     const { served } = await serve(t, data, '--hsts', '86400');
-    const { key } = await json<{ key: string }>(data, 'keys', 'create', 'ci');
+    const { key } = await json<{ key: string }>(data, 'keys', 'create', 'ci', '--scope', 'inventory:read', '--scope', 'records:read');
     const withKey: [string, number][] = [
         ['/rest_api/v2/base', 200],
         ['/rest_api/v2/workspaces', 200],

@@ -32,9 +32,23 @@ export function sameAddress(one: string | undefined, other: string): boolean {
 }
 
 /** True when the address lies in the block; false for a block of the other family. */
-export function isIn(address: Address, [network, bits]: readonly [Address, number]): boolean {
+export function isIn(address: Address, [network, bits]: Block): boolean {
     return address.kind() === network.kind() && address.match(network, bits);
 }
+
+/** A block of addresses: its network and the number of leading bits that count. */
+export type Block = readonly [network: Address, bits: number];
+
+/** The block that a text names, `10.20.0.0/16`, `fd12::/48` or a single address; null for anything else. */
+export function parseBlock(text: string): Block | null {
+    const [, network = text, digits] = BLOCK.exec(text) ?? [];
+    const address = parseAddress(network);
+    const maxBits = isIP(network) === 4 ? 32 : 128;
+    const bits = digits === undefined ? maxBits : Number(digits);
+    return address === null || bits > maxBits ? null : [address, bits];
+}
+
+const BLOCK = /^([^/]+)\/(\d{1,3})$/;
 
 /** An IP address in its one canonical text, and the zone that came with it. */
 export interface CanonicalAddress {

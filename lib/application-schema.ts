@@ -50,10 +50,12 @@ export interface ApplicationSchema {
 /** What a schema says of a value, in the words of Joi's `describe()`. */
 export interface SchemaDescription {
     readonly type?: string;
-    readonly flags?: { readonly default?: unknown };
+    readonly flags?: { readonly default?: unknown; readonly unknown?: boolean };
     readonly allow?: readonly unknown[];
     readonly keys?: Readonly<Record<string, SchemaDescription>>;
     readonly items?: readonly SchemaDescription[];
+    /** Keys by patterns. */
+    readonly patterns?: unknown;
 }
 
 const JOI = Symbol.for('@hapi/joi/schema');
@@ -151,7 +153,7 @@ const JOI_TYPES: Readonly<Record<string, string>> = { integer: 'number', 'date-t
 
 /** A JSON Schema in the words of Joi, as far as fields, their order and their types go; what it says by reference stays open. */
 function described(schema: JsonSchema): SchemaDescription {
-    const { type, format, properties, items, anyOf, default: byDefault } = schema;
+    const { type, format, properties, items, anyOf, additionalProperties = false, default: byDefault } = schema;
     const variants = Array.isArray(anyOf) ? (anyOf as JsonSchema[]) : [];
     const types = [type, ...variants.map((variant) => variant.type)].flat();
     const [only] = variants.filter((variant) => variant.type !== 'null');
@@ -163,7 +165,9 @@ function described(schema: JsonSchema): SchemaDescription {
     const known = name === 'string' && format === 'date-time' ? format : name;
     return {
         ...(known !== undefined && { type: JOI_TYPES[known] ?? known }),
-        ...(byDefault !== undefined && { flags: { default: byDefault } }),
+        ...((byDefault !== undefined || additionalProperties !== false) && {
+            flags: { ...(byDefault !== undefined && { default: byDefault }), ...(additionalProperties !== false && { unknown: true }) },
+        }),
         ...(types.includes('null') && { allow: [null] }),
         ...(isObject(properties) && {
             keys: Object.fromEntries(Object.entries(properties).map(([key, below]) => [key, isObject(below) ? described(below) : {}])),

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { type Address, isIn, NAME_PATTERN, normalName, parseAddress, unmapped } from '../addresses.ts';
+import { type Address, isIn, NAME_PATTERN, normalName, parseAddress, parseBlock, unmapped } from '../addresses.ts';
 import { ScanwireError } from '../errors.ts';
 import { destinations, isInternalName, isMetadataAddress, isMetadataName, specialUse } from './special-addresses.ts';
 
@@ -134,21 +134,18 @@ function addRange(entry: string, ranges: OpenBlock[]): string | null {
         return fault;
     }
 
-    const [, network = text, digits] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
-    const address = parseAddress(network);
-    const maxBits = isIP(network) === 4 ? 32 : 128;
-    const bits = digits === undefined ? maxBits : Number(digits);
-    if (address === null || bits > maxBits) {
+    const block = parseBlock(text);
+    if (block === null) {
         return text.includes('://')
             ? 'is a URL: write its host name, or its address with the port'
             : 'is not a CIDR block: write address/bits';
     }
 
-    if (unmapped(address) !== address) {
+    if (unmapped(block[0]) !== block[0]) {
         return 'is an IPv4-mapped block: write it as IPv4';
     }
 
-    ranges.push({ block: [address, bits], port });
+    ranges.push({ block, port });
     return null;
 }
 

@@ -32,3 +32,20 @@ export const SIGNATURE_FORMS = ['base64', 'hex', 'sha256-hex', 'standard-webhook
 
 /** One of {@link SIGNATURE_FORMS}. */
 export type SignatureForm = (typeof SIGNATURE_FORMS)[number];
+
+/** Forms in which a body is sent: the specification's own, and those that other products read. An application may add its own. */
+export const FORMATS = [
+    'native',
+    'cloudevents',
+    'cloudevents-binary',
+    'ocsf',
+    'slack',
+    'teams',
+    'pagerduty',
+    'splunk-hec',
+    'sentinel',
+    'template',
+] as const;
+
+/** One of {@link FORMATS}. */
+export type FormatName = (typeof FORMATS)[number];

@@ -122,11 +122,18 @@ interface KeyOrder {
     readonly items?: KeyOrder;
 }
 
+const descriptions = new WeakMap<EventKind, SchemaDescription>();
 const orders = new WeakMap<EventKind, KeyOrder>();
 
-/** Describing a schema costs more than checking a body: it is done once for each kind. */
+/** What a body of the kind has. Describing a schema costs more than checking a body: it is done once for each kind. */
+export function describedBody(kind: EventKind): SchemaDescription {
+    const description = descriptions.get(kind) ?? describedSchema(kind, `Event kind ${kind.name}`);
+    descriptions.set(kind, description);
+    return description;
+}
+
 function orderOf(kind: EventKind): KeyOrder {
-    const order = orders.get(kind) ?? keyOrder(describedSchema(kind, `Event kind ${kind.name}`));
+    const order = orders.get(kind) ?? keyOrder(describedBody(kind));
     orders.set(kind, order);
     return order;
 }

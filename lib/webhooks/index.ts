@@ -2,12 +2,21 @@ export type { ApplicationSchema, JoiSchema, StandardSchema } from '../applicatio
 export { type EgressGuard, egressGuard } from '../egress/guard.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { timestamp } from '../timestamp.ts';
-export type { ExportType, RuleSet, SignatureForm, Trust } from './choices.ts';
+export type { ExportType, FormatName, RuleSet, SignatureForm, Trust } from './choices.ts';
 export type { Deliveries, DeliveryHistory } from './deliveries.ts';
 export type { EventKind, EventKinds } from './events.ts';
 export type * from './exporter.ts';
 export type { Backlog, BacklogAge, Breaker, ExporterHealth, ShownExporter } from './exporter-health.ts';
 export type { ChangedExporter, CreatedExporter, Exporters, TestResult } from './exporters.ts';
+export type { Condition, FailedCondition, Filter, FilterOp, Scalar } from './filter.ts';
+export {
+    type Format,
+    type FormatEvent,
+    type FormatSecret,
+    type FormatSettings,
+    type Formatted,
+    SECRET_PLACEHOLDER,
+} from './formats/index.ts';
 export type * from './http-sender.ts';
 export { httpSender } from './http-sender.ts';
 export type { WebhookStores, WebhooksOptions, WebhooksSettings } from './options.ts';
@@ -19,4 +28,5 @@ export type { ReceiverWarning } from './receiver-url.ts';
 export { DEFAULT_SCHEDULE } from './schedule.ts';
 export type { Deployment, DeploymentSettings, Role, SettingsStore } from './settings.ts';
 export type * from './store.ts';
+export type { Subscription, SubscriptionVerdict } from './subscription.ts';
 export { type CloseOptions, type Webhooks, type WorkerOptions, webhooks } from './webhooks.ts';

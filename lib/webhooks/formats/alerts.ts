@@ -1,0 +1,97 @@
+import { testEvent } from '../events.ts';
+import { type Format, type FormatEvent, SECRET_PLACEHOLDER } from './format.ts';
+import { type Severity, summaryOf, truncated } from './summary.ts';
+
+/* Alerts and rows, for programs that page people or keep what happened. */
+
+const JSON_TYPE = 'application/json; charset=UTF-8';
+
+const PAGERDUTY_SUMMARY = 1024;
+const PAGERDUTY_DEDUP_KEY = 255;
+/** PagerDuty takes 512 KB in all. */
+const PAGERDUTY_DETAILS_BYTES = 480 * 1024;
+
+/** What nobody has judged is for somebody to look at now: that is what such an exporter is for. */
+const PAGERDUTY_SEVERITIES: Readonly<Record<Severity, 'critical' | 'error' | 'warning' | 'info'>> = {
+    critical: 'critical',
+    high: 'error',
+    medium: 'warning',
+    low: 'info',
+    info: 'info',
+    unknown: 'error',
+};
+
+/** An event of PagerDuty's Events API v2. A `test` resolves an alert that is not there: it shows that all works and pages nobody. */
+export const pagerduty: Format = {
+    name: 'pagerduty',
+    contentType: JSON_TYPE,
+    secret: {
+        name: 'routing key',
+        pattern: /^[A-Za-z0-9]{32}$/,
+        rule: 'must be the 32 letters and digits of an Events API v2 integration',
+    },
+    make(event, { vendor }) {
+        const summary = summaryOf(event);
+        const message = {
+            event_action: event.kind === testEvent.name ? 'resolve' : 'trigger',
+            dedup_key: truncated(dedupKey(event), PAGERDUTY_DEDUP_KEY),
+            payload: {
+                summary: truncated(summary.title, PAGERDUTY_SUMMARY),
+                source: summary.host ?? vendor,
+                severity: PAGERDUTY_SEVERITIES[summary.severity],
+                timestamp: summary.time.toISOString(),
+                class: event.kind,
+                custom_details: detailsOf(event),
+            },
+            client: vendor,
+            ...(summary.link !== null && { client_url: summary.link, links: [{ href: summary.link, text: `Open in ${vendor}` }] }),
+        };
+        return { body: `{"routing_key":"${SECRET_PLACEHOLDER}",${JSON.stringify(message).slice(1)}` };
+    },
+};
+
+/** Events about one investigation are one alert. */
+function dedupKey({ id, body }: FormatEvent): string {
+    return typeof body.investigationId === 'string' ? body.investigationId : id;
+}
+
+function detailsOf({ id, text, body }: FormatEvent): unknown {
+    const bytes = Buffer.byteLength(text);
+    return bytes <= PAGERDUTY_DETAILS_BYTES ? body : { event_id: id, omitted: `The body has ${bytes} bytes, more than PagerDuty takes` };
+}
+
+/** An event of Splunk's HTTP Event Collector, for its endpoint `/services/collector/event`. */
+export const splunkHec: Format = {
+    name: 'splunk-hec',
+    contentType: JSON_TYPE,
+    make(event, { vendor }) {
+        const { time, host } = summaryOf(event);
+        const envelope = JSON.stringify({
+            time: time.getTime() / 1000,
+            ...(host !== null && { host }),
+            source: vendor,
+            sourcetype: '_json',
+            fields: { event_kind: event.kind, event_id: event.id },
+        });
+        return { body: `${envelope.slice(0, -1)},"event":${event.text}}` };
+    },
+};
+
+/** Rows of the Logs Ingestion API of Azure Monitor, which Microsoft Sentinel reads: a list of one, whose columns have no reserved name. */
+export const sentinel: Format = {
+    name: 'sentinel',
+    contentType: JSON_TYPE,
+    make(event) {
+        const { time, title, severity, host, link } = summaryOf(event);
+        const row = JSON.stringify({
+            TimeGenerated: time.toISOString(),
+            EventKind: event.kind,
+            EventId: event.id,
+            EventTitle: title,
+            EventSeverity: severity,
+            EventHost: host ?? '',
+            EventLink: link ?? '',
+        });
+        return { body: `[${row.slice(0, -1)},"EventBody":${event.text}}]` };
+    },
+};

@@ -1,0 +1,121 @@
+import { isObject } from '../../checked.ts';
+import { investigationCreated, testEvent } from '../events.ts';
+import type { FormatEvent } from './format.ts';
+
+/** How grave an event is, by its own word for it; `unknown` without one, which is so of all kinds of the specification but `test`. */
+export type Severity = 'critical' | 'high' | 'medium' | 'low' | 'info' | 'unknown';
+
+/** What of an event is for people to read, whatever its kind. Texts are what the event says: nothing in them is escaped for anyone. */
+export interface Summary {
+    /** Not empty. */
+    readonly title: string;
+    readonly text: string | null;
+    /** An absolute http or https URL. */
+    readonly link: string | null;
+    /** Neither label nor value is empty. */
+    readonly facts: readonly (readonly [label: string, value: string])[];
+    readonly severity: Severity;
+    /** When it happened: the body's own `timestamp`, else when it was accepted. */
+    readonly time: Date;
+    /** The host that it is about; null when it names none. */
+    readonly host: string | null;
+}
+
+const MAX_FACTS = 10;
+const MAX_LINK = 2000;
+const LINK = /^https?:\/\/[^\s<>"|\\^`{}]+$/i;
+/** What tells the same in every kind, and is shown apart. */
+const TOLD_APART: ReadonlySet<string> = new Set(['title', 'description', 'link', 'timestamp', 'severity']);
+
+const SEVERITIES: Readonly<Record<string, Severity>> = {
+    critical: 'critical',
+    high: 'high',
+    error: 'high',
+    medium: 'medium',
+    moderate: 'medium',
+    warning: 'medium',
+    low: 'low',
+    info: 'info',
+    informational: 'info',
+};
+
+/** What people are told of an event. */
+export function summaryOf({ kind, body, time }: FormatEvent): Summary {
+    const happened = new Date(textOf(body.timestamp) ?? Number.NaN);
+    return {
+        title: textOf(body.title) ?? (kind === testEvent.name ? `Test of ${textOf(body.webhook_name) ?? 'a webhook'}` : kind),
+        text: textOf(body.description),
+        link: webLink(body.link),
+        facts: kind === investigationCreated.name ? investigationFacts(body) : scalarFacts(body),
+        severity: kind === testEvent.name ? 'info' : severityOf(body.severity),
+        time: Number.isNaN(happened.getTime()) ? time : happened,
+        host: textOf(itemsOf(body, 'assets')[0]?.hostname) ?? textOf(body.hostname) ?? textOf(body.host),
+    };
+}
+
+/** The users or the assets of an investigation; none where a body has no such list. */
+export function itemsOf(body: FormatEvent['body'], key: 'users' | 'assets'): readonly Readonly<Record<string, unknown>>[] {
+    const list = isObject(body.actors) ? body.actors[key] : undefined;
+    return Array.isArray(list) ? list.filter(isObject) : [];
+}
+
+/** The text, without what no reader can show; null for what is no text or an empty one. */
+export function textOf(value: unknown): string | null {
+    const text = typeof value === 'string' ? value.replace(UNREADABLE, ' ').trim() : '';
+    return text === '' ? null : text;
+}
+
+/** Controls but the ends of lines, and halves of surrogate pairs. */
+const UNREADABLE = /(?!\n)[\p{Cc}\p{Cs}]/gu;
+
+/** The value when it is a URL that a reader may follow, else null. */
+function webLink(value: unknown): string | null {
+    return typeof value === 'string' && value.length <= MAX_LINK && LINK.test(value) ? value : null;
+}
+
+/** At most so many UTF-16 units; an ellipsis stands for what was cut off, and no character is cut in two. */
+export function truncated(text: string, max: number): string {
+    if (text.length <= max) {
+        return text;
+    }
+
+    const end = max - 1;
+    const last = text.charCodeAt(end - 1);
+    return `${text.slice(0, last >= 0xd800 && last < 0xdc00 ? end - 1 : end)}…`;
+}
+
+function severityOf(value: unknown): Severity {
+    const key = typeof value === 'string' ? value.toLowerCase() : '';
+    return Object.hasOwn(SEVERITIES, key) ? (SEVERITIES[key] as Severity) : 'unknown';
+}
+
+function investigationFacts(body: FormatEvent['body']): Summary['facts'] {
+    const names = (key: 'users' | 'assets', name: string): string =>
+        itemsOf(body, key)
+            .map((item) => textOf(item[name]))
+            .filter((text) => text !== null)
+            .join(', ');
+    const facts: readonly (readonly [string, unknown])[] = [
+        ['Users', names('users', 'name')],
+        ['Assets', names('assets', 'hostname')],
+        ['Investigation', body.investigationId],
+    ];
+    return facts.flatMap(([label, value]) => {
+        const text = textOf(value);
+        return text === null ? [] : [[label, text] as const];
+    });
+}
+
+/** What stands at the top of a body of any kind and can be read as it is. */
+function scalarFacts(body: FormatEvent['body']): Summary['facts'] {
+    const facts: (readonly [string, string])[] = [];
+    for (const [key, value] of Object.entries(body)) {
+        const text = textOf(typeof value === 'number' || typeof value === 'boolean' ? String(value) : value);
+        const label = textOf(key);
+        if (text !== null && label !== null && !TOLD_APART.has(key) && facts.length < MAX_FACTS) {
+            facts.push([label, text]);
+        }
+    }
+
+    return facts;
+}

@@ -92,8 +92,13 @@ const OPERATORS: Readonly<Record<FilterOp, Operator>> = {
     },
 };
 
-/** How the operators may be written where a keyboard lacks their signs. */
-const ALIASES: Readonly<Record<string, FilterOp>> = { '!=': '≠', '<=': '≤', '>=': '≥' };
+/** The operators as they may be written: there are keyboards that lack their signs. */
+const SPELLINGS: ReadonlyMap<unknown, FilterOp> = new Map([
+    ...FILTER_OPS.map((op) => [op, op] as const),
+    ['!=', '≠'],
+    ['<=', '≤'],
+    ['>=', '≥'],
+]);
 
 /** The operator of numbers and of times; of a number and a time neither is more. */
 function ordered(holds: (order: number) => boolean): Operator {
@@ -209,7 +214,7 @@ function checkedCondition(
         throw refused(`${at}.path`, `leads to nothing: no event kind of this exporter (${names}) has ${path}`);
     }
 
-    const name = typeof op === 'string' ? (ALIASES[op] ?? FILTER_OPS.find((each) => each === op)) : undefined;
+    const name = SPELLINGS.get(op);
     if (name === undefined) {
         throw refused(`${at}.op`, `must be one of ${FILTER_OPS.join(' ')}`);
     }

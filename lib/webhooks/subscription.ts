@@ -96,9 +96,9 @@ export interface SubscriptionVerdict {
 }
 
 /** What a subscription says of an event, with its reasons. */
-export function explainSubscription({ kinds, filter }: Subscription, { kind, body }: ChosenEvent): SubscriptionVerdict {
-    const kindWanted = wantsKind(kinds, kind);
-    const failed = kindWanted && filter !== null ? failedConditions(filter, body) : [];
+export function explainSubscription({ kinds, filter }: Subscription, event: ChosenEvent): SubscriptionVerdict {
+    const kindWanted = wantsKind(kinds, event.kind);
+    const failed = kindWanted && filter !== null ? failedConditions(filter, event.body) : [];
     return { wanted: kindWanted && failed.length === 0, kindWanted, failed };
 }
 

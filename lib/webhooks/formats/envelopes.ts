@@ -32,7 +32,7 @@ function attributesOf(event: FormatEvent, { vendor }: FormatSettings): CloudEven
 /** Structured content mode: one JSON document, the body under `data`. */
 export const cloudevents: Format = {
     name: 'cloudevents',
-    contentType: 'application/cloudevents+json; charset=UTF-8',
+    contentType: 'application/cloudevents+json; charset=utf-8',
     make(event, settings) {
         const attributes = JSON.stringify({ ...attributesOf(event, settings), datacontenttype: 'application/json' });
         // the body is JSON already: written again, it would cost twice, and could come out as other bytes
@@ -43,7 +43,8 @@ export const cloudevents: Format = {
 /** Binary content mode: the body is the specification's, the attributes are headers. */
 export const cloudeventsBinary: Format = {
     name: 'cloudevents-binary',
-    contentType: native.contentType,
+    // small letters: there are readers of CloudEvents that compare the whole text
+    contentType: 'application/json; charset=utf-8',
     make: (event, settings) => ({
         headers: Object.entries(attributesOf(event, settings)).map(([name, value]) => [`ce-${name}`, value] as const),
         body: event.text,

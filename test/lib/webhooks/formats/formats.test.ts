@@ -1,4 +1,4 @@
-import { AdaptiveCard, SerializationContext } from 'adaptivecards';
+import { createRequire } from 'node:module';
 import { CloudEvent, HTTP } from 'cloudevents';
 import fc from 'fast-check';
 import t from 'tap';
@@ -24,6 +24,11 @@ import {
     TEAMS_RULES,
 } from '../../../support/vendor-rules.ts';
 import { eventOf, fullInvestigation, ID, made, smallInvestigation, testBody } from './events.ts';
+
+// Its main file is written for bundlers.
+const { AdaptiveCard, SerializationContext } = createRequire(import.meta.url)(
+    'adaptivecards/dist/adaptivecards.js',
+) as typeof import('adaptivecards');
 
 const KEY = 'R0123456789abcdefghijklmnopqrstu';
 

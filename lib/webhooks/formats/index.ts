@@ -89,7 +89,7 @@ export function checkFormat(formats: Formats, choice: FormatChoice, { vendor, se
 
     checkTemplate(format, choice.template);
     checkSecret(format, secret);
-    const { headers } = madeAtSave(formatterOf(formats, choice, vendor));
+    const headers = checkAdditionalHeaders(madeAtSave(formatterOf(formats, choice, vendor)).headers, vendorNamed(vendor));
     const taken = new Set(headerNames.map((name) => name.toLowerCase()));
     const twice = headers.find(([name]) => taken.has(name.toLowerCase()));
     if (twice !== undefined) {
@@ -159,6 +159,7 @@ export function formatterOf(formats: Formats, { format: name, template: document
     }
 
     const names = vendorNamed(vendor);
+    const isOurs = Object.values(OWN).includes(format);
     const settings = { vendor, template: document };
     return (event) => {
         const { headers = [], body } = madeBy(format, event, settings);
@@ -168,7 +169,8 @@ export function formatterOf(formats: Formats, { format: name, template: document
 
         return {
             contentType: format.contentType,
-            headers: headers.length === 0 ? headers : checkAdditionalHeaders(headers, names),
+            // ours are known to keep the rules, at a price that a message need not pay
+            headers: isOurs || headers.length === 0 ? headers : checkAdditionalHeaders(headers, names),
             body: typeof body === 'string' ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.byteLength),
         };
     };

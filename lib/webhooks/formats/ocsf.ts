@@ -1,7 +1,7 @@
 import { isObject } from '../../checked.ts';
 import { investigationCreated, testEvent } from '../events.ts';
 import type { Format, FormatEvent } from './format.ts';
-import { itemsOf, type Severity, summaryOf, textOf } from './summary.ts';
+import { itemsOf, type Severity, type Summary, summaryOf, textOf } from './summary.ts';
 
 /* Detection findings of the [Open Cybersecurity Schema Framework](https://schema.ocsf.io). */
 
@@ -33,10 +33,11 @@ export const ocsf: Format = {
     contentType: 'application/json; charset=UTF-8',
     make(event, { vendor }) {
         const { kind, id } = event;
-        const { title, text, link, severity, time } = summaryOf(event);
+        const summary = summaryOf(event);
+        const { title, text, link, severity, time } = summary;
         const activity = kind === testEvent.name ? TEST : CREATE;
         const [severityId, severityName] = SEVERITIES[severity];
-        const { evidences, unmapped } = partsOf(event);
+        const { evidences, unmapped } = partsOf(event, summary);
         const finding = {
             activity_id: activity.id,
             activity_name: activity.name,
@@ -79,9 +80,8 @@ interface Parts {
     readonly unmapped: Fields;
 }
 
-function partsOf(event: FormatEvent): Parts {
+function partsOf(event: FormatEvent, summary: Summary): Parts {
     const { timestamp: _, title, description, link, severity: __, ...others } = event.body;
-    const summary = summaryOf(event);
     // kept beside a finding that could not carry it as it is
     const mended = {
         ...(summary.title !== title && title !== undefined && { title }),

@@ -61,12 +61,19 @@ export function itemsOf(body: FormatEvent['body'], key: 'users' | 'assets'): rea
 
 /** The text, without what no reader can show; null for what is no text or an empty one. */
 export function textOf(value: unknown): string | null {
-    const text = typeof value === 'string' ? value.replace(UNREADABLE, ' ').trim() : '';
+    if (typeof value !== 'string') {
+        return null;
+    }
+
+    const text = (SUSPECT.test(value) ? value.replace(UNREADABLE, ' ') : value).trim();
     return text === '' ? null : text;
 }
 
 /** Controls but the ends of lines, and halves of surrogate pairs. */
 const UNREADABLE = /(?!\n)[\p{Cc}\p{Cs}]/gu;
+/** What they are among: found in a fraction of the time, and most texts have none of it. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const SUSPECT = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\ud800-\udfff]/;
 
 /** The value when it is a URL that a reader may follow, else null. */
 function webLink(value: unknown): string | null {

@@ -13,10 +13,12 @@ const MAX_TEMPLATE = 65_536;
 const MAX_DEPTH = 20;
 const MAX_TEXTS = 500;
 const MAX_OUTPUT = 1_048_576;
-/** Milliseconds for a whole document. The other limits end nearly everything before it, and on every machine at the same place. */
-const MAX_TIME = 50;
-/** Characters and items that the filters, ranges and captures of one text may make. */
+/** Parts of texts that are filled in, one in each round of a loop again. The same on every machine, however busy. */
+const MAX_STEPS = 50_000;
+/** Characters and items that filters, ranges and captures make. */
 const MAX_ALLOCATED = 2_000_000;
+/** Milliseconds of CPU, for what few steps can make long. */
+const MAX_TIME = 250;
 
 /** Removed, for there are no files to include. */
 const FILE_TAGS = ['include', 'render', 'layout', 'block'];
@@ -27,31 +29,85 @@ export const template: Format = {
     name: 'template',
     contentType: 'application/json; charset=UTF-8',
     checkTemplate: (document) => void documentOf(document),
-    make: (event, settings) => ({ body: JSON.stringify(documentOf(settings.template)(event, new Budget())) }),
+    make: (event, settings) => ({ body: JSON.stringify(documentOf(settings.template)(new Filling(event))) }),
 };
 
 /** A part of a document, ready to be filled in. */
-type Part = (event: FormatEvent, budget: Budget) => unknown;
+type Part = (filling: Filling) => unknown;
 
-/** What is left for a document that is being filled in. */
-class Budget {
+/** An event that a document is being filled in with, and what the document may still use. */
+class Filling {
+    readonly #event: FormatEvent;
     #output = MAX_OUTPUT;
-    readonly #end = performance.now() + MAX_TIME;
+    #steps = MAX_STEPS;
+    #allocated = MAX_ALLOCATED;
+    /** When the clock is looked at next, and the CPU time from which on it counts: both only for what takes long. */
+    #next = 0;
+    #begin: NodeJS.CpuUsage | undefined;
+    readonly #limits = {
+        memoryLimit: { use: (count: number) => this.#allocate(count) } as Limiter,
+        renderLimit: { check: (now: number) => this.#step(now) } as Limiter,
+    };
+    #shared: Context | undefined;
 
-    /** Milliseconds. */
-    get time(): number {
-        return Math.max(this.#end - performance.now(), 0);
+    constructor(event: FormatEvent) {
+        this.#event = event;
+    }
+
+    /** @param apart Whether the text may leave something behind that the next must not find. */
+    context(apart: boolean): Context {
+        if (!apart && this.#shared !== undefined) {
+            return this.#shared;
+        }
+
+        const { liquid, Context } = engine();
+        const { kind, id, time, body } = this.#event;
+        const context = new Context({ kind, id, time: time.toISOString(), body }, liquid.options, { sync: true }, { ...this.#limits, liquid });
+        this.#shared = apart ? this.#shared : context;
+        return context;
     }
 
     /** Counts a text, by its length alone: one that is much too long is never put together. */
     take(text: string): string {
         this.#output -= text.length;
-        if (this.#output < 0) {
-            throw new Error(`more than ${MAX_OUTPUT} characters`);
+        return this.#output < 0 ? exceeded(`${MAX_OUTPUT} characters come out`) : text;
+    }
+
+    #allocate(count: number): void {
+        // of what is no number nothing is made
+        this.#allocated -= count > 0 ? count : 0;
+        if (this.#allocated < 0) {
+            exceeded(`${MAX_ALLOCATED} characters and items are made on the way`);
+        }
+    }
+
+    #step(now: number): void {
+        this.#steps -= 1;
+        if (this.#steps < 0) {
+            exceeded(`${MAX_STEPS} parts are filled in`);
         }
 
-        return text;
+        if (this.#next === 0) {
+            this.#next = now + MAX_TIME;
+        } else if (now > this.#next) {
+            this.#next = now + MAX_TIME;
+            this.#spend();
+        }
     }
+
+    /** A clock alone would blame a template for what others do on a busy machine. */
+    #spend(): void {
+        const { user, system } = process.cpuUsage(this.#begin);
+        if (this.#begin !== undefined && user + system > MAX_TIME * 1000) {
+            exceeded(`${MAX_TIME} ms are needed`);
+        }
+
+        this.#begin ??= { user, system };
+    }
+}
+
+function exceeded(what: string): never {
+    throw new Error(`more than ${what}`);
 }
 
 /** Parsing costs much more than filling in: each document is parsed once, as long as somebody holds it. */
@@ -80,6 +136,8 @@ function checkedDocument(document: object): Part {
     return part;
 }
 
+type Limiter = Context['memoryLimit'];
+
 type Path = readonly (string | number)[];
 
 function partOf(value: unknown, path: Path, another: () => boolean): Part {
@@ -93,12 +151,12 @@ function partOf(value: unknown, path: Path, another: () => boolean): Part {
 
     if (Array.isArray(value)) {
         const parts = value.map((item, index) => partOf(item, [...path, index], another));
-        return (event, budget) => parts.map((part) => part(event, budget));
+        return (filling) => parts.map((part) => part(filling));
     }
 
     if (isObject(value)) {
         const parts = Object.entries(value).map(([key, below]) => [key, partOf(below, [...path, key], another)] as const);
-        return (event, budget) => Object.fromEntries(parts.map(([key, part]) => [key, part(event, budget)]));
+        return (filling) => Object.fromEntries(parts.map(([key, part]) => [key, part(filling)]));
     }
 
     if (value !== null && typeof value !== 'boolean' && !Number.isFinite(value)) {
@@ -114,11 +172,10 @@ function liquidText(text: string, path: Path, another: () => boolean): Part {
     }
 
     const parsed = parsedText(text, path);
-    return ({ kind, id, time, body }, budget) => {
+    const hasTags = text.includes('{%');
+    return (filling) => {
         try {
-            const scope = { kind, id, time: time.toISOString(), body };
-            const made: unknown = engine().renderSync([...parsed], scope, { renderLimit: budget.time, memoryLimit: MAX_ALLOCATED });
-            return budget.take(String(made));
+            return filling.take(String(engine().liquid.renderSync(parsed, filling.context(hasTags))));
         } catch (cause) {
             const why = `Template ${fieldPath(path)} cannot be filled in: ${firstLine(cause)}`;
             throw new ScanwireError('MISCONFIGURED', why, { field: 'template', cause });
@@ -126,9 +183,9 @@ function liquidText(text: string, path: Path, another: () => boolean): Part {
     };
 }
 
-function parsedText(text: string, path: Path): readonly Template[] {
+function parsedText(text: string, path: Path): Template[] {
     try {
-        return engine().parse(text);
+        return engine().liquid.parse(text);
     } catch (cause) {
         throw refused(`Template ${fieldPath(path)} is not Liquid: ${firstLine(cause)}`, path);
     }
@@ -143,16 +200,22 @@ function refused(message: string, path: Path): ScanwireError {
     return new ScanwireError('INVALID_INPUT', message, { field: fieldPath(['template', ...path]) });
 }
 
-let liquid: Liquid | undefined;
+type Module = typeof import('liquidjs');
 
-/** Loaded by the first template: most deployments have none. */
-function engine(): Liquid {
-    liquid ??= newEngine(createRequire(import.meta.url)('liquidjs') as typeof import('liquidjs'));
-    return liquid;
+interface Engine extends Pick<Module, 'Context'> {
+    readonly liquid: Liquid;
 }
 
-function newEngine({ CaptureTag, Liquid }: typeof import('liquidjs')): Liquid {
-    const made = new Liquid({
+let loaded: Engine | undefined;
+
+/** Loaded by the first template: most deployments have none. */
+function engine(): Engine {
+    loaded ??= newEngine(createRequire(import.meta.url)('liquidjs') as Module);
+    return loaded;
+}
+
+function newEngine({ CaptureTag, Context, Liquid }: Module): Engine {
+    const liquid = new Liquid({
         strictFilters: true,
         ownPropertyOnly: true,
         dynamicPartials: false,
@@ -162,20 +225,20 @@ function newEngine({ CaptureTag, Liquid }: typeof import('liquidjs')): Liquid {
         parseLimit: MAX_TEMPLATE,
     });
     for (const tag of FILE_TAGS) {
-        delete made.tags[tag];
+        delete liquid.tags[tag];
     }
 
-    made.registerTag('capture', countedCapture(CaptureTag));
-    made.unregisterFilter('sample');
+    liquid.registerTag('capture', countedCapture(CaptureTag));
+    liquid.unregisterFilter('sample');
     for (const name of DATE_FILTERS) {
-        made.registerFilter(name, datedFilter(made.filters[name] as DateFilter));
+        liquid.registerFilter(name, datedFilter(liquid.filters[name] as DateFilter));
     }
 
-    return made;
+    return { liquid, Context };
 }
 
 /** Else a capture of itself, twice over and over, would be bounded by the memory of the process alone. */
-function countedCapture(CaptureTag: typeof import('liquidjs').CaptureTag): typeof import('liquidjs').CaptureTag {
+function countedCapture(CaptureTag: Module['CaptureTag']): Module['CaptureTag'] {
     return class extends CaptureTag {
         override *render(context: Context): Generator<unknown, void, string> {
             yield* super.render(context);

@@ -17,7 +17,8 @@ export function parseAddress(text: string): Address | null {
     }
 
     // ipaddr.js takes the IPv4-compatible `::192.0.2.1` for the IPv4-mapped `::ffff:192.0.2.1`, unless a zero is in front.
-    return family === 4 ? ipaddr.IPv4.parse(text) : ipaddr.IPv6.parse(text.replace(/^::(?=[\d.]+$)/, '0::'));
+    // of an IPv4 address Node has seen that it is four numbers, which ipaddr.js would look at again for three times the price
+    return family === 4 ? new ipaddr.IPv4(text.split('.').map(Number)) : ipaddr.IPv6.parse(text.replace(/^::(?=[\d.]+$)/, '0::'));
 }
 
 /** The IPv4 address that an IPv4-mapped address stands for on every system; any other address as it is. */

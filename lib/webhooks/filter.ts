@@ -33,6 +33,8 @@ const MAX_PATH = 256;
 const MAX_KEYS = 16;
 const MAX_TEXT = 1024;
 const MAX_LIST = 1000;
+/** Each block is looked at, while a list of values is looked up. */
+const MAX_BLOCKS = 100;
 /** Lists in lists, as far as a path looks into them. */
 const MAX_NESTED = 8;
 
@@ -74,7 +76,7 @@ const OPERATORS: Readonly<Record<FilterOp, Operator>> = {
     'starts-with': { ...part, test: (value: string) => (found) => typeof found === 'string' && found.startsWith(value) },
     'matches-cidr': {
         accept: (value) => (blocksOf(value) === undefined ? undefined : (value as Condition['value'])),
-        rule: `must be an IPv4 or IPv6 block, address/bits, or a list of 1 to ${MAX_LIST}`,
+        rule: `must be an IPv4 or IPv6 block, address/bits, or a list of 1 to ${MAX_BLOCKS}`,
         test(value: string | readonly string[]) {
             const blocks = blocksOf(value) ?? [];
             return (found) => typeof found === 'string' && isInOne(found, blocks);
@@ -133,7 +135,8 @@ const isList = (value: unknown): value is readonly unknown[] => Array.isArray(va
 function blocksOf(value: unknown): readonly Block[] | undefined {
     const texts: readonly unknown[] = isList(value) ? value : [value];
     const blocks = texts.map((text) => (isText(text) ? parseBlock(text) : null)).filter((block) => block !== null);
-    return blocks.length === texts.length && blocks.every(([network]) => unmapped(network) === network) ? blocks : undefined;
+    const areAll = blocks.length === texts.length && blocks.length <= MAX_BLOCKS;
+    return areAll && blocks.every(([network]) => unmapped(network) === network) ? blocks : undefined;
 }
 
 function isInOne(text: string, blocks: readonly Block[]): boolean {

@@ -62,7 +62,12 @@ class Filling {
 
         const { liquid, Context } = engine();
         const { kind, id, time, body } = this.#event;
-        const context = new Context({ kind, id, time: time.toISOString(), body }, liquid.options, { sync: true }, { ...this.#limits, liquid });
+        const context = new Context(
+            { kind, id, time: time.toISOString(), body },
+            liquid.options,
+            { sync: true },
+            { ...this.#limits, liquid },
+        );
         this.#shared = apart ? this.#shared : context;
         return context;
     }

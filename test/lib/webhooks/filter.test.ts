@@ -234,6 +234,7 @@ t.test('refuses what is no filter, naming field and rule', (t) => {
         [{ ...good, op: 'matches-cidr', value: '10.0.0.0/33' }, 'filter.value', /address\/bits/],
         [{ ...good, op: 'matches-cidr', value: '::ffff:10.0.0.0/104' }, 'filter.value', /address\/bits/],
         [{ ...good, op: 'matches-cidr', value: ['10.0.0.0/8', 'x'] }, 'filter.value', /address\/bits/],
+        [{ ...good, op: 'matches-cidr', value: Array.from({ length: 101 }, () => '10.0.0.0/8') }, 'filter.value', /1 to 100$/],
         [{ ...good, op: '<', value: 'abc' }, 'filter.value', /number or an ISO 8601 time/],
         [{ ...good, op: '<', value: true }, 'filter.value', /number or an ISO 8601 time/],
         [{ ...good, op: 'exists', value: 'yes' }, 'filter.value', /true or false/],

@@ -171,7 +171,7 @@ export function formatterOf(formats: Formats, { format: name, template: document
             contentType: format.contentType,
             // ours are known to keep the rules, at a price that a message need not pay
             headers: isOurs || headers.length === 0 ? headers : checkAdditionalHeaders(headers, names),
-            body: typeof body === 'string' ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.byteLength),
+            body: typeof body === 'string' ? Buffer.from(body) : Buffer.from(body),
         };
     };
 }

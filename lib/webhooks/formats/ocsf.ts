@@ -51,7 +51,8 @@ export const ocsf: Format = {
             severity: severityName,
             time: time.getTime(),
             message: title,
-            ...(activity === CREATE && { status_id: 1, status: 'New', is_alert: true }),
+            ...(activity === CREATE && { status_id: 1, status: 'New' }),
+            ...(kind === investigationCreated.name && { is_alert: true }),
             metadata: {
                 version: OCSF_VERSION,
                 uid: id,

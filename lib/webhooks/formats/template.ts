@@ -80,7 +80,10 @@ class Filling {
 
     #allocate(count: number): void {
         // of what is no number nothing is made
-        this.#allocated -= count > 0 ? count : 0;
+        if (count > 0) {
+            this.#allocated -= count;
+        }
+
         if (this.#allocated < 0) {
             exceeded(`${MAX_ALLOCATED} characters and items are made on the way`);
         }

@@ -244,6 +244,11 @@ t.test("an application's own format is one pure function", (t) => {
     t.throws(() => formatTable([{ ...own, name: 'A B' }]), { code: 'MISCONFIGURED', field: 'formats[0].name' });
     t.throws(() => formatTable([{ ...own, contentType: 'a\r\nb' }]), { code: 'MISCONFIGURED', field: 'formats[0].contentType' });
 
+    const bytes = Uint8Array.of(1, 2, 0xff);
+    const raw = formatterOf(formatTable([{ ...own, make: () => ({ body: bytes }) }]), choice, 'Acme')(events[0] as (typeof events)[0]);
+    bytes.fill(0);
+    t.strictSame([...raw.body], [1, 2, 0xff], 'bytes go out as they were');
+
     const bad = (make: Format['make']) => () => {
         const table = formatTable([{ ...own, make }]);
         checkFormat(table, choice, { vendor: 'Acme' });

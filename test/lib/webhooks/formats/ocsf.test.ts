@@ -33,6 +33,7 @@ t.test('makes detection findings that the schema takes', (t) => {
     const bodies: readonly [object, string?][] = [
         [fullInvestigation],
         [smallInvestigation],
+        [{ ...smallInvestigation, actors: { users: [], assets: [{ hostname: '10.1.2.3', shortname: 'x', link: 'y' }] } }],
         [testBody, 'test'],
         [{ hosts: 3, nested: { a: [1] } }, 'scan.finished'],
         [{ title: 'Disk', severity: 'High', link: 'javascript:alert(1)', timestamp: 'yesterday' }, 'disk.full'],
@@ -96,6 +97,8 @@ t.test('a test is no alert', (t) => {
     const made = finding(testBody, 'test');
     t.match(made, { activity_id: 99, type_uid: 200499, severity_id: 1 });
     t.notOk('is_alert' in made);
+    t.notOk('is_alert' in finding({}, 'scan.finished'), 'nor is what an application tells');
+    t.equal(finding(smallInvestigation).is_alert, true);
     t.end();
 });
 

@@ -50,6 +50,7 @@ t.test('is JSON by construction, whatever an event says', (t) => {
             return Object.keys(out).join() === 'a,b' && typeof out.a === 'string' && out.b.length === 1;
         }),
     );
+    t.strictSame(Object.entries(filled(JSON.parse('{"__proto__": "{{ kind }}"}'))), [['__proto__', 'idr_investigation_created']]);
     const injection = '", "admin": true, "x": "{{ id }}{% raw %}';
     t.strictSame(
         filled({ a: '{{ body.title }}' }, eventOf({ title: injection }, 'own')),
@@ -144,6 +145,10 @@ t.test('hostile templates end soon, and hurt nobody else', (t) => {
 
     const many = Array.from({ length: 500 }, () => '{% for i in (1..100) %}x{% endfor %}');
     t.throws(() => made('template', event, many), { code: 'MISCONFIGURED', field: 'template' }, 'the limits are of the whole document');
+    const long = eventOf({ title: 'x'.repeat(400_000) }, 'own');
+    t.throws(() => filled(['{{ body.title }}', '{{ body.title }}', '{{ body.title }}'], long), {
+        message: /more than 1048576 characters come out/,
+    });
     t.equal(filled({ a: '{{ kind }}' }).a, 'idr_investigation_created', 'another template goes on');
     t.end();
 });

@@ -49,6 +49,8 @@ class Filling {
         renderLimit: { check: (now: number) => this.#step(now) } as Limiter,
     };
     #shared: Context | undefined;
+    /** What it would have taken more of; null as long as it has not. */
+    exceeded: string | null = null;
 
     constructor(event: FormatEvent) {
         this.#event = event;
@@ -75,7 +77,7 @@ class Filling {
     /** Counts a text, by its length alone: one that is much too long is never put together. */
     take(text: string): string {
         this.#output -= text.length;
-        return this.#output < 0 ? exceeded(`${MAX_OUTPUT} characters come out`) : text;
+        return this.#output < 0 ? this.#exceed(`${MAX_OUTPUT} characters come out`) : text;
     }
 
     #allocate(count: number): void {
@@ -85,14 +87,14 @@ class Filling {
         }
 
         if (this.#allocated < 0) {
-            exceeded(`${MAX_ALLOCATED} characters and items are made on the way`);
+            this.#exceed(`${MAX_ALLOCATED} characters and items are made on the way`);
         }
     }
 
     #step(now: number): void {
         this.#steps -= 1;
         if (this.#steps < 0) {
-            exceeded(`${MAX_STEPS} parts are filled in`);
+            this.#exceed(`${MAX_STEPS} parts are filled in`);
         }
 
         if (this.#next === 0) {
@@ -107,15 +109,16 @@ class Filling {
     #spend(): void {
         const { user, system } = process.cpuUsage(this.#begin);
         if (this.#begin !== undefined && user + system > MAX_TIME * 1000) {
-            exceeded(`${MAX_TIME} ms are needed`);
+            this.#exceed(`${MAX_TIME} ms are needed`);
         }
 
         this.#begin ??= { user, system };
     }
-}
 
-function exceeded(what: string): never {
-    throw new Error(`more than ${what}`);
+    #exceed(what: string): never {
+        this.exceeded = `more than ${what}`;
+        throw new Error(this.exceeded);
+    }
 }
 
 /** Parsing costs much more than filling in: each document is parsed once, as long as somebody holds it. */
@@ -185,7 +188,8 @@ function liquidText(text: string, path: Path, another: () => boolean): Part {
         try {
             return filling.take(String(engine().liquid.renderSync(parsed, filling.context(hasTags))));
         } catch (cause) {
-            const why = `Template ${fieldPath(path)} cannot be filled in: ${firstLine(cause)}`;
+            // Liquid's own words may be those of the event
+            const why = `Template ${fieldPath(path)} cannot be filled in: ${filling.exceeded ?? 'Liquid refuses it for this event'}`;
             throw new ScanwireError('MISCONFIGURED', why, { field: 'template', cause });
         }
     };

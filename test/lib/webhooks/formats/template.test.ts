@@ -143,6 +143,18 @@ t.test('hostile templates end soon, and hurt nobody else', (t) => {
         t.ok(process.memoryUsage().rss - before < 200e6, `${name}: memory`);
     }
 
+    const nested = `${'{% if kind %}'.repeat(4000)}x${'{% endif %}'.repeat(4000)}`;
+    t.throws(() => made('template', event, { a: nested }), { code: /INVALID_INPUT|MISCONFIGURED/ }, 'tags in tags in tags');
+    t.throws(
+        () =>
+            made('template', event, {
+                a: '{{ body.title | date: body.actors }}{% for a in kind.x.y %}{% endfor %}{{ 1 | divided_by: 0 | slice }}{{ "%" | url_decode }}',
+            }),
+        {
+            code: 'MISCONFIGURED',
+            message: 'Template a cannot be filled in: Liquid refuses it for this event',
+        },
+    );
     const many = Array.from({ length: 500 }, () => '{% for i in (1..100) %}x{% endfor %}');
     t.throws(() => made('template', event, many), { code: 'MISCONFIGURED', field: 'template' }, 'the limits are of the whole document');
     const long = eventOf({ title: 'x'.repeat(400_000) }, 'own');

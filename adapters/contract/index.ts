@@ -16,10 +16,12 @@ import { exporterLaws } from './webhooks/exporter-laws.ts';
 import { onBench, type WebhookStores, webhookAbilities } from './webhooks/fixture.ts';
 import { grantLaws } from './webhooks/grant-laws.ts';
 import { healthLaws } from './webhooks/health-laws.ts';
+import { idempotencyLaws, joinedIdempotencyLaws } from './webhooks/idempotency-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
 import { settingsLaws } from './webhooks/settings-laws.ts';
 import { sharingLaws } from './webhooks/sharing-laws.ts';
+import { joinedSubscriptionLaws, subscriptionLaws } from './webhooks/subscription-laws.ts';
 
 export type { ApiKeyStoreFixture } from './api-keys-laws.ts';
 export type { InventoryFixture, InventoryRows, ReadOnlyInventoryFixture } from './inventory/fixture.ts';
@@ -104,6 +106,10 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['transactions'], laws: onBench(transactionLaws) },
         { lacks: 'transactions', laws: onBench(noTransactionLaws) },
         { needs: ['transactions', 'notifications'], laws: onBench(notificationLaws) },
+        { needs: ['subscriptions'], laws: onBench(subscriptionLaws) },
+        { needs: ['subscriptions', 'transactions'], laws: onBench(joinedSubscriptionLaws) },
+        { needs: ['idempotency'], laws: onBench(idempotencyLaws) },
+        { needs: ['idempotency', 'transactions'], laws: onBench(joinedIdempotencyLaws) },
     ] as const;
     registerSuite(test, create, { abilities: webhookAbilities, groups });
 }

@@ -43,7 +43,7 @@ function claimableBytes(state: WebhookState, request: ClaimRequest): number {
     if (row === undefined || !isClaimable(row, request)) {
         return 0;
     }
-    return row.priority === 0 || exporter?.state === 'running' ? Buffer.byteLength(row.event.body) : 0;
+    return row.priority === 0 || exporter?.state === 'running' ? Buffer.byteLength(row.message?.body ?? row.event.body) : 0;
 }
 
 /** As `DeliveryStore.claim` says, for one delivery. */
@@ -70,6 +70,7 @@ function claimOne(
         attemptSinceReplay: row.attemptsSinceReplay + 1,
         singleAttempt,
         event: structuredClone(row.event),
+        message: structuredClone(row.message),
         exporter: asExporter(exporter),
         generation: exporter.generation,
     };
@@ -115,7 +116,7 @@ export function sweep(state: WebhookState, { requeueAfter, limit, endedOnly = fa
 function isUnbegun({ sessions }: WebhookState, { grant }: DeliveryRow, endedOnly: boolean, now: Date): boolean {
     const speaking = [...sessions.values()].filter(({ until }) => endedOnly || until > now);
     const spoken = Math.min(now.getTime(), ...speaking.map(({ spokenAt }) => spokenAt.getTime()));
-    return grant !== null && grant.beginBy + GRANTS.namedAfter < spoken;
+    return grant !== null && grant.beginBy + GRANTS.reportedAfter < spoken;
 }
 
 function hasEnded({ sessions }: WebhookState, { session }: HeldClaim): boolean {

@@ -1,5 +1,6 @@
 import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
 import type { BegunAttempt, HandOutOptions } from '../../lib/webhooks/grants.ts';
+import type { FormattedMessage, NewEvent, Recipients, StoredEvent } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import {
     type Acceptance,
@@ -8,10 +9,7 @@ import {
     type DeliveryState,
     type DeliveryStore,
     type Dispatched,
-    type NewEvent,
-    type Recipients,
     type RecordedOutcome,
-    type StoredEvent,
     storeRefusals,
 } from '../../lib/webhooks/store.ts';
 import { claim, sweep } from './claims.ts';
@@ -24,6 +22,7 @@ import {
     type ExporterRow,
     handOut,
     interrupt,
+    isSelective,
     later,
     move,
     openAttempt,
@@ -35,6 +34,7 @@ import {
 export function deliveryStore(state: WebhookState): DeliveryStore {
     return {
         transactions: false,
+        idempotent: true,
         accept: async (newEvents, options = {}) => accept(state, newEvents, options),
         now: async () => state.clock(),
         dispatch: async (options) => dispatch(state, options),
@@ -112,10 +112,19 @@ function replay(state: WebhookState, id: string): Delivery {
 function accept(
     state: WebhookState,
     newEvents: readonly NewEvent[],
-    { tx, handOut }: NonNullable<Parameters<DeliveryStore['accept']>[1]>,
+    { tx, handOut, revision = state.revision }: NonNullable<Parameters<DeliveryStore['accept']>[1]>,
 ): readonly Acceptance[] {
     if (tx !== undefined) {
         throw storeRefusals.noTransactions();
+    }
+
+    if (revision !== state.revision) {
+        throw storeRefusals.subscribersChanged();
+    }
+
+    const repeated = newEvents.map((newEvent) => state.keys.get(keyOf(newEvent) ?? '') ?? null);
+    if (repeated.some((known, index) => known !== null && known.digest !== newEvents[index]?.idempotency?.digest)) {
+        throw storeRefusals.keyTaken();
     }
 
     const addressed = newEvents.map(({ recipients }) => findRecipients(state, recipients));
@@ -125,13 +134,23 @@ function accept(
     }
 
     return newEvents.map((newEvent, index) => {
+        const known = repeated[index];
+        if (known != null) {
+            return { eventId: known.eventId, deliveries: known.deliveries, handedOut: [] };
+        }
+
         const event = { ...structuredClone(newEvent.event), createdAt: state.clock() };
         const singleAttempt = 'exporterId' in newEvent.recipients;
-        const rows = (addressed[index] ?? []).map((exporter) => newRow(state, event, exporter, singleAttempt));
+        const rows = (addressed[index] ?? []).map(([exporter, message]) => newRow(state, event, exporter, message, singleAttempt));
         state.events.set(event.id, event);
+        const deliveries = rows.map(({ id }) => id);
+        const key = keyOf(newEvent);
+        if (key !== null) {
+            state.keys.set(key, { eventId: event.id, deliveries, digest: newEvent.idempotency?.digest as string });
+        }
         return {
             eventId: event.id,
-            deliveries: rows.map(({ id }) => id),
+            deliveries,
             handedOut: handOut === undefined || singleAttempt ? [] : handedOutAtOnce(state, rows, handOut),
         };
     });
@@ -157,23 +176,38 @@ function nameBegun(state: WebhookState, { deliveryId, token, claimedAt, duration
     }
 }
 
-function findRecipients(state: WebhookState, recipients: Recipients): readonly ExporterRow[] {
+function keyOf({ owner = null, idempotency }: NewEvent): string | null {
+    return idempotency === undefined ? null : JSON.stringify([owner, idempotency.key]);
+}
+
+function findRecipients(state: WebhookState, recipients: Recipients): readonly (readonly [ExporterRow, FormattedMessage | null])[] {
     if ('types' in recipients) {
-        return [...state.exporters.values()].filter(({ state, type }) => state === 'running' && recipients.types.includes(type));
+        const subscribers = new Map(recipients.subscribers?.map(({ exporterId, message }) => [exporterId, message]));
+        return [...state.exporters.values()]
+            .filter((row) => row.state === 'running')
+            .filter((row) => subscribers.has(row.id) || (!isSelective(row) && recipients.types.includes(row.type)))
+            .map((row) => [row, subscribers.get(row.id) ?? null]);
     }
 
     const exporter = state.exporters.get(recipients.exporterId);
     if (exporter === undefined) {
         throw storeRefusals.unknownExporter();
     }
-    return [exporter];
+    return [[exporter, recipients.message ?? null]];
 }
 
-function newRow(state: WebhookState, event: StoredEvent, exporter: ExporterRow, singleAttempt: boolean): DeliveryRow {
+function newRow(
+    state: WebhookState,
+    event: StoredEvent,
+    exporter: ExporterRow,
+    message: FormattedMessage | null,
+    singleAttempt: boolean,
+): DeliveryRow {
     const row: DeliveryRow = {
         id: state.newId(),
         seq: state.deliveries.size,
         event,
+        message: structuredClone(message),
         exporterId: exporter.id,
         collector: exporter.collector,
         state: 'pending',

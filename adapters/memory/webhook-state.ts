@@ -3,10 +3,11 @@ import { type BreakerRules, faultDelay, probeDelay, STOPPED_FAILING } from '../.
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import type { ExporterHealth } from '../../lib/webhooks/exporter-health.ts';
 import type { Grant } from '../../lib/webhooks/grants.ts';
+import type { AcceptedEvent, FormattedMessage, StoredEvent } from '../../lib/webhooks/new-event.ts';
 import { interrupted } from '../../lib/webhooks/outcome.ts';
 import type { Deployment } from '../../lib/webhooks/settings.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
-import type { Attempt, Delivery, DeliveryState, Dispatched, RecordedOutcome, Session, StoredEvent } from '../../lib/webhooks/store.ts';
+import type { Attempt, Delivery, DeliveryState, Dispatched, RecordedOutcome, Session } from '../../lib/webhooks/store.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -15,11 +16,15 @@ export interface WebhookState {
     readonly exporters: Map<string, ExporterRow>;
     readonly events: Map<string, StoredEvent>;
     readonly deliveries: Map<string, DeliveryRow>;
+    /** What was accepted under keys of the callers', by owner and key. */
+    readonly keys: Map<string, AcceptedEvent & { readonly digest: string }>;
     /** Those that are not final: all that dispatcher and sweep have to read. */
     readonly unfinished: Set<DeliveryRow>;
     /** By id, with the time until which they are alive. */
     readonly sessions: Map<string, { readonly session: Session; readonly until: Date; readonly spokenAt: Date }>;
     deployment: Deployment;
+    /** How often what running exporters choose has been changed. */
+    revision: number;
     /** The store's time. */
     readonly clock: Clock;
     /** Makes the ids of deliveries. */
@@ -72,6 +77,7 @@ export type Priority = 0 | 1 | 2;
 export interface DeliveryRow extends Mutable<Omit<Delivery, 'eventId' | 'kind' | 'createdAt'>> {
     readonly seq: number;
     readonly event: StoredEvent;
+    readonly message: FormattedMessage | null;
     priority: Priority;
     attemptsSinceReplay: number;
     /** Faults of ours in a row. */
@@ -136,6 +142,18 @@ export function asExporter(row: ExporterRow): StoredExporter {
     const { generation, probeAt, failedAt, failingSince, pausedUntil, recoveredAt, slowStart, answersSlowly, lastOutcome, ...exporter } =
         row;
     return structuredClone(exporter);
+}
+
+/** Whether it chooses which events it gets, or in which format. */
+export function isSelective({ kinds, filter, owner, format }: Pick<StoredExporter, 'kinds' | 'filter' | 'owner' | 'format'>): boolean {
+    return kinds !== null || filter !== null || owner !== null || format !== 'native';
+}
+
+/** What running exporters choose has changed, when this one has. */
+export function resubscribe(state: WebhookState, ...versions: readonly ExporterRow[]): void {
+    if (versions.some((exporter) => exporter.state === 'running' && isSelective(exporter))) {
+        state.revision += 1;
+    }
 }
 
 /** Marks a delivery queued, with a claim for whoever begins within so many milliseconds. */
@@ -214,6 +232,7 @@ export function applyHealth(
     const failedTooLong = exporter.failingSince !== null && now.getTime() - exporter.failingSince.getTime() >= rules.stopAfter;
     const reason = stopReason ?? (health !== 'none' && failedTooLong ? STOPPED_FAILING : null);
     if (reason !== null && exporter.state === 'running') {
+        resubscribe(state, exporter);
         Object.assign(exporter, { state: 'stopped', stopReason: reason, updatedAt: now, generation: exporter.generation + 1 });
     }
 }

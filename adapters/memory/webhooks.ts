@@ -7,7 +7,17 @@ import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import type { SettingsStore } from '../../lib/webhooks/settings.ts';
 import { type ExporterStore, storeRefusals } from '../../lib/webhooks/store.ts';
 import { deliveryStore } from './deliveries.ts';
-import { asExporter, CLOSED_BREAKER, type DeliveryRow, type ExporterRow, interrupt, move, type WebhookState } from './webhook-state.ts';
+import {
+    asExporter,
+    CLOSED_BREAKER,
+    type DeliveryRow,
+    type ExporterRow,
+    interrupt,
+    isSelective,
+    move,
+    resubscribe,
+    type WebhookState,
+} from './webhook-state.ts';
 
 /**
  * Exporters, deliveries and the deployment's settings in the memory of this process, gone with it: for tests and for trying things out.
@@ -26,9 +36,11 @@ export function memoryWebhooks({
         exporters: new Map(),
         events: new Map(),
         deliveries: new Map(),
+        keys: new Map(),
         unfinished: new Set(),
         sessions: new Map(),
         deployment: { id: randomUUID(), generation: 0, settings: null },
+        revision: 0,
         clock,
         newId,
     };
@@ -55,13 +67,9 @@ function exporterStore(state: WebhookState): ExporterStore {
             if (state.exporters.has(exporter.id)) {
                 throw storeRefusals.exporterExists();
             }
-            state.exporters.set(exporter.id, {
-                ...structuredClone(exporter),
-                ...CLOSED_BREAKER,
-                generation: 0,
-                answersSlowly: true,
-                lastOutcome: null,
-            });
+            const row = { ...structuredClone(exporter), ...CLOSED_BREAKER, generation: 0, answersSlowly: true, lastOutcome: null };
+            state.exporters.set(exporter.id, row);
+            resubscribe(state, row);
         },
 
         async get(id) {
@@ -70,8 +78,12 @@ function exporterStore(state: WebhookState): ExporterStore {
         },
 
         async list() {
-            const rows = [...state.exporters.values()].sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
-            return rows.map(asExporter);
+            return byAge(state).map(asExporter);
+        },
+
+        async subscribers() {
+            const rows = byAge(state).filter((row) => row.state === 'running' && isSelective(row));
+            return { revision: state.revision, at: state.clock(), exporters: rows.map(asExporter) };
         },
 
         async health(id) {
@@ -94,11 +106,13 @@ function exporterStore(state: WebhookState): ExporterStore {
                 throw storeRefusals.exporterHeadersChanged();
             }
 
+            const before = { ...row };
             const changes = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined));
             Object.assign(row, structuredClone(changes), { updatedAt: state.clock(), generation: row.generation + 1 });
             if (patch.state === 'running') {
                 Object.assign(row, { consecutiveFailures: 0, ...CLOSED_BREAKER });
             }
+            resubscribe(state, before, row);
             return asExporter(row);
         },
 
@@ -110,6 +124,7 @@ function exporterStore(state: WebhookState): ExporterStore {
             }
 
             state.exporters.delete(id);
+            resubscribe(state, exporter);
             for (const row of [...state.unfinished].filter((row) => row.exporterId === id)) {
                 if (row.state === 'sending') {
                     interrupt(row, at, INTERRUPTIONS.removed);
@@ -120,6 +135,11 @@ function exporterStore(state: WebhookState): ExporterStore {
             return true;
         },
     };
+}
+
+/** Oldest first. */
+function byAge(state: WebhookState): readonly ExporterRow[] {
+    return [...state.exporters.values()].sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
 }
 
 function healthOf(state: WebhookState, exporter: ExporterRow): ExporterHealth {

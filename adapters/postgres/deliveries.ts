@@ -1,6 +1,7 @@
 import type { Executor } from '../../lib/transaction.ts';
 import { type BreakerRules, FAULTS, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
 import { GRANTS, type HandOutOptions } from '../../lib/webhooks/grants.ts';
+import type { NewEvent, Recipients, Subscriber } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
 import {
@@ -12,7 +13,6 @@ import {
     type DeliveryQuery,
     type DeliveryStore,
     type Dispatched,
-    type NewEvent,
     type RecordedOutcome,
     type Session,
     storeRefusals,
@@ -20,6 +20,7 @@ import {
 import { guarded, isUniqueViolation, isUuid, type Row, sqlState, type Time, uuidOrNull, withDates } from './database.ts';
 import {
     ACCEPT,
+    ACCEPT_CHOSEN,
     type AcceptedRow,
     ATTEMPTS,
     CLAIM,
@@ -46,9 +47,10 @@ import type { Notifications } from './notifications.ts';
 export function deliveries(db: Executor, notifications?: Notifications): DeliveryStore {
     return {
         transactions: true,
+        idempotent: true,
         ...(notifications?.listen && { listen: notifications.listen }),
-        accept: (newEvents, { tx, handOut } = {}) =>
-            tx === undefined ? accept(db, newEvents, handOut) : joined(tx, newEvents, notifications),
+        accept: (newEvents, { tx, ...options } = {}) =>
+            tx === undefined ? accept(db, newEvents, options) : joined(tx, newEvents, options, notifications),
 
         async now() {
             const { rows } = await db.query<{ now: Time }>(NOW);
@@ -63,7 +65,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
 
         async sweep({ requeueAfter, limit, endedOnly = false }) {
             const outcome = JSON.stringify(interrupted(0, INTERRUPTIONS.expired));
-            const parameters = [requeueAfter, limit, FAULTS.poisonedAfter, outcome, endedOnly, GRANTS.namedAfter];
+            const parameters = [requeueAfter, limit, FAULTS.poisonedAfter, outcome, endedOnly, GRANTS.reportedAfter];
             const { rows } = await db.query<Omit<Dispatched, 'grant'>>(SWEEP, parameters);
             return rows.map((row) => ({ ...row, grant: null }));
         },
@@ -102,10 +104,15 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
 }
 
 /** That a transaction must be run again, its owner has to hear from the database itself: only it can do so. */
-async function joined(tx: Executor, newEvents: readonly NewEvent[], notifications?: Notifications): Promise<readonly Acceptance[]> {
+async function joined(
+    tx: Executor,
+    newEvents: readonly NewEvent[],
+    { revision }: AcceptOptions,
+    notifications?: Notifications,
+): Promise<readonly Acceptance[]> {
     const statements = guarded(tx);
     try {
-        const accepted = await accept(statements, newEvents);
+        const accepted = await accept(statements, newEvents, revision === undefined ? {} : { revision });
         if (accepted.some((one) => one.deliveries.length > 0)) {
             await notifications?.notify(statements);
         }
@@ -116,7 +123,12 @@ async function joined(tx: Executor, newEvents: readonly NewEvent[], notification
     }
 }
 
-async function accept(db: Executor, newEvents: readonly NewEvent[], handOut?: Required<HandOutOptions>): Promise<readonly Acceptance[]> {
+interface AcceptOptions {
+    readonly handOut?: Required<HandOutOptions>;
+    readonly revision?: number;
+}
+
+async function accept(db: Executor, newEvents: readonly NewEvent[], { handOut, revision }: AcceptOptions): Promise<readonly Acceptance[]> {
     if (newEvents.length === 0) {
         return [];
     }
@@ -125,8 +137,17 @@ async function accept(db: Executor, newEvents: readonly NewEvent[], handOut?: Re
     }
 
     const { beginWithin = null, window = null, breakerAfter = null } = handOut ?? {};
-    const parameters = [beginWithin, window, breakerAfter, SHARES.defaultSlots, SHARES.slowAfter];
-    const rows = await queryAccept(db, [JSON.stringify(newEvents.map(eventParameter)), ...parameters]);
+    const events = newEvents.map(eventParameter);
+    const parameters = [revision ?? null, beginWithin, window, breakerAfter, SHARES.defaultSlots, SHARES.slowAfter];
+    const plain = events.every(({ key, subscribers }) => key === undefined && subscribers.length === 0);
+    const statement = plain ? ACCEPT : ACCEPT_CHOSEN;
+    const rows = await queryAccept(db, statement, [JSON.stringify(events), ...parameters]);
+    if (rows[0]?.outdated === true) {
+        throw storeRefusals.subscribersChanged();
+    }
+    if (rows[0]?.conflicting === true) {
+        throw storeRefusals.keyTaken();
+    }
     if (rows[0]?.missing === true) {
         throw storeRefusals.unknownExporter();
     }
@@ -159,17 +180,33 @@ function dispatchedFromRow(row: Omit<DispatchRow, 'more'>): Dispatched {
     return { deliveryId, exporterId, collector, attempt, singleAttempt, grant };
 }
 
-function eventParameter({ event, recipients }: NewEvent, index: number): object {
+function eventParameter({ event, owner = null, idempotency, recipients }: NewEvent, index: number) {
     const { id, kind, body } = event;
     const types = 'types' in recipients ? recipients.types : null;
     const exporterId = 'exporterId' in recipients ? recipients.exporterId : null;
-    return { index, id, kind, body, types, exporter_id: exporterId };
+    const subscribers = subscribersOf(recipients).map(subscriberParameter);
+    return { index, id, kind, body, owner, types, exporter_id: exporterId, ...idempotency, subscribers };
+}
+
+/** A `test` names its only one. */
+function subscribersOf(recipients: Recipients): readonly Subscriber[] {
+    if ('types' in recipients) {
+        return recipients.subscribers ?? [];
+    }
+
+    const { exporterId, message = null } = recipients;
+    return message === null ? [] : [{ exporterId, message }];
+}
+
+function subscriberParameter({ exporterId, message }: Subscriber) {
+    const { contentType, headers, body, failure } = message ?? {};
+    return { exporter_id: exporterId, content_type: contentType, headers, body, failure };
 }
 
 /** The statement looks for known ids itself; only one that is accepted in the same moment runs into the unique index. */
-async function queryAccept(db: Executor, parameters: unknown[]): Promise<readonly AcceptedRow[]> {
+async function queryAccept(db: Executor, statement: string, parameters: unknown[]): Promise<readonly AcceptedRow[]> {
     try {
-        const { rows } = await db.query<AcceptedRow>(ACCEPT, parameters);
+        const { rows } = await db.query<AcceptedRow>(statement, parameters);
         return rows;
     } catch (error) {
         throw isUniqueViolation(error) ? storeRefusals.eventExists(error) : error;
@@ -191,10 +228,10 @@ async function claim(
 }
 
 function claimFromRow({ index: _, end: __, eventId, kind, body, eventCreatedAt, ...row }: ClaimRow): Claim {
-    const { deliveryId, token, claimedAt, attempt, attemptSinceReplay, singleAttempt, generation, ...exporter } = row;
+    const { deliveryId, token, claimedAt, attempt, attemptSinceReplay, singleAttempt, generation, message, ...exporter } = row;
     const event = { id: eventId, kind, body, createdAt: new Date(eventCreatedAt) };
     const claimed = { deliveryId, token, claimedAt: new Date(claimedAt), attempt, attemptSinceReplay, singleAttempt, generation };
-    return { ...claimed, event, exporter: exporterFromRow(exporter) };
+    return { ...claimed, event, message, exporter: exporterFromRow(exporter) };
 }
 
 async function recordOutcomes(db: Executor, outcomes: readonly RecordedOutcome[], rules: BreakerRules): Promise<readonly boolean[]> {

@@ -10,18 +10,27 @@ export const DELIVERY_COLUMNS = `d.id, d.event_id as "eventId", v.kind, d.export
     d.finished_at as "finishedAt", d.last_code as "lastCode"`;
 
 /**
- * `$1` is a JSON array of `{ index, id, kind, body, types, exporter_id }`, one of the last two being null. It is a text first, since the
- * application's driver may turn whatever is to be `json` into JSON once more. `$2` milliseconds within which an attempt must have begun,
- * null when nothing is to be handed out; the others as in {@link DISPATCH}.
+ * `$1` is a JSON array of events. It is a text first, since the application's driver may turn whatever is to be `json` into JSON once
+ * more. `$2` the revision that subscribers were chosen by, or null, `$3` milliseconds within which an attempt must have begun, null when
+ * nothing is to be handed out; the others as in {@link DISPATCH}.
  */
-export const ACCEPT: string = prepared(`
-select a.missing, a.duplicate, a.event_id as "eventId", a.deliveries
-from scanwire.accept_events($1::text::json, $2::double precision * interval '1 millisecond', $3, $4, $5, $6) a`);
+const accept = (name: string): string =>
+    prepared(`
+select a.outdated, a.missing, a.duplicate, a.conflicting, a.event_id as "eventId", a.deliveries
+from scanwire.${name}($1::text::json, $2, $3::double precision * interval '1 millisecond', $4, $5, $6, $7) a`);
+
+/** For events that no exporter has chosen, without keys of the caller's. */
+export const ACCEPT: string = accept('accept_events');
+
+/** The same for others. */
+export const ACCEPT_CHOSEN: string = accept('accept_chosen_events');
 
 /** One event of {@link ACCEPT}, or why none was stored. */
 export interface AcceptedRow {
+    readonly outdated: boolean;
     readonly missing: boolean;
     readonly duplicate: boolean;
+    readonly conflicting: boolean;
     readonly eventId: string;
     readonly deliveries: readonly {
         readonly id: string;
@@ -154,15 +163,19 @@ select
     v.kind,
     v.body,
     v.created_at as "eventCreatedAt",
+    case when f.delivery_id is not null then
+        json_build_object('contentType', f.content_type, 'headers', f.headers, 'body', f.body, 'failure', f.failure)
+    end as message,
     ${EXPORTER_COLUMNS}
 from scanwire.claim_attempts($1, $2, $3) m
 join scanwire.events v on v.id = m.event_id
-join scanwire.exporters e on e.id = m.exporter_id`;
+join scanwire.exporters e on e.id = m.exporter_id
+left join scanwire.delivery_messages f on f.delivery_id = m.delivery_id`;
 
 /** A claim of {@link CLAIM} beside its event and the columns of its exporter. */
 export interface ClaimRow
     extends Row<StoredExporter>,
-        Pick<Claim, 'deliveryId' | 'token' | 'attempt' | 'attemptSinceReplay' | 'singleAttempt' | 'generation'> {
+        Pick<Claim, 'deliveryId' | 'token' | 'attempt' | 'attemptSinceReplay' | 'singleAttempt' | 'generation' | 'message'> {
     /** Of its request, from 0. */
     readonly index: number;
     /** The number of requests that were looked at; null for all. */

@@ -11,7 +11,7 @@ import {
 } from '../../lib/webhooks/exporter-health.ts';
 import { INTERRUPTIONS, interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
 import { type ExporterStore, storeRefusals } from '../../lib/webhooks/store.ts';
-import { isUniqueViolation, type Row, type Time, uuidOrNull, withDates } from './database.ts';
+import { guarded, isUniqueViolation, type Row, type Time, uuidOrNull, withDates } from './database.ts';
 
 type ExporterRow = Row<StoredExporter>;
 
@@ -33,6 +33,12 @@ const EXPORTER_FIELDS: { readonly [Field in keyof StoredExporter]: 'value' | 'ti
     sealedSecret: 'value',
     previousSecrets: 'value',
     sealedHeaders: 'value',
+    sealedFormatSecret: 'value',
+    kinds: 'value',
+    filter: 'value',
+    format: 'value',
+    template: 'value',
+    owner: 'value',
     createdAt: 'time',
     updatedAt: 'time',
 };
@@ -50,6 +56,18 @@ export function exporterFromRow(row: ExporterRow): StoredExporter {
 }
 
 const SELECT = `select ${EXPORTER_COLUMNS} from scanwire.exporters e`;
+
+/** One row at least, for the revision. */
+const SUBSCRIBERS = `
+select s.revision, scanwire.now() as at, ${EXPORTER_COLUMNS}
+from scanwire.subscriptions s
+left join scanwire.exporters e on e.selective and e.state = 'running'
+order by e.created_at, e.seq`;
+
+interface SubscriberRow extends ExporterRow {
+    readonly revision: string;
+    readonly at: Time;
+}
 
 /** The breaker of an exporter that never failed. */
 const CLOSED_BREAKER = `consecutive_failures = 0, ${['probe_at', 'failed_at', 'failing_since', 'paused_until', 'recovered_at', 'slow_start']
@@ -176,6 +194,12 @@ export function exporters(db: Executor): ExporterStore {
             return rows.map(exporterFromRow);
         },
 
+        async subscribers(tx) {
+            const { rows } = await (tx === undefined ? db : guarded(tx)).query<SubscriberRow>(SUBSCRIBERS);
+            const exporters = rows.filter(({ id }) => id !== null).map(({ revision: _, at: __, ...row }) => exporterFromRow(row));
+            return { revision: Number(rows[0]?.revision), at: new Date(rows[0]?.at as Time), exporters };
+        },
+
         async health(id) {
             const { rows } = await db.query<HealthRow>(HEALTH, [uuidOrNull(id), AGES, MAX_COUNTED]);
             return rows[0] === undefined ? null : healthFromRow(rows[0]);
@@ -222,7 +246,7 @@ export function exporters(db: Executor): ExporterStore {
 
 /**
  * Column and parameter of each field that is set. Names of columns come from the table of fields only, never from the input; lists
- * are JSON text, which both drivers pass on untouched.
+ * and objects are JSON text, which both drivers pass on untouched.
  */
 function columnValues(values: Partial<StoredExporter>): Record<string, unknown> {
     const set = FIELDS.filter((field) => values[field] !== undefined);
@@ -235,5 +259,5 @@ function columnOf(field: string): string {
 }
 
 function parameter(value: unknown): unknown {
-    return Array.isArray(value) ? JSON.stringify(value) : value;
+    return typeof value === 'object' && value !== null && !(value instanceof Date) ? JSON.stringify(value) : value;
 }

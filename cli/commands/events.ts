@@ -1,17 +1,20 @@
 import type { Command } from 'commander';
 import { RULE_SETS, type RuleSet } from '../../lib/webhooks/choices.ts';
-import { command } from '../command.ts';
+import { command, definedFields } from '../command.ts';
 import { readJson } from '../input.ts';
 
 export function define(events: Command): void {
     const publish = command(events, 'publish <kind> <file>', 'publish the body in a JSON file, - for stdin', async (call) => {
         const [kind = '', file = ''] = call.args;
-        const rules = call.options.rules as RuleSet | undefined;
-        const body = await readJson(file);
-        const accepted = await call.perform('publishEvent', { kind, body, ...(rules !== undefined && { rules }) });
+        const { rules, owner, idempotencyKey } = call.options;
+        const options = definedFields<{ rules: RuleSet; owner: string; idempotencyKey: string }>({ rules, owner, idempotencyKey });
+        const accepted = await call.perform('publishEvent', { kind, body: await readJson(file), ...options });
         return { json: accepted, text: () => acceptedText(accepted.eventId, accepted.deliveries.length) };
     });
-    publish.addOption(publish.createOption('--rules <set>', 'rule set that raised the investigation').choices(RULE_SETS));
+    publish
+        .option('--owner <owner>', "whose it is; the deployment's own otherwise")
+        .option('--idempotency-key <key>', 'of yours: repeated with it, the event is accepted once')
+        .addOption(publish.createOption('--rules <set>', 'rule set that raised the investigation').choices(RULE_SETS));
 }
 
 function acceptedText(eventId: string, deliveries: number): string {

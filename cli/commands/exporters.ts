@@ -1,11 +1,12 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
-import { EXPORT_TYPES, SIGNATURE_FORMS, TRUST_SETTINGS } from '../../lib/webhooks/choices.ts';
+import { EXPORT_TYPES, RULE_SETS, type RuleSet, SIGNATURE_FORMS, TRUST_SETTINGS } from '../../lib/webhooks/choices.ts';
 import type { Exporter, ExporterChanges, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
 import type { TestView, WarnedExporter } from '../../plugins/admin-console/operations.ts';
 import { type Answer, type Call, command, definedFields, repeated } from '../command.ts';
+import { readJson, readText } from '../input.ts';
 import { aligned, displayUrl, relativeTime, table, utcTime } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
 import { addHeaders, addSecret, headersOf, secretOf } from '../secret-input.ts';
@@ -13,6 +14,7 @@ import { addHeaders, addSecret, headersOf, secretOf } from '../secret-input.ts';
 export function define(exporters: Command): void {
     const create = command(exporters, 'create', 'configure a receiver', created);
     addSettings(create, true)
+        .option('--owner <owner>', 'whose it is: gets events of this owner only')
         .option('--legacy', 'dates from before the detection rules library: has the legacy export types')
         .option('--start', 'start it at once');
 
@@ -42,6 +44,13 @@ export function define(exporters: Command): void {
         return { json: test, text: () => sentence(testText(test)), failed: !isDelivered(test) };
     });
 
+    const explain = command(exporters, 'explain <id>', 'say whether it gets an event, and why not', explained);
+    addEvent(explain)
+        .option('--owner <owner>', "whose event it is; the deployment's own otherwise")
+        .addOption(explain.createOption('--rules <set>', 'rule set that raised the investigation').choices(RULE_SETS));
+
+    addEvent(command(exporters, 'preview <id>', 'print what would be sent of an event, secrets masked', previewed));
+
     command(exporters, 'remove <id>', 'remove it with its secrets', async ({ args: [id = ''], perform }) => {
         const removed = await perform('removeExporter', { id });
         return { json: removed, text: () => `Removed ${removed.id}` };
@@ -53,13 +62,43 @@ function addSettings(target: Command, creating: boolean): Command {
     const trust = target.createOption('--trust <trust>', "trust in the receiver's certificate");
     target.addOption(creating ? url.makeOptionMandatory() : url).option('--name <name>', 'goes out as webhook_name');
     return addHeaders(addSecret(target, creating ? 'signing secret' : 'new signing secret'))
+        .option('--kinds <kinds>', 'kinds of events that it gets, with commas; a * at the end for all that begin so', namesOf)
+        .option('--filter <file>', 'what the body of an event must be like, read from a JSON file, - for stdin')
+        .option('--format <format>', 'what is sent of an event: native, cloudevents, slack …')
+        .option('--template <file>', 'document of the format template, read from a JSON file')
+        .option('--format-secret-file <file>', 'what the format needs and nobody may see, read from a file')
         .option('--collector <name>', 'worker pool that sends for it')
         .addOption(trust.choices(TRUST_SETTINGS))
         .option('--signature <form>', `${SIGNATURE_FORMS.join(', ')}; repeatable`, repeated);
 }
 
+/** `a, b` as `['a', 'b']`. */
+function namesOf(text: string): readonly string[] {
+    return text.split(',').map((name) => name.trim());
+}
+
+function addEvent(target: Command): Command {
+    return target
+        .addOption(target.createOption('--kind <kind>', 'of the event').makeOptionMandatory())
+        .addOption(target.createOption('--body <file>', 'of the event, read from a JSON file, - for stdin').makeOptionMandatory());
+}
+
+async function explained({ args: [id = ''], options, perform }: Call): Promise<Answer> {
+    const { kind, body, rules, owner } = options;
+    const about = definedFields<{ rules: RuleSet; owner: string }>({ rules, owner });
+    const choice = await perform('explainExporter', { id, kind: String(kind), body: await readJson(String(body)), ...about });
+    return { json: choice, text: () => (choice.wanted ? 'It gets this event' : `It does not get this event: ${choice.reason}`) };
+}
+
+async function previewed({ args: [id = ''], options, perform }: Call): Promise<Answer> {
+    const { kind, body } = options;
+    const preview = await perform('previewExporter', { id, kind: String(kind), body: await readJson(String(body)) });
+    return { json: preview, text: () => [...preview.headers.map((pair) => pair.join(': ')), '', preview.body].join('\n') };
+}
+
 async function created({ options, perform }: Call): Promise<Answer> {
-    const settings = { ...(await settingsOf(options)), ...(options.legacy === true && { legacy: true }) } as NewExporterSettings;
+    const { owner, legacy } = options;
+    const settings = { ...(await settingsOf(options)), ...definedFields({ owner, legacy }) } as NewExporterSettings;
     const exporter = await perform('createExporter', { ...settings, start: options.start === true });
     return exporterAnswer(exporter, [['Secret', exporter.secret]]);
 }
@@ -96,8 +135,13 @@ async function listed({ perform }: Call): Promise<Answer> {
 }
 
 async function settingsOf(options: Call['options']): Promise<Partial<ExporterSettings>> {
-    const { url, name, collector, trust, signature } = options;
+    const { url, name, collector, trust, signature, kinds, filter, format, template, formatSecretFile } = options;
     return definedFields<Omit<ExporterSettings, 'schedule'>>({
+        kinds,
+        filter: filter === undefined ? undefined : await readJson(String(filter)),
+        format,
+        template: template === undefined ? undefined : await readJson(String(template)),
+        formatSecret: formatSecretFile === undefined ? undefined : (await readText(String(formatSecretFile))).trim(),
         url,
         name,
         secret: await secretOf(options),
@@ -131,7 +175,7 @@ function factsText(facts: readonly Fact[]): Promise<string> {
 }
 
 function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly Fact[] {
-    const { id, name, url, collector, type, trust, signatures, headerNames, state, stopReason } = exporter;
+    const { id, name, url, collector, type, owner, kinds, filter, format, trust, signatures, headerNames, state, stopReason } = exporter;
     return [
         ['Id', id],
         ['Name', name],
@@ -140,6 +184,10 @@ function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly
         ['State', stopReason === null ? state : `${state}: ${stopReason}`],
         ['Collector', collector],
         ['Type', type],
+        ['Owner', owner ?? ''],
+        ['Kinds', kinds?.join(', ') ?? ''],
+        ['Filter', filter === null ? '' : JSON.stringify(filter)],
+        ['Format', format],
         ['Trust', trust],
         ['Signatures', signatures.join(', ')],
         ['Headers', headerNames.join(', ')],

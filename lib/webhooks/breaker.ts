@@ -1,9 +1,8 @@
 /** When an exporter that fails is left alone, how it is tried again, and when it is given up. Times in milliseconds. */
 export interface BreakerRules {
     /**
-     * Consecutive failures from which on its breaker is open: one probe at a time. Failures of one burst count once: those of attempts
-     * that had begun when the last failure was counted belong to it, and once the breaker is open those that begin before the next probe
-     * is due.
+     * Consecutive failures from which on its breaker is open: one probe at a time. A failure is not counted when its attempt began before
+     * the last counted one, or, once the breaker is open, before the next probe was due: 400 that fail together count once.
      */
     readonly after: number;
     /** Until the first probe; doubled for each further one that fails, up to the maximum. */

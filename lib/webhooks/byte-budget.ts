@@ -1,8 +1,8 @@
 /** So many bytes of bodies that a process holds at once, and on whose account: an exporter's, or null for those that nobody sends yet. */
 export interface ByteBudget {
     /**
-     * How many bytes the exporter may take now, those of the largest body at least; 0 while it has to wait. Whoever holds nothing waits only
-     * as long as there is no room for one body. Who holds some leaves that room free, and waits until he holds less than the rest.
+     * How many bytes the exporter may take now, those of the largest body at least; 0 while it has to wait. One that holds nothing may go as
+     * soon as one largest body fits. One that holds some may go only while it holds less than what is free beside one largest body.
      */
     allowance(exporterId: string): number;
     /** The bytes that an exporter holds. */

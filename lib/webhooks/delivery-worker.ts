@@ -1,7 +1,9 @@
 import { type BatchedInTurn, batched, batchedInTurn } from '../batched.ts';
+import { outgoingBody } from './formatting.ts';
 import type { Grant } from './grants.ts';
 import { messageHeaders, openHeaders } from './headers.ts';
 import type { Message } from './http-sender.ts';
+import { bodyBytes } from './kept-messages.ts';
 import type { WebhooksContext } from './options.ts';
 import { type DeliveryEvent, newProgress, type Outcome, outcomeOf } from './outcome.ts';
 import { resultOfError } from './outcome-code.ts';
@@ -24,7 +26,7 @@ interface WaitingClaim {
     readonly request: ClaimRequest;
     /** Empty where it is not known. */
     readonly exporterId: string;
-    /** Whether it is too late for it, so that it need not wait any longer. */
+    /** Whether to give up waiting: its grant has run out, or will before there is room. It is taken back then and handed out again. */
     isLate(): boolean;
 }
 
@@ -55,7 +57,6 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
         const claimed = await claims.add({
             request: { deliveryId, token: newId(), duration: claimDuration, ...(grant !== null && { grant: grant.token }) },
             exporterId,
-            // It is taken back by now, or soon, and comes again.
             isLate: () => grant !== null && bodies.allowance(exporterId) === 0,
         });
         if (claimed === null) {
@@ -136,7 +137,7 @@ function claimsInTurn({ deliveries, session, kept, bodies }: WebhooksContext): B
         return late.length > 0 ? late : inTurn.slice(0, BATCH);
     }
 
-    /** Whose body is how long is not known before: all of them together may have what each exporter may. */
+    /** How long a body is, is not known before it is read: all together get the smallest allowance of their exporters. */
     async function claim(waiting: readonly WaitingClaim[]): Promise<readonly (Claim | null)[]> {
         if (waiting.every(({ isLate }) => isLate())) {
             return waiting.map(() => null);
@@ -158,10 +159,6 @@ function claimsInTurn({ deliveries, session, kept, bodies }: WebhooksContext): B
     return claims;
 }
 
-function bodyBytes({ event }: Claim): number {
-    return Buffer.byteLength(event.body);
-}
-
 async function attempt(claim: Claim, context: WebhooksContext): Promise<Outcome> {
     let message: Message;
     try {
@@ -173,8 +170,8 @@ async function attempt(claim: Claim, context: WebhooksContext): Promise<Outcome>
     return await context.sender.send(message);
 }
 
-function messageOf({ event, exporter, singleAttempt, claimedAt }: Claim, { keyRing, vendor }: WebhooksContext): Message {
-    const body = Buffer.from(event.body);
+function messageOf({ event, message, exporter, singleAttempt, claimedAt }: Claim, { keyRing, vendor }: WebhooksContext): Message {
+    const { bytes: body, ...format } = outgoingBody(event, message, exporter, keyRing);
     const signing = {
         vendor,
         forms: exporter.signatures,
@@ -183,7 +180,7 @@ function messageOf({ event, exporter, singleAttempt, claimedAt }: Claim, { keyRi
         id: event.id,
         timestamp: claimedAt,
     };
-    const headers = messageHeaders(event.kind, signing, openHeaders(exporter, keyRing));
+    const headers = messageHeaders(event.kind, signing, format, openHeaders(exporter, keyRing));
     return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body, newConnection: singleAttempt };
 }
 

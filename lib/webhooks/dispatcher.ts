@@ -32,8 +32,8 @@ const POLL_EVERY = 1_000;
 const SWEEP_EVERY = 1_000;
 
 /**
- * A process that could not reach the store looks lost to it. Who has watched the store for less than this, in milliseconds, without a
- * failure cannot tell: it takes claims of ended sessions only.
+ * Sessions that are silent may only not have reached the store. A process that has itself reached it for less than this, in milliseconds,
+ * cannot tell: it takes away only the claims of sessions that were ended.
  */
 const GRACE = 5_000;
 
@@ -116,7 +116,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
     };
 }
 
-type DispatcherContext = Omit<WebhooksContext, 'dispatcher' | 'session' | 'grants' | 'bodies' | 'kept'>;
+type DispatcherContext = Omit<WebhooksContext, 'dispatcher' | 'session' | 'grants' | 'bodies' | 'kept' | 'subscriptions'>;
 
 interface HandingOut {
     /** To be called when the process starts, which has not watched the store before. */
@@ -219,7 +219,7 @@ function handingOut(context: DispatcherContext): HandingOut {
     };
 }
 
-/** Rows can be written by others. One that nobody can send ends with a reason and holds nobody up. */
+/** Rows can be changed with SQL, past all checks. One that nobody can send ends with a reason and holds nobody up. */
 async function refuse(dispatched: readonly Dispatched[], { deliveries, claimDuration, newId, breaker }: DispatcherContext): Promise<void> {
     const requests = dispatched.map(({ deliveryId, grant }) => {
         return { deliveryId, token: newId(), duration: claimDuration, ...(grant !== null && { grant: grant.token }) };

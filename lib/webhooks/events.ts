@@ -5,7 +5,7 @@ import { timestamp } from '../timestamp.ts';
 import { EXPORT_TYPES, type ExportType, type RuleSet } from './choices.ts';
 
 /**
- * One row of the table of event kinds: what `X-Vendor-Event` may say, and what a body of that kind must look like. Its keys go out in the
+ * An event kind: what `X-Vendor-Event` may say, and what a body of that kind must look like. Its keys go out in the
  * order in which the schema, or `fields`, lists them.
  */
 export interface EventKind extends ApplicationSchema {
@@ -15,7 +15,7 @@ export interface EventKind extends ApplicationSchema {
     readonly types?: (event: { readonly rules: RuleSet | null }) => readonly ExportType[];
 }
 
-/** The table of event kinds: every kind by its name. */
+/** The table of event kinds of a process, in memory: every kind by its name. */
 export type EventKinds = ReadonlyMap<string, EventKind>;
 
 const requiredText = (): Joi.StringSchema => Joi.string().required();

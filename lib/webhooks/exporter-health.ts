@@ -18,7 +18,7 @@ export interface ExporterHealth {
     readonly nextProbe: Date | null;
     /** Until when it wants to be left alone; stays until it has taken a probe, else null. */
     readonly pausedUntil: Date | null;
-    /** The last thing that the receiver did, at most a second older than that; null before the first. */
+    /** What the receiver did last; null before the first. It is stored once a second, so that what it did within the second after may be missing. */
     readonly lastOutcome: (Pick<Outcome, 'code' | 'detail'> & { readonly at: Date }) | null;
     /** Deliveries in the queue or being sent. */
     readonly inFlight: number;

@@ -1,6 +1,7 @@
 import Joi from 'joi';
 import { nameSchema } from '../checked.ts';
 import { EXPORT_TYPES, type ExportType, SIGNATURE_FORMS, type SignatureForm, TRUST_SETTINGS, type Trust } from './choices.ts';
+import type { Filter } from './filter.ts';
 
 /** Settings that a user configures and that are stored as they are. {@link newExporterSchema} has their rules and defaults. */
 export interface StoredSettings {
@@ -15,6 +16,14 @@ export interface StoredSettings {
     readonly signatures: readonly SignatureForm[];
     /** Retry delays of its own in milliseconds, null for the default schedule. */
     readonly schedule: readonly number[] | null;
+    /** The kinds of events that it gets, each a name or the beginning of names before a `*`; null for all but the operational ones. */
+    readonly kinds: readonly string[] | null;
+    /** What the body of an event must be like for it, null for any. */
+    readonly filter: Filter | null;
+    /** What is sent of an event: `native` for its body as it is. */
+    readonly format: string;
+    /** The document of the format `template`, else null. */
+    readonly template: unknown;
 }
 
 /** A configured receiver, as people see it: no secret, no header values. */
@@ -22,6 +31,8 @@ export interface Exporter extends Omit<StoredSettings, 'schedule'> {
     /** UUID; goes out as `webhook_id` of a `test`. The `webhook-id` of Standard Webhooks is another: that of the event. */
     readonly id: string;
     readonly type: ExportType;
+    /** Whose it is, in the application's words: it gets events of this owner only. Null for the deployment's, which get those of all. */
+    readonly owner: string | null;
     /** Dates from before the detection rules library: only such an exporter has one of the two legacy types of {@link EXPORT_TYPES}. */
     readonly legacy: boolean;
     /** Names of the additional headers. */
@@ -43,10 +54,12 @@ export interface StoredExporter extends Exporter, StoredSettings {
     readonly previousSecrets: readonly PreviousSecret[];
     /** JSON of {@link HeaderPairs}, sealed for this exporter; null without additional headers. */
     readonly sealedHeaders: string | null;
+    /** What its format puts into a message at send and nobody may see, sealed for this exporter; null without one. */
+    readonly sealedFormatSecret: string | null;
 }
 
 /** What an exporter's settings are changed to; what is absent stays. */
-export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'updatedAt' | 'consecutiveFailures' | 'legacy'>> & {
+export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'updatedAt' | 'consecutiveFailures' | 'legacy' | 'owner'>> & {
     /** Only when it still has this type; else `CONFLICT`. */
     readonly ifType?: ExportType;
     /** Only when its `sealedSecret` is still this text; else `CONFLICT`. */
@@ -71,12 +84,16 @@ export interface ExporterSettings extends Partial<Omit<StoredSettings, 'url'>>, 
     readonly secret?: string;
     /** Additional headers, for example an `Authorization` that the receiver needs. */
     readonly headers?: HeaderPairs;
+    /** What the format needs and nobody may see, for example the routing key of `pagerduty`. */
+    readonly formatSecret?: string;
 }
 
 /** What a user configures when an exporter is made: its settings, and what can never change afterwards. */
 export interface NewExporterSettings extends ExporterSettings {
     /** Dates from before the detection rules library: starts with `investigation_legacy`. Default false. */
     readonly legacy?: boolean;
+    /** Whose it is, in the application's words: it gets events of this owner only. Default null: the deployment's, which get those of all. */
+    readonly owner?: string | null;
 }
 
 /** What may change of an exporter; what is absent stays. */
@@ -121,18 +138,33 @@ export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.S
         .max(30)
         .allow(null)
         .description('Retry delays in milliseconds; null for the default ones'),
+    kinds: Joi.array()
+        .items(Joi.string())
+        .min(1)
+        .max(100)
+        .unique()
+        .allow(null)
+        .description('Kinds of events that it gets, a * at the end for all that begin so; null for all'),
+    filter: Joi.object().unknown().allow(null).description('What the body of an event must be like for it; null for any'),
+    format: Joi.string().max(64).description('What is sent of an event'),
+    template: Joi.alternatives(Joi.object().unknown(), Joi.array()).allow(null).description('Document of the format template'),
 };
+
+/** Names of owners are the application's. */
+export const ownerSchema: Joi.StringSchema = Joi.string().max(200);
 
 const configurableSchemas = {
     ...settingSchemas,
     secret: Joi.string().description('Signing secret'),
+    formatSecret: Joi.string().max(1024).description('What the format needs and nobody may see'),
     headers: Joi.array()
         .items(Joi.array().ordered(Joi.string().required(), Joi.string().allow('').required()))
         .description('Additional headers, pairs of name and value'),
 };
 
-/** {@link NewExporterSettings} with their defaults; only `secret` has none. */
-export type CheckedExporterSettings = Required<Omit<NewExporterSettings, 'secret'>> & Pick<NewExporterSettings, 'secret'>;
+/** {@link NewExporterSettings} with their defaults; only secrets have none. */
+export type CheckedExporterSettings = Required<Omit<NewExporterSettings, 'secret' | 'formatSecret'>> &
+    Pick<NewExporterSettings, 'secret' | 'formatSecret'>;
 
 /** The rules of {@link NewExporterSettings}, with their defaults. */
 export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.object({
@@ -144,6 +176,11 @@ export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.
     trust: configurableSchemas.trust.default('strict'),
     signatures: configurableSchemas.signatures.default(['base64']),
     schedule: configurableSchemas.schedule.default(null),
+    kinds: configurableSchemas.kinds.default(null),
+    filter: configurableSchemas.filter.default(null),
+    format: configurableSchemas.format.default('native'),
+    template: configurableSchemas.template.default(null),
+    owner: ownerSchema.allow(null).default(null).description('Whose it is: it gets events of this owner only; null for those of all'),
     legacy: Joi.boolean().default(false).description('Dates from before the detection rules library: starts with `investigation_legacy`'),
 })
     .label('settings')
@@ -163,7 +200,7 @@ export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.obje
 
 /** An exporter as it begins: stopped, its secret and its additional headers yet to be sealed. */
 export function newExporter(id: string, checked: CheckedExporterSettings, now: Date): Omit<StoredExporter, 'sealedSecret'> {
-    const { secret: _, headers: __, legacy, ...stored } = checked;
+    const { secret: _, formatSecret: __, headers: ___, legacy, ...stored } = checked;
     return {
         ...stored,
         id,
@@ -175,6 +212,7 @@ export function newExporter(id: string, checked: CheckedExporterSettings, now: D
         consecutiveFailures: 0,
         previousSecrets: [],
         sealedHeaders: null,
+        sealedFormatSecret: null,
         createdAt: now,
         updatedAt: now,
     };

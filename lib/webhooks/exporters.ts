@@ -14,12 +14,15 @@ import {
     type StoredExporter,
 } from './exporter.ts';
 import type { ShownExporter } from './exporter-health.ts';
+import { checkedChoices, type MessagePreview, messageMaker, previewOf, sealedFormatSecret, sealFormatSecret } from './formatting.ts';
 import { GRANTS } from './grants.ts';
 import { sealedHeaders, sealHeaders } from './headers.ts';
 import type { WebhooksContext } from './options.ts';
+import { type PublishOptions, publishableKind } from './publisher.ts';
 import { checkReceiverUrl, type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { changeSecret, checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret } from './signature.ts';
 import { type Attempt, type ExporterStore, storeRefusals } from './store.ts';
+import { type Choice, choiceOf, formatted, type UnaddressedEvent } from './subscriptions.ts';
 
 /** What a `test` event came to. */
 export interface TestResult {
@@ -68,14 +71,21 @@ export interface Exporters {
     stop(id: string): Promise<ChangedExporter>;
     /** Sends a `test` and waits for what it comes to. */
     test(id: string): Promise<TestResult>;
+    /** Whether it gets an event, and if not, why not. @throws ScanwireError `INVALID_INPUT` as `publish`. */
+    explain(id: string, kind: string, body: unknown, options?: ExplainOptions): Promise<Choice>;
+    /** What would be sent of an event now, with secrets masked. @throws ScanwireError `INVALID_INPUT` as `publish`, or for a template that fails. */
+    preview(id: string, kind: string, body: unknown): Promise<MessagePreview>;
     /** Removes it with its secrets; its unfinished deliveries are cancelled. */
     remove(id: string): Promise<void>;
 }
 
+/** What is said of an event besides its body. */
+export type ExplainOptions = Pick<PublishOptions, 'rules' | 'owner'>;
+
 /** How long the outcome of a `test` is waited for on stop, which nothing may delay. Milliseconds. */
 const STOP_TEST_TIMEOUT = 200;
 
-/** Changes of a secret at once, of which each must be seen by the next. */
+/** Tries of a change that meets others of the same exporter, each made with what the one before has stored. */
 const MAX_CHANGES_AT_ONCE = 5;
 
 /** The exporters of a store. */
@@ -124,8 +134,9 @@ export function exporters(context: WebhooksContext): Exporters {
                 url: checkReceiverUrl(valid.url, context.guard),
                 sealedSecret: sealSecret(keyRing, id, secret),
                 ...sealHeaders(id, valid.headers, context),
+                sealedFormatSecret: valid.formatSecret === undefined ? null : sealFormatSecret(id, valid.formatSecret, keyRing),
             };
-            await store.insert(exporter);
+            await store.insert({ ...exporter, ...checkedChoices(exporter, context) });
             return { exporter: visible(exporter), secret, warnings: receiverWarnings(exporter, valid.url, await store.list()) };
         },
 
@@ -171,6 +182,8 @@ export function exporters(context: WebhooksContext): Exporters {
             return sendTest(await stored(id), context.claimDuration, context);
         },
 
+        ...questions(stored, context),
+
         async remove(id) {
             if (!(await store.remove(id))) {
                 throw storeRefusals.unknownExporter();
@@ -180,9 +193,29 @@ export function exporters(context: WebhooksContext): Exporters {
     };
 }
 
+/** What can be asked about an exporter and an event. */
+function questions(stored: (id: string) => Promise<StoredExporter>, context: WebhooksContext): Pick<Exporters, 'explain' | 'preview'> {
+    function unpublished(kindName: string, body: unknown, about: Pick<UnaddressedEvent, 'rules' | 'owner'>): UnaddressedEvent {
+        const kind = publishableKind(context.kinds, kindName);
+        return { id: context.newId(), kind, body: eventBody(kind, body, context.maxBodyBytes), ...about };
+    }
+
+    return {
+        async explain(id, kindName, body, { rules = null, owner = null } = {}) {
+            const exporter = await stored(id);
+            return choiceOf(exporter, unpublished(kindName, body, { rules, owner }));
+        },
+
+        async preview(id, kindName, body) {
+            const event = unpublished(kindName, body, { rules: null, owner: null });
+            return previewOf(formatted(event, await context.deliveries.now()), await stored(id), context);
+        },
+    };
+}
+
 /**
- * Resolves once no attempt begins any more with settings of the exporter from before: this process has forgotten them, and what others
- * were handed with them has ended.
+ * Resolves once no attempt begins any more with settings of the exporter from before: this process has forgotten them, and the grants that
+ * other processes have with them have run out. Attempts that go on do so.
  */
 async function superseded(id: string, { kept, session, sleep }: WebhooksContext): Promise<void> {
     await kept.forget(id);
@@ -193,17 +226,38 @@ async function superseded(id: string, { kept, session, sleep }: WebhooksContext)
 
 /** All that is sealed for the exporters of a store and may still be needed, for the check of a key ring. */
 export async function sealedForExporters(store: ExporterStore, now: Date): Promise<readonly SealedText[]> {
-    return (await store.list()).flatMap((exporter) => [...sealedSecrets(exporter, now), ...sealedHeaders(exporter)]);
+    return (await store.list()).flatMap((exporter) => [
+        ...sealedSecrets(exporter, now),
+        ...sealedHeaders(exporter),
+        ...sealedFormatSecret(exporter),
+    ]);
 }
 
 async function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Promise<ExporterPatch> {
-    const { url, secret, headers, type, keepHeaders = false, ...stored } = changes;
-    return {
+    const { url, secret, formatSecret: _, headers, type, keepHeaders = false, ...stored } = changes;
+    const patch = {
         ...stored,
+        ...formatPatch(before, changes, context),
         ...(url !== undefined && urlPatch(before, checkReceiverUrl(url, context.guard), keepHeaders || headers !== undefined)),
         ...(headers !== undefined && sealHeaders(before.id, headers, context)),
         ...(secret !== undefined && (await secretPatch(before, checkSecret(secret), context))),
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
+    };
+    const choices = checkedChoices({ ...before, ...patch }, context);
+    return { ...patch, ...(stored.filter !== undefined && { filter: choices.filter }) };
+}
+
+/** The secret of a format, and its template, end with it. */
+function formatPatch(
+    before: StoredExporter,
+    { format = before.format, template, formatSecret }: ExporterChanges,
+    context: WebhooksContext,
+): ExporterPatch {
+    const kept = format === before.format;
+    const sealed = formatSecret === undefined ? null : sealFormatSecret(before.id, formatSecret, context.keyRing);
+    return {
+        ...((sealed !== null || !kept) && { sealedFormatSecret: sealed }),
+        ...(template === undefined && !kept && { template: null }),
     };
 }
 
@@ -250,14 +304,13 @@ function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
 const TEST_POLL = 25;
 
 /** Accepts a `test` event for the exporter alone and polls the rows: the attempt may be made by another process on another machine. */
-async function sendTest(
-    exporter: StoredExporter,
-    timeout: number,
-    { deliveries, newId, sleep, dispatcher }: WebhooksContext,
-): Promise<TestResult> {
-    const body = eventBody(testEvent, { timestamp: await deliveries.now(), webhook_id: exporter.id, webhook_name: exporter.name });
+async function sendTest(exporter: StoredExporter, timeout: number, context: WebhooksContext): Promise<TestResult> {
+    const { deliveries, newId, sleep, dispatcher } = context;
+    const timestamp = await deliveries.now();
+    const body = eventBody(testEvent, { timestamp, webhook_id: exporter.id, webhook_name: exporter.name });
     const event = { id: newId(), kind: testEvent.name, body };
-    const [accepted] = await deliveries.accept([{ event, recipients: { exporterId: exporter.id } }]);
+    const message = messageMaker(exporter, context)(formatted({ ...event, kind: testEvent }, timestamp));
+    const [accepted] = await deliveries.accept([{ event, recipients: { exporterId: exporter.id, message } }]);
     const deliveryId = accepted?.deliveries[0] as string;
     dispatcher.wake();
 
@@ -275,6 +328,6 @@ async function sendTest(
 
 /** An exporter without what only the sender may see. */
 function visible(exporter: StoredExporter): Exporter {
-    const { sealedSecret, previousSecrets, sealedHeaders, schedule, ...shown } = exporter;
+    const { sealedSecret, previousSecrets, sealedHeaders, sealedFormatSecret, schedule, ...shown } = exporter;
     return shown;
 }

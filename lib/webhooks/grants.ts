@@ -1,16 +1,17 @@
 /**
- * A claim that a delivery was handed out with. Whoever begins the attempt in time holds it and claims nothing; what has not begun by then
- * is taken back. It serves one hand-out: a job that may have been handed out before has none.
+ * A claim that is made when a delivery is handed out, that is, marked `queued` and given to the queue as a job. Its token is in the
+ * delivery's row and in the job, and it belongs to no session yet: the worker that gets the job before `beginBy` sends without asking the
+ * store. What has not begun by then is taken back. It serves one hand-out: a job that may have been handed out before has none.
  */
 export interface Grant {
     readonly token: string;
     /** The store's time, in milliseconds since the epoch, by which the attempt must have begun. */
     readonly beginBy: number;
-    /** How often the exporter's settings had been changed when it was handed out. */
+    /** How often the exporter's settings, its row in the store, had been changed when it was handed out. */
     readonly generation: number;
     /** As `Claim.attemptSinceReplay`. */
     readonly attemptSinceReplay: number;
-    /** Generation of the deployment's settings when it was handed out, which may be later than that of who asked. */
+    /** {@link Deployment.generation} when it was handed out, which may be later than that of the process that asked. */
     readonly settings: number;
 }
 
@@ -34,11 +35,14 @@ export interface BegunAttempt {
     readonly duration: number;
 }
 
-/** What a session says of the claims that were handed out: by then it had begun these, and of others only what had gone on for {@link GRANTS.namedAfter} at most. */
+/** What a session reports with each sign of life: the attempts under {@link Grant | grants} that go on for longer than {@link GRANTS.reportedAfter}. */
 export interface BegunAttempts {
-    /** The store's time, at the latest; null for a session that has begun nothing yet. */
+    /**
+     * The store's time of the report, or somewhat before: every attempt that had begun {@link GRANTS.reportedAfter} before it and goes on is
+     * in this report or in one before. Null as long as the store has not told its time.
+     */
     readonly upTo: Date | null;
-    /** Those that it has not named before. From now on they are like those that were claimed. */
+    /** Those that were in no report before. The store turns their grants into claims of the session. */
     readonly attempts: readonly BegunAttempt[];
 }
 
@@ -46,8 +50,8 @@ export interface BegunAttempts {
 export const GRANTS = {
     /** Within which an attempt must have begun. So settings of an exporter that came with the claim are not older than that. */
     beginWithin: 1_000,
-    /** An attempt that goes on for longer is named, so that the store knows that it has begun. */
-    namedAfter: 500,
+    /** An attempt that goes on for longer is reported, so that the store knows that it has begun. */
+    reportedAfter: 500,
     /** What the store has said of its time is trusted for so long. */
     timeTrustedFor: 10_000,
 } as const;
@@ -70,18 +74,18 @@ export interface Grants {
     begin(attempt: Omit<BegunAttempt, 'duration'>): void;
     /** Its outcome has been recorded. */
     end(token: string): void;
-    /** Milliseconds until an attempt that goes on has to be named; null when there is none. */
-    nextNamed(): number | null;
+    /** Milliseconds until an attempt that goes on has to be reported; null when there is none. */
+    nextReport(): number | null;
     /** What the store is to be told. */
     report(): BegunAttempts;
-    /** That was told. */
-    told(report: BegunAttempts): void;
+    /** The store has got this report. */
+    reported(report: BegunAttempts): void;
 }
 
 interface Begun {
     readonly attempt: BegunAttempt;
     readonly at: number;
-    named: boolean;
+    reported: boolean;
 }
 
 /**
@@ -117,17 +121,17 @@ export function grantsOf({ monotonic, claimDuration }: { readonly monotonic: () 
         hasBegun: ({ token }) => begun.has(token),
 
         begin({ deliveryId, token, claimedAt }) {
-            begun.set(token, { attempt: { deliveryId, token, claimedAt, duration: claimDuration }, at: monotonic(), named: false });
+            begun.set(token, { attempt: { deliveryId, token, claimedAt, duration: claimDuration }, at: monotonic(), reported: false });
         },
 
         end(token) {
             begun.delete(token);
         },
 
-        nextNamed() {
-            for (const { at, named } of begun.values()) {
-                if (!named) {
-                    return Math.max(0, at + GRANTS.namedAfter - monotonic());
+        nextReport() {
+            for (const { at, reported } of begun.values()) {
+                if (!reported) {
+                    return Math.max(0, at + GRANTS.reportedAfter - monotonic());
                 }
             }
             return null;
@@ -135,16 +139,16 @@ export function grantsOf({ monotonic, claimDuration }: { readonly monotonic: () 
 
         report() {
             const now = monotonic();
-            const attempts = [...begun.values()].filter(({ at, named }) => !named && now - at >= GRANTS.namedAfter);
+            const attempts = [...begun.values()].filter(({ at, reported }) => !reported && now - at >= GRANTS.reportedAfter);
             const upTo = last === null ? null : new Date(Math.floor(last.time + (now - last.answered)));
             return { upTo, attempts: attempts.map(({ attempt }) => attempt) };
         },
 
-        told({ attempts }) {
+        reported({ attempts }) {
             for (const { token } of attempts) {
                 const attempt = begun.get(token);
                 if (attempt !== undefined) {
-                    attempt.named = true;
+                    attempt.reported = true;
                 }
             }
         },

@@ -1,6 +1,7 @@
 import { ScanwireError } from '../errors.ts';
 import type { KeyRing, SealedText } from '../keys/key-ring.ts';
 import type { HeaderPairs, StoredExporter } from './exporter.ts';
+import type { FormattedMessage } from './new-event.ts';
 import { type Signing, signatureHeaders, type Vendor } from './signature.ts';
 
 /**
@@ -8,15 +9,22 @@ import { type Signing, signatureHeaders, type Vendor } from './signature.ts';
  * `Accept-Encoding: identity`, `Content-Length`). The exporter's additional ones come last and cannot stand in for ours.
  *
  * @param kind The event kind, for example `test`.
+ * @param format What the body is, and the headers that belong to it.
  * @throws ScanwireError `INVALID_INPUT` when a stored additional header breaks the rules: the exporter is invalid then.
  */
-export function messageHeaders(kind: string, signing: Signing, additional: HeaderPairs): HeaderPairs {
+export function messageHeaders(
+    kind: string,
+    signing: Signing,
+    { contentType, headers }: Pick<FormattedMessage, 'contentType' | 'headers'>,
+    additional: HeaderPairs,
+): HeaderPairs {
     const { headerPrefix, userAgent } = signing.vendor;
     return [
         [`${headerPrefix}-Event`, kind],
         ...signatureHeaders(signing),
-        ['Content-Type', 'application/json; charset=UTF-8'],
+        ['Content-Type', contentType],
         ['User-Agent', userAgent],
+        ...headers,
         ...checkAdditionalHeaders(additional, signing.vendor),
     ];
 }

@@ -18,7 +18,7 @@ import { secure } from './tls-trust.ts';
 
 /** One POST, ready to go. */
 export interface Message {
-    /** Connections are kept apart by exporter and by what is here: a change of exporter, URL or trust never reuses an old socket. */
+    /** Connections are shared by messages of the same exporter, origin and trust only. */
     readonly exporterId: string;
     readonly url: string;
     readonly trust: Trust;
@@ -169,7 +169,7 @@ export function httpSender({ guard, clock = systemClock, lookup, ...options }: H
     };
 }
 
-/** The receiver, by the rules under which the message was saved: rows can be written by others. */
+/** The receiver, by the rules under which the message was saved: rows can be changed with SQL, past all checks. */
 function targetOf({ url, headers }: Message): URL {
     if (headers.some(([name]) => isSenderHeader(String(name)))) {
         throw new AttemptFailure('invalid_exporter', 'A header of the message is one that only the sender may set');

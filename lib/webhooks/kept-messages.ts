@@ -1,13 +1,14 @@
 import type { ByteBudget } from './byte-budget.ts';
 import type { StoredExporter } from './exporter.ts';
 import type { Grant } from './grants.ts';
+import type { FormattedMessage, StoredEvent } from './new-event.ts';
 import type { DeliveryJob } from './queue.ts';
-import type { Claim, StoredEvent } from './store.ts';
+import type { Claim } from './store.ts';
 
 /** Events that this process has just accepted, and settings of exporters, so that what is at hand need not be read. */
 export interface KeptMessages {
-    /** Keeps the event of deliveries that were just accepted, as far as there is room. */
-    keep(deliveries: readonly string[], event: StoredEvent): void;
+    /** Keeps the event of deliveries that were just accepted, and what is sent in its place, as far as there is room. */
+    keep(deliveries: readonly string[], event: StoredEvent, message?: FormattedMessage | null): void;
     /** What is needed to send, once, when all of it is at hand; its body then is on the exporter's account, the taker's to give back. */
     take(job: DeliveryJob & { readonly grant: Grant }, now: Date): Claim | null;
     /** Settings that were read. */
@@ -20,6 +21,7 @@ export interface KeptMessages {
 
 interface KeptEvent {
     readonly event: StoredEvent;
+    readonly message: FormattedMessage | null;
     readonly bytes: number;
     /** It was here already when those that nobody takes were looked for. */
     old: boolean;
@@ -30,6 +32,11 @@ export const KEPT_FOR = 2_500;
 
 /** Exporters whose settings are kept; beyond them, those that were learnt first are forgotten. */
 const MAX_EXPORTERS = 1_000;
+
+/** How long a body is while it is sent. */
+export function bodyBytes({ event, message }: Pick<Claim, 'event' | 'message'>): number {
+    return Buffer.byteLength(message?.body ?? event.body);
+}
 
 /** @param bodies What kept bodies are counted in, together with those that are being sent. */
 export function keptMessages(bodies: ByteBudget): KeptMessages {
@@ -60,13 +67,13 @@ export function keptMessages(bodies: ByteBudget): KeptMessages {
     }
 
     return {
-        keep(deliveries, event) {
-            const bytes = Buffer.byteLength(event.body);
+        keep(deliveries, event, message = null) {
+            const bytes = bodyBytes({ event, message });
             for (const deliveryId of deliveries) {
                 if (!bodies.tryTake(bytes)) {
                     return;
                 }
-                events.set(deliveryId, { event, bytes, old: false });
+                events.set(deliveryId, { event, message, bytes, old: false });
                 pruneLater();
             }
         },
@@ -81,7 +88,8 @@ export function keptMessages(bodies: ByteBudget): KeptMessages {
             events.delete(deliveryId);
             bodies.assign(exporterId, kept.bytes);
             const { token, attemptSinceReplay } = grant;
-            return { deliveryId, token, claimedAt: now, attempt, attemptSinceReplay, singleAttempt, event: kept.event, ...known };
+            const { event, message } = kept;
+            return { deliveryId, token, claimedAt: now, attempt, attemptSinceReplay, singleAttempt, event, message, ...known };
         },
 
         learn({ exporter, generation }) {

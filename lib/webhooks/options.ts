@@ -10,6 +10,7 @@ import type { ByteBudget } from './byte-budget.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { EventKind, EventKinds } from './events.ts';
 import { collectorSchema, DEFAULT_COLLECTOR } from './exporter.ts';
+import type { Format, Formats } from './formats/index.ts';
 import type { Grants } from './grants.ts';
 import type { Sender } from './http-sender.ts';
 import type { KeptMessages } from './kept-messages.ts';
@@ -20,6 +21,7 @@ import type { Membership, Role, SettingsStore } from './settings.ts';
 import { SHARES } from './shares.ts';
 import type { Vendor } from './signature.ts';
 import type { DeliveryStore, ExporterStore } from './store.ts';
+import type { Subscriptions } from './subscriptions.ts';
 
 /** The stores, which must share one database: `postgresWebhooks({ pool })`, `memoryWebhooks()`. */
 export interface WebhookStores {
@@ -48,6 +50,8 @@ export interface WebhooksSettings {
     readonly maxBytesInFlight?: number;
     /** Event kinds beside `test` and `idr_investigation_created`. */
     readonly kinds?: readonly EventKind[];
+    /** Formats beside those of scanwire. A worker needs none of them. */
+    readonly formats?: readonly Format[];
 }
 
 /** What `webhooks()` is made of. */
@@ -117,6 +121,11 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
     kinds: Joi.array()
         .items(Joi.object({ name: Joi.string().required(), ...applicationSchemaRules, types: Joi.function() }))
         .default([]),
+    formats: Joi.array()
+        .items(
+            Joi.object({ name: Joi.string().required(), contentType: Joi.string().required(), make: Joi.function().required() }).unknown(),
+        )
+        .default([]),
 };
 
 /** Milliseconds that a stop may take: longer than an attempt. */
@@ -158,9 +167,10 @@ function withTimeout(sender: Sender, helpers: Joi.CustomHelpers<Sender>): Sender
 }
 
 /** What the webhook exporter works with: the checked options, and what was made of them. */
-export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor' | 'kinds'>> {
+export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor' | 'kinds' | 'formats'>> {
     readonly vendor: Vendor;
     readonly kinds: EventKinds;
+    readonly formats: Formats;
     /** How long a claim holds, in milliseconds; longer than an attempt can take. */
     readonly claimDuration: number;
     readonly breaker: BreakerRules;
@@ -170,5 +180,6 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     /** Room for the bodies that are sent, or kept to be. */
     readonly bodies: ByteBudget;
     readonly kept: KeptMessages;
+    readonly subscriptions: Subscriptions;
     readonly member: Membership;
 }

@@ -1,15 +1,32 @@
+import { createHash } from 'node:crypto';
+import Joi from 'joi';
 import { batched } from '../batched.ts';
+import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { assertTransaction, type Executor } from '../transaction.ts';
 import { RULE_SETS, type RuleSet } from './choices.ts';
-import { eventBody, testEvent, typesFor } from './events.ts';
+import { type EventKind, type EventKinds, eventBody, testEvent } from './events.ts';
+import { ownerSchema } from './exporter.ts';
+import type { AcceptedEvent, FormattedMessage, NewEvent } from './new-event.ts';
 import type { WebhooksContext } from './options.ts';
-import type { Acceptance, AcceptedEvent, NewEvent } from './store.ts';
+import type { Acceptance } from './store.ts';
+import { isOperational } from './subscription.ts';
+import type { UnaddressedEvent } from './subscriptions.ts';
 
 /** What may be said about an event besides its body. */
 export interface PublishOptions {
     /** The rule set that raised the investigation; an exporter of type `investigation_legacy` does not get `library`. */
     readonly rules?: RuleSet;
+    /**
+     * Whose it is, in the application's words, at most 200 characters: of the exporters that have an owner, only this one's get it. The
+     * deployment's own by default, which only exporters without an owner get.
+     */
+    readonly owner?: string;
+    /**
+     * A key of the caller's, at most 200 characters: who repeats a publish that may have gone through gives the same, and gets the answer of
+     * then, for as long as the event is kept. Another kind or body under the same key, of the same owner, is refused.
+     */
+    readonly idempotencyKey?: string;
     /**
      * An open transaction of the application: event and deliveries exist if and only if it commits. Needs a store that keeps them
      * in the same database (`transactions`). `docs/webhook-exporter.md` has the few lines that make one of a query builder's.
@@ -36,22 +53,54 @@ export interface PublishedEvent extends AcceptedEvent {
  */
 export type Publish = (kind: string, body: unknown, options?: PublishOptions) => Promise<PublishedEvent>;
 
-/** Maximum number of events that share one statement, and of statements at once: those that go on together do not see each other's. */
+/** One of many events. */
+export interface EventToPublish extends Omit<PublishOptions, 'tx'> {
+    readonly kind: string;
+    readonly body: unknown;
+}
+
+/**
+ * Accepts many events in one statement, in their order: all of them or none. At most 1,000, and 16 MiB of bodies.
+ *
+ * @throws ScanwireError as {@link Publish}; the field begins with the index of the event, `[3].actors`.
+ */
+export type PublishAll = (events: readonly EventToPublish[], options?: Pick<PublishOptions, 'tx'>) => Promise<readonly PublishedEvent[]>;
+
+/** Both ways to publish. */
+export interface Publisher {
+    readonly publish: Publish;
+    readonly publishAll: PublishAll;
+}
+
+const MAX_EVENTS = 1_000;
+const MAX_BYTES = 16 * 1024 * 1024;
+
+/** Maximum number of events that share one statement, and of statements at once: each can exceed an exporter's window by what the others hand out meanwhile. */
 const BATCH = 100;
 const LANES = 2;
 
-/** Makes the `publish` of an event table and a store. */
-export function publisher({ kinds, deliveries, maxBodyBytes, newId, dispatcher, session, grants, kept }: WebhooksContext): Publish {
-    const acceptBatched = batched<NewEvent, Acceptance>(accept, BATCH, LANES);
+const namesSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string }> = Joi.object({
+    owner: ownerSchema,
+    idempotencyKey: Joi.string().max(200),
+});
+
+/** Publishes the kinds of an event table into a store. */
+export function publisher(context: WebhooksContext): Publisher {
+    const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, grants, kept, subscriptions } = context;
+    const acceptBatched = batched<UnaddressedEvent, Acceptance>(
+        (events) => subscriptions.addressed(events, (newEvents, revision) => accept(newEvents, revision)),
+        BATCH,
+        LANES,
+    );
 
     /** Those who publish wait for the rows and not for the queue. */
-    async function accept(newEvents: readonly NewEvent[]): Promise<readonly Acceptance[]> {
+    async function accept(newEvents: readonly NewEvent[], revision: { readonly revision?: number }): Promise<readonly Acceptance[]> {
         const handOut = dispatcher.handOut();
-        const accepted = await deliveries.accept(newEvents, handOut === undefined ? {} : { handOut });
+        const accepted = await deliveries.accept(newEvents, handOut === undefined ? revision : { handOut, ...revision });
         const createdAt = grants.now();
         if (createdAt !== null && session.offers()) {
-            for (const [index, { deliveries }] of accepted.entries()) {
-                kept.keep(deliveries, { ...(newEvents[index] as NewEvent).event, createdAt });
+            for (const [index, one] of accepted.entries()) {
+                keep(newEvents[index] as NewEvent, one, createdAt);
             }
         }
         const handedOut = accepted.flatMap((one) => one.handedOut);
@@ -64,25 +113,128 @@ export function publisher({ kinds, deliveries, maxBodyBytes, newId, dispatcher, 
         return accepted;
     }
 
-    return async (kindName, body, { rules, tx } = {}) => {
-        const kind = kinds.get(kindName);
-        if (kind === undefined || kind === testEvent) {
-            const known = [...kinds.keys()].filter((name) => name !== testEvent.name);
-            throw new ScanwireError('INVALID_INPUT', `Unknown event kind; known: ${known.join(', ')}`, { field: 'kind' });
+    /** Of those that have messages of their own, only what is handed out is known by its exporter. */
+    function keep({ event, recipients }: NewEvent, { eventId, deliveries, handedOut }: Acceptance, createdAt: Date): void {
+        // One that was accepted before.
+        if (eventId !== event.id) {
+            return;
         }
 
+        const messages = new Map<string, FormattedMessage | null>();
+        for (const { exporterId, message } of ('types' in recipients && recipients.subscribers) || []) {
+            messages.set(exporterId, message);
+        }
+        if ([...messages.values()].every((message) => message === null)) {
+            kept.keep(deliveries, { ...event, createdAt });
+            return;
+        }
+        for (const { deliveryId, exporterId } of handedOut) {
+            kept.keep([deliveryId], { ...event, createdAt }, messages.get(exporterId));
+        }
+    }
+
+    /** Checked, and frozen as bytes. */
+    function unaddressed(kindName: string, body: unknown, { rules, ...names }: Omit<PublishOptions, 'tx'>): UnaddressedEvent {
+        const kind = publishableKind(kinds, kindName);
         if (rules !== undefined && !RULE_SETS.includes(rules)) {
             throw new ScanwireError('INVALID_INPUT', `Rules must be ${RULE_SETS.join(' or ')}`, { field: 'rules' });
         }
 
-        if (tx !== undefined) {
-            assertTransaction(tx);
+        const text = eventBody(kind, body, maxBodyBytes);
+        const event = { id: newId(), kind, body: text, rules: rules ?? null, owner: null };
+        if (names.owner === undefined && names.idempotencyKey === undefined) {
+            return event;
         }
 
-        const event = { id: newId(), kind: kind.name, body: eventBody(kind, body, maxBodyBytes) };
-        const newEvent: NewEvent = { event, recipients: { types: typesFor(kind, rules ?? null) } };
-        const accepted = tx === undefined ? await acceptBatched(newEvent) : (await deliveries.accept([newEvent], { tx }))[0];
-        const { eventId, deliveries: ids } = accepted as Acceptance;
+        const { owner = null, idempotencyKey: key } = checked(namesSchema, names, { subject: 'Event' });
+        if (key !== undefined && deliveries.idempotent !== true) {
+            throw new ScanwireError('MISCONFIGURED', 'The store keeps no idempotency keys', { field: 'idempotencyKey' });
+        }
+        return { ...event, owner, ...(key !== undefined && { idempotency: { key, digest: digestOf(kind, text) } }) };
+    }
+
+    function acceptIn(tx: Executor | undefined, events: readonly UnaddressedEvent[]): Promise<readonly Acceptance[]> {
+        return tx === undefined
+            ? subscriptions.addressed(events, accept)
+            : subscriptions.addressed(events, (newEvents, revision) => deliveries.accept(newEvents, { tx, ...revision }), tx);
+    }
+
+    function published({ eventId, deliveries: ids }: Acceptance): PublishedEvent {
         return { eventId, deliveries: ids, wake: dispatcher.wake };
+    }
+
+    return {
+        async publish(kind, body, { tx, ...options } = {}) {
+            const event = unaddressed(kind, body, options);
+            assertJoinable(tx);
+            // A key that is refused must refuse nothing else.
+            const shared = tx === undefined && event.idempotency === undefined;
+            return published(shared ? await acceptBatched(event) : ((await acceptIn(tx, [event]))[0] as Acceptance));
+        },
+
+        async publishAll(events, { tx } = {}) {
+            if (!Array.isArray(events) || events.length > MAX_EVENTS) {
+                throw new ScanwireError('INVALID_INPUT', `Events must be a list of at most ${MAX_EVENTS}`, { field: 'events' });
+            }
+
+            assertJoinable(tx);
+            const all = events.map(({ kind, body, ...options }, index) => atIndex(index, () => unaddressed(kind, body, options)));
+            assertTogether(all);
+            return all.length === 0 ? [] : (await acceptIn(tx, all)).map(published);
+        },
     };
+}
+
+function assertJoinable(tx: Executor | undefined): void {
+    if (tx !== undefined) {
+        assertTransaction(tx);
+    }
+}
+
+/** What may not be stored in one statement. */
+function assertTogether(events: readonly UnaddressedEvent[]): void {
+    const keys = events.flatMap(({ owner, idempotency }) => (idempotency === undefined ? [] : [JSON.stringify([owner, idempotency.key])]));
+    if (new Set(keys).size < keys.length) {
+        throw new ScanwireError('INVALID_INPUT', 'Events must each have an idempotency key of their own', { field: 'idempotencyKey' });
+    }
+
+    const bytes = events.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0);
+    if (bytes > MAX_BYTES) {
+        throw new ScanwireError('INVALID_INPUT', `Bodies must be at most ${MAX_BYTES} bytes in all; they have ${bytes}`, {
+            field: 'events',
+        });
+    }
+}
+
+/** Says in a refusal which event it is. */
+function atIndex<T>(index: number, run: () => T): T {
+    try {
+        return run();
+    } catch (error) {
+        if (!(error instanceof ScanwireError)) {
+            throw error;
+        }
+        const field = `[${index}]${error.field === undefined ? '' : `.${error.field}`}`;
+        throw new ScanwireError(error.code, `Event ${index}: ${error.message}`, { field, cause: error });
+    }
+}
+
+function digestOf({ name }: EventKind, body: string): string {
+    return createHash('sha256').update(`${name}\n${body}`).digest('base64url');
+}
+
+/** @throws ScanwireError `INVALID_INPUT` for one that the application cannot publish. */
+export function publishableKind(kinds: EventKinds, name: string): EventKind {
+    const kind = kinds.get(name);
+    if (kind === undefined || !isPublishable(kind)) {
+        const known = [...kinds.values()].filter(isPublishable).map(({ name }) => name);
+        throw new ScanwireError('INVALID_INPUT', `Unknown event kind; known: ${known.join(', ')}`, { field: 'kind' });
+    }
+
+    return kind;
+}
+
+/** What scanwire itself sends, the application may not. */
+function isPublishable(kind: EventKind): boolean {
+    return kind !== testEvent && !isOperational(kind.name);
 }

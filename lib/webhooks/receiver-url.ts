@@ -120,7 +120,7 @@ export function receiverWarnings(
     text: string | undefined,
     others: readonly Pick<Exporter, 'id' | 'url' | 'name'>[],
 ): readonly ReceiverWarning[] {
-    // A row that somebody else has written may hold anything; it is judged when it is sent to.
+    // A row that was changed with SQL may hold anything; it is judged when it is sent to.
     if (!URL.canParse(href)) {
         return [];
     }

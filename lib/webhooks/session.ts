@@ -11,14 +11,14 @@ export interface ClaimingSession {
     /**
      * Ends the sessions of processes of this machine that have ended, then begins.
      *
-     * @param onFreed Called when what those were sending or were handed out may be free, several times where there were any.
+     * @param onFreed Called when deliveries that those held, by claims or by grants, may be free for others, several times where there were any.
      */
     begin(onFreed: () => void): Promise<void>;
     /** Says how many attempts for a collector this process can make at once. */
     offer(collector: string, slots: number): Promise<void>;
     /** Whether it makes attempts for any. */
     offers(): boolean;
-    /** An attempt begins under a claim that was handed out: should it go on, that is said. */
+    /** An attempt begins under a grant: should it go on for long, it is reported. */
     begins(claim: Claim): void;
     /** Whether other processes claim, too. */
     hasOthers(): Promise<boolean>;
@@ -33,14 +33,14 @@ const ALIVE_FOR = 7_500;
 const SIGN_EVERY = 2_000;
 
 /**
- * Milliseconds after which nothing holds any more that a process was handed out before its end and did not name, and between the signs of
- * life until then: nothing is free until every session has spoken since.
+ * Grants that a process took before its end and had not reported can be handed out again so many milliseconds later, once every living
+ * session has given a sign of life since; and the milliseconds between these signs meanwhile, so that the wait is short.
  */
-const HELD_FOR = GRANTS.beginWithin + GRANTS.namedAfter;
+const HELD_FOR = GRANTS.beginWithin + GRANTS.reportedAfter;
 const FREED_EVERY = 250;
 
-/** What goes on is named together with what follows within so many milliseconds. */
-const NAMED_TOGETHER = 50;
+/** What goes on is reported together with what follows within so many milliseconds. */
+const REPORTED_TOGETHER = 50;
 
 /** A session of this process that has not begun. */
 export function claimingSession(
@@ -61,7 +61,7 @@ export function claimingSession(
         const asked = monotonic();
         const report = grants.report();
         grants.heard(await deliveries.keepAlive({ id, process, slots, generation: member.generation() }, ALIVE_FOR, report), asked);
-        grants.told(report);
+        grants.reported(report);
         nameInTime();
     }
 
@@ -78,16 +78,16 @@ export function claimingSession(
         }
     }
 
-    /** Once something has gone on for too long to remain unnamed. */
+    /** Once something has gone on for too long to remain unreported. */
     function nameInTime(): void {
-        const wait = grants.nextNamed();
+        const wait = grants.nextReport();
         if (naming !== undefined || wait === null) {
             return;
         }
         naming = setTimeout(() => {
             naming = undefined;
             signOfLife();
-        }, wait + NAMED_TOGETHER);
+        }, wait + REPORTED_TOGETHER);
         naming.unref();
     }
 

@@ -25,7 +25,7 @@ export interface DeploymentSettings extends Partial<SharedLimits>, Partial<Queue
 export interface Deployment {
     /** UUID, made once; it keeps the deployment's jobs apart from those of others on the same queue server. */
     readonly id: string;
-    /** How often the settings have changed. */
+    /** How often the settings of the deployment have changed. */
     readonly generation: number;
     /** Null until a host has started. */
     readonly settings: DeploymentSettings | null;
@@ -35,7 +35,7 @@ export interface Deployment {
 export interface SettingsStore {
     /** The deployment, which begins when it is first asked for. */
     read(): Promise<Deployment>;
-    /** Keeps settings in place of those that were there; the generation rises by one if they differ. The deployment after that. */
+    /** Stores settings in place of those that were there; the generation rises by one if they differ. The deployment after that. */
     declare(settings: DeploymentSettings): Promise<Deployment>;
 }
 

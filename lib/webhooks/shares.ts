@@ -15,7 +15,7 @@ export const SHARES = {
 export interface Sharer {
     readonly slow: boolean;
     readonly inFlight: number;
-    /** How many it may have in flight by itself. */
+    /** How many it may have in flight by itself; 0 for one that gets nothing now, as with an open breaker. */
     readonly window: number;
 }
 
@@ -28,9 +28,9 @@ export interface Pool {
 }
 
 /**
- * Slow exporters share half of the slots, one at least. Where there are more of them than slots, they take turns in no order of time.
- * Quick ones share all that the slow ones do not hold, and as much again, which waits in the
- * queue for not longer than they are quick, so that workers never wait for the dispatcher.
+ * Slow exporters together have half of the slots, one at least; where there are more of them than that, it is left open who comes first.
+ * Quick ones together have twice the slots, less what the slow ones hold: one set of deliveries that is being sent, and one that waits in
+ * the queue, for about {@link SHARES.quickWithin} at most, so that workers never wait for the dispatcher.
  */
 export function poolsOf(sharers: readonly Sharer[], slots: number): { readonly slow: Pool; readonly quick: Pool } {
     const slow = sharers.filter((one) => one.slow);

@@ -190,6 +190,8 @@ function secretContext(exporterId: string): string {
 
 /** How messages name who sends them. */
 export interface Vendor {
+    /** For example `Acme`. */
+    readonly name: string;
     /** Without the dash that follows, for example `X-Vendor`. */
     readonly headerPrefix: string;
     readonly userAgent: string;
@@ -207,5 +209,5 @@ export function vendorNamed(name: string): Vendor {
         });
     }
 
-    return { headerPrefix: `X-${name}`, userAgent: `${name} Webhook Data Exporter` };
+    return { name, headerPrefix: `X-${name}`, userAgent: `${name} Webhook Data Exporter` };
 }

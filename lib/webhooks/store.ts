@@ -1,10 +1,10 @@
 import { ScanwireError } from '../errors.ts';
 import type { Executor } from '../transaction.ts';
 import type { BreakerRules } from './breaker.ts';
-import type { ExportType } from './choices.ts';
 import type { ExporterPatch, StoredExporter } from './exporter.ts';
 import type { ExporterHealth } from './exporter-health.ts';
 import type { BegunAttempts, Grant, HandOutOptions } from './grants.ts';
+import type { AcceptedEvent, FormattedMessage, NewEvent, StoredEvent, Subscribers } from './new-event.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
 
 /** All methods of both stores reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
@@ -15,20 +15,17 @@ export interface ExporterStore {
     list(): Promise<readonly StoredExporter[]>;
     /** How it fares; null when there is none. However long its backlog is, a bounded number of rows is read. */
     health(id: string): Promise<ExporterHealth | null>;
+    /**
+     * The running exporters that choose: with an owner, kinds, a filter or a format of their own. Absent in a store that keeps none of
+     * these, where they are refused.
+     *
+     * @param tx As in {@link DeliveryStore.accept}, whose transaction then sees the same.
+     */
+    subscribers?(tx?: Executor): Promise<Subscribers>;
     /** The exporter after the change. Starting one (`state: 'running'`) also resets its failures and its breaker. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
     update(id: string, patch: ExporterPatch): Promise<StoredExporter>;
     /** Removes the exporter with its secrets; its unfinished deliveries become `cancelled` in the same transaction. False when there was none. */
     remove(id: string): Promise<boolean>;
-}
-
-/** Something that happened, accepted once. */
-export interface StoredEvent {
-    /** UUID; the message id on every try. */
-    readonly id: string;
-    readonly kind: string;
-    /** The exact text that is signed and sent, UTF-8. */
-    readonly body: string;
-    readonly createdAt: Date;
 }
 
 /**
@@ -70,25 +67,6 @@ export interface Attempt {
     readonly outcome: Outcome | null;
     /** True when the claim had been lost by the time the outcome came: another attempt may have sent the same message. */
     readonly late: boolean;
-}
-
-/** To whom an event goes. */
-export type Recipients =
-    /** Every running exporter that is of one of these types. */
-    | { readonly types: readonly ExportType[] }
-    /** This exporter, running or not, with a single attempt that is never retried: a `test`. */
-    | { readonly exporterId: string };
-
-/** An event to accept. It happens when it is accepted, in the store's time. */
-export interface NewEvent {
-    readonly event: Omit<StoredEvent, 'createdAt'>;
-    readonly recipients: Recipients;
-}
-
-/** An event that was accepted, with the ids of its deliveries. */
-export interface AcceptedEvent {
-    readonly eventId: string;
-    readonly deliveries: readonly string[];
 }
 
 /** The same, with those of its deliveries that were handed out at once. */
@@ -139,9 +117,9 @@ export interface ClaimRequest {
     readonly token: string;
     /** Milliseconds after which the claim runs out, if no outcome was recorded until then. */
     readonly duration: number;
-    /** Token of the claim that the delivery was handed out with, absent when there is none at hand. What was handed out with another is not claimed. */
+    /** Token of the {@link Grant} of the job, absent when it has none. A delivery that has another one by now is not claimed. */
     readonly grant?: string;
-    /** Whether `grant` is the claim: then nothing is written, and what is needed to send is read. */
+    /** Whether the attempt goes on under `grant`: then nothing is written, and what is needed to send is read. Else a claim with `token` replaces it. */
     readonly holds?: boolean;
 }
 
@@ -158,8 +136,10 @@ export interface Claim {
     /** True for a delivery that gets a single attempt and is never retried: a `test`. */
     readonly singleAttempt: boolean;
     readonly event: StoredEvent;
+    /** What is sent in place of the event's body; null for that. */
+    readonly message: FormattedMessage | null;
     readonly exporter: StoredExporter;
-    /** As {@link Grant.generation}, of these settings. */
+    /** How often the settings of `exporter` had been changed: {@link Grant.generation}. */
     readonly generation: number;
 }
 
@@ -180,7 +160,7 @@ export interface RecordedOutcome {
     readonly deliveryId: string;
     readonly exporterId: string;
     readonly token: string;
-    /** When it began, in the store's time, under a claim that it was handed out with; null when it was claimed. */
+    /** When it began, in the store's time, under a {@link Grant}: the store may not know yet. Null for one that was claimed, whose beginning the store has written. */
     readonly claimedAt: Date | null;
     readonly outcome: Outcome;
     readonly next: NextStep;
@@ -241,19 +221,26 @@ export interface DeliveryStore {
      *     to wait for, and nothing older that is due. No lock is waited for to find out, so that a window may be exceeded by what is
      *     accepted at the same time. Not with `tx`.
      * @param options.tx An open transaction of the application to store in; only where {@link DeliveryStore.transactions} is true.
-     * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist, `CONFLICT` when an event id was accepted before,
-     *     `MISCONFIGURED` for `tx` where {@link DeliveryStore.transactions} is false.
+     * @param options.revision The {@link Subscribers.revision} by which subscribers were chosen.
+     * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist, `CONFLICT` when an event id was accepted before; with
+     *     the field `revision`, when exporters choose otherwise by now, with `idempotencyKey` when a key stands for another event; `MISCONFIGURED` for `tx` where {@link DeliveryStore.transactions} is false.
      */
     accept(
         newEvents: readonly NewEvent[],
-        options?: { readonly tx?: Executor; readonly handOut?: Required<HandOutOptions> },
+        options?: { readonly tx?: Executor; readonly handOut?: Required<HandOutOptions>; readonly revision?: number },
     ): Promise<readonly Acceptance[]>;
+
+    /**
+     * Whether `accept` heeds keys of the caller's. An event whose key was accepted before is not stored again: it is answered with the
+     * event and the deliveries of then. With another digest the whole call is refused.
+     */
+    readonly idempotent?: boolean;
 
     /** Whether `accept` can join a transaction of the application. */
     readonly transactions: boolean;
 
     /**
-     * Listens for the commits of transactions of the application with deliveries: one of those who listen in any process hears of each, once
+     * Listens for the commits of transactions of the application with deliveries (PostgreSQL: `NOTIFY`): one of those who listen in any process hears of each, once
      * however many were accepted in it; where there are hundreds a second, of several together. A hint, which may be lost: rows are looked for
      * all the same. Absent where commits cannot be heard.
      *
@@ -273,8 +260,8 @@ export interface DeliveryStore {
     /**
      * Finds what queue or workers have lost. Claims that ran out, or whose session has ended: their attempts end as `interrupted`, the
      * deliveries are `pending` and due after {@link faultDelay}, `poisoned` when that has happened {@link FAULTS.poisonedAfter} times in
-     * a row, or `exhausted` when they have a single attempt. Claims that were handed out and that nobody has begun in time, as all
-     * sessions have said since: the deliveries are `pending` and due as before. Jobs queued too long ago: resolves with them, still
+     * a row, or `exhausted` when they have a single attempt. Grants that nobody has begun in time, as the
+     * {@link BegunAttempts.upTo} of all living sessions proves: the deliveries are `pending` and due as before. Jobs queued too long ago: resolves with them, still
      * `queued`, as if they had been queued now, to be claimed.
      */
     sweep(options: SweepOptions): Promise<readonly Dispatched[]>;
@@ -339,6 +326,12 @@ export const storeRefusals = {
         new ScanwireError('CONFLICT', 'Cannot change the URL of an exporter that has other headers by now'),
     eventExists: (cause?: unknown): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot accept an event whose id was accepted before', { cause }),
+    subscribersChanged: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot accept an event for exporters that choose otherwise by now', { field: 'revision' }),
+    keyTaken: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot accept another kind or body under an idempotency key that was used before', {
+            field: 'idempotencyKey',
+        }),
     notReplayable: (): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot replay a delivery that is not final yet or whose exporter was removed'),
     noTransactions: (): ScanwireError =>

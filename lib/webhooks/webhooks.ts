@@ -9,24 +9,27 @@ import { deliveryWorker } from './delivery-worker.ts';
 import { dispatcher } from './dispatcher.ts';
 import { eventKinds } from './events.ts';
 import { type Exporters, exporters, sealedForExporters } from './exporters.ts';
+import { formatTable } from './formats/index.ts';
 import { grantsOf } from './grants.ts';
 import { keptMessages } from './kept-messages.ts';
 import { DRAIN_TIMEOUT, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
-import { type Publish, publisher } from './publisher.ts';
+import { type Publish, type PublishAll, publisher } from './publisher.ts';
 import { type DeliveryQueue, firstContact, type QueueWorker } from './queue.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './readiness.ts';
 import { claimingSession } from './session.ts';
 import { type Membership, membership } from './settings.ts';
 import { vendorNamed } from './signature.ts';
+import { subscriptions } from './subscriptions.ts';
 
 /** The webhook exporter without a server around it. */
 export interface Webhooks {
     readonly publish: Publish;
+    readonly publishAll: PublishAll;
     readonly exporters: Exporters;
     readonly deliveries: Deliveries;
     /**
-     * Keeps the deployment's settings, or as a worker makes sure that it has them; checks queue and key ring, then hands out what is
-     * due. A queue whose server is away is tried again in the background.
+     * As a host stores its settings as those of the deployment, as a worker makes sure that its own are the same; checks queue and key
+     * ring, then hands out what is due. A queue whose server is away is tried again in the background.
      *
      * @throws ScanwireError `MISCONFIGURED`; `UNAVAILABLE` without the stores.
      */
@@ -42,7 +45,7 @@ export interface Webhooks {
     readiness(): Promise<Readiness>;
     /**
      * Hands out and claims nothing more, finishes what is being sent, ends idle connections. Stores and queue stay open, and it can be
-     * started again. One that is called while another one is under way is that one, which it may shorten.
+     * started again. A second call joins the first, and may shorten it.
      */
     close(options?: CloseOptions): Promise<void>;
 }
@@ -50,8 +53,8 @@ export interface Webhooks {
 /** How a process stops to send. */
 export interface CloseOptions {
     /**
-     * Milliseconds, whatever hangs. What is still being sent shortly before is given up, for another process to send it at once, so an
-     * attempt's time-out and a second for its outcome should fit in. Default 20,000.
+     * Milliseconds after which `close` resolves, whatever hangs. What is still being sent about a second before is given up, for another
+     * process to send it at once, so an attempt's time-out and a second for its outcome should fit in. Default 20,000.
      */
     readonly timeout?: number;
 }
@@ -65,7 +68,7 @@ export interface WorkerOptions {
 /** How much longer than an attempt a claim holds, so that its outcome can be recorded. Milliseconds. */
 export const CLAIM_MARGIN = 5_000;
 
-/** The end of a stop, in milliseconds, that is kept for giving back what was not finished. At most a third of the stop. */
+/** The end of a stop, in milliseconds, for recording what was given up and releasing claims. At most a third of the stop. */
 const GIVING_BACK = 1_000;
 
 /**
@@ -120,7 +123,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     }
 
     return {
-        publish: publisher(context),
+        ...publisher(context),
         exporters: exporters(context),
         deliveries: deliveriesOf(context),
 
@@ -172,14 +175,24 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
     const grants = grantsOf(parts);
     const bodies = byteBudget({ limit: settings.maxBytesInFlight, largest: settings.maxBodyBytes });
     const kept = keptMessages(bodies);
-    return { ...parts, dispatcher: dispatcher(parts), session: claimingSession(parts, grants), grants, bodies, kept };
+    const chosen = subscriptions({ ...parts, grants });
+    return {
+        ...parts,
+        dispatcher: dispatcher(parts),
+        session: claimingSession(parts, grants),
+        grants,
+        bodies,
+        kept,
+        subscriptions: chosen,
+    };
 }
 
 /** What is made of the settings. */
-function madeOf({ vendor, kinds, sender, window, breakerAfter, stopAfter }: Required<WebhooksOptions>) {
+function madeOf({ vendor, kinds, formats, sender, window, breakerAfter, stopAfter }: Required<WebhooksOptions>) {
     return {
         vendor: vendorNamed(vendor),
         kinds: eventKinds(kinds),
+        formats: formatTable(formats),
         breaker: { after: breakerAfter, firstProbe: FIRST_PROBE, maxProbe: MAX_PROBE, stopAfter, window },
         claimDuration: sender.attemptTimeout + CLAIM_MARGIN,
     };
@@ -195,7 +208,7 @@ interface Shortenable {
 /**
  * Waits, and reports what fails or is late.
  *
- * @param kept The part of the time for giving back that is left for what comes after.
+ * @param kept The part of {@link GIVING_BACK}, 0 to 1, that is left for the steps after this one.
  * @param what What has not been done when it is late.
  */
 type Wait = (work: Promise<unknown>, kept: number, what: string) => Promise<void>;

@@ -78,6 +78,8 @@ function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> 
         startExporter: ({ id }) => start(id),
         stopExporter: async ({ id }) => tested(await exporters.stop(id)),
         testExporter: async ({ id }) => testView(await exporters.test(id)),
+        explainExporter: ({ id, kind, body, ...options }) => exporters.explain(id, kind, body, options),
+        previewExporter: ({ id, kind, body }) => exporters.preview(id, kind, body),
         async removeExporter({ id }) {
             await exporters.remove(id);
             return { id, removed: true };
@@ -87,8 +89,8 @@ function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> 
 
 function deliveryHandlers({ publish, deliveries }: System['webhooks']): Partial<Handlers> {
     return {
-        async publishEvent({ kind, body, rules }) {
-            const { eventId, deliveries: ids } = await publish(kind, body, rules === undefined ? {} : { rules });
+        async publishEvent({ kind, body, ...options }) {
+            const { eventId, deliveries: ids } = await publish(kind, body, options);
             return { eventId, deliveries: ids };
         },
         listDeliveries: (query) => deliveries.list(query),

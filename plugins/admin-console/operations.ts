@@ -4,9 +4,12 @@ import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { RuleSet } from '../../lib/webhooks/choices.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { ShownExporter } from '../../lib/webhooks/exporter-health.ts';
+import type { MessagePreview } from '../../lib/webhooks/formatting.ts';
+import type { AcceptedEvent } from '../../lib/webhooks/new-event.ts';
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
-import type { AcceptedEvent, Attempt, Delivery, DeliveryQuery } from '../../lib/webhooks/store.ts';
+import type { Attempt, Delivery, DeliveryQuery } from '../../lib/webhooks/store.ts';
+import type { Choice } from '../../lib/webhooks/subscriptions.ts';
 
 /*
  * What can be asked of a system, as its callers see it. A command loads this file at every start, so it imports types only: what
@@ -31,7 +34,10 @@ export interface Operations {
     testExporter: Operation<ById, TestView>;
     removeExporter: Operation<ById, { readonly id: string; readonly removed: true }>;
 
-    publishEvent: Operation<{ readonly kind: string; readonly body: unknown; readonly rules?: RuleSet }, AcceptedEvent>;
+    explainExporter: Operation<NewEventInput & ById, Choice>;
+    previewExporter: Operation<Pick<NewEventInput, 'kind' | 'body'> & ById, MessagePreview>;
+
+    publishEvent: Operation<NewEventInput & { readonly idempotencyKey?: string }, AcceptedEvent>;
     listDeliveries: Operation<Partial<DeliveryQuery>, readonly Delivery[]>;
     showDelivery: Operation<ById, DeliveryView>;
     replayDelivery: Operation<ById, Delivery>;
@@ -54,6 +60,13 @@ interface Operation<Input extends object, Output> {
 
 interface ById {
     readonly id: string;
+}
+
+interface NewEventInput {
+    readonly kind: string;
+    readonly body: unknown;
+    readonly rules?: RuleSet;
+    readonly owner?: string;
 }
 
 interface Start {
@@ -111,6 +124,9 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     stopExporter: { method: 'POST', path: '/exporters/{id}/stop', delivers: true },
     testExporter: { method: 'POST', path: '/exporters/{id}/test', delivers: true },
     removeExporter: { method: 'DELETE', path: '/exporters/{id}' },
+
+    explainExporter: { method: 'POST', path: '/exporters/{id}/explain' },
+    previewExporter: { method: 'POST', path: '/exporters/{id}/preview' },
 
     publishEvent: { method: 'POST', path: '/events/{kind}' },
     listDeliveries: { method: 'GET', path: '/deliveries' },

@@ -6,7 +6,7 @@ import { scopesSchema } from '../../lib/keys/api-keys.ts';
 import { DEFAULT_SCOPES } from '../../lib/keys/scopes.ts';
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
 import { deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
-import { exporterChangesSchema, newExporterSchema, settingSchemas } from '../../lib/webhooks/exporter.ts';
+import { exporterChangesSchema, newExporterSchema, ownerSchema, settingSchemas } from '../../lib/webhooks/exporter.ts';
 import { BACKLOG_AGES, BREAKERS } from '../../lib/webhooks/exporter-health.ts';
 import { OUTCOME_CODES } from '../../lib/webhooks/outcome.ts';
 import type { OperationName } from './operations.ts';
@@ -96,6 +96,7 @@ const exporterSchema = Joi.object({
         .valid(...EXPORT_TYPES)
         .required(),
     legacy: flag(),
+    owner: nullableText().description('Whose it is: it gets events of this owner only'),
     headerNames: Joi.array().items(Joi.string()).required().description('Names of its additional headers; their values are not shown'),
     state: Joi.string().valid('running', 'stopped').required(),
     stopReason: nullableText().description('Why it stopped by itself'),
@@ -167,6 +168,14 @@ const licenseSchema = Joi.object({
     reason: nullableText().description('Why it is not valid'),
 }).label('License');
 
+const newEventSchema = Joi.object({
+    body: Joi.object().unknown().required().description('Body of the event, as its kind wants it'),
+    rules: Joi.string()
+        .valid(...RULE_SETS)
+        .description('Rule set that raised an investigation'),
+    owner: ownerSchema.description("Whose event it is; the deployment's own when absent"),
+}).required();
+
 const countsSchema = Joi.object({ created: count(), updated: count() }).required();
 
 /** The schemas of every operation. What a setting of an exporter or a body may be is the rule of the library, which checks it again. */
@@ -210,14 +219,30 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     publishEvent: {
         description: 'Accepts an event for all running exporters that want it',
         params: Joi.object({ kind: id().description('Event kind').example('idr_investigation_created') }),
-        payload: Joi.object({
-            body: Joi.object().unknown().required().description('Body of the event, as its kind wants it'),
-            rules: Joi.string()
-                .valid(...RULE_SETS)
-                .description('Rule set that raised an investigation'),
-        }).required(),
+        payload: newEventSchema.keys({
+            idempotencyKey: Joi.string().max(200).description('Of the caller: repeated with it, an event is accepted once'),
+        }),
         response: Joi.object({ eventId: id(), deliveries: Joi.array().items(Joi.string()).required() }).label('Accepted'),
     },
+    explainExporter: {
+        description: 'Whether an exporter gets an event, and if not, why not',
+        params: byId,
+        payload: newEventSchema.keys({ kind: id() }),
+        response: Joi.object({ wanted: flag(), reason: text().optional() }).label('Choice'),
+    },
+    previewExporter: {
+        description: 'What would be sent of an event to an exporter',
+        params: byId,
+        payload: Joi.object({ kind: id(), body: newEventSchema.extract('body') }).required(),
+        response: Joi.object({
+            headers: Joi.array()
+                .items(Joi.array().items(Joi.string().allow('')))
+                .required()
+                .description('What is secret in them is masked'),
+            body: text(),
+        }).label('Preview'),
+    },
+
     listDeliveries: {
         description: 'Deliveries, newest first',
         query: deliveryQuerySchema,

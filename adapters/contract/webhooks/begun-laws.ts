@@ -9,7 +9,7 @@ import type { Laws } from '../register-laws.ts';
 import { at, BEGIN_WITHIN, failure, type Holder, holderOf, inParallel, sampleOutcome, success, type WebhookBench } from './fixture.ts';
 
 /** From then on, in milliseconds, what was handed out at the beginning and was not heard of cannot have begun any more. */
-const UNBEGUN = BEGIN_WITHIN + GRANTS.namedAfter + 1;
+const UNBEGUN = BEGIN_WITHIN + GRANTS.reportedAfter + 1;
 
 /** Attempts that begin under claims that were handed out: how they end, how a session makes them its own, and what has not begun. */
 export const begunLaws: Laws<WebhookBench> = {

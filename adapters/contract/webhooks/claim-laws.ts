@@ -27,6 +27,7 @@ export const claimLaws: Laws<WebhookBench> = {
                 attemptSinceReplay: 1,
                 singleAttempt: false,
                 event: { ...event, createdAt: at(0) },
+                message: null,
                 exporter,
                 generation: 0,
             },

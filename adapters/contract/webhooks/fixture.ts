@@ -4,6 +4,7 @@ import { checked } from '../../../lib/checked.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { BreakerRules } from '../../../lib/webhooks/breaker.ts';
 import { type ExporterPatch, newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporter.ts';
+import type { NewEvent, Recipients } from '../../../lib/webhooks/new-event.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
 import type { SettingsStore } from '../../../lib/webhooks/settings.ts';
 import type {
@@ -15,8 +16,6 @@ import type {
     Dispatched,
     DispatchOptions,
     ExporterStore,
-    NewEvent,
-    Recipients,
     RecordedOutcome,
 } from '../../../lib/webhooks/store.ts';
 import { assertFields, only, present } from '../assertions.ts';
@@ -41,7 +40,7 @@ export interface WebhookStores extends ContractFixture {
 }
 
 /** Name of something that not every pair of webhook stores can do. */
-export type WebhookAbility = 'transactions' | 'notifications';
+export type WebhookAbility = 'transactions' | 'notifications' | 'subscriptions' | 'idempotency';
 
 /** What the laws of webhook stores may need. */
 export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookStores>>> = {
@@ -55,6 +54,8 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
         shows: ({ begin }) => begin !== undefined,
         supply: 'begin(), which opens a transaction of the application',
     },
+    subscriptions: { has: ({ exporters }) => exporters.subscribers !== undefined, shows: () => true, supply: 'nothing' },
+    idempotency: { has: ({ deliveries }) => deliveries.idempotent === true, shows: () => true, supply: 'nothing' },
 };
 
 const START = Date.UTC(2026, 10, 21, 9, 30, 0, 123);

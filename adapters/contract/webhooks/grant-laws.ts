@@ -170,6 +170,7 @@ export const grantLaws: Laws<WebhookBench> = {
             attemptSinceReplay: 1,
             singleAttempt: false,
             event: { ...event, createdAt: at(0) },
+            message: null,
             exporter,
             generation: 0,
         };

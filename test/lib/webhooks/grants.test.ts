@@ -67,19 +67,19 @@ t.test('begins nothing after its process has stood still', async (t) => {
 
 t.test('names what goes on for too long, until the store has heard of it', async (t) => {
     const { grants, at } = process();
-    t.equal(grants.nextNamed(), null);
+    t.equal(grants.nextReport(), null);
     grants.begin(claimOf('one'));
     at(1_100).begin(claimOf('two'));
-    t.equal(grants.nextNamed(), GRANTS.namedAfter - 100);
+    t.equal(grants.nextReport(), GRANTS.reportedAfter - 100);
     t.same(at(1_499).report().attempts, []);
 
     const report = at(1_500).report();
     const one = { deliveryId: 'of one', token: 'one', claimedAt: new Date(HEARD), duration: 60_000 };
     t.same(report, { upTo: new Date(HEARD + 500), attempts: [one] }, 'up to the earliest that the time of the store can be');
-    t.equal(grants.nextNamed(), 0, 'the store has not heard of it yet');
+    t.equal(grants.nextReport(), 0, 'the store has not heard of it yet');
     t.same(at(1_550).report().attempts, [one]);
-    grants.told(report);
-    t.equal(grants.nextNamed(), 50);
+    grants.reported(report);
+    t.equal(grants.nextReport(), 50);
     t.same(
         at(1_600)
             .report()
@@ -94,7 +94,7 @@ t.test('names nothing whose outcome is recorded', async (t) => {
     grants.begin(claimOf('one'));
     const report = at(1_500).report();
     grants.end('one');
-    t.equal(grants.nextNamed(), null);
+    t.equal(grants.nextReport(), null);
     t.same(at(1_600).report().attempts, []);
-    t.doesNotThrow(() => grants.told(report), 'it has ended while the store was told');
+    t.doesNotThrow(() => grants.reported(report), 'it has ended while the store was told');
 });

@@ -53,6 +53,7 @@ t.test('has at hand what was just accepted, once', async (t) => {
         attemptSinceReplay: 1,
         singleAttempt: false,
         event: EVENT,
+        message: null,
         exporter: exporterNamed('siem'),
         generation: 3,
     });

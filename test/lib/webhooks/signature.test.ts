@@ -76,10 +76,12 @@ t.test('signs with every valid secret while one is rotated out', async (t) => {
     }
 });
 
+const NATIVE = { contentType: 'application/json; charset=UTF-8', headers: [] };
+
 t.test('writes all headers of a message in order', async (t) => {
     const vendor = vendorNamed('Acme');
     const message = { ...signing(['base64', 'standard-webhooks'], 'topsecret'), vendor };
-    const headers = messageHeaders('test', message, [['Authorization', 'Bearer x ']]);
+    const headers = messageHeaders('test', message, NATIVE, [['Authorization', 'Bearer x ']]);
     t.same(
         headers.map(([name]) => name),
         [
@@ -99,13 +101,13 @@ t.test('writes all headers of a message in order', async (t) => {
         'User-Agent': 'Acme Webhook Data Exporter',
         Authorization: 'Bearer x',
     });
-    t.throws(() => messageHeaders('test', signing(['base64'], 'topsecret'), [['content-type', 'text/plain']]), {
+    t.throws(() => messageHeaders('test', signing(['base64'], 'topsecret'), NATIVE, [['content-type', 'text/plain']]), {
         code: 'INVALID_INPUT',
     });
 });
 
 t.test('refuses a vendor that cannot stand in a header', async (t) => {
-    t.same(vendorNamed('Vendor'), { headerPrefix: 'X-Vendor', userAgent: 'Vendor Webhook Data Exporter' });
+    t.same(vendorNamed('Vendor'), { name: 'Vendor', headerPrefix: 'X-Vendor', userAgent: 'Vendor Webhook Data Exporter' });
     for (const name of ['', 'a b', 'a:b', 'ä', '-a', 'a-', 'a\r\nb', 'x'.repeat(41)]) {
         t.throws(() => vendorNamed(name), { code: 'MISCONFIGURED', field: 'vendor' });
     }

@@ -82,6 +82,9 @@ t.test('does every operation, and answers each as its route documents', async (t
         investigationRrn: 'rrn:acme:1',
         actors: { users: [], assets: [] },
     };
+    const question = { id, kind: 'idr_investigation_created', body: investigation };
+    t.same(await as('explainExporter', question), { wanted: true });
+    t.match(JSON.parse((await as('previewExporter', question)).body), { title: 'One' });
     const published = await as('publishEvent', { kind: 'idr_investigation_created', body: investigation, rules: 'legacy' });
     const [deliveryId = ''] = published.deliveries;
     const { deliveries } = server.plugins['webhook-exporter'];

@@ -9,7 +9,8 @@ import {
     transactionLaws,
 } from '../../../../adapters/contract/webhooks/acceptance-laws.ts';
 import { migrate } from '../../../../adapters/postgres/index.ts';
-import type { DeliveryStore, Listening, NewEvent } from '../../../../lib/webhooks/store.ts';
+import type { NewEvent } from '../../../../lib/webhooks/new-event.ts';
+import type { DeliveryStore, Listening } from '../../../../lib/webhooks/store.ts';
 import { testDatabase } from '../../../support/test-database.ts';
 import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
 import { type Mutants, proveWebhookLaws } from './mutants.ts';

@@ -1,0 +1,69 @@
+import type { ExportType } from './choices.ts';
+import type { HeaderPairs, StoredExporter } from './exporter.ts';
+
+/** Something that happened, accepted once. */
+export interface StoredEvent {
+    /** UUID; the message id on every try. */
+    readonly id: string;
+    readonly kind: string;
+    /** The exact text that is signed and sent, UTF-8. */
+    readonly body: string;
+    readonly createdAt: Date;
+}
+
+/** An event to accept. It happens when it is accepted, in the store's time. */
+export interface NewEvent {
+    readonly event: Omit<StoredEvent, 'createdAt'>;
+    /** Whose it is; the deployment's own when absent. */
+    readonly owner?: string | null;
+    /** Only where {@link DeliveryStore.idempotent} is true. */
+    readonly idempotency?: IdempotencyKey;
+    readonly recipients: Recipients;
+}
+
+/** A key of the caller's: what is accepted under it is accepted once, for as long as the event is kept. Owners have keys of their own. */
+export interface IdempotencyKey {
+    readonly key: string;
+    /** Of kind and body. */
+    readonly digest: string;
+}
+
+/** To whom an event goes. */
+export type Recipients =
+    /** Every running exporter that is of one of these types and does not choose, and of those that do these, as far as they are running. */
+    | { readonly types: readonly ExportType[]; readonly subscribers?: readonly Subscriber[] }
+    /** This exporter, running or not, with a single attempt that is never retried: a `test`. */
+    | { readonly exporterId: string; readonly message?: FormattedMessage | null };
+
+/** What is sent of an event in a format other than `native`: made when it was accepted, the same on every try. */
+export interface FormattedMessage {
+    readonly contentType: string;
+    /** Headers of the format, beside those of every message. */
+    readonly headers: HeaderPairs;
+    /** The exact text that is signed and sent, UTF-8, but for the format's secret. */
+    readonly body: string;
+    /** Why it could not be made: the delivery then ends with this. Null otherwise. */
+    readonly failure: string | null;
+}
+
+/** An exporter that chose an event. */
+export interface Subscriber {
+    readonly exporterId: string;
+    /** Null for the event's own body. */
+    readonly message: FormattedMessage | null;
+}
+
+/** Exporters that choose, at one time. */
+export interface Subscribers {
+    /** How often what they choose had been changed. */
+    readonly revision: number;
+    /** The store's time. */
+    readonly at: Date;
+    readonly exporters: readonly StoredExporter[];
+}
+
+/** An event that was accepted, with the ids of its deliveries. */
+export interface AcceptedEvent {
+    readonly eventId: string;
+    readonly deliveries: readonly string[];
+}

@@ -1,0 +1,198 @@
+import { ScanwireError } from '../errors.ts';
+import type { Executor } from '../transaction.ts';
+import { type EventKind, typesFor } from './events.ts';
+import type { StoredExporter } from './exporter.ts';
+import { type FormatEvent, formatEvent } from './formats/index.ts';
+import { type MessageMaker, messageMaker } from './formatting.ts';
+import type { FormattedMessage, IdempotencyKey, NewEvent, Subscriber } from './new-event.ts';
+import type { WebhooksContext } from './options.ts';
+import { type CompiledSubscription, compileSubscription, explainSubscription, isOperational } from './subscription.ts';
+
+/** An event before it is known who gets it. */
+export interface UnaddressedEvent {
+    readonly id: string;
+    readonly kind: EventKind;
+    /** Exact text. */
+    readonly body: string;
+    readonly rules: Parameters<typeof typesFor>[1];
+    /** Whose it is, null for the deployment's. */
+    readonly owner: string | null;
+    readonly idempotency?: IdempotencyKey;
+    /** An exporter that it is about, and that never gets it. */
+    readonly about?: string;
+}
+
+/** Whether an exporter gets an event, and if not, why not: a sentence. */
+export type Choice = { readonly wanted: true } | { readonly wanted: false; readonly reason: string };
+
+/** Which events exporters choose, and in which format. */
+export interface Subscriptions {
+    /**
+     * Lets events be accepted for those who choose them; once more where what they choose has changed meanwhile.
+     *
+     * @param accept Stores them with what is given, or nothing.
+     * @param tx The transaction in which it does so.
+     */
+    addressed<Result>(
+        events: readonly UnaddressedEvent[],
+        accept: (newEvents: readonly NewEvent[], revision: { readonly revision?: number }) => Promise<Result>,
+        tx?: Executor,
+    ): Promise<Result>;
+}
+
+/** An exporter that chooses, ready to be asked. */
+interface Chooser {
+    readonly exporter: StoredExporter;
+    readonly wants: CompiledSubscription;
+    /** Shared by those with the same format. */
+    readonly make: MessageMaker;
+}
+
+interface Choosers {
+    /** Undefined in a store that keeps no choices. */
+    readonly revision: number | undefined;
+    readonly choosers: readonly Chooser[];
+    /** The store's time, as far as is known. */
+    now(): Date;
+}
+
+type Context = Pick<WebhooksContext, 'exporters' | 'grants' | 'monotonic' | 'formats' | 'vendor' | 'maxBodyBytes'>;
+
+/** What exporters choose may change again while events are accepted, but not each time. */
+const MAX_TRIES = 5;
+
+/** What exporters of the store choose. It is read when the first event is accepted, and again only when it has changed. */
+export function subscriptions(context: Context): Subscriptions {
+    const { exporters, grants, monotonic } = context;
+    let reading: Promise<Choosers> | null = null;
+    let known: Choosers | null = null;
+
+    async function read(tx?: Executor): Promise<Choosers> {
+        const found = await exporters.subscribers?.(tx);
+        const asked = monotonic();
+        const at = found === undefined ? 0 : found.at.getTime() - asked;
+        return { revision: found?.revision, choosers: choosersOf(found?.exporters ?? [], context), now: () => new Date(at + monotonic()) };
+    }
+
+    /** Many who publish at once read it once. What could not be read is not known. */
+    async function current(): Promise<Choosers> {
+        reading ??= read();
+        const mine = reading;
+        try {
+            const found = known ?? (await mine);
+            known = mine === reading ? found : known;
+            return found;
+        } catch (error) {
+            forget(mine);
+            throw error;
+        }
+    }
+
+    function forget(outdated: Promise<Choosers> | null): void {
+        if (reading === outdated) {
+            reading = null;
+            known = null;
+        }
+    }
+
+    /**
+     * In a transaction nothing else is waited for: there may be no other connection. What it sees may also be older than what is known, or
+     * never be committed, so that it is not kept for others.
+     */
+    async function currentIn(tx: Executor, again: boolean): Promise<Choosers> {
+        if (known !== null && !again) {
+            return known;
+        }
+        current().catch(() => {});
+        return await read(tx);
+    }
+
+    function subscribersOf(event: FormatEvent, unaddressed: UnaddressedEvent, choosers: readonly Chooser[]): readonly Subscriber[] {
+        const made = new Map<MessageMaker, FormattedMessage | null>();
+        const chosen = choosers.filter(({ exporter, wants }) => {
+            return exporter.id !== unaddressed.about && refusal(exporter, unaddressed) === null && wants(event);
+        });
+        return chosen.map(({ exporter: { id }, make }) => {
+            const message = made.get(make) ?? make(event);
+            made.set(make, message);
+            return { exporterId: id, message };
+        });
+    }
+
+    return {
+        async addressed(events, accept, tx) {
+            for (let tries = 1; ; tries += 1) {
+                const { revision, choosers, now } = await (tx === undefined ? current() : currentIn(tx, tries > 1));
+                const used = reading;
+                const at = grants.now() ?? now();
+                const newEvents = events.map((event) => newEvent(event, subscribersOf(formatted(event, at), event, choosers)));
+                try {
+                    return await accept(newEvents, revision === undefined ? {} : { revision });
+                } catch (error) {
+                    forget(used);
+                    if (tries === MAX_TRIES || !isOutdated(error)) {
+                        throw error;
+                    }
+                }
+            }
+            /* c8 ignore next -- nothing leaves the loop but its return */
+        },
+    };
+}
+
+function isOutdated(error: unknown): boolean {
+    return error instanceof ScanwireError && error.code === 'CONFLICT' && error.field === 'revision';
+}
+
+function choosersOf(exporters: readonly StoredExporter[], context: Context): readonly Chooser[] {
+    const makers = new Map<unknown, MessageMaker>();
+    return exporters.map((exporter) => {
+        const key = exporter.template ?? exporter.format;
+        const make = makers.get(key) ?? messageMaker(exporter, context);
+        makers.set(key, make);
+        return { exporter, wants: compileSubscription(exporter), make };
+    });
+}
+
+function newEvent(event: UnaddressedEvent, subscribers: readonly Subscriber[]): NewEvent {
+    const { id, kind, body, owner, idempotency } = event;
+    // Operational events are for those who name them.
+    const types = isOperational(kind.name) ? [] : typesFor(kind, event.rules);
+    return {
+        event: { id, kind: kind.name, body },
+        ...(owner !== null && { owner }),
+        ...(idempotency !== undefined && { idempotency }),
+        recipients: { types, ...(subscribers.length > 0 && { subscribers }) },
+    };
+}
+
+/** The event as filters and formats see it. */
+export function formatted({ id, kind, body }: Pick<UnaddressedEvent, 'id' | 'kind' | 'body'>, time: Date): FormatEvent {
+    return formatEvent({ kind: kind.name, id, time, text: body });
+}
+
+/** Whether an exporter gets an event, and if not, why not. */
+export function choiceOf(exporter: StoredExporter, event: UnaddressedEvent): Choice {
+    const { kindWanted, failed } = explainSubscription(exporter, { kind: event.kind.name, body: JSON.parse(event.body) });
+    const unfit = failed.map(({ field, condition, found }) => `${field} (${condition}) does not hold for ${found} values found`);
+    const reasons = [
+        refusal(exporter, event),
+        kindWanted ? null : `Its kinds do not match ${event.kind.name}`,
+        unfit.length === 0 ? null : `Its filter does not match: ${unfit.join(', ')}`,
+        exporter.state === 'running' ? null : 'It is stopped',
+    ];
+    const reason = reasons.find((one) => one !== null);
+    return reason === undefined ? { wanted: true } : { wanted: false, reason: reason as string };
+}
+
+/** Why an exporter may not get an event, whatever it wants; null when it may. */
+function refusal({ owner, type }: StoredExporter, event: Pick<UnaddressedEvent, 'kind' | 'rules' | 'owner'>): string | null {
+    const { name } = event.kind;
+    if (owner !== null && owner !== event.owner) {
+        return `It gets events of the owner ${owner} only`;
+    }
+    if (!isOperational(name) && !typesFor(event.kind, event.rules).includes(type)) {
+        return `Its type ${type} does not get investigations of the rules ${event.rules}`;
+    }
+    return null;
+}

@@ -17,8 +17,9 @@ export abstract class CodedError<Code extends string> extends Error {
  * - `UNAVAILABLE`: a store or a queue cannot be reached now; trying again later may help.
  * - `MISCONFIGURED`: options, files or servers can never work; refused at start, or by the first call that shows it.
  * - `UNSEALABLE`: a sealed value was not made by a key of the ring, or was altered.
+ * - `UNVERIFIED`: a received message is not proven to come from whoever has the secret, now and for the first time; `field` names the header.
  */
-export type ScanwireErrorCode = 'INVALID_INPUT' | 'NOT_FOUND' | 'CONFLICT' | 'UNAVAILABLE' | 'MISCONFIGURED' | 'UNSEALABLE';
+export type ScanwireErrorCode = 'INVALID_INPUT' | 'NOT_FOUND' | 'CONFLICT' | 'UNAVAILABLE' | 'MISCONFIGURED' | 'UNSEALABLE' | 'UNVERIFIED';
 
 /** What an error says besides its code and its sentence. */
 export interface ScanwireErrorDetails {

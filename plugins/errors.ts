@@ -12,6 +12,7 @@ export const STATUS: Readonly<Record<ScanwireErrorCode, number>> = {
     UNAVAILABLE: 503,
     MISCONFIGURED: 500,
     UNSEALABLE: 500,
+    UNVERIFIED: 401,
 };
 
 /** What an error answers with besides hapi's `statusCode`, `error` and `message`: in the body and as `data`. */

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { checkSecret } from '../../lib/webhooks/signature.ts';
 import { type Call, performing, wholeNumber } from '../command.ts';
 import { jsonText, printable, printableLines } from '../output/table.ts';
 import { addSecret, secretOf } from '../secret-input.ts';
@@ -23,9 +24,9 @@ function assertSecret(self: Command): void {
 /** Runs the receiver until it is told to stop. With `--json` it prints a line when it listens, then one for each message. */
 async function listen({ options, json }: Call): Promise<undefined> {
     const { host, port } = options as { host: string; port: number };
-    const secret = await secretOf(options);
+    const secret = checkSecret((await secretOf(options)) ?? '');
     const print = json ? printJson : printText;
-    const receiver = await startReceiver({ host, port, secret: () => secret ?? '', onMessage: print });
+    const receiver = await startReceiver({ host, port, secret: () => secret, onMessage: print });
     process.stdout.write(json ? `${jsonText({ listening: receiver.url })}\n` : `Listening on ${receiver.url}\n`);
     await stopSignal();
     await receiver.close();

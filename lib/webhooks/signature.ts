@@ -22,9 +22,11 @@ export interface Signing {
 /** The secrets that sign a message, the current one first. */
 export type Secrets = readonly [current: string, ...previous: string[]];
 
-type BodyForm = Exclude<SignatureForm, 'standard-webhooks'>;
+/** The forms that sign nothing but the body. */
+export type BodyForm = Exclude<SignatureForm, 'standard-webhooks'>;
 
-const BODY_FORMS: Readonly<Record<BodyForm, { readonly suffix: string; readonly text: (digest: Buffer) => string }>> = {
+/** How each is written, and the end of the name of its header where that is not the first. */
+export const BODY_FORMS: Readonly<Record<BodyForm, { readonly suffix: string; readonly text: (digest: Buffer) => string }>> = {
     base64: { suffix: '-Base64', text: (digest) => digest.toString('base64') },
     hex: { suffix: '-Hex', text: (digest) => digest.toString('hex') },
     'sha256-hex': { suffix: '-Sha256', text: (digest) => `sha256=${digest.toString('hex')}` },
@@ -43,7 +45,7 @@ const BODY_FORMS: Readonly<Record<BodyForm, { readonly suffix: string; readonly 
 export function signatureHeaders({ forms, secrets, vendor, body, id, timestamp }: Signing): HeaderPairs {
     const chosen: readonly SignatureForm[] = forms.length === 0 ? ['base64'] : [...new Set(forms)];
     const bodyForms = chosen.filter((form): form is BodyForm => form !== 'standard-webhooks');
-    const digest = hmac(Buffer.from(secrets[0], 'utf8'), body);
+    const digest = bodyDigest(secrets[0], body);
 
     const headers = bodyForms.map((form, index): [string, string] => {
         const { suffix, text } = BODY_FORMS[form];
@@ -54,13 +56,30 @@ export function signatureHeaders({ forms, secrets, vendor, body, id, timestamp }
 
 function standardHeaders(secrets: readonly string[], body: Uint8Array, id: string, timestamp: Date): HeaderPairs {
     const seconds = Math.floor(timestamp.getTime() / 1000);
-    const signed = Buffer.concat([Buffer.from(`${id}.${seconds}.`), body]);
-    const signatures = [...new Set(secrets)].map((secret) => `v1,${hmac(standardWebhooksKey(secret), signed).toString('base64')}`);
+    const signatures = standardSignatures([...new Set(secrets)], { id, seconds: String(seconds), body });
     return [
         ['webhook-id', id],
         ['webhook-timestamp', String(seconds)],
         ['webhook-signature', signatures.join(' ')],
     ];
+}
+
+/** What the body forms write: HMAC-SHA-256 over the body, keyed with the UTF-8 bytes of the secret as it is shown. */
+export function bodyDigest(secret: string, body: Uint8Array): Buffer {
+    return hmac(Buffer.from(secret, 'utf8'), body);
+}
+
+/** What Standard Webhooks signs; `seconds` as it stands in `webhook-timestamp`. */
+export interface StandardContent {
+    readonly id: string;
+    readonly seconds: string;
+    readonly body: Uint8Array;
+}
+
+/** The signature of Standard Webhooks with each of the secrets, in their order. */
+export function standardSignatures(secrets: readonly string[], { id, seconds, body }: StandardContent): readonly string[] {
+    const signed = Buffer.concat([Buffer.from(`${id}.${seconds}.`), body]);
+    return secrets.map((secret) => `v1,${hmac(standardWebhooksKey(secret), signed).toString('base64')}`);
 }
 
 function hmac(key: Uint8Array, bytes: Uint8Array): Buffer {
@@ -105,7 +124,8 @@ function standardWebhooksKey(secret: string): Buffer {
     return standardBytes(secret) ?? Buffer.from(secret, 'utf8');
 }
 
-function wrongSecret(secret: unknown): string | null {
+/** What is wrong with a secret, to be said behind its name; null when nothing is. See {@link checkSecret}. */
+export function wrongSecret(secret: unknown): string | null {
     if (typeof secret !== 'string' || secret === '') {
         return 'must not be empty';
     }

@@ -5,6 +5,7 @@ import { optionsSchema as adminConsole } from '../../plugins/admin-console/optio
 import { optionsSchema as httpsRecordSchema } from '../../plugins/https-record-schema/options.ts';
 import { optionsSchema as restApiV2 } from '../../plugins/rest-api-v2/options.ts';
 import { optionsSchema as tokenAuth } from '../../plugins/token-auth/options.ts';
+import { optionsSchema as webhookAuth } from '../../plugins/webhook-auth/options.ts';
 import { optionsSchema as webhookExporter } from '../../plugins/webhook-exporter/options.ts';
 import { documentedOptions, schemaOptions } from '../support/options-table.ts';
 
@@ -14,6 +15,7 @@ const pages = {
     'docs/token-auth.md': tokenAuth,
     'docs/rest-api-v2.md': restApiV2,
     'docs/webhook-exporter.md': webhookExporter,
+    'docs/receivers.md': webhookAuth,
 };
 
 for (const [page, schema] of Object.entries(pages)) {

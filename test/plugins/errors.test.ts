@@ -35,6 +35,7 @@ t.test('makes of an error what the table says, and shows a client what it can do
     t.match(shown('INVALID_INPUT'), { statusCode: 400, error: 'Bad Request', code: 'INVALID_INPUT', ...told });
     t.match(shown('NOT_FOUND'), { statusCode: 404, code: 'NOT_FOUND', ...told });
     t.match(shown('CONFLICT'), { statusCode: 409, code: 'CONFLICT', ...told });
+    t.match(shown('UNVERIFIED'), { statusCode: 401, error: 'Unauthorized', code: 'UNVERIFIED', ...told });
     t.match(shown('UNAVAILABLE'), { statusCode: 503, code: 'UNAVAILABLE', message: /try again later/ });
     for (const code of ['MISCONFIGURED', 'UNSEALABLE'] as const) {
         t.strictSame(shown(code), { statusCode: 500, error: 'Internal Server Error', message: 'An internal server error occurred' });

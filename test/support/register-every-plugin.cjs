@@ -21,6 +21,7 @@ const needs = {
         options: { store: memory.memoryInventory(), license: modules.get('license').alwaysLicensed() },
     }),
     'webhook-exporter': () => ({ options: { stores: memory.memoryWebhooks(), queue: memory.memoryQueue(), keyRing } }),
+    'webhook-auth': () => ({ options: { secrets: ['s'] } }),
     'https-record-schema': () => ({ options: {} }),
     'admin-console': () => ({
         options: { system: { inventory: memory.memoryInventory() }, auth: false, authorize: () => true },

@@ -8,12 +8,16 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { coverage } from './coverage.ts';
-import { type TestServers, testServers } from './servers.ts';
-import { isWorthReading, type TapTotals, tapTotals } from './tap-output.ts';
+import { installForeignPrograms, type TestServers, testServers } from './servers.ts';
+import { isWorthReading, skippedTest, type TapTotals, tapTotals } from './tap-output.ts';
+
+const ALLOWED_SKIPS = 'test/allowed-skips.json';
 
 const given = process.argv.slice(2);
 let running: ChildProcess | undefined;
 let totals: TapTotals = { passed: 0, failed: 0 };
+/** Names of the tests that were skipped. */
+const skipped = new Set<string>();
 let servers: TestServers | undefined;
 let interrupted = false;
 
@@ -35,6 +39,10 @@ async function main(): Promise<number> {
 
     if (!interrupted && (await runTests()) !== 0) {
         failed.push('Tests');
+    }
+
+    if (!areSkipsAllowed()) {
+        failed.push('Skips');
     }
 
     if (given.length === 0 && !interrupted && !isCovered()) {
@@ -60,6 +68,10 @@ async function check(title: string, command: string, args: readonly string[]): P
 async function runTests(): Promise<number> {
     await buildTap();
     heading('Servers');
+    if (given.length === 0 || given.some((argument) => argument.includes('test/interop'))) {
+        installForeignPrograms();
+    }
+
     servers = await testServers();
     const { env } = servers;
     console.log(`Redis ${withoutPassword(env.REDIS_URL)}, PostgreSQL ${withoutPassword(env.DATABASE_URL)}`);
@@ -67,6 +79,20 @@ async function runTests(): Promise<number> {
     const gathered = given.length === 0 ? ['--coverage-report=json'] : ['--disable-coverage'];
     const args = ['run', ...gathered, '--reporter=tap', ...given.flatMap(compiled)];
     return interrupted ? 1 : run('Tests', 'tap', args, { env, read: readTap });
+}
+
+/** Names every test that was skipped, and why it may be; one that is not on the list fails the run. */
+function areSkipsAllowed(): boolean {
+    const allowed = new Map(Object.entries(JSON.parse(readFileSync(ALLOWED_SKIPS, 'utf8')) as Record<string, string>));
+    if (skipped.size > 0) {
+        heading('Skipped');
+    }
+
+    for (const name of skipped) {
+        console.log(`${allowed.has(name) ? 'ok' : 'not ok'} - ${name}: ${allowed.get(name) ?? `not in ${ALLOWED_SKIPS}`}`);
+    }
+
+    return [...skipped].every((name) => allowed.has(name));
 }
 
 function isCovered(): boolean {
@@ -79,6 +105,11 @@ function isCovered(): boolean {
 /** Prints a line for each file and all about what failed. */
 function readTap(line: string): void {
     totals = tapTotals(line) ?? totals;
+    const name = skippedTest(line);
+    if (name !== null) {
+        skipped.add(name);
+    }
+
     if (isWorthReading(line)) {
         console.log(line);
     }

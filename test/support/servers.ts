@@ -26,7 +26,18 @@ export interface TestServersOptions {
 /** Names of Debian packages. Tests recompute signatures with `openssl`. */
 const PACKAGES = { redis: 'redis-server', postgres: 'postgresql', openssl: 'openssl' };
 
+/** Programs of others that tests of `test/interop/` run, and the Debian packages that hold them. */
+const FOREIGN_PACKAGES = { webhook: 'webhook', python3: 'python3', go: 'golang-go', ruby: 'ruby', php: 'php-cli' };
+
 const isRoot = process.getuid?.() === 0;
+
+/** Installs them where this is root with apt. Elsewhere their tests are skipped, unless somebody has installed them. */
+export function installForeignPrograms(): void {
+    const missing = Object.entries(FOREIGN_PACKAGES).filter(([program]) => findOnPath(program) === null);
+    if (missing.length > 0 && isRoot && findOnPath('apt-get') !== null) {
+        install(missing.map(([, debianPackage]) => debianPackage));
+    }
+}
 
 /**
  * The Redis and the PostgreSQL named by `REDIS_URL` and `DATABASE_URL`, else new ones on free ports in a temporary folder.

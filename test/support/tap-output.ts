@@ -8,6 +8,11 @@ export function tapTotals(line: string): TapTotals | null {
     return /^# \{ total: .*\}$/.test(line) ? { passed: count(line, 'pass'), failed: count(line, 'fail') } : null;
 }
 
+/** The name of the test, when this is the line of one that was skipped; else null. */
+export function skippedTest(line: string): string | null {
+    return /^\s*ok \d+ - (.*?) # skip\b/i.exec(line)?.[1] ?? null;
+}
+
 /** False for the lines of tap's output about what passed inside a file, which are very many. */
 export function isWorthReading(line: string): boolean {
     return (

@@ -1,0 +1,296 @@
+/*
+ * Other people's receivers, and the code of docs/receivers.md, on messages that a served exporter has sent them. What is not on the machine
+ * the run of the tests installs where it may; else it is skipped, as test/allowed-skips.json says.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { pathToFileURL } from 'node:url';
+import Hapi from '@hapi/hapi';
+import { Webhook } from 'standardwebhooks';
+import t, { type Test } from 'tap';
+import { present, until } from '../../adapters/contract/assertions.ts';
+import { verify } from '../../lib/verify/index.ts';
+import type { SignatureForm } from '../../lib/webhooks/choices.ts';
+import { plugin as webhookAuth } from '../../plugins/webhook-auth/index.ts';
+import { findOnPath } from '../support/find-program.ts';
+import { freePort } from '../support/free-port.ts';
+import { dataOf, fixture, json, serveIn } from '../support/served.ts';
+
+const SECRET = 'what two of us know: ü€😀';
+const TITLE = 'Größe – "quoted" \u2028 😀';
+const KIND = 'idr_investigation_created';
+const PAGE = readFileSync('docs/receivers.md', 'utf8');
+
+interface Answer {
+    readonly status: number;
+    readonly text: string;
+}
+
+/** A message as it was sent, and what came of it. */
+interface Sent extends Answer {
+    readonly headers: IncomingHttpHeaders;
+    readonly body: Buffer;
+}
+
+const data = dataOf(t);
+await serveIn(t, { SCANWIRE_EGRESS_ALLOW: '127.0.0.1' }, data);
+const secretFile = join(t.testdir({ secret: SECRET }), 'secret');
+const eventFile = join(t.testdirName, 'event.json');
+writeFileSync(eventFile, JSON.stringify({ ...JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')), title: TITLE }));
+
+/** Sends an investigation in these forms, signed with {@link SECRET}; to the product where there is one. */
+async function delivered(t: Test, forms: readonly SignatureForm[], product?: string): Promise<Sent> {
+    const came: Sent[] = [];
+    const onItsWay = createServer(async (incoming, response) => {
+        const body = await buffer(incoming);
+        const answer = product === undefined ? { status: 204, text: '' } : await post(product, incoming.headers, body);
+        came.push({ headers: incoming.headers, body, ...answer });
+        response.writeHead(answer.status).end();
+    }).listen(0, '127.0.0.1');
+    await once(onItsWay, 'listening');
+    t.teardown(() => {
+        onItsWay.closeAllConnections();
+        onItsWay.close();
+    });
+
+    const url = `http://127.0.0.1:${(onItsWay.address() as AddressInfo).port}/`;
+    const settings = ['--url', url, '--secret-file', secretFile, ...forms.flatMap((form) => ['--signature', form])];
+    const { id } = await json<{ id: string }>(data, 'exporters', 'create', '--start', ...settings);
+    await json(data, 'events', 'publish', KIND, eventFile);
+    const last = (): Sent | undefined => came.find(({ headers }) => headers['x-vendor-event'] === KIND);
+    await until(() => last() !== undefined);
+    await json(data, 'exporters', 'remove', id);
+    return present(last());
+}
+
+const CONNECTION_HEADERS = ['host', 'connection', 'content-length', 'accept-encoding'];
+
+async function post(url: string, headers: IncomingHttpHeaders, body: Buffer): Promise<Answer> {
+    const passedOn = Object.fromEntries(Object.entries(headers).filter(([name]) => !CONNECTION_HEADERS.includes(name)));
+    const outgoing = request(url, { method: 'POST', agent: false, headers: { ...passedOn, 'content-length': body.byteLength } });
+    outgoing.end(body);
+    const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+    return { status: response.statusCode ?? 0, text: (await buffer(response)).toString() };
+}
+
+/** The same with one letter another, which is JSON all the same. */
+function changed(body: Buffer): Buffer {
+    const other = Buffer.from(body.toString().replace('Lisbon', 'Lisboa'));
+    t.notOk(other.equals(body));
+    return other;
+}
+
+const isMissing = (program: string): string | false => (findOnPath(program) === null ? `there is no ${program}` : false);
+
+t.test("is taken by Debian's webhook in the forms that it knows", { skip: isMissing('webhook') }, async (t) => {
+    const hook = (id: string, header: string): object => ({
+        id,
+        'execute-command': '/bin/echo',
+        'pass-arguments-to-command': [{ source: 'payload', name: 'title' }],
+        'include-command-output-in-response': true,
+        'trigger-signature-soft-failures': true,
+        'trigger-rule-mismatch-http-response-code': 403,
+        'trigger-rule': {
+            or: [{ match: { type: 'payload-hmac-sha256', secret: SECRET, parameter: { source: 'header', name: header } } }],
+        },
+    });
+    const hooks = [hook('first', 'X-Vendor-Signature'), hook('second', 'X-Vendor-Signature-Sha256')];
+    const folder = t.testdir({ 'hooks.json': JSON.stringify(hooks) });
+    const port = await freePort();
+    const args = ['-hooks', join(folder, 'hooks.json'), '-ip', '127.0.0.1', '-port', String(port)];
+    const product = spawn('webhook', args, { stdio: 'ignore' });
+    t.teardown(() => product.kill());
+    await until(() => answers(port));
+
+    for (const [forms, name] of [
+        [['hex'], 'first'],
+        [['sha256-hex'], 'first'],
+        [['base64', 'sha256-hex'], 'second'],
+    ] as const) {
+        const url = `http://127.0.0.1:${port}/hooks/${name}`;
+        const { headers, body, ...answer } = await delivered(t, forms, url);
+        t.strictSame(answer, { status: 200, text: `${TITLE}\n` }, forms.join());
+        t.equal((await post(url, headers, changed(body))).status, 403, `${forms.join()}, changed`);
+    }
+
+    const { status } = await delivered(t, ['base64'], `http://127.0.0.1:${port}/hooks/first`);
+    t.equal(status, 403, 'base64 is not among them');
+});
+
+async function answers(port: number): Promise<boolean> {
+    const socket = connect(port, '127.0.0.1');
+    try {
+        await once(socket, 'connect');
+        return true;
+    } catch {
+        return false;
+    } finally {
+        socket.destroy();
+    }
+}
+
+t.test('is taken by standardwebhooks', async (t) => {
+    const { headers, body } = await delivered(t, ['standard-webhooks']);
+    const product = new Webhook(Buffer.from(SECRET).toString('base64'));
+    t.match(product.verify(body, headers as Record<string, string>), { title: TITLE });
+    t.throws(() => product.verify(changed(body), headers as Record<string, string>), { name: 'WebhookVerificationError' });
+});
+
+t.test('is taken by scanwire/verify and scanwire/webhook-auth in every form', async (t) => {
+    const server = Hapi.server({ host: '127.0.0.1', port: 0, debug: false });
+    await server.register({ plugin: webhookAuth, options: { secrets: [SECRET] } });
+    server.route<{ Payload: { title: string } }>({
+        method: 'POST',
+        path: '/',
+        options: { auth: 'webhook' },
+        handler: ({ payload }) => payload.title,
+    });
+    await server.start();
+    t.teardown(() => server.stop());
+
+    const all: SignatureForm[] = ['sha256-hex', 'standard-webhooks', 'hex', 'base64'];
+    for (const forms of [...all.map((form) => [form]), all]) {
+        const { headers, body, ...answer } = await delivered(t, forms, server.info.uri);
+        t.strictSame(answer, { status: 200, text: TITLE }, forms.join());
+        t.equal((await post(server.info.uri, headers, changed(body))).status, 401, `${forms.join()}, changed`);
+
+        const verified = verify(body, headers, { secrets: [SECRET], vendor: 'Vendor' });
+        t.match(verified, { kind: KIND, id: forms.includes('standard-webhooks') ? String : null });
+        t.strictSame(verified.forms.toSorted(), forms.toSorted());
+        t.throws(() => verify(changed(body), headers, { secrets: [SECRET] }), { code: 'UNVERIFIED' });
+    }
+});
+
+/** How the code of the page is run: asked with a file, `SIGNATURE` and `SECRET`, it ends with 0 or, where it says no, with 3. */
+interface Recipe {
+    readonly program: string;
+    readonly files: (code: string) => Readonly<Record<string, string>>;
+    readonly args: readonly string[];
+    /** Once, before it is asked. */
+    readonly build?: readonly string[];
+}
+
+const GO_MAIN = `package main
+import "os"
+func main() {
+    body, err := os.ReadFile(os.Args[1])
+    if err != nil { panic(err) }
+    if !verified(body, os.Getenv("SIGNATURE"), os.Getenv("SECRET")) { os.Exit(3) }
+}
+`;
+
+const RECIPES: Readonly<Record<string, Recipe>> = {
+    js: {
+        program: 'node',
+        files: (code) => ({
+            'verified.mjs': code,
+            'main.mjs': `import { readFileSync } from 'node:fs';
+                import { verified } from './verified.mjs';
+                const { SIGNATURE, SECRET } = process.env;
+                process.exit(verified(readFileSync(process.argv[2]), SIGNATURE, SECRET) ? 0 : 3);`,
+        }),
+        args: ['main.mjs'],
+    },
+    python: {
+        program: 'python3',
+        files: (code) => ({
+            'main.py': `${code}
+import os, sys
+body = open(sys.argv[1], "rb").read()
+sys.exit(0 if verified(body, os.environ.get("SIGNATURE"), os.environ["SECRET"]) else 3)
+`,
+        }),
+        args: ['main.py'],
+    },
+    go: {
+        program: 'go',
+        files: (code) => ({ 'verified.go': `package main\n\n${code}`, 'main.go': GO_MAIN }),
+        build: ['build', '-o', 'main', 'verified.go', 'main.go'],
+        args: [],
+    },
+    ruby: {
+        program: 'ruby',
+        files: (code) => ({ 'main.rb': `${code}\nexit(verified(File.binread(ARGV[0]), ENV["SIGNATURE"], ENV["SECRET"]) ? 0 : 3)\n` }),
+        args: ['main.rb'],
+    },
+    php: {
+        program: 'php',
+        files: (code) => ({
+            'main.php': `<?php
+${code}
+$signature = getenv('SIGNATURE');
+exit(verified(file_get_contents($argv[1]), $signature === false ? null : $signature, getenv('SECRET')) ? 0 : 3);
+`,
+        }),
+        args: ['main.php'],
+    },
+    sh: {
+        program: 'sh',
+        files: (code) => ({ 'main.sh': `${code}\nverified "$1" "\${SIGNATURE-}" || exit 3\n` }),
+        args: ['main.sh'],
+    },
+};
+
+/** The block of the page that defines `verified` in the language. */
+function recipeOf(language: string): string {
+    const blocks = [...PAGE.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, code = '']) => code);
+    const [recipe, ...others] = blocks.filter((code) => /(?:function|def|func) verified|^verified\(\)/m.test(code));
+    t.equal(others.length, 0, `one recipe in ${language}`);
+    return present(recipe, `the recipe in ${language}`);
+}
+
+const message = await delivered(t, ['base64']);
+
+for (const [language, { program, files, args, build }] of Object.entries(RECIPES)) {
+    t.test(`is verified by the code in the docs, in ${language}`, { skip: isMissing(program) }, async (t) => {
+        const signature = String(message.headers['x-vendor-signature']);
+        const folder = t.testdir({ ...files(recipeOf(language)), right: message.body, changed: changed(message.body), empty: '' });
+        const run = (command: string, given: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<string | number> =>
+            new Promise((resolve) => {
+                const own = { PATH: process.env.PATH, HOME: folder, GOCACHE: join(folder, 'cache'), ...env };
+                execFile(command, [...given], { cwd: folder, env: own }, (error, _stdout, stderr) =>
+                    resolve(stderr === '' ? (error?.code ?? 0) : stderr),
+                );
+            });
+        if (build !== undefined) {
+            t.equal(await run(program, build), 0);
+        }
+
+        const ask = (file: string, env: Readonly<Record<string, string>>): Promise<string | number> =>
+            build === undefined ? run(program, [...args, file], env) : run(join(folder, 'main'), [file], env);
+        t.equal(await ask('right', { SECRET, SIGNATURE: signature }), 0, 'what was sent');
+        t.equal(await ask('changed', { SECRET, SIGNATURE: signature }), 3, 'another body');
+        t.equal(await ask('empty', { SECRET, SIGNATURE: signature }), 3, 'no body');
+        t.equal(await ask('right', { SECRET: 'another', SIGNATURE: signature }), 3, 'another secret');
+        for (const wrong of ['', 'x', signature.slice(0, -4), `${signature}${signature}`, signature.toLowerCase(), 'ü']) {
+            t.equal(await ask('right', { SECRET, SIGNATURE: wrong }), 3, `the signature ${JSON.stringify(wrong)}`);
+        }
+        t.equal(await ask('right', { SECRET }), 3, 'no signature');
+    });
+}
+
+t.test('the code of the docs that needs scanwire runs as it stands', async (t) => {
+    const blocks = [...PAGE.matchAll(/^```js\n(import [^\n]* from 'scanwire\/verify';\n.*?)^```$/gms)].map(([, code = '']) => code);
+    t.equal(blocks.length, 2);
+    const { headers, body } = await delivered(t, ['standard-webhooks']);
+    // Beside the built package, where its name leads to it.
+    const folder = 'build/docs-receivers';
+    mkdirSync(folder, { recursive: true });
+    const env = { WEBHOOK_SECRET: SECRET };
+    for (const [index, code] of blocks.entries()) {
+        const [imports, ...lines] = code.split('\n');
+        const file = join(folder, `verify-${index}.mjs`);
+        const source = `${imports}\nexport default (body, request, process) => {\n${lines.join('\n')}\nreturn id;\n};\n`;
+        writeFileSync(file, source);
+        const { default: run } = (await import(pathToFileURL(file).href)) as {
+            default: (body: Buffer, request: object, process: object) => string;
+        };
+        t.equal(run(body, { headers }, { env }), headers['webhook-id']);
+        t.throws(() => run(changed(body), { headers }, { env }), { code: 'UNVERIFIED' });
+    }
+});

@@ -14,16 +14,19 @@ import Hapi from '@hapi/hapi';
 import { Webhook } from 'standardwebhooks';
 import t, { type Test } from 'tap';
 import { present, until } from '../../adapters/contract/assertions.ts';
+import { ask } from '../../cli/client.ts';
 import { verify } from '../../lib/verify/index.ts';
 import type { SignatureForm } from '../../lib/webhooks/choices.ts';
+import type { Input, OperationName, Output } from '../../plugins/admin-console/operations.ts';
 import { plugin as webhookAuth } from '../../plugins/webhook-auth/index.ts';
 import { findOnPath } from '../support/find-program.ts';
 import { freePort } from '../support/free-port.ts';
-import { dataOf, fixture, json, serveIn } from '../support/served.ts';
+import { dataOf, fixture, serveIn } from '../support/served.ts';
 
 const SECRET = 'what two of us know: ü€😀';
 const TITLE = 'Größe – "quoted" \u2028 😀';
 const KIND = 'idr_investigation_created';
+const EVENT = { ...JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')), title: TITLE };
 const PAGE = readFileSync('docs/receivers.md', 'utf8');
 
 interface Answer {
@@ -39,9 +42,8 @@ interface Sent extends Answer {
 
 const data = dataOf(t);
 await serveIn(t, { SCANWIRE_EGRESS_ALLOW: '127.0.0.1' }, data);
-const secretFile = join(t.testdir({ secret: SECRET }), 'secret');
-const eventFile = join(t.testdirName, 'event.json');
-writeFileSync(eventFile, JSON.stringify({ ...JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')), title: TITLE }));
+const perform = <Name extends OperationName>(name: Name, input: Input<Name>): Promise<Output<Name>> =>
+    ask(connect(join(data, 'scanwire.sock')), name, input);
 
 /** Sends an investigation in these forms, signed with {@link SECRET}; to the product where there is one. */
 async function delivered(t: Test, forms: readonly SignatureForm[], product?: string): Promise<Sent> {
@@ -59,12 +61,12 @@ async function delivered(t: Test, forms: readonly SignatureForm[], product?: str
     });
 
     const url = `http://127.0.0.1:${(onItsWay.address() as AddressInfo).port}/`;
-    const settings = ['--url', url, '--secret-file', secretFile, ...forms.flatMap((form) => ['--signature', form])];
-    const { id } = await json<{ id: string }>(data, 'exporters', 'create', '--start', ...settings);
-    await json(data, 'events', 'publish', KIND, eventFile);
+    const { id } = await perform('createExporter', { url, secret: SECRET, signatures: forms });
+    await perform('startExporter', { id });
+    await perform('publishEvent', { kind: KIND, body: EVENT });
     const last = (): Sent | undefined => came.find(({ headers }) => headers['x-vendor-event'] === KIND);
     await until(() => last() !== undefined);
-    await json(data, 'exporters', 'remove', id);
+    await perform('removeExporter', { id });
     return present(last());
 }
 
@@ -88,16 +90,12 @@ function changed(body: Buffer): Buffer {
 const isMissing = (program: string): string | false => (findOnPath(program) === null ? `there is no ${program}` : false);
 
 t.test("is taken by Debian's webhook in the forms that it knows", { skip: isMissing('webhook') }, async (t) => {
+    const [, page = ''] = /^```json\n(.*?)^```$/ms.exec(PAGE) ?? [];
     const hook = (id: string, header: string): object => ({
+        ...JSON.parse(page.replace('the secret of the exporter', SECRET).replace('X-Vendor-Signature', header)),
         id,
         'execute-command': '/bin/echo',
-        'pass-arguments-to-command': [{ source: 'payload', name: 'title' }],
         'include-command-output-in-response': true,
-        'trigger-signature-soft-failures': true,
-        'trigger-rule-mismatch-http-response-code': 403,
-        'trigger-rule': {
-            or: [{ match: { type: 'payload-hmac-sha256', secret: SECRET, parameter: { source: 'header', name: header } } }],
-        },
     });
     const hooks = [hook('first', 'X-Vendor-Signature'), hook('second', 'X-Vendor-Signature-Sha256')];
     const folder = t.testdir({ 'hooks.json': JSON.stringify(hooks) });

@@ -15,7 +15,7 @@ export interface ReplayCache {
 
 /** How much a {@link ReplayCache} remembers. */
 export interface ReplayCacheOptions {
-    /** Messages that are remembered at once, about 150 bytes each; 100,000 by default. */
+    /** Messages that are remembered at once, about 100 bytes each; 100,000 by default. */
     readonly max?: number | undefined;
 }
 

@@ -56,7 +56,7 @@ export const MAX_TOLERANCE = 86_400_000;
  * @throws ScanwireError `UNVERIFIED` with the header at fault as `field`; `MISCONFIGURED` for options that can never work, such as no secret.
  *
  * @example
- * const { id, kind } = verify(raw, request.headers, { secrets: [process.env.WEBHOOK_SECRET] });
+ * const { id, kind } = verify(raw, request.headers, { secrets: [secret] });
  */
 export function verify(raw: Uint8Array, headers: MessageHeaders, options: VerifyOptions): Verified {
     if (!(raw instanceof Uint8Array)) {

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import t from 'tap';
 import { scanwire } from '../support/scanwire.ts';
 
@@ -74,6 +75,11 @@ t.test('leaves with 1 after a refusal, in one line that names field and reason',
             ['exporters', 'create', '--url', 'http://x.test', '--secret-env', 'NO_SUCH_VARIABLE', '--data', data],
             /^scanwire: There is no secret in NO_SUCH_VARIABLE.*\n$/,
             { code: 'INVALID_INPUT', field: 'secret-env' },
+        ],
+        [
+            ['listen', '--port', '0', '--secret-file', join(t.testdir({ secret: 'whsec_short\n' }), 'secret')],
+            /^scanwire: Secret must go on with base64 .*\n$/,
+            { code: 'INVALID_INPUT', field: 'secret' },
         ],
         [
             ['worker', '--collector', 'c', '--data', data],

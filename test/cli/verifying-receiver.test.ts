@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import t from 'tap';
 import { verifyMessage } from '../../cli/verifying-receiver.ts';
@@ -38,6 +39,7 @@ t.test('refuses a message that was altered, is unsigned, is old or has one wrong
     const refused = [
         verifyMessage({ 'x-vendor-signature': BASE64 }, Buffer.from('{}'), SECRET, NOW),
         verifyMessage({ 'x-vendor-signature': BASE64 }, BODY, 'other', NOW),
+        verifyMessage({ 'x-vendor-signature': createHmac('sha256', '').update(BODY).digest('base64') }, BODY, '', NOW),
         verifyMessage({}, BODY, SECRET, NOW),
         verifyMessage({ 'x-vendor-signature': '' }, BODY, SECRET, NOW),
         verifyMessage({ 'x-vendor-signature': BASE64, 'x-vendor-signature-hex': 'ff' }, BODY, SECRET, NOW),

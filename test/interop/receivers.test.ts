@@ -272,23 +272,45 @@ for (const [language, { program, files, args, build }] of Object.entries(RECIPES
     });
 }
 
-t.test('the code of the docs that needs scanwire runs as it stands', async (t) => {
-    const blocks = [...PAGE.matchAll(/^```js\n(import [^\n]* from 'scanwire\/verify';\n.*?)^```$/gms)].map(([, code = '']) => code);
-    t.equal(blocks.length, 2);
-    const { headers, body } = await delivered(t, ['standard-webhooks']);
+/** The blocks of the page that import from there, each as a function of what it stands in. */
+async function examples(subpath: string, parameters: string, end: string): Promise<readonly ((...given: unknown[]) => unknown)[]> {
     // Beside the built package, where its name leads to it.
     const folder = 'build/docs-receivers';
     mkdirSync(folder, { recursive: true });
-    const env = { WEBHOOK_SECRET: SECRET };
-    for (const [index, code] of blocks.entries()) {
-        const [imports, ...lines] = code.split('\n');
-        const file = join(folder, `verify-${index}.mjs`);
-        const source = `${imports}\nexport default (body, request, process) => {\n${lines.join('\n')}\nreturn id;\n};\n`;
-        writeFileSync(file, source);
-        const { default: run } = (await import(pathToFileURL(file).href)) as {
-            default: (body: Buffer, request: object, process: object) => string;
-        };
-        t.equal(run(body, { headers }, { env }), headers['webhook-id']);
-        t.throws(() => run(changed(body), { headers }, { env }), { code: 'UNVERIFIED' });
+    const blocks = [...PAGE.matchAll(/^```js\n(import [^\n]*)\n(.*?)^```$/gms)].filter(([block]) =>
+        block.includes(`'scanwire/${subpath}'`),
+    );
+    return await Promise.all(
+        blocks.map(async ([, imports, code], index) => {
+            const file = join(folder, `${subpath}-${index}.mjs`);
+            writeFileSync(file, `${imports}\nexport default async (${parameters}) => {\n${code}\n${end}\n};\n`);
+            return ((await import(pathToFileURL(file).href)) as { default: (...given: unknown[]) => unknown }).default;
+        }),
+    );
+}
+
+t.test('the examples of scanwire/verify run as they stand', async (t) => {
+    const { headers, body } = await delivered(t, ['standard-webhooks']);
+    const process = { env: { WEBHOOK_SECRET: SECRET } };
+    const run = await examples('verify', 'body, request, process', 'return id;');
+    t.equal(run.length, 2);
+    for (const example of run) {
+        t.equal(await example(body, { headers }, process), headers['webhook-id']);
+        await t.rejects(example(changed(body), { headers }, process) as Promise<unknown>, { code: 'UNVERIFIED' });
     }
+});
+
+t.test('the example of scanwire/webhook-auth runs as it stands', async (t) => {
+    const server = Hapi.server({ host: '127.0.0.1', port: 0, debug: false });
+    const aside: unknown[] = [];
+    const [example, ...others] = await examples('webhook-auth', 'server, putAside, process', '');
+    t.equal(others.length, 0);
+    await example?.(server, (...given: unknown[]) => aside.push(given), { env: { WEBHOOK_SECRET: SECRET } });
+    await server.start();
+    t.teardown(() => server.stop());
+    t.equal((await delivered(t, ['base64'], `${server.info.uri}/hook`)).status, 204);
+    t.match(aside, [
+        ['test', {}],
+        [KIND, { title: TITLE }],
+    ]);
 });

@@ -164,6 +164,13 @@ t.test('asks for the secrets of each request, and is unavailable while they are'
         statusCode: 503,
         logged: [[['scanwire', 'webhook-auth', 'partners', 'error'], 'the store is away']],
     });
+
+    const broken = await receiver({ secrets: () => [SECRET, ''] });
+    t.equal(
+        (await broken.inject({ ...HOOK, headers: signed('base64'), payload: BODY })).statusCode,
+        500,
+        'an empty secret verifies nothing',
+    );
 });
 
 t.test('refuses routes whose body it cannot see, and bodies that it has not seen', async (t) => {

@@ -12,6 +12,7 @@ import { breakerLaws } from './webhooks/breaker-laws.ts';
 import { claimLaws, sweepLaws } from './webhooks/claim-laws.ts';
 import { deliveryLaws } from './webhooks/delivery-laws.ts';
 import { dispatchLaws } from './webhooks/dispatch-laws.ts';
+import { erasureLaws } from './webhooks/erasure-laws.ts';
 import { exporterLaws } from './webhooks/exporter-laws.ts';
 import { onBench, type WebhookStores, webhookAbilities } from './webhooks/fixture.ts';
 import { grantLaws } from './webhooks/grant-laws.ts';
@@ -98,6 +99,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         ...outcomeLaws,
         ...sweepLaws,
         ...deliveryLaws,
+        ...erasureLaws,
         ...settingsLaws,
         ...healthLaws,
     };

@@ -2,16 +2,17 @@ import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
 import type { BegunAttempt, HandOutOptions } from '../../lib/webhooks/grants.ts';
 import type { FormattedMessage, NewEvent, Recipients, StoredEvent } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
-import {
-    type Acceptance,
-    type Delivery,
-    type DeliveryQuery,
-    type DeliveryState,
-    type DeliveryStore,
-    type Dispatched,
-    type RecordedOutcome,
-    storeRefusals,
+import type {
+    Acceptance,
+    Delivery,
+    DeliveryQuery,
+    DeliveryState,
+    DeliveryStore,
+    Dispatched,
+    EventSummary,
+    RecordedOutcome,
 } from '../../lib/webhooks/store.ts';
+import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { claim, sweep } from './claims.ts';
 import { dispatch, roomFor } from './dispatch.ts';
 import {
@@ -20,6 +21,7 @@ import {
     asDelivery,
     type DeliveryRow,
     type ExporterRow,
+    end,
     handOut,
     interrupt,
     isSelective,
@@ -54,7 +56,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         async sessions() {
             const now = state.clock();
             const alive = [...state.sessions.values()].filter(({ until }) => until > now);
-            return alive.map(({ session: { id, process } }) => ({ id, process }));
+            return alive.map(({ session: { id, process, opensUrls = false } }) => ({ id, process, opensUrls }));
         },
 
         async endSessions(ids) {
@@ -75,7 +77,37 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
 
         list: async (query) => list(state, query),
         replay: async (id) => replay(state, id),
+        event: async (id) => summaryOf(state, id),
+        erase: async (eventId) => erase(state, eventId),
     };
+}
+
+function summaryOf(state: WebhookState, id: string): EventSummary | null {
+    const event = state.events.get(id);
+    return event === undefined
+        ? null
+        : structuredClone({ id, kind: event.kind, createdAt: event.createdAt, erasedAt: state.erased.get(id) ?? null });
+}
+
+function erase(state: WebhookState, eventId: string): EventSummary & { readonly ended: number } {
+    const event = state.events.get(eventId);
+    if (event === undefined) {
+        throw storeRefusals.unknownEvent();
+    }
+
+    const at = state.clock();
+    const unfinished = [...state.unfinished].filter((row) => row.event.id === eventId);
+    if (!state.erased.has(eventId)) {
+        for (const row of [...state.deliveries.values()].filter(({ event }) => event.id === eventId)) {
+            row.message = null;
+        }
+        state.erased.set(eventId, at);
+        event.body = '';
+    }
+    for (const row of unfinished) {
+        end(state, row, 'erased', at);
+    }
+    return { ...(summaryOf(state, eventId) as EventSummary), ended: unfinished.length };
 }
 
 function list(state: WebhookState, { state: wanted, exporterId, after, limit }: DeliveryQuery): readonly Delivery[] {
@@ -95,6 +127,9 @@ function replay(state: WebhookState, id: string): Delivery {
     const row = state.deliveries.get(id);
     if (row === undefined) {
         throw storeRefusals.unknownDelivery();
+    }
+    if (state.erased.has(row.event.id)) {
+        throw storeRefusals.eventErased();
     }
     if (!state.exporters.has(row.exporterId) || !REPLAYABLE.includes(row.state)) {
         throw storeRefusals.notReplayable();

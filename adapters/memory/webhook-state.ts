@@ -4,7 +4,7 @@ import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import type { ExporterHealth } from '../../lib/webhooks/exporter-health.ts';
 import type { Grant } from '../../lib/webhooks/grants.ts';
 import type { AcceptedEvent, FormattedMessage, StoredEvent } from '../../lib/webhooks/new-event.ts';
-import { interrupted } from '../../lib/webhooks/outcome.ts';
+import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import type { Deployment } from '../../lib/webhooks/settings.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
 import type { Attempt, Delivery, DeliveryState, Dispatched, RecordedOutcome, Session } from '../../lib/webhooks/store.ts';
@@ -14,7 +14,9 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 /** The rows that both stores share. Maps keep the order of insertion. */
 export interface WebhookState {
     readonly exporters: Map<string, ExporterRow>;
-    readonly events: Map<string, StoredEvent>;
+    readonly events: Map<string, Mutable<StoredEvent>>;
+    /** When the bodies of events were erased, by the ids of these. */
+    readonly erased: Map<string, Date>;
     readonly deliveries: Map<string, DeliveryRow>;
     /** What was accepted under keys of the callers', by owner and key. */
     readonly keys: Map<string, AcceptedEvent & { readonly digest: string }>;
@@ -77,7 +79,7 @@ export type Priority = 0 | 1 | 2;
 export interface DeliveryRow extends Mutable<Omit<Delivery, 'eventId' | 'kind' | 'createdAt'>> {
     readonly seq: number;
     readonly event: StoredEvent;
-    readonly message: FormattedMessage | null;
+    message: FormattedMessage | null;
     priority: Priority;
     attemptsSinceReplay: number;
     /** Faults of ours in a row. */
@@ -100,7 +102,7 @@ export interface AttemptRow extends Mutable<Attempt> {
     lost: boolean;
 }
 
-const FINAL: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'cancelled'];
+const FINAL: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'cancelled', 'erased'];
 
 /** Moves a delivery to a state; a final one is stamped with `at`. */
 export function move(state: WebhookState, row: DeliveryRow, next: DeliveryState, at: Date): void {
@@ -127,6 +129,14 @@ export function interrupt(row: DeliveryRow, at: Date, detail: string): void {
         attempt.lost = true;
         row.lastCode = 'interrupted';
     }
+}
+
+/** Ends an unfinished delivery for good; an attempt that is being made loses its claim. */
+export function end(state: WebhookState, row: DeliveryRow, next: 'cancelled' | 'erased', at: Date): void {
+    if (row.state === 'sending') {
+        interrupt(row, at, next === 'cancelled' ? INTERRUPTIONS.removed : INTERRUPTIONS.erased);
+    }
+    move(state, row, next, at);
 }
 
 /** The delivery as the store returns it, a copy. */

@@ -3,18 +3,17 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { BACKLOG_AGES, type Backlog, backlogOf, breakerOf, type ExporterHealth } from '../../lib/webhooks/exporter-health.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
-import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import type { SettingsStore } from '../../lib/webhooks/settings.ts';
-import { type ExporterStore, storeRefusals } from '../../lib/webhooks/store.ts';
+import type { ExporterStore } from '../../lib/webhooks/store.ts';
+import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { deliveryStore } from './deliveries.ts';
 import {
     asExporter,
     CLOSED_BREAKER,
     type DeliveryRow,
     type ExporterRow,
-    interrupt,
+    end,
     isSelective,
-    move,
     resubscribe,
     type WebhookState,
 } from './webhook-state.ts';
@@ -35,6 +34,7 @@ export function memoryWebhooks({
     const state: WebhookState = {
         exporters: new Map(),
         events: new Map(),
+        erased: new Map(),
         deliveries: new Map(),
         keys: new Map(),
         unfinished: new Set(),
@@ -91,7 +91,7 @@ function exporterStore(state: WebhookState): ExporterStore {
             return row === undefined ? null : healthOf(state, row);
         },
 
-        async update(id, { ifType, ifSecret, ifHeaders, ...patch }) {
+        async update(id, { ifType, ifSecret, ifHeaders, ifUrl, ...patch }) {
             const row = state.exporters.get(id);
             if (row === undefined) {
                 throw storeRefusals.unknownExporter();
@@ -104,6 +104,10 @@ function exporterStore(state: WebhookState): ExporterStore {
             }
             if (ifHeaders !== undefined && row.sealedHeaders !== ifHeaders) {
                 throw storeRefusals.exporterHeadersChanged();
+            }
+
+            if (ifUrl !== undefined && row.url !== ifUrl) {
+                throw storeRefusals.exporterUrlChanged();
             }
 
             const before = { ...row };
@@ -126,11 +130,8 @@ function exporterStore(state: WebhookState): ExporterStore {
             state.exporters.delete(id);
             resubscribe(state, exporter);
             for (const row of [...state.unfinished].filter((row) => row.exporterId === id)) {
-                if (row.state === 'sending') {
-                    interrupt(row, at, INTERRUPTIONS.removed);
-                }
                 row.collector = exporter.collector;
-                move(state, row, 'cancelled', at);
+                end(state, row, 'cancelled', at);
             }
             return true;
         },

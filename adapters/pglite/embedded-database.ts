@@ -6,6 +6,7 @@ import { checked } from '../../lib/checked.ts';
 import { type Ticker, timer } from '../../lib/clock.ts';
 import { startDatabaseThread } from './database-thread.ts';
 import { type EmbeddedDatabase, embeddedPool } from './embedded-pool.ts';
+import { leaveNoErasedBodies } from './erased-bodies.ts';
 import { lockFolder } from './folder-lock.ts';
 import { maintain } from './maintenance.ts';
 import { findTemplate, unpackTemplate } from './template.ts';
@@ -50,7 +51,7 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
         void thread.ended.then(unlock);
         const database = await embeddedPool(thread);
         await database.query(END_LEASES);
-        const end = database.end;
+        const { dump, end } = database;
         // Where the schema knows of no leases yet, nothing is imported.
         const atWork = () =>
             database.query(IMPORTING).then(
@@ -59,6 +60,11 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
             );
         const stop = await maintain({ database, requests: thread.requests, ticker, atWork });
         return Object.assign(database, {
+            async dump() {
+                await leaveNoErasedBodies(database);
+                return await dump();
+            },
+
             async end() {
                 await stop();
                 await end();

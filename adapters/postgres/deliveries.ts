@@ -4,19 +4,20 @@ import { GRANTS, type HandOutOptions } from '../../lib/webhooks/grants.ts';
 import type { NewEvent, Recipients, Subscriber } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
-import {
-    type Acceptance,
-    type Attempt,
-    type Claim,
-    type ClaimRequest,
-    type Delivery,
-    type DeliveryQuery,
-    type DeliveryStore,
-    type Dispatched,
-    type RecordedOutcome,
-    type Session,
-    storeRefusals,
+import type {
+    Acceptance,
+    Attempt,
+    Claim,
+    ClaimRequest,
+    Delivery,
+    DeliveryQuery,
+    DeliveryStore,
+    Dispatched,
+    EventSummary,
+    RecordedOutcome,
+    Session,
 } from '../../lib/webhooks/store.ts';
+import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { guarded, isUniqueViolation, isUuid, type Row, sqlState, type Time, uuidOrNull, withDates } from './database.ts';
 import {
     ACCEPT,
@@ -28,6 +29,8 @@ import {
     DELIVERY_COLUMNS,
     DISPATCH,
     type DispatchRow,
+    ERASE,
+    EVENT,
     GET,
     KEEP_ALIVE,
     NOW,
@@ -73,17 +76,19 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         claim: (requests, session, maxBytes) => claim(db, requests, session, maxBytes),
         recordOutcomes: (outcomes, rules) => recordOutcomes(db, outcomes, rules),
 
-        async keepAlive({ id, process, slots, generation = null }, duration, begun = { upTo: null, attempts: [] }) {
+        async keepAlive({ id, process, slots, generation = null, opensUrls = false }, duration, begun = { upTo: null, attempts: [] }) {
             const named = begun.attempts.map(({ deliveryId, token, claimedAt, duration }) => {
                 return { id: deliveryId, token, claimed_at: claimedAt, duration };
             });
-            const parameters = [id, process, JSON.stringify(slots), duration, generation, begun.upTo, JSON.stringify(named)];
+            const parameters = [id, process, JSON.stringify(slots), duration, generation, begun.upTo, JSON.stringify(named), opensUrls];
             const { rows } = await db.query<{ now: Time }>(KEEP_ALIVE, parameters);
             return new Date(rows[0]?.now as Time);
         },
 
         async sessions() {
-            const { rows } = await db.query<Session>('select id, process from scanwire.worker_sessions where alive_until > scanwire.now()');
+            const { rows } = await db.query<Required<Session>>(
+                'select id, process, opens_urls as "opensUrls" from scanwire.worker_sessions where alive_until > scanwire.now()',
+            );
             return rows;
         },
 
@@ -100,6 +105,20 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
 
         list: (query) => list(db, query),
         replay: (id) => replay(db, id),
+
+        async event(id) {
+            const { rows } = await db.query<Row<EventSummary>>(EVENT, [uuidOrNull(id)]);
+            return rows[0] === undefined ? null : withDates(rows[0], ['createdAt', 'erasedAt']);
+        },
+
+        async erase(eventId) {
+            const outcome = JSON.stringify(interrupted(0, INTERRUPTIONS.erased));
+            const { rows } = await db.query<Row<EventSummary & { ended: number }>>(ERASE, [uuidOrNull(eventId), outcome]);
+            if (rows[0] === undefined) {
+                throw storeRefusals.unknownEvent();
+            }
+            return withDates(rows[0], ['createdAt', 'erasedAt']);
+        },
     };
 }
 
@@ -281,7 +300,12 @@ async function replay(db: Executor, id: string): Promise<Delivery> {
     if (rows[0] !== undefined) {
         return deliveryFromRow(rows[0]);
     }
-    throw (await get(db, id)) === null ? storeRefusals.unknownDelivery() : storeRefusals.notReplayable();
+    const delivery = await get(db, id);
+    if (delivery === null) {
+        throw storeRefusals.unknownDelivery();
+    }
+    const [event] = (await db.query<Row<EventSummary>>(EVENT, [delivery.eventId])).rows;
+    throw event?.erasedAt === null ? storeRefusals.notReplayable() : storeRefusals.eventErased();
 }
 
 async function list(db: Executor, { state, exporterId, after, limit }: DeliveryQuery): Promise<readonly Delivery[]> {

@@ -101,12 +101,17 @@ from scanwire.deliveries d
 where d.id = $1 and d.state = 'sending'
 order by number`;
 
-/** The exporter is locked against removal, as in `accept`. */
+/** The exporter is locked against removal, as in `accept`, and the event against being erased. */
 export const REPLAY: string = `
 with exporter as materialized (
     select e.id, e.collector from scanwire.exporters e
     where e.id = (select d.exporter_id from scanwire.deliveries d where d.id = $1)
     for key share
+),
+event as materialized (
+    select v.id, v.kind, v.created_at from scanwire.events v
+    where v.id = (select d.event_id from scanwire.deliveries d where d.id = $1) and v.erased_at is null
+    for share
 ),
 replayed as (
     update scanwire.deliveries d
@@ -118,20 +123,28 @@ replayed as (
         expired_claims = 0,
         due_at = scanwire.now(),
         finished_at = null
-    from exporter e
-    where d.id = $1 and d.exporter_id = e.id and d.state in ('delivered', 'exhausted', 'poisoned')
+    from exporter e, event v
+    where d.id = $1 and d.exporter_id = e.id and d.event_id = v.id and d.state in ('delivered', 'exhausted', 'poisoned')
     returning d.*
 )
 select ${DELIVERY_COLUMNS}
 from replayed d
 join exporter e on e.id = d.exporter_id
-join scanwire.events v on v.id = d.event_id`;
+join event v on v.id = d.event_id`;
+
+/** `$1` is the id of an event. */
+export const EVENT: string = `
+select v.id, v.kind, v.created_at as "createdAt", v.erased_at as "erasedAt" from scanwire.events v where v.id = $1`;
+
+/** `$1` is the id of an event, `$2` the outcome of attempts that are under way. */
+export const ERASE: string = `
+select v.id, v.kind, v.created_at as "createdAt", v.erased_at as "erasedAt", v.ended from scanwire.erase_event($1, $2) v`;
 
 /**
  * `$1` id, `$2` process, `$3` slots, `$4` milliseconds, `$5` generation of the settings, or null, `$6` the time up to which it has said
- * what it has begun, or null, `$7` a JSON array of that.
+ * what it has begun, or null, `$7` a JSON array of that, `$8` whether it opens sealed URLs.
  */
-export const KEEP_ALIVE: string = prepared('select scanwire.keep_session_alive($1, $2, $3, $4, $5, $6, $7) as now');
+export const KEEP_ALIVE: string = prepared('select scanwire.keep_session_alive($1, $2, $3, $4, $5, $6, $7, $8) as now');
 
 /** Which of the partial indexes holds the deliveries of a state, as the column `stage` says. */
 export const STAGES: { readonly [State in DeliveryState]: string } = {
@@ -142,6 +155,7 @@ export const STAGES: { readonly [State in DeliveryState]: string } = {
     exhausted: 'failed',
     poisoned: 'failed',
     cancelled: 'failed',
+    erased: 'failed',
 };
 
 /**

@@ -10,7 +10,8 @@ import {
     MAX_COUNTED,
 } from '../../lib/webhooks/exporter-health.ts';
 import { INTERRUPTIONS, interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
-import { type ExporterStore, storeRefusals } from '../../lib/webhooks/store.ts';
+import type { ExporterStore } from '../../lib/webhooks/store.ts';
+import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { guarded, isUniqueViolation, type Row, type Time, uuidOrNull, withDates } from './database.ts';
 
 type ExporterRow = Row<StoredExporter>;
@@ -205,19 +206,27 @@ export function exporters(db: Executor): ExporterStore {
             return rows[0] === undefined ? null : healthFromRow(rows[0]);
         },
 
-        async update(id, { ifType, ifSecret, ifHeaders, ...patch }) {
+        async update(id, { ifType, ifSecret, ifHeaders, ifUrl, ...patch }) {
             const values = columnValues(patch);
             const assignments = [
                 'updated_at = scanwire.now()',
                 ...(patch.state === 'running' ? [CLOSED_BREAKER] : []),
-                ...Object.keys(values).map((column, index) => `${column} = $${index + 6}`),
+                ...Object.keys(values).map((column, index) => `${column} = $${index + 7}`),
             ];
             const { rows } = await db.query<ExporterRow>(
                 `update scanwire.exporters e set ${assignments.join(', ')}
                 where e.id = $1 and e.type = coalesce($2, e.type) and e.sealed_secret = coalesce($3, e.sealed_secret)
-                    and (not $4::boolean or e.sealed_headers is not distinct from $5)
+                    and (not $4::boolean or e.sealed_headers is not distinct from $5) and e.url = coalesce($6, e.url)
                 returning ${EXPORTER_COLUMNS}`,
-                [uuidOrNull(id), ifType ?? null, ifSecret ?? null, ifHeaders !== undefined, ifHeaders ?? null, ...Object.values(values)],
+                [
+                    uuidOrNull(id),
+                    ifType ?? null,
+                    ifSecret ?? null,
+                    ifHeaders !== undefined,
+                    ifHeaders ?? null,
+                    ifUrl ?? null,
+                    ...Object.values(values),
+                ],
             );
             if (rows[0] !== undefined) {
                 return exporterFromRow(rows[0]);
@@ -229,6 +238,9 @@ export function exporters(db: Executor): ExporterStore {
             }
             if (ifType !== undefined && found.type !== ifType) {
                 throw storeRefusals.exporterTypeChanged();
+            }
+            if (ifUrl !== undefined && found.url !== ifUrl) {
+                throw storeRefusals.exporterUrlChanged();
             }
             throw ifSecret !== undefined && found.sealedSecret !== ifSecret
                 ? storeRefusals.exporterSecretChanged()

@@ -12,6 +12,7 @@ import { deployment } from './migrations/0006-deployment.ts';
 import { stagedImports } from './migrations/0007-staged-imports.ts';
 import { grants } from './migrations/0008-grants.ts';
 import { scopes } from './migrations/0009-scopes.ts';
+import { sealedUrls } from './migrations/0011-sealed-urls.ts';
 import { subscriptions } from './migrations/0012-subscriptions.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
@@ -158,6 +159,7 @@ export const migrations: readonly Migration[] = [
     stagedImports,
     grants,
     scopes,
+    sealedUrls,
     subscriptions,
 ];
 

@@ -1,7 +1,9 @@
 import type { Command } from 'commander';
 import { RULE_SETS, type RuleSet } from '../../lib/webhooks/choices.ts';
+import type { EventSummary } from '../../lib/webhooks/store.ts';
 import { command, definedFields } from '../command.ts';
 import { readJson } from '../input.ts';
+import { aligned, utcTime } from '../output/table.ts';
 
 export function define(events: Command): void {
     const publish = command(events, 'publish <kind> <file>', 'publish the body in a JSON file, - for stdin', async (call) => {
@@ -15,9 +17,31 @@ export function define(events: Command): void {
         .option('--owner <owner>', "whose it is; the deployment's own otherwise")
         .option('--idempotency-key <key>', 'of yours: repeated with it, the event is accepted once')
         .addOption(publish.createOption('--rules <set>', 'rule set that raised the investigation').choices(RULE_SETS));
+
+    command(events, 'show <id>', 'show an event without its body', async ({ args: [id = ''], perform }) => {
+        const event = await perform('showEvent', { id });
+        return { json: event, text: () => eventFacts(event) };
+    });
+
+    command(events, 'erase <id>', 'erase the body of an event for good', async ({ args: [id = ''], perform }) => {
+        const erased = await perform('eraseEvent', { id });
+        return { json: erased, text: () => `Erased the body of ${erased.id}: ${deliveriesText(erased.ended)} ended by it` };
+    });
 }
 
 function acceptedText(eventId: string, deliveries: number): string {
-    const recipients = deliveries === 0 ? 'no running exporter wants it' : `${deliveries} ${deliveries === 1 ? 'delivery' : 'deliveries'}`;
-    return `Accepted ${eventId}: ${recipients}`;
+    return `Accepted ${eventId}: ${deliveries === 0 ? 'no running exporter wants it' : deliveriesText(deliveries)}`;
+}
+
+function deliveriesText(count: number): string {
+    return `${count} ${count === 1 ? 'delivery' : 'deliveries'}`;
+}
+
+function eventFacts({ id, kind, createdAt, erasedAt }: EventSummary): Promise<string> {
+    return aligned([
+        ['Id', id],
+        ['Kind', kind],
+        ['Created', utcTime(createdAt)],
+        ['Body', erasedAt === null ? 'there' : `erased at ${utcTime(erasedAt)}`],
+    ]);
 }

@@ -7,7 +7,7 @@ import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
 import type { TestView, WarnedExporter } from '../../plugins/admin-console/operations.ts';
 import { type Answer, type Call, command, definedFields, repeated } from '../command.ts';
 import { readJson, readText } from '../input.ts';
-import { aligned, displayUrl, relativeTime, table, utcTime } from '../output/table.ts';
+import { aligned, relativeTime, table, utcTime } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
 import { addHeaders, addSecret, headersOf, secretOf } from '../secret-input.ts';
 
@@ -21,7 +21,7 @@ export function define(exporters: Command): void {
     command(exporters, 'list', 'list all exporters', listed);
 
     command(exporters, 'show <id>', 'show one and how it fares', async ({ args: [id = ''], options, perform }) =>
-        shownAnswer(await perform('showExporter', { id }), options.showUrl === true),
+        shownAnswer(await perform('showExporter', { id, showUrl: options.showUrl === true })),
     ).option('--show-url', 'the whole URL, which may hold a token');
 
     const update = command(exporters, 'update <id>', 'change settings and send a test event', updated);
@@ -123,7 +123,7 @@ async function listed({ perform }: Call): Promise<Answer> {
                 all.map(({ id, name, url, collector, state, consecutiveFailures, updatedAt }) => [
                     id,
                     name,
-                    displayUrl(url),
+                    url,
                     collector,
                     state,
                     String(consecutiveFailures),
@@ -152,9 +152,8 @@ async function settingsOf(options: Call['options']): Promise<Partial<ExporterSet
     });
 }
 
-function shownAnswer(exporter: ShownExporter, wholeUrl: boolean): Answer {
-    const facts = exporterFacts(exporter).map((fact): Fact => (wholeUrl && fact[0] === 'URL' ? ['URL', exporter.url] : fact));
-    return { json: exporter, text: () => factsText([...facts, ...healthFacts(exporter)]) };
+function shownAnswer(exporter: ShownExporter): Answer {
+    return { json: exporter, text: () => factsText([...exporterFacts(exporter), ...healthFacts(exporter)]) };
 }
 
 function exporterAnswer(exporter: WarnedExporter & { readonly test?: TestView }, more: readonly Fact[] = []): Answer {
@@ -179,7 +178,7 @@ function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly
     return [
         ['Id', id],
         ['Name', name],
-        ['URL', displayUrl(url)],
+        ['URL', url],
         ...more,
         ['State', stopReason === null ? state : `${state}: ${stopReason}`],
         ['Collector', collector],

@@ -84,13 +84,3 @@ export function relativeTime(time: string | Date | null, now: Date): string {
 export function utcTime(time: string | Date): string {
     return `${new Date(time).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
-
-/** A URL for people: what comes after its host may hold a token, and is shown as `…`. */
-export function displayUrl(text: string): string {
-    if (!URL.canParse(text)) {
-        return 'invalid URL';
-    }
-
-    const { origin, pathname, search } = new URL(text);
-    return `${origin}${pathname === '/' && search === '' ? '/' : '/…'}`;
-}

@@ -1,7 +1,9 @@
 import Joi from 'joi';
 import { checked } from '../checked.ts';
+import { GRANTS } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
-import { type Attempt, DELIVERY_STATES, type Delivery, type DeliveryQuery, storeRefusals } from './store.ts';
+import { type Attempt, DELIVERY_STATES, type Delivery, type DeliveryQuery, type EventSummary } from './store.ts';
+import { storeRefusals } from './store-refusals.ts';
 
 /** A delivery with all its attempts, first to last. */
 export interface DeliveryHistory extends Delivery {
@@ -16,6 +18,23 @@ export interface Deliveries {
     show(id: string): Promise<DeliveryHistory>;
     /** Sends the same bytes under the same message id once more. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
     replay(id: string): Promise<Delivery>;
+}
+
+/** An event whose body was erased. */
+export interface ErasedEvent extends EventSummary {
+    readonly erasedAt: Date;
+    /** How many of its deliveries have ended by this as `erased`. */
+    readonly ended: number;
+}
+
+/** Events that were accepted. Methods reject with ScanwireError `NOT_FOUND` for an unknown id. */
+export interface Events {
+    show(id: string): Promise<EventSummary>;
+    /**
+     * Erases the body of an event for good; its row and those of its deliveries stay. What of these has not ended ends as `erased`. Once this
+     * has resolved no attempt begins any more; one that is under way may still reach its receiver within its time-out.
+     */
+    erase(id: string): Promise<ErasedEvent>;
 }
 
 /** What deliveries can be asked by; ids are texts, and one that names nothing finds nothing. */
@@ -48,6 +67,32 @@ export function deliveriesOf({ deliveries: store, dispatcher }: WebhooksContext)
             const delivery = await store.replay(id);
             dispatcher.wake();
             return delivery;
+        },
+    };
+}
+
+/** The events of a store. */
+export function eventsOf(context: WebhooksContext): Events {
+    const { deliveries: store, kept, session, sleep } = context;
+    return {
+        async show(id) {
+            const event = await store.event(id);
+            if (event === null) {
+                throw storeRefusals.unknownEvent();
+            }
+
+            return event;
+        },
+
+        async erase(id) {
+            const event = await store.erase(id);
+            await kept.erase(id);
+            // What others were handed with their claims when they accepted it, they may begin for so long.
+            if (event.ended > 0 && (await session.hasOthers().catch(() => true))) {
+                await sleep(GRANTS.beginWithin);
+            }
+
+            return event as ErasedEvent;
         },
     };
 }

@@ -9,6 +9,7 @@ import { type DeliveryEvent, newProgress, type Outcome, outcomeOf } from './outc
 import { resultOfError } from './outcome-code.ts';
 import type { DeliveryJob, QueueWorker } from './queue.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
+import { knownUrl, openUrl } from './sealed-url.ts';
 import { openSecrets } from './signature.ts';
 import type { Claim, ClaimRequest, RecordedOutcome } from './store.ts';
 
@@ -181,7 +182,8 @@ function messageOf({ event, message, exporter, singleAttempt, claimedAt }: Claim
         timestamp: claimedAt,
     };
     const headers = messageHeaders(event.kind, signing, format, openHeaders(exporter, keyRing));
-    return { exporterId: exporter.id, url: exporter.url, trust: exporter.trust, headers, body, newConnection: singleAttempt };
+    const url = openUrl(exporter, keyRing);
+    return { exporterId: exporter.id, url, trust: exporter.trust, headers, body, newConnection: singleAttempt };
 }
 
 const EVENT_TYPES = { delivered: 'delivery.delivered', exhausted: 'delivery.exhausted', pending: 'delivery.failed' } as const;
@@ -203,15 +205,16 @@ function deliveryEvent({ deliveryId, event, exporter, attempt, singleAttempt }: 
     };
 }
 
-function outcomeToRecord(claim: Claim, outcome: Outcome, { random }: WebhooksContext): Omit<RecordedOutcome, 'claimedAt'> {
+function outcomeToRecord(claim: Claim, outcome: Outcome, { keyRing, random }: WebhooksContext): Omit<RecordedOutcome, 'claimedAt'> {
     const { deliveryId, token, exporter, attemptSinceReplay, singleAttempt } = claim;
     const schedule = exporter.schedule ?? DEFAULT_SCHEDULE;
+    const url = knownUrl(exporter, keyRing) ?? '';
     return {
         deliveryId,
         exporterId: exporter.id,
         token,
         outcome,
-        next: nextStep({ outcome, url: exporter.url, schedule, attemptSinceReplay, singleAttempt, random }),
+        next: nextStep({ outcome, url, schedule, attemptSinceReplay, singleAttempt, random }),
         ...(singleAttempt ? NOTHING_LEARNED : whatWasLearned(outcome)),
     };
 }

@@ -3,7 +3,7 @@ import { nameSchema } from '../checked.ts';
 import { EXPORT_TYPES, type ExportType, SIGNATURE_FORMS, type SignatureForm, TRUST_SETTINGS, type Trust } from './choices.ts';
 import type { Filter } from './filter.ts';
 
-/** Settings that a user configures and that are stored as they are. {@link newExporterSchema} has their rules and defaults. */
+/** Settings that a user configures and that are stored as they are, but for the URL. {@link newExporterSchema} has their rules and defaults. */
 export interface StoredSettings {
     /** Absolute http or https URL of the receiver, normalised. */
     readonly url: string;
@@ -26,8 +26,10 @@ export interface StoredSettings {
     readonly template: unknown;
 }
 
-/** A configured receiver, as people see it: no secret, no header values. */
-export interface Exporter extends Omit<StoredSettings, 'schedule'> {
+/** A configured receiver, as people see it: no secret, no header values, and of the URL what cannot hold a token. */
+export interface Exporter extends Omit<StoredSettings, 'schedule' | 'url'> {
+    /** Scheme, host and port of the receiver, then `/…` for what may hold a token. */
+    readonly url: string;
     /** UUID; goes out as `webhook_id` of a `test`. The `webhook-id` of Standard Webhooks is another: that of the event. */
     readonly id: string;
     readonly type: ExportType;
@@ -48,6 +50,8 @@ export interface Exporter extends Omit<StoredSettings, 'schedule'> {
 
 /** An exporter as a store keeps it: with its secrets, sealed (encrypted, see `lib/keys/key-ring.ts`). */
 export interface StoredExporter extends Exporter, StoredSettings {
+    /** The URL of its receiver, sealed for this exporter; as it is where a version before has stored it. */
+    readonly url: string;
     /** The signing secret, sealed for this exporter. */
     readonly sealedSecret: string;
     /** The secrets before it, the latest first; some may have ended. */
@@ -66,6 +70,8 @@ export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'u
     readonly ifSecret?: string;
     /** Only when its `sealedHeaders` is still this, null for none; else `CONFLICT`. */
     readonly ifHeaders?: string | null;
+    /** Only when its `url` is still this text; else `CONFLICT`. */
+    readonly ifUrl?: string;
 };
 
 /** A secret that was changed, and that still signs until its end in the forms that can carry several. */
@@ -198,7 +204,7 @@ export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.obje
     .min(1)
     .required();
 
-/** An exporter as it begins: stopped, its secret and its additional headers yet to be sealed. */
+/** An exporter as it begins: stopped, its URL, its secret and its additional headers yet to be sealed. */
 export function newExporter(id: string, checked: CheckedExporterSettings, now: Date): Omit<StoredExporter, 'sealedSecret'> {
     const { secret: _, formatSecret: __, headers: ___, legacy, ...stored } = checked;
     return {

@@ -1,18 +1,17 @@
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
-import type { SealedText } from '../keys/key-ring.ts';
-import type { ExportType } from './choices.ts';
+import type { KeyRing, SealedText } from '../keys/key-ring.ts';
 import { eventBody, testEvent } from './events.ts';
 import {
     type Exporter,
     type ExporterChanges,
-    type ExporterPatch,
     exporterChangesSchema,
     type NewExporterSettings,
     newExporter,
     newExporterSchema,
     type StoredExporter,
 } from './exporter.ts';
+import { patchOf } from './exporter-changes.ts';
 import type { ShownExporter } from './exporter-health.ts';
 import { checkedChoices, type MessagePreview, messageMaker, previewOf, sealedFormatSecret, sealFormatSecret } from './formatting.ts';
 import { GRANTS } from './grants.ts';
@@ -20,8 +19,10 @@ import { sealedHeaders, sealHeaders } from './headers.ts';
 import type { WebhooksContext } from './options.ts';
 import { type PublishOptions, publishableKind } from './publisher.ts';
 import { checkReceiverUrl, type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
-import { changeSecret, checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret } from './signature.ts';
-import { type Attempt, type ExporterStore, storeRefusals } from './store.ts';
+import { knownUrl, openUrl, sealedUrl, shownUrl, urlToStore } from './sealed-url.ts';
+import { checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret } from './signature.ts';
+import type { Attempt, ExporterStore } from './store.ts';
+import { storeRefusals } from './store-refusals.ts';
 import { type Choice, choiceOf, formatted, type UnaddressedEvent } from './subscriptions.ts';
 
 /** What a `test` event came to. */
@@ -53,8 +54,12 @@ export interface Exporters {
     create(settings: NewExporterSettings): Promise<CreatedExporter>;
     list(): Promise<readonly Exporter[]>;
     get(id: string): Promise<Exporter>;
-    /** The exporter and how it fares. */
-    show(id: string): Promise<ShownExporter>;
+    /**
+     * The exporter and how it fares.
+     *
+     * @param options.showUrl With the whole URL of its receiver, which may hold a token. @throws ScanwireError `UNSEALABLE` then.
+     */
+    show(id: string, options?: { readonly showUrl?: boolean }): Promise<ShownExporter>;
     /** The signing secret, for the admin console (`plugins/admin-console`) to show. @throws ScanwireError `UNSEALABLE`. */
     secret(id: string): Promise<string>;
     /**
@@ -105,9 +110,9 @@ export function exporters(context: WebhooksContext): Exporters {
         exporter: StoredExporter,
         { testTimeout = context.claimDuration, url }: { readonly testTimeout?: number; readonly url?: string | undefined } = {},
     ): Promise<ChangedExporter> {
-        const warnings = receiverWarnings(exporter, url, await store.list());
+        const warnings = await warningsOf(exporter, url, context);
         const [test] = await Promise.all([sendTest(exporter, testTimeout, context), superseded(exporter.id, context)]);
-        return { exporter: visible(exporter), test, warnings };
+        return { exporter: visible(exporter, keyRing), test, warnings };
     }
 
     /** Once more with what is stored by now when somebody else has changed it meanwhile, so that neither change is lost. */
@@ -131,25 +136,26 @@ export function exporters(context: WebhooksContext): Exporters {
             const id = context.newId();
             const exporter: StoredExporter = {
                 ...newExporter(id, valid, await deliveries.now()),
-                url: checkReceiverUrl(valid.url, context.guard),
+                url: await urlToStore(id, checkReceiverUrl(valid.url, context.guard), context),
                 sealedSecret: sealSecret(keyRing, id, secret),
                 ...sealHeaders(id, valid.headers, context),
                 sealedFormatSecret: valid.formatSecret === undefined ? null : sealFormatSecret(id, valid.formatSecret, keyRing),
             };
             await store.insert({ ...exporter, ...checkedChoices(exporter, context) });
-            return { exporter: visible(exporter), secret, warnings: receiverWarnings(exporter, valid.url, await store.list()) };
+            return { exporter: visible(exporter, keyRing), secret, warnings: await warningsOf(exporter, valid.url, context) };
         },
 
         async list() {
-            return (await store.list()).map(visible);
+            return (await store.list()).map((exporter) => visible(exporter, keyRing));
         },
 
         async get(id) {
-            return visible(await stored(id));
+            return visible(await stored(id), keyRing);
         },
 
-        async show(id) {
-            const exporter = visible(await stored(id));
+        async show(id, { showUrl = false } = {}) {
+            const found = await stored(id);
+            const exporter = { ...visible(found, keyRing), ...(showUrl && { url: openUrl(found, keyRing) }) };
             const health = await store.health(id);
             if (health === null) {
                 throw storeRefusals.unknownExporter();
@@ -214,6 +220,19 @@ function questions(stored: (id: string) => Promise<StoredExporter>, context: Web
 }
 
 /**
+ * What is doubtful about its receiver. Which exporters have the same URL is told once these are open: a digest of it beside the row would
+ * tell so to everybody.
+ */
+async function warningsOf(
+    exporter: StoredExporter,
+    text: string | undefined,
+    { exporters: store, keyRing }: WebhooksContext,
+): Promise<readonly ReceiverWarning[]> {
+    const others = (await store.list()).map((other) => ({ id: other.id, url: knownUrl(other, keyRing) }));
+    return receiverWarnings({ ...exporter, url: knownUrl(exporter, keyRing) ?? '' }, text, others);
+}
+
+/**
  * Resolves once no attempt begins any more with settings of the exporter from before: this process has forgotten them, and the grants that
  * other processes have with them have run out. Attempts that go on do so.
  */
@@ -230,74 +249,8 @@ export async function sealedForExporters(store: ExporterStore, now: Date): Promi
         ...sealedSecrets(exporter, now),
         ...sealedHeaders(exporter),
         ...sealedFormatSecret(exporter),
+        ...sealedUrl(exporter),
     ]);
-}
-
-async function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Promise<ExporterPatch> {
-    const { url, secret, formatSecret: _, headers, type, keepHeaders = false, ...stored } = changes;
-    const patch = {
-        ...stored,
-        ...formatPatch(before, changes, context),
-        ...(url !== undefined && urlPatch(before, checkReceiverUrl(url, context.guard), keepHeaders || headers !== undefined)),
-        ...(headers !== undefined && sealHeaders(before.id, headers, context)),
-        ...(secret !== undefined && (await secretPatch(before, checkSecret(secret), context))),
-        ...(type !== undefined && type !== before.type && typePatch(before, type)),
-    };
-    const choices = checkedChoices({ ...before, ...patch }, context);
-    return { ...patch, ...(stored.filter !== undefined && { filter: choices.filter }) };
-}
-
-/** The secret of a format, and its template, end with it. */
-function formatPatch(
-    before: StoredExporter,
-    { format = before.format, template, formatSecret }: ExporterChanges,
-    context: WebhooksContext,
-): ExporterPatch {
-    const kept = format === before.format;
-    const sealed = formatSecret === undefined ? null : sealFormatSecret(before.id, formatSecret, context.keyRing);
-    return {
-        ...((sealed !== null || !kept) && { sealedFormatSecret: sealed }),
-        ...(template === undefined && !kept && { template: null }),
-    };
-}
-
-/**
- * Headers hold keys of the receiver that they were given for, and whoever may change an exporter could never read them: a URL of another
- * origin must not take them along unasked.
- */
-function urlPatch(before: StoredExporter, url: string, isHeadersSettled: boolean): ExporterPatch {
-    if (isHeadersSettled) {
-        return { url };
-    }
-
-    const former = URL.canParse(before.url) ? new URL(before.url).origin : null;
-    if (before.sealedHeaders !== null && new URL(url).origin !== former) {
-        throw new ScanwireError(
-            'INVALID_INPUT',
-            'Headers must be given again, or keepHeaders be true: the URL leads to another scheme, host or port, and would take their values there',
-            { field: 'headers' },
-        );
-    }
-
-    return { url, ifHeaders: before.sealedHeaders };
-}
-
-async function secretPatch(before: StoredExporter, secret: string, { keyRing, deliveries }: WebhooksContext): Promise<ExporterPatch> {
-    const changed = changeSecret(before, secret, keyRing, await deliveries.now());
-    return changed === null ? {} : { ...changed, ifSecret: before.sealedSecret };
-}
-
-function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
-    if (!before.legacy) {
-        throw new ScanwireError('CONFLICT', 'Cannot change the type of an exporter that is not legacy', { field: 'type' });
-    }
-
-    if (before.type !== 'investigation_legacy' || type !== 'investigation_legacy_and_library') {
-        const allowed = 'once, from investigation_legacy to investigation_legacy_and_library, and never back';
-        throw new ScanwireError('CONFLICT', `Cannot change the type of a legacy exporter but ${allowed}`, { field: 'type' });
-    }
-
-    return { type, ifType: before.type };
 }
 
 /** Milliseconds between two reads of the attempt of a `test`. */
@@ -327,7 +280,7 @@ async function sendTest(exporter: StoredExporter, timeout: number, context: Webh
 }
 
 /** An exporter without what only the sender may see. */
-function visible(exporter: StoredExporter): Exporter {
+function visible(exporter: StoredExporter, keyRing: KeyRing): Exporter {
     const { sealedSecret, previousSecrets, sealedHeaders, sealedFormatSecret, schedule, ...shown } = exporter;
-    return shown;
+    return { ...shown, url: shownUrl(knownUrl(exporter, keyRing)) };
 }

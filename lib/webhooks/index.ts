@@ -3,7 +3,7 @@ export { type EgressGuard, egressGuard } from '../egress/guard.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { timestamp } from '../timestamp.ts';
 export type { ExportType, FormatName, RuleSet, SignatureForm, Trust } from './choices.ts';
-export type { Deliveries, DeliveryHistory } from './deliveries.ts';
+export type { Deliveries, DeliveryHistory, ErasedEvent, Events } from './deliveries.ts';
 export type { EventKind, EventKinds } from './events.ts';
 export type * from './exporter.ts';
 export type { Backlog, BacklogAge, Breaker, ExporterHealth, ShownExporter } from './exporter-health.ts';

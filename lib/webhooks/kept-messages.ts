@@ -17,6 +17,8 @@ export interface KeptMessages {
     reads<T>(reading: Promise<T>): Promise<T>;
     /** Forgets the settings of an exporter. Resolves when those that were being read have come and are forgotten, too. */
     forget(exporterId: string): Promise<void>;
+    /** Forgets an event. Resolves when what was being read has come, which may hold it. */
+    erase(eventId: string): Promise<void>;
 }
 
 interface KeptEvent {
@@ -50,8 +52,7 @@ export function keptMessages(bodies: ByteBudget): KeptMessages {
         pruning = null;
         for (const [deliveryId, kept] of events) {
             if (kept.old) {
-                events.delete(deliveryId);
-                bodies.giveBack(null, kept.bytes);
+                drop(deliveryId, kept);
             }
             kept.old = true;
         }
@@ -64,6 +65,11 @@ export function keptMessages(bodies: ByteBudget): KeptMessages {
         if (pruning === null) {
             pruning = setTimeout(prune, KEPT_FOR).unref();
         }
+    }
+
+    function drop(deliveryId: string, { bytes }: KeptEvent): void {
+        events.delete(deliveryId);
+        bodies.giveBack(null, bytes);
     }
 
     return {
@@ -114,6 +120,15 @@ export function keptMessages(bodies: ByteBudget): KeptMessages {
             exporters.delete(exporterId);
             await Promise.allSettled(reading);
             exporters.delete(exporterId);
+        },
+
+        async erase(eventId) {
+            for (const [deliveryId, kept] of events) {
+                if (kept.event.id === eventId) {
+                    drop(deliveryId, kept);
+                }
+            }
+            await Promise.allSettled(reading);
         },
     };
 }

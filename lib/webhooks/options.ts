@@ -92,6 +92,8 @@ export const webhookStoreSchemas: Readonly<Record<keyof WebhookStores, Joi.Schem
         'attempts',
         'list',
         'replay',
+        'event',
+        'erase',
     ).required(),
     settings: objectWith<SettingsStore>('read', 'declare').required(),
 };

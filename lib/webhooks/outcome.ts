@@ -121,6 +121,7 @@ export function outcomeOf(
 export const INTERRUPTIONS = {
     expired: 'No outcome was recorded before the claim ran out',
     removed: 'The exporter was removed during the attempt',
+    erased: 'The body of the event was erased during the attempt',
     delivered: 'The receiver had taken an earlier attempt, which was heard of during this one',
 } as const;
 

@@ -113,12 +113,12 @@ const HTTP_PORTS: readonly number[] = [80, 8080];
  * What is doubtful about an exporter's receiver.
  *
  * @param text The URL as the user wrote it, absent where it was not.
- * @param others The other exporters of the store.
+ * @param others The exporters of the store, each with its whole URL where that is known.
  */
 export function receiverWarnings(
     { id, url: href, trust }: Pick<Exporter, 'id' | 'url' | 'trust'>,
     text: string | undefined,
-    others: readonly Pick<Exporter, 'id' | 'url' | 'name'>[],
+    others: readonly { readonly id: string; readonly url: string | null }[],
 ): readonly ReceiverWarning[] {
     // A row that was changed with SQL may hold anything; it is judged when it is sent to.
     if (!URL.canParse(href)) {

@@ -28,7 +28,7 @@ const JITTER = 0.2;
 /** An attempt that has ended, and what its delivery may still expect. */
 export interface EndedAttempt {
     readonly outcome: Pick<Outcome, 'code' | 'status' | 'retryAfter'>;
-    /** The exporter's. */
+    /** The exporter's, empty where it could not be opened. */
     readonly url: string;
     /** The exporter's, or the default one. */
     readonly schedule: readonly number[];

@@ -57,10 +57,14 @@ export function claimingSession(
     /** Whether the next sign of life waits for the one before it. */
     let signing = false;
 
+    function own(): Session {
+        return { id, process, slots, generation: member.generation(), opensUrls: true };
+    }
+
     async function keepAlive(): Promise<void> {
         const asked = monotonic();
         const report = grants.report();
-        grants.heard(await deliveries.keepAlive({ id, process, slots, generation: member.generation() }, ALIVE_FOR, report), asked);
+        grants.heard(await deliveries.keepAlive(own(), ALIVE_FOR, report), asked);
         grants.reported(report);
         nameInTime();
     }

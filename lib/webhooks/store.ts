@@ -1,4 +1,3 @@
-import { ScanwireError } from '../errors.ts';
 import type { Executor } from '../transaction.ts';
 import type { BreakerRules } from './breaker.ts';
 import type { ExporterPatch, StoredExporter } from './exporter.ts';
@@ -33,9 +32,9 @@ export interface ExporterStore {
  * - `queued`: a job for it was handed to the queue.
  * - `sending`: an attempt was claimed and its outcome has not been recorded.
  * - `delivered`, `exhausted` (no tries left; kept for replay), `poisoned` (its attempts seem to end the processes that make them; kept
- *   for replay), `cancelled` (its exporter was removed): final.
+ *   for replay), `cancelled` (its exporter was removed), `erased` (the body of its event was, before it had ended): final.
  */
-export const DELIVERY_STATES = ['pending', 'queued', 'sending', 'delivered', 'exhausted', 'poisoned', 'cancelled'] as const;
+export const DELIVERY_STATES = ['pending', 'queued', 'sending', 'delivered', 'exhausted', 'poisoned', 'cancelled', 'erased'] as const;
 
 /** One of {@link DELIVERY_STATES}. */
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
@@ -67,6 +66,12 @@ export interface Attempt {
     readonly outcome: Outcome | null;
     /** True when the claim had been lost by the time the outcome came: another attempt may have sent the same message. */
     readonly late: boolean;
+}
+
+/** An event without its body. */
+export interface EventSummary extends Omit<StoredEvent, 'body'> {
+    /** When its body was erased, in the store's time; null while it is there. */
+    readonly erasedAt: Date | null;
 }
 
 /** The same, with those of its deliveries that were handed out at once. */
@@ -184,6 +189,8 @@ export interface Session {
     readonly slots: Readonly<Record<string, number>>;
     /** Generation of the settings that it sends with: once the deployment's is another one, it claims nothing. Any when absent. */
     readonly generation?: number;
+    /** Whether its process can open the sealed URL of an exporter; those of versions before do not say so. */
+    readonly opensUrls?: boolean;
 }
 
 /** Reads of many deliveries, newest first. */
@@ -287,7 +294,7 @@ export interface DeliveryStore {
     keepAlive(session: Session, duration: number, begun?: BegunAttempts): Promise<Date>;
 
     /** The sessions that are alive. */
-    sessions(): Promise<readonly Pick<Session, 'id' | 'process'>[]>;
+    sessions(): Promise<readonly Required<Pick<Session, 'id' | 'process' | 'opensUrls'>>[]>;
 
     /** Ends sessions: the next sweep takes their claims away. */
     endSessions(ids: readonly string[]): Promise<void>;
@@ -307,33 +314,19 @@ export interface DeliveryStore {
      * Starts the retry schedule anew for a delivery that is `delivered`, `exhausted` or `poisoned`: `pending`, due now, the same body and
      * message id.
      *
-     * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is not final yet or its exporter was removed.
+     * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is not final yet, its exporter was removed or its event was erased.
      */
     replay(id: string): Promise<Delivery>;
-}
 
-/** What every store refuses, in the same words. */
-export const storeRefusals = {
-    unknownExporter: (): ScanwireError => new ScanwireError('NOT_FOUND', 'Unknown exporter', { field: 'id' }),
-    unknownDelivery: (): ScanwireError => new ScanwireError('NOT_FOUND', 'Unknown delivery', { field: 'id' }),
-    exporterExists: (cause?: unknown): ScanwireError =>
-        new ScanwireError('CONFLICT', 'Cannot add an exporter whose id exists already', { cause }),
-    exporterTypeChanged: (): ScanwireError =>
-        new ScanwireError('CONFLICT', 'Cannot change the type of an exporter that has another type by now'),
-    exporterSecretChanged: (): ScanwireError =>
-        new ScanwireError('CONFLICT', 'Cannot change the secret of an exporter that has another secret by now'),
-    exporterHeadersChanged: (): ScanwireError =>
-        new ScanwireError('CONFLICT', 'Cannot change the URL of an exporter that has other headers by now'),
-    eventExists: (cause?: unknown): ScanwireError =>
-        new ScanwireError('CONFLICT', 'Cannot accept an event whose id was accepted before', { cause }),
-    subscribersChanged: (): ScanwireError =>
-        new ScanwireError('CONFLICT', 'Cannot accept an event for exporters that choose otherwise by now', { field: 'revision' }),
-    keyTaken: (): ScanwireError =>
-        new ScanwireError('CONFLICT', 'Cannot accept another kind or body under an idempotency key that was used before', {
-            field: 'idempotencyKey',
-        }),
-    notReplayable: (): ScanwireError =>
-        new ScanwireError('CONFLICT', 'Cannot replay a delivery that is not final yet or whose exporter was removed'),
-    noTransactions: (): ScanwireError =>
-        new ScanwireError('MISCONFIGURED', 'Cannot join a transaction: this store has none', { field: 'tx' }),
-} as const;
+    /** An event, whether its body is there or not. */
+    event(id: string): Promise<EventSummary | null>;
+
+    /**
+     * Erases the body of an event, which becomes empty; its unfinished deliveries become `erased` in the same transaction, and nothing of it
+     * is claimed any more. Once more it changes nothing.
+     *
+     * @returns The event, and how many deliveries have ended by this.
+     * @throws ScanwireError `NOT_FOUND`.
+     */
+    erase(eventId: string): Promise<EventSummary & { readonly ended: number }>;
+}

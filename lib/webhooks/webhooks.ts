@@ -4,7 +4,7 @@ import { assertOpens } from '../keys/key-ring.ts';
 import { within } from '../within.ts';
 import { FIRST_PROBE, MAX_PROBE } from './breaker.ts';
 import { byteBudget } from './byte-budget.ts';
-import { type Deliveries, deliveriesOf } from './deliveries.ts';
+import { type Deliveries, deliveriesOf, type Events, eventsOf } from './deliveries.ts';
 import { deliveryWorker } from './delivery-worker.ts';
 import { dispatcher } from './dispatcher.ts';
 import { eventKinds } from './events.ts';
@@ -16,6 +16,7 @@ import { DRAIN_TIMEOUT, type WebhooksOptions, webhooksSchema, workSchema } from 
 import { type Publish, type PublishAll, publisher } from './publisher.ts';
 import { type DeliveryQueue, firstContact, type QueueWorker } from './queue.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './readiness.ts';
+import { urlSealing } from './sealed-url.ts';
 import { claimingSession } from './session.ts';
 import { type Membership, membership } from './settings.ts';
 import { vendorNamed } from './signature.ts';
@@ -27,6 +28,7 @@ export interface Webhooks {
     readonly publishAll: PublishAll;
     readonly exporters: Exporters;
     readonly deliveries: Deliveries;
+    readonly events: Events;
     /**
      * As a host stores its settings as those of the deployment, as a worker makes sure that its own are the same; checks queue and key
      * ring, then hands out what is due. A queue whose server is away is tried again in the background.
@@ -86,6 +88,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     const startWorker = deliveryWorker(context);
     const workers: QueueWorker[] = [];
     const contact = firstContact(watched.queue, settings.onError);
+    const sealing = urlSealing(context);
     const closing = shortenable(settings, finish);
     let claiming = false;
 
@@ -104,7 +107,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
 
     async function finish(wait: Wait): Promise<void> {
         member.leave();
-        const finished = stopSending();
+        const finished = Promise.all([stopSending(), sealing.end()]);
         workers.length = 0;
         await wait(finished, 1, 'Not everything that was being sent ended');
         // What is being sent by now is given up, and its outcome recorded.
@@ -126,6 +129,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         ...publisher(context),
         exporters: exporters(context),
         deliveries: deliveriesOf(context),
+        events: eventsOf(context),
 
         async start() {
             await closing.ended();
@@ -134,6 +138,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             reportDifference(now, settings.onError);
             assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, now));
             await member.join(settings.role);
+            await sealing.begin();
             await contact.begin(context.dispatcher.start);
             // The settings may have been changed, or it was closed, meanwhile.
             phase = is('starting') ? 'running' : phase;

@@ -12,7 +12,7 @@ export interface System {
     /** For example `server.plugins['token-auth']`. */
     readonly keys: Pick<ApiKeys, 'create' | 'list' | 'reveal' | 'revoke'>;
     /** For example `server.plugins['webhook-exporter']`. */
-    readonly webhooks: Pick<Webhooks, 'publish' | 'exporters' | 'deliveries'>;
+    readonly webhooks: Pick<Webhooks, 'publish' | 'exporters' | 'deliveries' | 'events'>;
     /** For example `postgresInventory({ pool })`. */
     readonly inventory: Pick<InventoryWriter, 'importHosts'>;
     readonly license: InstalledLicense;
@@ -70,7 +70,7 @@ function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> 
             return { ...(starts ? await start(exporter.id) : exporter), secret, warnings };
         },
         listExporters: () => exporters.list(),
-        showExporter: ({ id }) => exporters.show(id),
+        showExporter: ({ id, showUrl = false }) => exporters.show(id, { showUrl }),
         async updateExporter({ id, start: starts = false, ...changes }) {
             const changed = await exporters.update(id, changes);
             return starts ? { ...(await start(id)), warnings: changed.warnings } : tested(changed);
@@ -87,12 +87,14 @@ function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> 
     };
 }
 
-function deliveryHandlers({ publish, deliveries }: System['webhooks']): Partial<Handlers> {
+function deliveryHandlers({ publish, deliveries, events }: System['webhooks']): Partial<Handlers> {
     return {
         async publishEvent({ kind, body, ...options }) {
             const { eventId, deliveries: ids } = await publish(kind, body, options);
             return { eventId, deliveries: ids };
         },
+        showEvent: ({ id }) => events.show(id),
+        eraseEvent: ({ id }) => events.erase(id),
         listDeliveries: (query) => deliveries.list(query),
         async showDelivery({ id }) {
             const delivery = await deliveries.show(id);

@@ -2,13 +2,14 @@ import type { ImportOptions, ImportSummary } from '../../lib/inventory/store.ts'
 import type { ApiKeySummary, NewKeyOptions, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { RuleSet } from '../../lib/webhooks/choices.ts';
+import type { ErasedEvent } from '../../lib/webhooks/deliveries.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { MessagePreview } from '../../lib/webhooks/formatting.ts';
 import type { AcceptedEvent } from '../../lib/webhooks/new-event.ts';
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
-import type { Attempt, Delivery, DeliveryQuery } from '../../lib/webhooks/store.ts';
+import type { Attempt, Delivery, DeliveryQuery, EventSummary } from '../../lib/webhooks/store.ts';
 import type { Choice } from '../../lib/webhooks/subscriptions.ts';
 
 /*
@@ -26,8 +27,8 @@ export interface Operations {
     /** Answers with the signing secret as well, and with the test when the exporter was started. */
     createExporter: Operation<NewExporterSettings & Start, WarnedExporter & { readonly secret: string; readonly test?: TestView }>;
     listExporters: Operation<object, readonly Exporter[]>;
-    /** Answers with how it fares as well. */
-    showExporter: Operation<ById, ShownExporter>;
+    /** Answers with how it fares as well; with the whole URL of its receiver only for `showUrl`. */
+    showExporter: Operation<ById & { readonly showUrl?: boolean }, ShownExporter>;
     updateExporter: Operation<ExporterChanges & ById & Start, TestedExporter>;
     startExporter: Operation<ById, TestedExporter>;
     stopExporter: Operation<ById, TestedExporter>;
@@ -38,6 +39,10 @@ export interface Operations {
     previewExporter: Operation<Pick<NewEventInput, 'kind' | 'body'> & ById, MessagePreview>;
 
     publishEvent: Operation<NewEventInput & { readonly idempotencyKey?: string }, AcceptedEvent>;
+    /** An event without its body. */
+    showEvent: Operation<ById, EventSummary>;
+    /** Erases the body of an event for good. */
+    eraseEvent: Operation<ById, ErasedEvent>;
     listDeliveries: Operation<Partial<DeliveryQuery>, readonly Delivery[]>;
     showDelivery: Operation<ById, DeliveryView>;
     replayDelivery: Operation<ById, Delivery>;
@@ -129,6 +134,8 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     previewExporter: { method: 'POST', path: '/exporters/{id}/preview' },
 
     publishEvent: { method: 'POST', path: '/events/{kind}' },
+    showEvent: { method: 'GET', path: '/events/{id}' },
+    eraseEvent: { method: 'DELETE', path: '/events/{id}/body' },
     listDeliveries: { method: 'GET', path: '/deliveries' },
     showDelivery: { method: 'GET', path: '/deliveries/{id}' },
     replayDelivery: { method: 'POST', path: '/deliveries/{id}/replay' },

@@ -92,6 +92,7 @@ const { schedule: _, ...shownSettings } = settingSchemas;
 const exporterSchema = Joi.object({
     id: id(),
     ...Object.fromEntries(Object.entries(shownSettings).map(([name, rule]) => [name, rule.required()])),
+    url: id().description('Scheme, host and port of the receiver, then `/…` for what may hold a token').example('https://example.com/…'),
     type: Joi.string()
         .valid(...EXPORT_TYPES)
         .required(),
@@ -158,6 +159,13 @@ const deliverySchema = Joi.object({
     lastCode: attemptSchema.extract('code').description('Outcome of the last attempt that has one'),
 }).label('Delivery');
 
+const eventSchema = Joi.object({
+    id: id(),
+    kind: id(),
+    createdAt: date(),
+    erasedAt: nullableDate().description('When its body was erased; null while it is there'),
+}).label('Event');
+
 const deliveryViewSchema = deliverySchema.keys({ history: Joi.array().items(attemptSchema).required() }).label('DeliveryWithAttempts');
 
 const licenseSchema = Joi.object({
@@ -200,7 +208,12 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
             .label('CreatedExporter'),
     },
     listExporters: { description: 'All exporters, oldest first', response: Joi.array().items(exporterSchema) },
-    showExporter: { description: 'One exporter and how it fares', params: byId, response: shownExporterSchema },
+    showExporter: {
+        description: 'One exporter and how it fares',
+        params: byId,
+        query: Joi.object({ showUrl: Joi.boolean().description('With the whole URL of its receiver, which may hold a token') }),
+        response: shownExporterSchema,
+    },
     updateExporter: {
         description: 'Changes settings of an exporter and sends a test event',
         params: byId,
@@ -243,6 +256,12 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         }).label('Preview'),
     },
 
+    showEvent: { description: 'An event without its body', params: byId, response: eventSchema },
+    eraseEvent: {
+        description: 'Erases the body of an event for good; its unfinished deliveries end as `erased`',
+        params: byId,
+        response: eventSchema.keys({ ended: count().description('Deliveries that have ended by this') }).label('ErasedEvent'),
+    },
     listDeliveries: {
         description: 'Deliveries, newest first',
         query: deliveryQuerySchema,

@@ -108,7 +108,7 @@ t.test('takes the headers of one receiver to no other, unless told so', async (t
     t.match(moved, { code: 1 });
     t.match(JSON.parse(moved.stderr), { error: { code: 'INVALID_INPUT', field: 'headers', message: /given again, or keepHeaders/ } });
     t.same(second.tokens, [], 'not even a test went there');
-    t.match(await json(data, 'exporters', 'show', id), { url: first.url });
+    t.match(await json(data, 'exporters', 'show', id, '--show-url'), { url: first.url });
 
     // Another path is the same receiver.
     await json(data, 'exporters', 'update', id, '--url', `${first.url}/two`);

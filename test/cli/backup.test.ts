@@ -1,9 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import t from 'tap';
 import { scanwire } from '../support/scanwire.ts';
-import { dataOf, get, serve } from '../support/served.ts';
+import { dataOf, fixture, get, json, serve } from '../support/served.ts';
 
 // Starts of servers take their time on a busy machine.
 t.setTimeout(240_000);
@@ -41,6 +42,43 @@ t.test('copies what is being served, and makes a folder of it that serves the sa
     t.equal((await get(restored, '/rest_api/v2/workspaces', made.key)).status, 200);
     const shown = await scanwire(['keys', 'list', '--json', '--data', other]);
     t.match(shown.stdout, /first/);
+});
+
+t.test('copies nothing of the body of an event that was erased', async (t) => {
+    const data = dataOf(t);
+    const { server } = await serve(t, data);
+    const folder = dirname(data);
+    const sample = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as object;
+    const publish = async (title: string) => {
+        writeFileSync(join(folder, 'event.json'), JSON.stringify({ ...sample, title }));
+        return await json<{ eventId: string }>(data, 'events', 'publish', 'idr_investigation_created', join(folder, 'event.json'));
+    };
+    const copyOf = async (name: string) => {
+        await json(data, 'backup', join(folder, name));
+        return gunzipSync(readFileSync(join(folder, name)));
+    };
+    const [short, long, other] = ['short', 'long', 'other'].map((name) => `${name}-${randomBytes(8).toString('hex')}`) as [
+        string,
+        string,
+        string,
+    ];
+    const events = [await publish(short), await publish(`${long} ${randomBytes(50_000).toString('hex')}`)];
+    await publish(other);
+    const before = await copyOf('before');
+    t.ok([short, long, other].every((text) => before.includes(text)));
+
+    for (const { eventId } of events) {
+        t.match(await json(data, 'events', 'erase', eventId), { id: eventId, erasedAt: String, ended: 0 });
+        t.match(await json(data, 'events', 'show', eventId), { id: eventId, kind: 'idr_investigation_created', erasedAt: String });
+    }
+    const after = await copyOf('after');
+    t.same(
+        [short, long, other].map((text) => after.includes(text)),
+        [false, false, true],
+    );
+    t.equal((await scanwire(['restore', join(folder, 'after'), '--data', join(folder, 'other')])).code, 0);
+    t.match(await json(join(folder, 'other'), 'events', 'show', events[0]?.eventId ?? ''), { erasedAt: String });
+    server.kill('SIGKILL');
 });
 
 t.test('takes nothing for a backup that is none, and leaves no half of one', async (t) => {

@@ -97,7 +97,8 @@ t.test('shows no path and no query of a URL, but where the URL is asked for', as
 
     t.match(await scanwire(['exporters', 'show', id, '--show-url', '--data', data]), { code: 0, stdout: url });
 
-    t.match(await json(data, 'exporters', 'show', id), { url });
+    t.match(await json(data, 'exporters', 'show', id, '--show-url'), { url });
+    t.match(await json(data, 'exporters', 'show', id), { url: 'https://example.com/…' });
 });
 
 t.test('shows how an exporter fares, in UTC', async (t) => {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { aligned, displayUrl, printable, relativeTime, table } from '../../cli/output/table.ts';
+import { aligned, printable, relativeTime, table } from '../../cli/output/table.ts';
 
 t.test('says how long ago, or when', async (t) => {
     const now = new Date('2026-11-21T12:00:00Z');
@@ -58,11 +58,4 @@ t.test('aligns columns without lines, colours or trailing blanks', async (t) => 
         ]),
         'Id      1\nLonger  2',
     );
-});
-
-t.test('shows a URL without what comes after its host', async (t) => {
-    t.equal(displayUrl('https://u:p@example.com:8443/s3cr3t?token=s3cr3t#s3cr3t'), 'https://example.com:8443/…');
-    t.equal(displayUrl('https://example.com/?s3cr3t'), 'https://example.com/…');
-    t.equal(displayUrl('https://example.com'), 'https://example.com/');
-    t.equal(displayUrl('nonsense'), 'invalid URL');
 });

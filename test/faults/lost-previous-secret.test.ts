@@ -94,11 +94,11 @@ t.test('in memory', async (t) => {
         await set('B');
         now += HOUR;
         await set('C');
-        const { sealedSecret, previousSecrets } = await row();
+        const { sealedSecret, previousSecrets, url } = await row();
         const sealed = await sealedForExporters(stores.exporters, new Date(now));
         t.same(
             sealed.map((one) => one.sealed),
-            [sealedSecret, ...previousSecrets.map((one) => one.sealed)],
+            [sealedSecret, ...previousSecrets.map((one) => one.sealed), url],
         );
 
         const other = keyRing({ current: 'other', keys: { other: randomBytes(32) } });

@@ -4,6 +4,7 @@ import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
 import { openHeaders } from '../../lib/webhooks/headers.ts';
 import type { NewEvent } from '../../lib/webhooks/new-event.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
+import { openUrl } from '../../lib/webhooks/sealed-url.ts';
 import { openSecrets } from '../../lib/webhooks/signature.ts';
 import type { Claim, Delivery, DeliveryStore, RecordedOutcome, SweepOptions } from '../../lib/webhooks/store.ts';
 import { type Claimed, DeliveryModel, name, POISONED_AFTER } from './delivery-model.ts';
@@ -376,7 +377,8 @@ export function windowOf({ window }: { readonly window: number }): number {
 
 /** What an exporter is set to, out of what is sealed. */
 function opened(exporter: StoredExporter): [settings: Omit<ExporterSettings, 'secrets'>, secret: string] {
-    const { url, collector, schedule } = exporter;
+    const { collector, schedule } = exporter;
+    const url = openUrl(exporter, KEYS);
     const header = openHeaders(exporter, KEYS).find(([own]) => own === OWN_HEADER)?.[1] ?? null;
     const [secret] = openSecrets(exporter, KEYS, new Date(START));
     return [{ url, collector, schedule: schedule ?? [], header }, secret];

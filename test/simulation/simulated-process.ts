@@ -235,7 +235,7 @@ export class SimulatedProcess implements Owner {
         };
     }
 
-    private seen(session: Pick<Session, 'id' | 'process'>): Pick<Session, 'id' | 'process'> {
+    private seen<Seen extends Pick<Session, 'id' | 'process'>>(session: Seen): Seen {
         const { name, identity } = JSON.parse(session.process);
         const process = this.surroundings.isAlive(name) ? identity : JSON.stringify({ ...JSON.parse(identity), pid: DEAD_PID });
         return { ...session, process };

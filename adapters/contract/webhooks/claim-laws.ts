@@ -237,7 +237,7 @@ export const sweepLaws: Laws<WebhookBench> = {
         await bench.claim([String(first)], at(0), session.id);
         await bench.claim([String(second)], at(0));
         await bench.claim([String(third)], at(0), randomUUID());
-        assert.deepEqual(await bench.deliveries.sessions(), [session]);
+        assert.deepEqual(await bench.deliveries.sessions(), [{ ...session, opensUrls: false }]);
 
         await sweep(bench, at(999));
         assert.deepEqual(ids(await bench.listed({ state: 'sending' })), [second, first], 'the third is of a session that nobody knows');
@@ -250,6 +250,17 @@ export const sweepLaws: Laws<WebhookBench> = {
         assert.deepEqual(ids(await bench.listed({ state: 'sending' })), [second]);
     },
 
+    async 'says of a session whether its process opens sealed URLs'(bench) {
+        const session = { id: randomUUID(), process: 'a process', slots: {} };
+        const said = async (): Promise<unknown> => only(await bench.deliveries.sessions()).opensUrls;
+        await bench.deliveries.keepAlive({ ...session, opensUrls: true }, 1000);
+        assert.equal(await said(), true);
+        await bench.deliveries.keepAlive({ ...session, opensUrls: true }, 1000);
+        assert.equal(await said(), true);
+        await bench.deliveries.keepAlive(session, 1000);
+        assert.equal(await said(), false, 'a version before has taken over');
+    },
+
     async 'ends a session'(bench) {
         const id = only(await bench.queueMany(1));
         const sessions = ['one', 'two'].map((process) => ({ id: randomUUID(), process }));
@@ -258,7 +269,7 @@ export const sweepLaws: Laws<WebhookBench> = {
         }
         await bench.claim([id], at(0), present(sessions[0]).id);
         await bench.deliveries.endSessions([present(sessions[0]).id, randomUUID()]);
-        assert.deepEqual(await bench.deliveries.sessions(), [sessions[1]]);
+        assert.deepEqual(await bench.deliveries.sessions(), [{ ...sessions[1], opensUrls: false }]);
         await sweep(bench, at(1));
         await bench.assertDelivery(id, { state: 'pending' });
     },

@@ -180,6 +180,14 @@ export const exporterLaws: Laws<WebhookBench> = {
         assertFields(await bench.exporters.get(id), { url: 'https://other.example/one', sealedHeaders: 'sealed' });
         assertFields(await change('https://third.example/two', 'sealed'), { url: 'https://third.example/two' });
     },
+
+    async 'changes a URL only while it is the expected one, so that none comes back'(bench) {
+        const { id } = await bench.addExporter({ url: 'https://first.example/' });
+        await assert.rejects(bench.exporters.update(id, { url: 'v1.k.sealed', ifUrl: 'https://other.example/' }), { code: 'CONFLICT' });
+        assertFields(await bench.exporters.get(id), { url: 'https://first.example/' });
+        assertFields(await bench.exporters.update(id, { url: 'v1.k.sealed', ifUrl: 'https://first.example/' }), { url: 'v1.k.sealed' });
+        await assert.rejects(bench.exporters.update(randomUUID(), { url: 'x', ifUrl: 'y' }), { code: 'NOT_FOUND' });
+    },
 };
 
 /** An exporter with three failures and three deliveries, that is probed again at 1,125. */

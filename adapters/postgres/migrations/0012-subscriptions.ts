@@ -35,11 +35,31 @@ alter table scanwire.events add column owner text;
 -- What is sent in place of the event's body; or why it could not be made.
 create table scanwire.delivery_messages (
     delivery_id uuid primary key,
+    event_id uuid not null,
     content_type text not null,
     headers json not null,
     body text not null,
     failure text
 );
+
+create index delivery_messages_event on scanwire.delivery_messages (event_id);
+
+-- What was made of a body that is erased.
+create function scanwire.erase_messages()
+returns trigger
+language plpgsql
+as $$
+begin
+    delete from scanwire.delivery_messages m where m.event_id = new.id;
+    return null;
+end
+$$;
+
+create trigger events_erased
+after update of erased_at on scanwire.events
+for each row
+when (old.erased_at is null and new.erased_at is not null)
+execute function scanwire.erase_messages();
 
 -- How often what running exporters choose has been changed. One row: who accepts compares what it has chosen by with what is committed.
 create table scanwire.subscriptions (
@@ -232,8 +252,8 @@ const choosing = {
             where not c.single`,
     messages: `,
     new_messages as (
-        insert into scanwire.delivery_messages (delivery_id, content_type, headers, body, failure)
-        select d.id, c.content_type, c.headers, c.body, c.failure
+        insert into scanwire.delivery_messages (delivery_id, event_id, content_type, headers, body, failure)
+        select d.id, d.event_id, c.content_type, c.headers, c.body, c.failure
         from new_deliveries d
         join chosen c on c.event_id = d.event_id and c.exporter_id = d.exporter_id and c.content_type is not null
     ),

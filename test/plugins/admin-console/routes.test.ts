@@ -71,7 +71,9 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.match(await as('startExporter', { id }), { state: 'running', test: { attempt: { code: 'delivered', status: 204 } } });
     t.match(await as('updateExporter', { id, name: 'Renamed' }), { name: 'Renamed', headerNames: ['Authorization'] });
     t.match(await as('listExporters', {}), [{ id }]);
-    t.match(await as('showExporter', { id }), { name: 'Renamed', state: 'running' });
+    const shownUrl = `${new URL(url).origin}/${new URL(url).pathname === '/' ? '' : '…'}`;
+    t.match(await as('showExporter', { id }), { name: 'Renamed', state: 'running', url: shownUrl });
+    t.match(await as('showExporter', { id, showUrl: true }), { name: 'Renamed', url });
     t.match(await as('testExporter', { id }), { attempt: { code: 'delivered' } });
 
     const investigation = {
@@ -92,6 +94,9 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.match(await as('listDeliveries', { state: 'delivered', exporterId: id, limit: 10 }), { length: 4 });
     t.match(await as('showDelivery', { id: deliveryId }), { id: deliveryId, attempts: 1, history: [{ number: 1, code: 'delivered' }] });
     t.match(await as('replayDelivery', { id: deliveryId }), { id: deliveryId });
+    const { eventId } = published;
+    t.match(await as('eraseEvent', { id: eventId }), { id: eventId, erasedAt: String, ended: Number });
+    t.match(await as('showEvent', { id: eventId }), { id: eventId, kind: 'idr_investigation_created', erasedAt: String });
     t.match(await as('stopExporter', { id }), { state: 'stopped' });
     t.same(await as('removeExporter', { id }), { id, removed: true });
     t.match(await ask(t, server, 'createExporter', { url, start: true }), { secret: String, test: { attempt: { code: 'delivered' } } });

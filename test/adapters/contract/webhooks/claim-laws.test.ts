@@ -77,6 +77,9 @@ const MUTANTS: Mutants = {
     'takes the claims of a session away that is not heard of any more': (_, deliveries) => ({
         deliveries: { claim: (requests) => deliveries.claim(requests, null) },
     }),
+    'says of a session whether its process opens sealed URLs': (_, deliveries) => ({
+        deliveries: { sessions: async () => (await deliveries.sessions()).map((session) => ({ ...session, opensUrls: true })) },
+    }),
     'ends a session': (_, deliveries) => ({ deliveries: { endSessions: async () => await deliveries.endSessions([]) } }),
     'counts no failure for an interrupted attempt': (exporters, deliveries) => ({
         exporters: {

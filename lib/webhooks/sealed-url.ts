@@ -1,0 +1,127 @@
+import { ScanwireError } from '../errors.ts';
+import { type KeyRing, type SealedText, sealingKeyId } from '../keys/key-ring.ts';
+import type { StoredExporter } from './exporter.ts';
+import type { WebhooksContext } from './options.ts';
+
+type SealingContext = Pick<WebhooksContext, 'exporters' | 'deliveries' | 'keyRing' | 'onError'>;
+
+/** The receiver's URL as it is stored for an exporter: path and query may hold a token. */
+function sealUrl(keyRing: KeyRing, exporterId: string, url: string): string {
+    return keyRing.seal(url, urlContext(exporterId));
+}
+
+/** How a URL begins, and nothing that is sealed does. */
+const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
+
+/** The sealed URL of an exporter: one text, or none where a version before has stored it as it is. */
+export function sealedUrl({ id, url }: Pick<StoredExporter, 'id' | 'url'>): readonly SealedText[] {
+    return SCHEME.test(url) ? [] : [{ sealed: url, context: urlContext(id) }];
+}
+
+/** The whole URL of an exporter's receiver. @throws ScanwireError `UNSEALABLE`. */
+export function openUrl(exporter: Pick<StoredExporter, 'id' | 'url'>, keyRing: KeyRing): string {
+    const [text] = sealedUrl(exporter);
+    return text === undefined ? exporter.url : keyRing.open(text.sealed, text.context);
+}
+
+/** The same, for who can do without: null where this key ring cannot open it. */
+export function knownUrl(exporter: Pick<StoredExporter, 'id' | 'url'>, keyRing: KeyRing): string | null {
+    try {
+        return openUrl(exporter, keyRing);
+    } catch (error) {
+        if (error instanceof ScanwireError && error.code === 'UNSEALABLE') {
+            return null;
+        }
+        throw error;
+    }
+}
+
+/** A URL for people: what comes after its host may hold a token, and is shown as `…`. */
+export function shownUrl(url: string | null): string {
+    if (url === null || !URL.canParse(url)) {
+        return 'unreadable URL';
+    }
+
+    const { origin, pathname, search } = new URL(url);
+    return `${origin}${pathname === '/' && search === '' ? '/' : '/…'}`;
+}
+
+function urlContext(exporterId: string): string {
+    return `exporter:${exporterId}:url`;
+}
+
+/** Whether every process that sends can open a sealed URL: those of versions before would take it for a URL that is not valid. */
+async function isOpenedByAll({ deliveries }: SealingContext): Promise<boolean> {
+    return (await deliveries.sessions()).every(({ opensUrls }) => opensUrls);
+}
+
+/** The URL of an exporter's receiver as it is to be stored now. */
+export async function urlToStore(id: string, url: string, context: SealingContext): Promise<string> {
+    return (await isOpenedByAll(context)) ? sealUrl(context.keyRing, id, url) : url;
+}
+
+/** Whether it is sealed, and with the key that seals now. */
+function isWellSealed(exporter: StoredExporter, keyRing: KeyRing): boolean {
+    const [text] = sealedUrl(exporter);
+    const key = text === undefined ? undefined : sealingKeyId(text.sealed);
+    // Null for the text of a key ring of the application's own, which has forms and keys of its own.
+    return key === null || key === keyRing.current;
+}
+
+/**
+ * Seals the URLs that versions before have stored as they are, or that were stored so for them, and once more those that a former key has
+ * sealed: one exporter at a time, and whatever cuts this off, each is one or the other. None is sealed while a process of such a version
+ * sends.
+ *
+ * @returns Whether none is left, and none will come.
+ */
+async function sealUrls(context: SealingContext): Promise<boolean> {
+    if (!(await isOpenedByAll(context))) {
+        return false;
+    }
+
+    const { exporters: store, keyRing } = context;
+    for (const exporter of (await store.list()).filter((one) => !isWellSealed(one, keyRing))) {
+        const { id, url: before } = exporter;
+        await store.update(id, { url: sealUrl(keyRing, id, openUrl(exporter, keyRing)), ifUrl: before }).catch((error: unknown) => {
+            // Somebody has just changed or removed it.
+            if (!(error instanceof ScanwireError && ['CONFLICT', 'NOT_FOUND'].includes(error.code))) {
+                throw error;
+            }
+        });
+    }
+    return true;
+}
+
+/** Milliseconds between two looks whether processes of the version before still send. */
+const SEAL_EVERY = 15_000;
+
+/** Seals the URLs of exporters, as soon as that can be. */
+export function urlSealing(context: SealingContext): { begin(): Promise<void>; end(): Promise<void> } {
+    let timer: NodeJS.Timeout | undefined;
+    let work: Promise<void> = Promise.resolve();
+
+    async function look(): Promise<void> {
+        if (await sealUrls(context)) {
+            clearInterval(timer);
+        }
+    }
+
+    function lookOnce(): Promise<void> {
+        work = look().catch(context.onError);
+        return work;
+    }
+
+    return {
+        async begin() {
+            clearInterval(timer);
+            timer = setInterval(() => void lookOnce(), SEAL_EVERY).unref();
+            await lookOnce();
+        },
+
+        async end() {
+            clearInterval(timer);
+            await work;
+        },
+    };
+}

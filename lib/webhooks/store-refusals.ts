@@ -1,0 +1,31 @@
+import { ScanwireError } from '../errors.ts';
+
+/** What every store refuses, in the same words. */
+export const storeRefusals = {
+    unknownExporter: (): ScanwireError => new ScanwireError('NOT_FOUND', 'Unknown exporter', { field: 'id' }),
+    unknownDelivery: (): ScanwireError => new ScanwireError('NOT_FOUND', 'Unknown delivery', { field: 'id' }),
+    exporterExists: (cause?: unknown): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot add an exporter whose id exists already', { cause }),
+    exporterTypeChanged: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot change the type of an exporter that has another type by now'),
+    exporterSecretChanged: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot change the secret of an exporter that has another secret by now'),
+    exporterHeadersChanged: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot change the URL of an exporter that has other headers by now'),
+    exporterUrlChanged: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot change the URL of an exporter that has another URL by now'),
+    eventExists: (cause?: unknown): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot accept an event whose id was accepted before', { cause }),
+    subscribersChanged: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot accept an event for exporters that choose otherwise by now', { field: 'revision' }),
+    keyTaken: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot accept another kind or body under an idempotency key that was used before', {
+            field: 'idempotencyKey',
+        }),
+    unknownEvent: (): ScanwireError => new ScanwireError('NOT_FOUND', 'Unknown event', { field: 'id' }),
+    eventErased: (): ScanwireError => new ScanwireError('CONFLICT', 'Cannot replay a delivery whose event was erased: its body is gone'),
+    notReplayable: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot replay a delivery that is not final yet or whose exporter was removed'),
+    noTransactions: (): ScanwireError =>
+        new ScanwireError('MISCONFIGURED', 'Cannot join a transaction: this store has none', { field: 'tx' }),
+} as const;

@@ -1,7 +1,11 @@
 import Boom from '@hapi/boom';
-import type { Lifecycle, Server } from '@hapi/hapi';
+import type { Lifecycle, Request, Server } from '@hapi/hapi';
 import { ScanwireError } from '../lib/errors.ts';
+import { DENIAL } from '../lib/keys/api-keys.ts';
+import { workspacesOf } from '../lib/keys/limits.ts';
 import type { ApiKeyScope } from '../lib/keys/scopes.ts';
+import type { LicenseSource } from '../lib/license/verify-license.ts';
+import { orUnavailable, type StoreFailure } from './request.ts';
 
 /**
  * Adds routes that name an authentication strategy. hapi's own message for an unknown one does not say which option it came from.
@@ -56,6 +60,32 @@ export function needsScope(scope: ApiKeyScope, denial: string): Lifecycle.Method
         const granted: unknown = auth.credentials?.scope;
         if (acceptsApiKeys(server, auth.strategy) && !(Array.isArray(granted) && granted.includes(scope))) {
             throw Boom.forbidden(denial);
+        }
+
+        return h.continue;
+    };
+}
+
+/** The only workspaces that the key of a request sees; null for all. Asked like {@link needsScope}: of API keys only. */
+export function workspacesSeen({ auth, server }: Request): ReadonlySet<number> | null {
+    const seen = acceptsApiKeys(server, auth.strategy) ? workspacesOf(auth.credentials as Parameters<typeof workspacesOf>[0]) : null;
+    return seen === null ? null : new Set(seen);
+}
+
+/** Refuses, with 403, API keys that see some workspaces only, where rows belong to none; for `onCredentials` of a route. */
+export const needsAllWorkspaces: Lifecycle.Method = (request, h) => {
+    if (workspacesSeen(request) !== null) {
+        throw Boom.forbidden('The API key is limited to workspaces, and what is here belongs to none');
+    }
+
+    return h.continue;
+};
+
+/** Refuses like a wrong key does while the licence is not valid; for `onPostAuth` of a route. */
+export function licensed(license: LicenseSource, failure: StoreFailure): Lifecycle.Method {
+    return async (request, h) => {
+        if (!(await orUnavailable(request, failure, () => license.valid()))) {
+            throw Boom.forbidden(DENIAL);
         }
 
         return h.continue;

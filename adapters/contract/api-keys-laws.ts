@@ -12,6 +12,8 @@ export interface ApiKeyStoreFixture extends ContractFixture {
 
 const EARLY = new Date('2026-01-02T03:04:05.678Z');
 const LATE = new Date('2026-05-06T07:08:09.012Z');
+const LONG_AGO = new Date('2001-02-03T04:05:06.789Z');
+const FAR_AHEAD = new Date('2999-12-31T23:59:59.999Z');
 
 function key(fields: Partial<StoredApiKey> = {}): StoredApiKey {
     const id = fields.id ?? randomUUID();
@@ -30,9 +32,20 @@ function key(fields: Partial<StoredApiKey> = {}): StoredApiKey {
 
 /** A key that the store holds. */
 async function added(store: ApiKeyStore, fields?: Partial<StoredApiKey>): Promise<StoredApiKey> {
-    const stored = key({ ...(store.keepsScopes === true && { scopes: ['inventory:read'] }), ...fields });
+    const stored = key({
+        ...(store.keepsScopes === true && { scopes: ['inventory:read'] }),
+        ...(store.keepsLimits === true && { workspaces: null, expiresAt: null, expired: false }),
+        ...fields,
+    });
     await store.insert(stored);
     return stored;
+}
+
+/** The key as each way of reading gives it. */
+async function foundInEveryWay(store: ApiKeyStore, { id, digest }: StoredApiKey): Promise<readonly (StoredApiKey | null | undefined)[]> {
+    const together = (await store.findByDigests?.([digest])) ?? [];
+    const listed = (await store.list()).find((stored) => stored.id === id);
+    return [await store.findByDigest(digest), ...together, await store.get(id), listed];
 }
 
 const conflict = { name: 'ScanwireError', code: 'CONFLICT' };
@@ -61,6 +74,38 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
             assert.deepEqual(found?.scopes, scopes);
             assert.deepEqual((await store.get(stored.id))?.scopes, scopes);
             assert.deepEqual((await store.list()).find(({ id }) => id === stored.id)?.scopes, scopes);
+        }
+    },
+
+    async 'keeps the workspaces of each key, where it says that it keeps limits'({ store }) {
+        if (store.keepsLimits !== true) {
+            return;
+        }
+
+        for (const workspaces of [null, [], [7], [2_147_483_647, 1]]) {
+            const stored = await added(store, { workspaces });
+            await store.touch(stored.id, LATE);
+            for (const found of await foundInEveryWay(store, stored)) {
+                assert.deepEqual(found?.workspaces, workspaces);
+            }
+        }
+    },
+
+    async 'tells by its own time whether a key has ended, where it says that it keeps limits'({ store }) {
+        if (store.keepsLimits !== true) {
+            return;
+        }
+
+        for (const [expiresAt, expired] of [
+            [null, false],
+            [LONG_AGO, true],
+            [FAR_AHEAD, false],
+        ] as const) {
+            // What the caller says of it counts for nothing.
+            const stored = await added(store, { expiresAt, expired: !expired });
+            for (const found of await foundInEveryWay(store, stored)) {
+                assert.deepEqual([found?.expiresAt, found?.expired], [expiresAt, expired]);
+            }
         }
     },
 

@@ -1,12 +1,24 @@
+import { type Clock, systemClock } from '../../lib/clock.ts';
 import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
 
-/** API keys in memory, for tests and trials: they are gone with the process. */
-export function memoryApiKeys(): ApiKeyStore {
+/**
+ * API keys in memory, for tests and trials: they are gone with the process.
+ *
+ * @param options.clock The store's time, by which keys end; that of the process by default.
+ */
+export function memoryApiKeys({ clock = systemClock }: { readonly clock?: Clock } = {}): ApiKeyStore {
     const keys = new Map<string, StoredApiKey>();
     const idsByDigest = new Map<string, string>();
+    const told = (key: StoredApiKey): StoredApiKey =>
+        key.expiresAt === undefined ? key : { ...key, expired: key.expiresAt !== null && key.expiresAt <= clock() };
+    const find = (id: string): StoredApiKey | null => {
+        const key = keys.get(id);
+        return key === undefined ? null : told(key);
+    };
 
     return {
         keepsScopes: true,
+        keepsLimits: true,
 
         async insert(key) {
             if (keys.has(key.id) || idsByDigest.has(key.digest)) {
@@ -18,15 +30,15 @@ export function memoryApiKeys(): ApiKeyStore {
         },
 
         async findByDigest(digest) {
-            return keys.get(idsByDigest.get(digest) ?? '') ?? null;
+            return find(idsByDigest.get(digest) ?? '');
         },
 
         async get(id) {
-            return keys.get(id) ?? null;
+            return find(id);
         },
 
         async list() {
-            return [...keys.values()].sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
+            return [...keys.values()].map(told).sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
         },
 
         async revoke(id, at) {

@@ -10,7 +10,8 @@ export interface PostgresApiKeysOptions extends PreparingOptions {
 }
 
 const COLUMNS = `id, name, digest, start, sealed,
-    created_at as "createdAt", last_used_at as "lastUsedAt", revoked_at as "revokedAt", scopes`;
+    created_at as "createdAt", last_used_at as "lastUsedAt", revoked_at as "revokedAt", scopes,
+    workspaces, expires_at as "expiresAt", coalesce(expires_at <= scanwire.now(), false) as expired`;
 
 const BY_DIGEST = prepared(`select ${COLUMNS} from scanwire.api_keys where digest = $1`);
 const BY_DIGESTS = prepared(`select ${COLUMNS} from scanwire.api_keys where digest = any($1)`);
@@ -28,13 +29,16 @@ export function postgresApiKeys(options: PostgresApiKeysOptions): ApiKeyStore {
 
     return {
         keepsScopes: true,
+        keepsLimits: true,
 
-        async insert({ id, name, digest, start, sealed, createdAt, lastUsedAt, revokedAt, scopes = UNSCOPED }) {
+        async insert({ id, name, digest, start, sealed, createdAt, lastUsedAt, revokedAt, ...may }) {
+            const { scopes = UNSCOPED, workspaces = null, expiresAt = null } = may;
             try {
                 await database.query(
-                    `insert into scanwire.api_keys (id, name, digest, start, sealed, created_at, last_used_at, revoked_at, scopes)
-                     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-                    [id, name, digest, start, sealed, createdAt, lastUsedAt, revokedAt, scopes],
+                    `insert into scanwire.api_keys
+                     (id, name, digest, start, sealed, created_at, last_used_at, revoked_at, scopes, workspaces, expires_at)
+                     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+                    [id, name, digest, start, sealed, createdAt, lastUsedAt, revokedAt, scopes, workspaces, expiresAt],
                 );
             } catch (error) {
                 throw isUniqueViolation(error) ? apiKeyExists(error) : error;

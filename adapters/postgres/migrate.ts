@@ -12,6 +12,7 @@ import { deployment } from './migrations/0006-deployment.ts';
 import { stagedImports } from './migrations/0007-staged-imports.ts';
 import { grants } from './migrations/0008-grants.ts';
 import { scopes } from './migrations/0009-scopes.ts';
+import { keyLimits } from './migrations/0010-key-limits.ts';
 import { sealedUrls } from './migrations/0011-sealed-urls.ts';
 import { subscriptions } from './migrations/0012-subscriptions.ts';
 
@@ -159,6 +160,7 @@ export const migrations: readonly Migration[] = [
     stagedImports,
     grants,
     scopes,
+    keyLimits,
     sealedUrls,
     subscriptions,
 ];

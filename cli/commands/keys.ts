@@ -1,12 +1,13 @@
 import type { Command } from 'commander';
-import { type ApiKeyScope, DEFAULT_SCOPES, SCOPES } from '../../lib/keys/scopes.ts';
-import { command, repeated } from '../command.ts';
+import type { NewKeyOptions } from '../../lib/keys/limits.ts';
+import { DEFAULT_SCOPES, SCOPES } from '../../lib/keys/scopes.ts';
+import { command, commander, definedFields, repeated, wholeNumber } from '../command.ts';
 import { aligned, relativeTime, table } from '../output/table.ts';
 
 export function define(keys: Command): void {
     command(keys, 'create <name>', 'make a key and show it', async ({ args: [name = ''], options, perform }) => {
-        const scopes = options.scope as readonly ApiKeyScope[] | undefined;
-        const key = await perform('createKey', { name, ...(scopes && { scopes }) });
+        const { scope: scopes, workspace: workspaces, expires: expiresAt } = options;
+        const key = await perform('createKey', { name, ...definedFields<NewKeyOptions>({ scopes, workspaces, expiresAt }) });
         return {
             json: key,
             text: () =>
@@ -16,7 +17,14 @@ export function define(keys: Command): void {
                     ['Name', key.name],
                 ]),
         };
-    }).option('--scope <scope>', `what it may do: ${SCOPES.join(', ')}; repeatable (default: ${DEFAULT_SCOPES.join(', ')})`, repeated);
+    })
+        .option('--scope <scope>', `what it may do: ${SCOPES.join(', ')}; repeatable (default: ${DEFAULT_SCOPES.join(', ')})`, repeated)
+        .option('--workspace <id>', 'the only workspace that it sees; repeatable (default: all)', workspaceIds)
+        .option(
+            '--expires <when>',
+            'refuse it after so long, such as 12h or 90d, or from a time such as 2027-01-31T00:00Z (default: never)',
+            end,
+        );
 
     command(keys, 'list', 'list all keys, revoked ones included', async ({ perform }) => {
         const all = await perform('listKeys', {});
@@ -24,15 +32,17 @@ export function define(keys: Command): void {
             json: all,
             text: () =>
                 table(
-                    ['ID', 'NAME', 'KEY', 'SCOPES', 'CREATED', 'LAST USED', 'STATE'],
-                    all.map(({ id, name, start, scopes, createdAt, lastUsedAt, revokedAt }) => [
+                    ['ID', 'NAME', 'KEY', 'SCOPES', 'WORKSPACES', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE'],
+                    all.map(({ id, name, start, scopes, workspaces, createdAt, expiresAt, expired, lastUsedAt, revokedAt }) => [
                         id,
                         name,
                         `${start}…`,
                         scopes.join(' '),
+                        workspaces?.join(' ') ?? 'all',
                         relativeTime(createdAt, new Date()),
+                        relativeTime(expiresAt, new Date()),
                         relativeTime(lastUsedAt, new Date()),
-                        revokedAt === null ? 'valid' : 'revoked',
+                        revokedAt === null ? (expired ? 'expired' : 'valid') : 'revoked',
                     ]),
                     'No API keys. Make one with: scanwire keys create NAME',
                 ),
@@ -48,4 +58,31 @@ export function define(keys: Command): void {
         const revoked = await perform('revokeKey', { id });
         return { json: revoked, text: () => `Revoked ${revoked.id}` };
     });
+}
+
+const workspaceId = wholeNumber(1, Number.MAX_SAFE_INTEGER);
+
+function workspaceIds(text: string, before: readonly number[] = []): readonly number[] {
+    return [...before, workspaceId(text)];
+}
+
+const SPAN = /^([1-9]\d{0,4})([mhd])$/;
+const ZONED = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/;
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** The end of a key: after a span from now, or at a time; a date alone is its beginning in UTC. */
+function end(text: string): Date {
+    const [, count, unit = ''] = SPAN.exec(text) ?? [];
+    const time = count === undefined ? timeOf(text) : Date.now() + Number(count) * (UNIT_MS[unit] ?? Number.NaN);
+    if (Number.isNaN(time)) {
+        throw new commander.InvalidArgumentError(
+            'It must be a span such as 12h or 90d, or a time such as 2027-01-31 or 2027-01-31T00:00Z.',
+        );
+    }
+
+    return new Date(time);
+}
+
+function timeOf(text: string): number {
+    return ZONED.test(text) ? Date.parse(text) : Number.NaN;
 }

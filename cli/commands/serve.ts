@@ -144,7 +144,12 @@ async function restServer(
         },
         {
             plugin: httpsRecordSchema,
-            options: { auth: 'token', records: stores.records, ...(enrich !== undefined && { enrich: { workspace: enrich } }) },
+            options: {
+                auth: 'token',
+                license: license.source,
+                records: stores.records,
+                ...(enrich !== undefined && { enrich: { workspace: enrich } }),
+            },
         },
     ]);
     protect(server.listener, { maxConnections, maxPerAddress, isLong: isBatch });

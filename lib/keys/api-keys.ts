@@ -2,11 +2,12 @@ import { hash, randomBytes, randomUUID } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import Joi from 'joi';
 import { batched } from '../batched.ts';
-import { checked, nameSchema, objectWith } from '../checked.ts';
+import { checked, objectWith } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
 import { assertOpens, type KeyRing, type SealedText } from './key-ring.ts';
-import { type ApiKeyScope, assertKept, DEFAULT_SCOPES, SCOPES, scopesOf } from './scopes.ts';
+import { assertKept, isOver, type NewKeyOptions, newKeySchema, workspacesOf } from './limits.ts';
+import { type ApiKeyScope, DEFAULT_SCOPES, scopesOf } from './scopes.ts';
 import type { ApiKeyStore, StoredApiKey } from './store.ts';
 
 /** What {@link apiKeys} and its plugin (`plugins/token-auth`) have in common. */
@@ -67,12 +68,8 @@ interface NamedApiKey {
 /** Who a verified key belongs to, and what it may do. */
 export interface VerifiedApiKey extends NamedApiKey {
     readonly scopes: readonly ApiKeyScope[];
-}
-
-/** What a new key may be given. */
-export interface NewKeyOptions {
-    /** What the key may do, each scope once. Default `['inventory:read']`. */
-    readonly scopes?: readonly ApiKeyScope[] | undefined;
+    /** Ids of the only workspaces that it sees; null for all. */
+    readonly workspaces: readonly number[] | null;
 }
 
 /** A key with its full text. */
@@ -86,7 +83,13 @@ export interface ApiKeySummary extends NamedApiKey {
     readonly start: string;
     readonly revealable: boolean;
     readonly scopes: readonly ApiKeyScope[];
+    /** Ids of the only workspaces that it sees; null for all. */
+    readonly workspaces: readonly number[] | null;
     readonly createdAt: Date;
+    /** From when on it is refused; null for never. */
+    readonly expiresAt: Date | null;
+    /** Whether that has come, by the store's time. */
+    readonly expired: boolean;
     /** Exact to a minute. */
     readonly lastUsedAt: Date | null;
     readonly revokedAt: Date | null;
@@ -98,8 +101,8 @@ export interface ApiKeys {
      * Makes a key.
      *
      * @param name 1 to 255 characters without control characters, trimmed; need not be unique.
-     * @throws ScanwireError `INVALID_INPUT` when name or scopes break their rule, `MISCONFIGURED` when the store does not keep the
-     *     scopes that are asked for.
+     * @throws ScanwireError `INVALID_INPUT` when name or options break their rule, `MISCONFIGURED` when the store does not keep what
+     *     is asked for.
      */
     create(name: string, options?: NewKeyOptions): Promise<RevealedApiKey>;
 
@@ -134,16 +137,6 @@ export interface ApiKeys {
 
 const TOUCH_INTERVAL_MS = 60_000;
 
-/** Scopes, each once. */
-export const scopesSchema: Joi.ArraySchema = Joi.array()
-    .items(Joi.string().valid(...SCOPES))
-    .unique();
-
-const newKeySchema = Joi.object<{ name: string } & NewKeyOptions>({
-    name: nameSchema.trim().required(),
-    scopes: scopesSchema.min(1),
-});
-
 /**
  * Makes, shows, revokes and verifies the API keys of a store.
  *
@@ -158,8 +151,10 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
 
     return {
         async create(name, options = {}) {
-            const { name: checkedName, scopes } = checked(newKeySchema, { ...options, name });
-            assertKept(store, scopes);
+            const { name: checkedName, ...limits } = checked(newKeySchema, { ...options, name });
+            const createdAt = clock();
+            assertKept(store, limits, createdAt);
+            const { scopes = DEFAULT_SCOPES, workspaces = null, expiresAt = null } = limits;
             const id = newId();
             const key = newApiKey(random);
             await store.insert({
@@ -168,10 +163,11 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
                 digest: apiKeyDigest(key),
                 start: apiKeyStart(key),
                 sealed: revealable && keyRing !== undefined ? keyRing.seal(key, sealingContext(id)) : null,
-                createdAt: clock(),
+                createdAt,
                 lastUsedAt: null,
                 revokedAt: null,
-                ...(store.keepsScopes === true && { scopes: scopes ?? DEFAULT_SCOPES }),
+                ...(store.keepsScopes === true && { scopes }),
+                ...(store.keepsLimits === true && { workspaces, expiresAt }),
             });
             onEvent({ type: 'key.created', id });
             return { id, name: checkedName, key };
@@ -207,12 +203,12 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
             const digest = apiKeyDigest(key);
             const stored = await find(digest);
             // The digest differs only if the store answers with another row. It tells nothing of a key, so its comparison may take any time.
-            if (stored === null || stored.digest !== digest || stored.revokedAt !== null) {
+            if (stored === null || stored.digest !== digest || isOver(stored)) {
                 return null;
             }
 
             void touch(stored);
-            return { id: stored.id, name: stored.name, scopes: scopesOf(stored) };
+            return { id: stored.id, name: stored.name, scopes: scopesOf(stored), workspaces: workspacesOf(stored) };
         },
 
         async checkSealing() {
@@ -276,12 +272,14 @@ function touching(store: ApiKeyStore, clock: Clock, firstUsed: (id: string) => v
 }
 
 function summary(stored: StoredApiKey): ApiKeySummary {
-    const { id, name, start, sealed, createdAt, lastUsedAt, revokedAt } = stored;
-    return { id, name, start, revealable: sealed !== null, scopes: scopesOf(stored), createdAt, lastUsedAt, revokedAt };
+    const { id, name, start, sealed, createdAt, expiresAt = null, lastUsedAt, revokedAt } = stored;
+    const may = { scopes: scopesOf(stored), workspaces: workspacesOf(stored) };
+    const expired = expiresAt !== null && stored.expired !== false;
+    return { id, name, start, revealable: sealed !== null, ...may, createdAt, expiresAt, expired, lastUsedAt, revokedAt };
 }
 
 /**
- * What every refused request is told. Missing, wrong, malformed and revoked keys and an invalid licence all get this one
+ * What every refused request is told. Missing, wrong, malformed, revoked and expired keys and an invalid licence all get this one
  * sentence, so that nobody learns which of them it was.
  */
 export const DENIAL = 'Access needs a valid licence on the server and a valid API key in the header named token';

@@ -12,11 +12,11 @@ export {
     type KeyEvent,
     looksLikeApiKey,
     looksLikeForeignKey,
-    type NewKeyOptions,
     newApiKey,
     type RevealedApiKey,
     type VerifiedApiKey,
 } from './api-keys.ts';
 export { type KeyRing, type KeyRingOptions, keyRing, sealingKeyId } from './key-ring.ts';
+export type { NewKeyOptions } from './limits.ts';
 export type { ApiKeyScope } from './scopes.ts';
 export type { ApiKeyStore, StoredApiKey } from './store.ts';

@@ -1,5 +1,4 @@
-import { ScanwireError } from '../errors.ts';
-import type { ApiKeyStore, StoredApiKey } from './store.ts';
+import type { StoredApiKey } from './store.ts';
 
 /** What a key may do. */
 export type ApiKeyScope = 'inventory:read' | 'records:read' | 'records:write' | 'deliveries:read' | 'events:publish' | 'admin';
@@ -26,11 +25,4 @@ export function scopesOf({ scopes }: Pick<StoredApiKey, 'scopes'>): readonly Api
     }
 
     return Array.isArray(scopes) ? SCOPES.filter((scope) => scopes.includes(scope)) : [];
-}
-
-/** @throws ScanwireError `MISCONFIGURED`: a store that dropped them would give the key more than was asked for. */
-export function assertKept(store: ApiKeyStore, scopes: readonly ApiKeyScope[] | undefined): void {
-    if (scopes !== undefined && store.keepsScopes !== true) {
-        throw new ScanwireError('MISCONFIGURED', 'Cannot give the key scopes: the store does not keep them', { field: 'scopes' });
-    }
 }

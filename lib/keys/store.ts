@@ -17,12 +17,20 @@ export interface StoredApiKey {
     readonly revokedAt: Date | null;
     /** Missing from a store that knows nothing of scopes: the key then has what keys had before there were any. */
     readonly scopes?: readonly ApiKeyScope[];
+    /** Ids of the only workspaces that the key sees; null for all. Missing, like the next two, from a store that keeps no limits. */
+    readonly workspaces?: readonly number[] | null;
+    /** From when on the key is refused; null for never. */
+    readonly expiresAt?: Date | null;
+    /** Whether `expiresAt` has come by the store's own time: told with every key that is read, not looked at where one is inserted. */
+    readonly expired?: boolean;
 }
 
 /** Where `token-auth` keeps its keys. Methods reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
 export interface ApiKeyStore {
     /** Whether `scopes` are kept. Without it, a key that is made with scopes of its own is refused. */
     readonly keepsScopes?: boolean;
+    /** Whether `workspaces` and `expiresAt` are kept, and `expired` is told. Without it, a key that is made with either is refused. */
+    readonly keepsLimits?: boolean;
     /** @throws ScanwireError `CONFLICT` when id or digest exists already. */
     insert(key: StoredApiKey): Promise<void>;
     /** Revoked keys are found as well; the caller looks at `revokedAt`. */

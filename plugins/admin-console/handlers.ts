@@ -51,7 +51,7 @@ export function handlersOf({ keys, webhooks, inventory, license, migrate }: Host
 
 function keyHandlers(keys: System['keys']): Partial<Handlers> {
     return {
-        createKey: ({ name, scopes }) => keys.create(name, { scopes }),
+        createKey: ({ name, ...options }) => keys.create(name, options),
         listKeys: () => keys.list(),
         revealKey: ({ id }) => keys.reveal(id),
         async revokeKey({ id }) {

@@ -1,5 +1,6 @@
 import type { ImportOptions, ImportSummary } from '../../lib/inventory/store.ts';
-import type { ApiKeySummary, NewKeyOptions, RevealedApiKey } from '../../lib/keys/api-keys.ts';
+import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
+import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { RuleSet } from '../../lib/webhooks/choices.ts';
 import type { ErasedEvent } from '../../lib/webhooks/deliveries.ts';

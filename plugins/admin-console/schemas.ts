@@ -2,7 +2,7 @@ import Joi from 'joi';
 import { nameSchema } from '../../lib/checked.ts';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { workspaceSchema } from '../../lib/inventory/resources.ts';
-import { scopesSchema } from '../../lib/keys/api-keys.ts';
+import { newKeySchema, scopesSchema, workspacesSchema } from '../../lib/keys/limits.ts';
 import { DEFAULT_SCOPES } from '../../lib/keys/scopes.ts';
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
 import { deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
@@ -52,7 +52,10 @@ const keySummarySchema = Joi.object({
     start: id().description('First characters of the key'),
     revealable: flag().description('Whether the key can be shown again'),
     scopes: scopesSchema.required().description('What the key may do'),
+    workspaces: workspacesSchema.required().allow(null).description('Ids of the only workspaces that it sees; null for all'),
     createdAt: date(),
+    expiresAt: nullableDate().description('From when on it is refused; null for never'),
+    expired: flag(),
     lastUsedAt: nullableDate().description('Exact to a minute'),
     revokedAt: nullableDate(),
 }).label('ApiKey');
@@ -193,6 +196,8 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         payload: Joi.object({
             name: nameSchema.trim().required().description('Need not be unique'),
             scopes: scopesSchema.min(1).description(`What the key may do; ${DEFAULT_SCOPES.join(', ')} when nothing is said`),
+            workspaces: newKeySchema.extract('workspaces').description('Ids of the only workspaces that it sees; all when nothing is said'),
+            expiresAt: newKeySchema.extract('expiresAt').description('From when on it is refused; never when nothing is said'),
         }),
         response: revealedKeySchema,
     },

@@ -4,8 +4,8 @@ import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import { type CheckedRecord, checkRecord, recordJsonSchema } from '../../lib/records/index.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance, exposeInstance, type Instances } from '../instance.ts';
-import { unsniffed } from '../request.ts';
-import { needsScope, withStrategy } from '../strategy.ts';
+import { type StoreFailure, unsniffed } from '../request.ts';
+import { licensed, needsAllWorkspaces, needsScope, withStrategy } from '../strategy.ts';
 import { checkRoute, importRoute } from './batch-routes.ts';
 import { type Access, type HttpsRecordSchemaOptions, optionsSchema, type Settings } from './options.ts';
 import { recordRoutes } from './record-routes.ts';
@@ -17,6 +17,7 @@ export type { ScanwireEvent } from '../instance.ts';
 export type { BadLine, BatchReport } from './batch-response.ts';
 export type { HttpsRecordSchemaOptions } from './options.ts';
 
+const UNREADABLE: StoreFailure = { plugin: 'https-record-schema', message: 'The licence cannot be read now; try again later' };
 const UNKNOWN_STRATEGY = 'https-record-schema options: auth must name a strategy of the server, registered before';
 
 /** Serves the JSON Schema of HTTPS scan records, checks records against it, and stores and shows them. */
@@ -30,7 +31,10 @@ export const plugin: NamedPlugin<HttpsRecordSchemaOptions> = {
         const settings = checked(optionsSchema, options ?? {}, { subject: 'https-record-schema options', code: 'MISCONFIGURED' });
         claimInstance(server, 'https-record-schema', settings);
         const access: Access = {
-            ext: { onPreResponse: unsniffed },
+            ext: {
+                onPreResponse: unsniffed,
+                ...(settings.license && { onPostAuth: { method: licensed(settings.license, UNREADABLE) } }),
+            },
             // What takes a key to see is not for caches.
             ...(settings.auth !== undefined && { auth: settings.auth, cache: { otherwise: 'no-store' } }),
         };
@@ -47,13 +51,20 @@ function routesOf(settings: Settings, access: Access): ServerRoute[] {
     return [
         schemaRoute(settings, access),
         checkRoute(settings, writing),
-        ...(records === undefined ? [] : [importRoute(settings, records, writing), ...recordRoutes(settings, records, reading)]),
+        ...(records === undefined
+            ? []
+            : [importRoute(settings, records, inAll(writing)), ...recordRoutes(settings, records, inAll(reading))]),
     ];
 }
 
 /** Lets in whoever comes with a key only when that has the scope. What a check costs is what an import costs, so it takes the same. */
 function needing(scope: ApiKeyScope, access: Access): Access {
     return { ...access, ext: { ...access.ext, onCredentials: { method: needsScope(scope, `The API key needs the scope ${scope}`) } } };
+}
+
+/** Records are in no workspace, and enrich one that the path does not name. */
+function inAll(access: Access): Access {
+    return { ...access, ext: { ...access.ext, onCredentials: [access.ext?.onCredentials ?? [], { method: needsAllWorkspaces }].flat() } };
 }
 
 const SCHEMA_TEXT = JSON.stringify(recordJsonSchema);

@@ -2,6 +2,7 @@ import type { RouteOptions } from '@hapi/hapi';
 import Joi from 'joi';
 import { nameSchema, objectWith } from '../../lib/checked.ts';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
+import type { LicenseSource } from '../../lib/license/verify-license.ts';
 import type { Enrichment, RecordStore } from '../../lib/records/index.ts';
 import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
@@ -12,6 +13,8 @@ export interface HttpsRecordSchemaOptions extends InstanceOptions {
     readonly path?: string | undefined;
     /** Name of the authentication strategy of all routes, or false for none. The server's default by default. */
     readonly auth?: string | false | undefined;
+    /** Whether the licence is valid now; asked on every request. Without it none is asked for. */
+    readonly license?: LicenseSource | undefined;
     /** Largest batch in bytes, as it is sent. 64 MiB by default. */
     readonly maxBytes?: number | undefined;
     /** Largest batch in bytes after decompression. 512 MiB by default. */
@@ -29,7 +32,7 @@ export interface HttpsRecordSchemaOptions extends InstanceOptions {
 type Defaulted = 'path' | 'maxBytes' | 'maxDecodedBytes' | 'maxLineBytes' | 'maxReported';
 
 /** The options with their defaults. */
-export type Settings = Pick<HttpsRecordSchemaOptions, 'auth' | 'records' | 'instance'> & {
+export type Settings = Pick<HttpsRecordSchemaOptions, 'auth' | 'license' | 'records' | 'instance'> & {
     readonly [Option in Defaulted]: NonNullable<HttpsRecordSchemaOptions[Option]>;
 } & { readonly enrich?: Enrichment };
 
@@ -46,6 +49,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
         .messages({ 'string.pattern.base': '{{#label}} must look like /https-record-schema' })
         .default('/https-record-schema'),
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)),
+    license: objectWith<LicenseSource>('valid'),
     maxBytes: size().default(64 * MIB),
     maxDecodedBytes: size().default(512 * MIB),
     maxLineBytes: size().default(MAX_LINE_BYTES),

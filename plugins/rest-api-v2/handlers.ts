@@ -6,14 +6,13 @@ import { timeSlice } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { emptyValue, MAX_ID } from '../../lib/inventory/fields.ts';
 import type { Collection } from '../../lib/inventory/store.ts';
-import { DENIAL } from '../../lib/keys/api-keys.ts';
-import type { LicenseSource } from '../../lib/license/verify-license.ts';
 import type { TimestampFormat } from '../../lib/timestamp.ts';
 import { orUnavailable, pathId, type StoreFailure, streamCut, untilClosed, withFirst } from '../request.ts';
+import { workspacesSeen } from '../strategy.ts';
 import type { ResourceRow } from './options.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
-const UNREADABLE: StoreFailure = { plugin: 'rest-api-v2', message: 'The data cannot be read now; try again later' };
+export const UNREADABLE: StoreFailure = { plugin: 'rest-api-v2', message: 'The data cannot be read now; try again later' };
 
 /** One resource as its two routes need it. */
 export interface Resource {
@@ -26,11 +25,14 @@ export interface Resource {
 }
 
 /** All rows, streamed. */
-export function index({ rows, parents, rowText }: Resource): Lifecycle.Method {
+export function index(resource: Resource): Lifecycle.Method {
+    const { rows, parents, rowText } = resource;
     return async (request, h) => {
         const path = idsOf(request);
+        const seen = seenAt(resource, request, path);
         const signal = untilClosed(request);
-        const texts = () => withFirst(indexText(rows.list(path, { signal }), rowText), streamCut(request, 'rest-api-v2'));
+        const batches = () => (seen === null ? rows.list(path, { signal }) : only(seen, rows.list(path, { signal })));
+        const texts = () => withFirst(indexText(batches(), rowText), streamCut(request, 'rest-api-v2'));
         const { first, all } = await orUnavailable(request, UNREADABLE, texts);
         if (first === EMPTY_INDEX && parents !== null && (await row(request, parents, path)) === null) {
             throw Boom.notFound();
@@ -41,9 +43,12 @@ export function index({ rows, parents, rowText }: Resource): Lifecycle.Method {
 }
 
 /** One row. */
-export function show({ rows, rowText }: Resource): Lifecycle.Method {
+export function show(resource: Resource): Lifecycle.Method {
+    const { rows, rowText } = resource;
     return async (request, h) => {
-        const found = await row(request, rows, idsOf(request));
+        const path = idsOf(request);
+        seenAt(resource, request, path);
+        const found = await row(request, rows, path);
         if (found === null) {
             throw Boom.notFound();
         }
@@ -69,15 +74,33 @@ function idsOf({ paramsArray }: Request): readonly number[] {
     });
 }
 
-/** Refuses like a wrong key does while the licence is not valid. */
-export function licensed(license: LicenseSource): Lifecycle.Method {
-    return async (request, h) => {
-        if (!(await orUnavailable(request, UNREADABLE, () => license.valid()))) {
-            throw Boom.forbidden(DENIAL);
-        }
+const WORKSPACES = '/workspaces';
 
-        return h.continue;
-    };
+/**
+ * Lets a key that sees some workspaces only into nothing else: what is in none, as a resource of the application's own may be, included.
+ * The store is not asked, so that what exists and what does not are one.
+ *
+ * @returns The workspaces that the index of workspaces shows; null where there is nothing left to choose.
+ */
+function seenAt({ path }: Resource, request: Request, [workspace]: readonly number[]): ReadonlySet<number> | null {
+    const seen = workspacesSeen(request);
+    if (seen === null) {
+        return null;
+    }
+
+    const isBelow = path === WORKSPACES || path.startsWith(`${WORKSPACES}/{`);
+    if (!isBelow || (workspace !== undefined && !seen.has(workspace))) {
+        throw Boom.notFound();
+    }
+
+    return workspace === undefined ? seen : null;
+}
+
+/** Batches without the rows of other ids. What is no batch goes through, to be refused like any other. */
+async function* only(ids: ReadonlySet<number>, batches: AsyncIterable<readonly ResourceRow[]>): AsyncGenerator<readonly ResourceRow[]> {
+    for await (const batch of batches) {
+        yield Array.isArray(batch) ? batch.filter(({ id }: ResourceRow) => ids.has(id)) : batch;
+    }
 }
 
 const BASE_PAGE = `<!DOCTYPE html>

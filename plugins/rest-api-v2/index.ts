@@ -4,8 +4,8 @@ import { DENIAL } from '../../lib/keys/api-keys.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance } from '../instance.ts';
 import { unsniffed } from '../request.ts';
-import { needsScope, withStrategy } from '../strategy.ts';
-import { base, index, licensed, show, unknownRoute } from './handlers.ts';
+import { licensed, needsScope, withStrategy } from '../strategy.ts';
+import { base, index, show, UNREADABLE, unknownRoute } from './handlers.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
 import { resources } from './resources.ts';
 
@@ -63,7 +63,7 @@ function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options): Rou
         cache: { otherwise: 'no-store' },
         ext: {
             onCredentials: { method: needsScope('inventory:read', DENIAL) },
-            onPostAuth: { method: licensed(license) },
+            onPostAuth: { method: licensed(license, UNREADABLE) },
             onPreResponse: unsniffed,
         },
         state: { parse: false, failAction: 'ignore' },

@@ -87,8 +87,8 @@ function tokenScheme(
                 return h.unauthenticated(Boom.forbidden(DENIAL));
             }
 
-            const { id, name, scopes } = verified;
-            return h.authenticated({ credentials: { id, name, scope: [...scopes] } as object });
+            const { id, name, scopes, workspaces } = verified;
+            return h.authenticated({ credentials: { id, name, scope: [...scopes], workspaces } as object });
         },
 
         // What took a key is not for caches, unless route or handler say how long it may be kept; by then hapi has set what it sets else.
@@ -111,7 +111,7 @@ function isOneOfSeveralWays({ server, route }: Request): boolean {
     return access !== false && (access.mode !== 'required' || access.strategies.length > 1);
 }
 
-const ANYBODY: TokenCredentials = { id: '00000000-0000-4000-8000-000000000000', name: 'simulated', scope: [...UNSCOPED] };
+const ANYBODY: TokenCredentials = { id: '00000000-0000-4000-8000-000000000000', name: 'simulated', scope: [...UNSCOPED], workspaces: null };
 
 /**
  * For tests of an application's own routes: the `auth` of `server.inject` as if a valid key had been sent.
@@ -124,11 +124,15 @@ export function simulate(credentials: Partial<TokenCredentials> = {}, strategy =
     return { strategy, credentials: simulated };
 }
 
-/** `request.auth.credentials` of a route with the strategy: which key was used, and its scopes, for hapi's own `auth.scope`. */
+/**
+ * `request.auth.credentials` of a route with the strategy: which key was used, its scopes, for hapi's own `auth.scope`, and the ids of the
+ * only workspaces that it sees, null for all.
+ */
 export interface TokenCredentials {
     readonly id: string;
     readonly name: string;
     readonly scope: string[];
+    readonly workspaces: readonly number[] | null;
 }
 
 /**

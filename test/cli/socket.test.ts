@@ -27,6 +27,27 @@ t.test('answers commands through its socket', async (t) => {
     });
     t.match(await json(data, 'import', fixture('scans/services.xml'), '--workspace', 'lab'), { hosts: { created: 5 } });
 
+    const limited = ['--workspace', '2', '--workspace', '7', '--expires', '90d'];
+    const { key: partner } = await json<{ key: string }>(data, 'keys', 'create', 'partner', ...limited);
+    t.match(JSON.parse((await get(served, '/rest_api/v2/workspaces', partner)).body), [{ id: 2 }]);
+    t.equal((await get(served, '/rest_api/v2/workspaces/1', partner)).status, 404);
+    t.match(await scanwire(['keys', 'list', '--data', data]), { code: 0, stdout: / 2 7 .*in 2 months/ });
+    await json(data, 'keys', 'create', 'until', '--expires', '2999-01-31T00:00Z');
+    t.match((await json<object[]>(data, 'keys', 'list')).at(-1), {
+        workspaces: null,
+        expiresAt: '2999-01-31T00:00:00.000Z',
+        expired: false,
+    });
+    for (const wrong of ['90', '2999-01-31 00:00']) {
+        t.match(
+            await scanwire(['keys', 'create', 'a', '--expires', wrong, '--data', data]),
+            { code: 2, stderr: /It must be a span/ },
+            wrong,
+        );
+    }
+    const past = await scanwire(['keys', 'create', 'a', '--expires', '2020-01-31', '--data', data]);
+    t.match(past, { code: 1, stderr: 'scanwire: expiresAt must be in the future\n' });
+
     await json(data, 'keys', 'revoke', key.id);
     t.equal((await get(served, '/rest_api/v2/base', key.key)).status, 403);
     t.match(await scanwire(['keys', 'revoke', key.id, '--data', data]), { code: 1, stderr: /^scanwire: .*revoked already.*\n$/ });

@@ -15,6 +15,22 @@ const mutants: Record<string, Break> = {
     'keeps the scopes of each key, none included, where it says that it keeps scopes': (store) => ({
         insert: (key) => store.insert({ ...key, scopes: key.scopes?.length === 0 ? ['inventory:read'] : (key.scopes ?? []) }),
     }),
+    'keeps the workspaces of each key, where it says that it keeps limits': (store) => ({
+        insert: (key) => store.insert({ ...key, workspaces: key.workspaces?.length === 0 ? null : (key.workspaces ?? null) }),
+    }),
+    'tells by its own time whether a key has ended, where it says that it keeps limits': (store) => {
+        const said = new Map<string, boolean | undefined>();
+        return {
+            insert: (key) => {
+                said.set(key.id, key.expired);
+                return store.insert(key);
+            },
+            async get(id) {
+                const key = await store.get(id);
+                return key === null ? null : { ...key, expired: said.get(id) ?? false };
+            },
+        };
+    },
     'knows no key that was not inserted': (store) => ({
         findByDigest: async () => (await store.list())[0] ?? null,
     }),

@@ -85,6 +85,9 @@ function someKey(fields: Partial<StoredApiKey> = {}): StoredApiKey {
         lastUsedAt: null,
         scopes: ['inventory:read'],
         revokedAt: null,
+        workspaces: null,
+        expiresAt: null,
+        expired: false,
         ...fields,
     };
 }

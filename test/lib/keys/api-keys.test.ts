@@ -26,7 +26,7 @@ t.test('verifies the keys that it made, several at once', async (t) => {
     const { keys } = setUp();
     const made = [await keys.create('one'), await keys.create('two'), await keys.create('one')];
     for (const { key, ...owner } of made) {
-        t.strictSame(await keys.verify(key), { ...owner, scopes: ['inventory:read'] });
+        t.strictSame(await keys.verify(key), { ...owner, scopes: ['inventory:read'], workspaces: null });
     }
     t.equal(new Set(made.map(({ id }) => id)).size, 3);
 });
@@ -187,7 +187,7 @@ t.test('neither waits for the note of a use nor fails with it', async (t) => {
     for (const touch of failures) {
         const { keys } = setUp({ store: { ...memoryApiKeys(), touch } });
         const { key, ...owner } = await keys.create('one');
-        t.strictSame(await keys.verify(key), { ...owner, scopes: ['inventory:read'] });
+        t.strictSame(await keys.verify(key), { ...owner, scopes: ['inventory:read'], workspaces: null });
     }
 });
 
@@ -206,6 +206,7 @@ t.test('finds foreign keys only where they are accepted', async (t) => {
     t.strictSame(await setUp({ store, acceptForeignKeys: true }).keys.verify('0123-foreign'), {
         ...owner,
         scopes: ['inventory:read', 'records:read', 'records:write'],
+        workspaces: null,
     });
     t.equal(await setUp({ store }).keys.verify('0123-foreign'), null);
     t.equal(await setUp({ store, acceptForeignKeys: true }).keys.verify('0123-foreign, 0123-foreign'), null);

@@ -63,7 +63,10 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.same(await as('revokeKey', { id: key.id }), { id: key.id, revoked: true });
     t.match(await as('listKeys', {}), [{ id: key.id, scopes: ['inventory:read'], revokedAt: String }]);
     const { id: writer } = await as('createKey', { name: 'writer', scopes: ['records:write', 'admin'] });
-    t.match((await as('listKeys', {})).at(-1), { id: writer, scopes: ['records:write', 'admin'] });
+    t.match((await as('listKeys', {})).at(-1), { id: writer, scopes: ['records:write', 'admin'], workspaces: null, expiresAt: null });
+    const expiresAt = '2999-01-31T00:00:00.000Z' as unknown as Date;
+    const { id: partner } = await as('createKey', { name: 'partner', workspaces: [7, 2], expiresAt });
+    t.match((await as('listKeys', {})).at(-1), { id: partner, workspaces: [7, 2], expiresAt, expired: false });
 
     const url = await receiver(t);
     const { id, secret } = await as('createExporter', { url, name: 'Ours', headers: [['Authorization', 'Bearer x']] });
@@ -175,6 +178,10 @@ t.test('refuses bad input with the field at fault, and never repeats it', async 
         ['createKey', { name: 's3cret\u0007' }, 'name'],
         ['createKey', { name: 'a', scopes: ['s3cret'] }, 'scopes[0]'],
         ['createKey', { name: 'a', scopes: [] }, 'scopes'],
+        ['createKey', { name: 'a', workspaces: [] }, 'workspaces'],
+        ['createKey', { name: 'a', workspaces: ['s3cret'] }, 'workspaces[0]'],
+        ['createKey', { name: 'a', expiresAt: 's3cret' }, 'expiresAt'],
+        ['createKey', { name: 'a', expiresAt: '2001-01-01T00:00:00Z' }, 'expiresAt'],
         ['createKey', { name: 'a', more: 's3cret' }, 'more'],
         ['createExporter', { name: 's3cret' }, 'url'],
         ['createExporter', { url: 'https://a.test', secret: ['s3cret'] }, 'secret'],

@@ -8,6 +8,7 @@ import * as Boom from '@hapi/boom';
 import Hapi, { type Server } from '@hapi/hapi';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import t, { type Test } from 'tap';
+import { memoryRecords } from '../../../adapters/memory/index.ts';
 import { type HttpsRecordSchemaOptions, plugin } from '../../../plugins/https-record-schema/index.ts';
 
 const record = { data: 'SFRUUA==', host: 'www.example.com', ip: '192.0.2.7', port: 443 };
@@ -248,5 +249,39 @@ t.test('refuses options that cannot work', async (t) => {
         [{ maxLines: 1 }, 'maxLines'],
     ] as const) {
         await t.rejects(served(options as HttpsRecordSchemaOptions), { code: 'MISCONFIGURED', field });
+    }
+});
+
+t.test('answers as to a wrong key while the licence is not valid, on every route', async (t) => {
+    let valid: boolean | Error = false;
+    const license = {
+        async valid() {
+            if (valid instanceof Error) {
+                throw valid;
+            }
+
+            return valid;
+        },
+    };
+    const server = Hapi.server({ debug: false });
+    await server.register({ plugin, options: { license, records: memoryRecords() } });
+    const routes = [
+        ['GET', ''],
+        ['POST', '/check'],
+        ['GET', '/records'],
+        ['GET', '/records/1'],
+        ['POST', '/records'],
+    ] as const;
+    for (const [answer, statuses] of [
+        [false, [403]],
+        [new Error('down'), [503]],
+        [true, [200, 404]],
+    ] as const) {
+        valid = answer;
+        for (const [method, path] of routes) {
+            const payload = method === 'POST' ? { headers: ndjson, payload: good } : {};
+            const { statusCode } = await server.inject({ method, url: `/https-record-schema${path}`, ...payload });
+            t.ok((statuses as readonly number[]).includes(statusCode), `${method} ${path} ${String(answer)}: ${statusCode}`);
+        }
     }
 });

@@ -1,0 +1,65 @@
+import Joi from 'joi';
+import { nameSchema } from '../checked.ts';
+import { ScanwireError } from '../errors.ts';
+import { MAX_ID } from '../inventory/fields.ts';
+import { type ApiKeyScope, SCOPES } from './scopes.ts';
+import type { ApiKeyStore, StoredApiKey } from './store.ts';
+
+/** The workspaces that a key sees; null for all. Like {@link scopesOf}, a row that a store got wrong sees none. */
+export function workspacesOf({ workspaces }: Pick<StoredApiKey, 'workspaces'>): readonly number[] | null {
+    if (workspaces === undefined || workspaces === null) {
+        return null;
+    }
+
+    return Array.isArray(workspaces) ? workspaces.filter((id) => Number.isInteger(id)) : [];
+}
+
+/** Whether a key is refused by now: revoked, or at its end by the store's time. One with an end that the store tells nothing of is. */
+export function isOver({ revokedAt, expiresAt, expired }: StoredApiKey): boolean {
+    return revokedAt !== null || expired === true || ((expiresAt ?? null) !== null && expired !== false);
+}
+
+/** What a new key may be given. */
+export interface NewKeyOptions {
+    /** What the key may do, each scope once. Default `['inventory:read']`. */
+    readonly scopes?: readonly ApiKeyScope[] | undefined;
+    /** Ids of the only workspaces that the key sees, each once; they need not exist yet. Default all. */
+    readonly workspaces?: readonly number[] | undefined;
+    /** From when on the key is refused, by the store's time; must be in the future. Default never. */
+    readonly expiresAt?: Date | undefined;
+}
+
+/** Scopes, each once. */
+export const scopesSchema: Joi.ArraySchema = Joi.array()
+    .items(Joi.string().valid(...SCOPES))
+    .unique();
+
+/** Ids of workspaces, each once. */
+export const workspacesSchema: Joi.ArraySchema = Joi.array().items(Joi.number().integer().min(1).max(MAX_ID)).unique();
+
+/** Name and {@link NewKeyOptions} of a new key. */
+export const newKeySchema: Joi.ObjectSchema<{ name: string } & NewKeyOptions> = Joi.object<{ name: string } & NewKeyOptions>({
+    name: nameSchema.trim().required(),
+    scopes: scopesSchema.min(1),
+    workspaces: workspacesSchema.min(1).max(1000),
+    expiresAt: Joi.date().iso(),
+});
+
+/**
+ * @throws ScanwireError `MISCONFIGURED`: a store that dropped them would give the key more than was asked for; `INVALID_INPUT` for an end
+ *     that is past.
+ */
+export function assertKept(store: ApiKeyStore, { scopes, workspaces, expiresAt }: NewKeyOptions, now: Date): void {
+    const dropped = [
+        ...(store.keepsScopes === true ? [] : Object.entries({ scopes })),
+        ...(store.keepsLimits === true ? [] : Object.entries({ workspaces, expiresAt })),
+    ].find(([, value]) => value !== undefined);
+    if (dropped !== undefined) {
+        const [field] = dropped;
+        throw new ScanwireError('MISCONFIGURED', `Cannot give the key ${field}: the store does not keep them`, { field });
+    }
+
+    if (expiresAt !== undefined && expiresAt <= now) {
+        throw new ScanwireError('INVALID_INPUT', 'expiresAt must be in the future', { field: 'expiresAt' });
+    }
+}

@@ -2,6 +2,7 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../lib/inventory/host.ts';
 import { DEFAULT_WORKSPACE, type Note, type Service, type Session, type Vuln, type Workspace } from '../../lib/inventory/resources.ts';
+import { compareRows, FILTERS, type FilterName, matches, type Selection } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { Endpoint } from '../../lib/records/endpoints.ts';
 
@@ -57,12 +58,12 @@ export function memoryInventory({ clock = systemClock, batchSize = 500 }: Memory
     void writer.ensureWorkspace(DEFAULT_WORKSPACE);
 
     return {
-        workspaces: collection(workspaces, [], batchSize),
-        hosts: collection(hosts, [workspaces], batchSize),
-        services: collection(services, [workspaces, hosts], batchSize),
-        notes: collection(notes, [workspaces, hosts], batchSize),
-        sessions: collection(sessions, [workspaces, hosts], batchSize),
-        vulns: collection(vulns, [workspaces, hosts, services], batchSize),
+        workspaces: collection(workspaces, [], { batchSize, filters: FILTERS.workspaces }),
+        hosts: collection(hosts, [workspaces], { batchSize, filters: FILTERS.hosts }),
+        services: collection(services, [workspaces, hosts], { batchSize, filters: FILTERS.services }),
+        notes: collection(notes, [workspaces, hosts], { batchSize, filters: FILTERS.notes }),
+        sessions: collection(sessions, [workspaces, hosts], { batchSize, filters: FILTERS.sessions }),
+        vulns: collection(vulns, [workspaces, hosts, services], { batchSize, filters: FILTERS.vulns }),
         ...writer,
         ...childAdding(tables, clock),
     };
@@ -241,11 +242,36 @@ function table<R extends Row>() {
  *
  * @param ancestors Tables of the parents, from the outside in.
  */
-function collection<R extends Row>(rows: Table<R>, ancestors: readonly Pick<Table<Row>, 'parentOf'>[], batchSize: number): Collection<R> {
+function collection<R extends Row>(
+    rows: Table<R>,
+    ancestors: readonly Pick<Table<Row>, 'parentOf'>[],
+    { batchSize, filters }: { readonly batchSize: number; readonly filters: readonly FilterName[] },
+): Required<Collection<R>> {
     const exists = (path: readonly number[]): boolean =>
         path.length === ancestors.length && path.every((id, depth) => ancestors[depth]?.parentOf(id) === (path[depth - 1] ?? ROOT));
 
+    function selected(path: readonly number[], { where = {}, after = { id: 0 }, limit }: Selection): readonly R[] {
+        const byChange = where.updated_since !== undefined;
+        const below = exists(path) ? rows.idsBelow(path.at(-1) ?? ROOT).flatMap((id) => rows.get(id) ?? []) : [];
+        const wanted = below.filter((row) => matches(row, where) && compareRows(byChange, row, after) > 0);
+        return wanted.sort((one, other) => compareRows(byChange, one, other)).slice(0, limit);
+    }
+
     return {
+        filters,
+
+        async *select(path, selection, { signal } = {}) {
+            const wanted = selected(path, selection);
+            for (let start = 0; start < wanted.length; start += batchSize) {
+                signal?.throwIfAborted();
+                yield wanted.slice(start, start + batchSize);
+            }
+        },
+
+        async count(path, where) {
+            return selected(path, { where }).length;
+        },
+
         async *list(path, { signal } = {}) {
             // As many as there were when the reading began; rows that come meanwhile are appended behind them.
             const ids = exists(path) ? rows.idsBelow(path.at(-1) ?? ROOT) : [];

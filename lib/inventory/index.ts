@@ -36,4 +36,13 @@ export {
     type Workspace,
     workspaceSchema,
 } from './resources.ts';
+export {
+    type AddressRange,
+    addressRange,
+    FILTERS,
+    type FilterName,
+    type Filters,
+    type Position,
+    type Selection,
+} from './selection.ts';
 export type { Collection, ImportSummary, InventoryStore, InventoryWriter, ReadOptions } from './store.ts';

@@ -15,7 +15,8 @@ import {
     type Workspace,
     workspaceSchema,
 } from './resources.ts';
-import type { Collection, InventoryStore } from './store.ts';
+import type { Selection } from './selection.ts';
+import type { Collection, InventoryStore, ReadOptions } from './store.ts';
 
 /** Which rows are wanted: those with an id above `after`, in ascending id, at most `limit` of them. */
 export interface Page {
@@ -144,19 +145,23 @@ function collection(source: Source, above: AnyCollection | undefined): AnyCollec
         return known && (above === undefined || (await above.get(parents.slice(0, -1), parents.at(-1) as number)) !== null);
     }
 
-    return {
-        async *list(parents, { signal } = {}) {
-            let left = await exist(parents);
-            for (let after = 0; left; ) {
-                signal?.throwIfAborted();
-                const rows = await page(parents, { after, limit: source.pageSize, signal });
-                left = rows.length >= source.pageSize;
-                after = rows.at(-1)?.id ?? after;
-                if (rows.length > 0) {
-                    yield rows;
-                }
+    async function* select(parents: readonly number[], { after: behind, limit = Infinity }: Selection, { signal }: ReadOptions = {}) {
+        let left = (await exist(parents)) ? limit : 0;
+        for (let after = behind?.id ?? 0; left > 0; ) {
+            signal?.throwIfAborted();
+            const size = Math.min(left, source.pageSize);
+            const rows = await page(parents, { after, limit: size, signal });
+            left = rows.length < size ? 0 : left - rows.length;
+            after = rows.at(-1)?.id ?? after;
+            if (rows.length > 0) {
+                yield rows;
             }
-        },
+        }
+    }
+
+    return {
+        list: (parents, options) => select(parents, {}, options),
+        select,
 
         async get(parents, id) {
             if (!isRowId(id) || !(await exist(parents))) {

@@ -1,5 +1,6 @@
 import type { Host, HostInput } from './host.ts';
 import type { Note, Service, Session, Vuln, Workspace } from './resources.ts';
+import type { FilterName, Filters, Selection } from './selection.ts';
 
 /** How a list is read. */
 export interface ReadOptions {
@@ -22,6 +23,18 @@ export interface Collection<Row extends { readonly id: number }> {
 
     /** The row, or null when it does not exist below exactly these parents. */
     get(parents: readonly number[], id: number): Promise<Row | null>;
+
+    /** The filters that `select` and `count` know; none without it. They are asked for no others. */
+    readonly filters?: readonly FilterName[];
+
+    /**
+     * A part of what `list` gives, in batches as well. Ids and times are compared as they go out, times in whole milliseconds: a row
+     * whose `updated_at` is finer would be behind itself. Without it a client can neither page nor filter.
+     */
+    select?(parents: readonly number[], selection: Selection, options?: ReadOptions): AsyncIterable<readonly Row[]>;
+
+    /** How many rows below `parents` fulfil the filters. Without it nobody is told. */
+    count?(parents: readonly number[], where: Filters): Promise<number>;
 }
 
 /** What `rest-api-v2` reads. A store without one of the optional collections has no route for it. */

@@ -1,17 +1,16 @@
-import { Readable } from 'node:stream';
+import { pipeline, Readable } from 'node:stream';
+import { createGzip, type ZlibOptions } from 'node:zlib';
 import Boom from '@hapi/boom';
-import type { Lifecycle, Request } from '@hapi/hapi';
-import type { SchemaDescription } from '../../lib/application-schema.ts';
-import { timeSlice } from '../../lib/clock.ts';
-import { ScanwireError } from '../../lib/errors.ts';
-import { emptyValue, MAX_ID } from '../../lib/inventory/fields.ts';
-import type { Collection } from '../../lib/inventory/store.ts';
-import type { TimestampFormat } from '../../lib/timestamp.ts';
+import type { Lifecycle, Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
+import { MAX_ID } from '../../lib/inventory/fields.ts';
+import type { Selection } from '../../lib/inventory/selection.ts';
+import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
 import { orUnavailable, pathId, type StoreFailure, streamCut, untilClosed, withFirst } from '../request.ts';
 import { workspacesSeen } from '../strategy.ts';
+import { type Asked, askedOf, nextLink } from './asked.ts';
 import type { ResourceRow } from './options.ts';
+import { indexText, LINES_TYPE, type RowForms } from './row-forms.ts';
 
-const JSON_TYPE = 'application/json; charset=utf-8';
 export const UNREADABLE: StoreFailure = { plugin: 'rest-api-v2', message: 'The data cannot be read now; try again later' };
 
 /** One resource as its two routes need it. */
@@ -21,30 +20,90 @@ export interface Resource {
     readonly rows: Collection<ResourceRow>;
     /** Rows of the resource right above; null at the top. */
     readonly parents: Collection<ResourceRow> | null;
-    readonly rowText: RowText;
+    readonly forms: RowForms;
 }
 
-/** All rows, streamed. */
+/** All rows, streamed, or the part of them that is asked for. A HEAD request reads none of them. */
 export function index(resource: Resource): Lifecycle.Method {
-    const { rows, parents, rowText } = resource;
+    const { parents, forms } = resource;
     return async (request, h) => {
         const path = idsOf(request);
         const seen = seenAt(resource, request, path);
-        const signal = untilClosed(request);
-        const batches = () => (seen === null ? rows.list(path, { signal }) : only(seen, rows.list(path, { signal })));
-        const texts = () => withFirst(indexText(batches(), rowText), streamCut(request, 'rest-api-v2'));
-        const { first, all } = await orUnavailable(request, UNREADABLE, texts);
-        if (first === EMPTY_INDEX && parents !== null && (await row(request, parents, path)) === null) {
+        const rows = seen === null ? resource.rows : limitedTo(seen, resource.rows);
+        const asked = askedOf(request, rows, forms);
+        const { where = {} } = asked.selection ?? {};
+        const total = asked.counts ? await orUnavailable(request, UNREADABLE, () => rows.count?.(path, where)) : undefined;
+        const read = request.method === 'head' ? { isEmpty: true, body: [], next: null } : await readIndex(request, rows, path, asked);
+        if (read.isEmpty && parents !== null && (await row(request, parents, path)) === null) {
             throw Boom.notFound();
         }
 
-        return h.response(Readable.from(all, { objectMode: false })).type(JSON_TYPE);
+        const response = streamed(request, h, read.body, asked.form.type);
+        if (read.next !== null) {
+            response.header('link', read.next);
+        }
+        return total === undefined ? response : response.header('x-total-count', `${total}`).header('preference-applied', 'count=exact');
     };
+}
+
+/** Lines of JSON are not on the list of types that the server itself compresses, so they are compressed here, on its conditions. */
+function streamed(request: Request, h: ResponseToolkit, body: Iterable<string> | AsyncIterable<string>, type: string): ResponseObject {
+    const stream = Readable.from(body, { objectMode: false });
+    if (type !== LINES_TYPE || !request.server.settings.compression || request.info.acceptEncoding !== 'gzip') {
+        return h.response(stream).type(type);
+    }
+
+    const gzip = createGzip((request.route.settings as { compression?: { gzip?: ZlibOptions } }).compression?.gzip);
+    // A failure of the reading destroys the compressor with it, which breaks the connection.
+    pipeline(stream, gzip, () => {});
+    return h.response(gzip).type(type).header('content-encoding', 'gzip').vary('accept-encoding');
+}
+
+interface IndexRead {
+    readonly isEmpty: boolean;
+    readonly body: AsyncIterable<string>;
+    /** The `Link` to what comes behind a page, null when nothing does. */
+    readonly next: string | null;
+}
+
+async function readIndex(request: Request, rows: Collection<ResourceRow>, path: readonly number[], asked: Asked): Promise<IndexRead> {
+    const { form, selection } = asked;
+    const options = { signal: untilClosed(request) };
+    let next: string | null = null;
+    const begin = async () => {
+        let batches = selection === null ? rows.list(path, options) : selected(rows, path, selection, options);
+        if (selection?.limit !== undefined) {
+            const page = await pageOf(batches, selection.limit);
+            batches = oneBatch(page.rows);
+            next = page.isLast ? null : nextLink(request, selection, page.rows.at(-1) as ResourceRow);
+        }
+        return await withFirst(indexText(batches, form), streamCut(request, 'rest-api-v2'));
+    };
+    const { first, all } = await orUnavailable(request, UNREADABLE, begin);
+    return { isEmpty: first === undefined || first === form.begin + form.end, body: all, next };
+}
+
+/** One row more than the page has is asked for: it tells whether there is a next page. */
+function selected(rows: Collection<ResourceRow>, path: readonly number[], { limit, ...selection }: Selection, options: ReadOptions) {
+    const select = rows.select as NonNullable<typeof rows.select>;
+    return select(path, limit === undefined ? selection : { ...selection, limit: limit + 1 }, options);
+}
+
+async function pageOf(batches: AsyncIterable<readonly ResourceRow[]>, limit: number) {
+    const rows: ResourceRow[] = [];
+    for await (const batch of batches) {
+        rows.push(...batch);
+    }
+    return { rows: rows.slice(0, limit), isLast: rows.length <= limit };
+}
+
+async function* oneBatch<Row>(rows: readonly Row[]): AsyncGenerator<readonly Row[]> {
+    yield rows;
 }
 
 /** One row. */
 export function show(resource: Resource): Lifecycle.Method {
-    const { rows, rowText } = resource;
+    const { rows, forms } = resource;
     return async (request, h) => {
         const path = idsOf(request);
         seenAt(resource, request, path);
@@ -53,7 +112,8 @@ export function show(resource: Resource): Lifecycle.Method {
             throw Boom.notFound();
         }
 
-        return h.response(rowText([found])).type(JSON_TYPE);
+        const { text, type } = forms.form('json');
+        return h.response(text([found])).type(type);
     };
 }
 
@@ -96,6 +156,37 @@ function seenAt({ path }: Resource, request: Request, [workspace]: readonly numb
     return workspace === undefined ? seen : null;
 }
 
+/** The rows of these ids, as a collection of which parts can be asked for as of the whole. */
+function limitedTo(ids: ReadonlySet<number>, rows: Collection<ResourceRow>): Collection<ResourceRow> {
+    const select: NonNullable<typeof rows.select> = (path, { limit, ...selection }, options) =>
+        firstOf(limit ?? Number.POSITIVE_INFINITY, only(ids, (rows.select as NonNullable<typeof rows.select>)(path, selection, options)));
+    return {
+        ...rows,
+        list: (path, options) => only(ids, rows.list(path, options)),
+        ...(rows.select !== undefined && { select }),
+        ...(rows.count !== undefined && {
+            async count(path: readonly number[], where: NonNullable<Selection['where']>) {
+                let total = 0;
+                for await (const batch of select(path, { where }, {})) {
+                    total += batch.length;
+                }
+                return total;
+            },
+        }),
+    };
+}
+
+async function* firstOf(limit: number, batches: AsyncIterable<readonly ResourceRow[]>): AsyncGenerator<readonly ResourceRow[]> {
+    let left = limit;
+    for await (const batch of batches) {
+        yield batch.slice(0, left);
+        left -= batch.length;
+        if (left <= 0) {
+            return;
+        }
+    }
+}
+
 /** Batches without the rows of other ids. What is no batch goes through, to be refused like any other. */
 async function* only(ids: ReadonlySet<number>, batches: AsyncIterable<readonly ResourceRow[]>): AsyncGenerator<readonly ResourceRow[]> {
     for await (const batch of batches) {
@@ -121,77 +212,3 @@ export const base: Lifecycle.Method = (_request, h) =>
 export const unknownRoute: Lifecycle.Method = () => {
     throw Boom.notFound();
 };
-
-/** A store may give batches of any size; this many rows become text at once. */
-const ROWS_PER_TEXT = 500;
-
-/** The index of a collection without rows. */
-const EMPTY_INDEX = '[]';
-
-/** The JSON array of all rows, in pieces: one text per batch. Ending it early ends the reading; a failure of the reading is its failure. */
-async function* indexText(batches: AsyncIterable<readonly object[]>, rowText: RowText): AsyncGenerator<string, void, undefined> {
-    const yieldIfDue = timeSlice();
-    let separator = '[';
-    for await (const batch of batches) {
-        if (!Array.isArray(batch)) {
-            throw new ScanwireError('MISCONFIGURED', 'The list of a collection must give batches, arrays of rows; it gave something else');
-        }
-
-        for (let start = 0; start < batch.length; start += ROWS_PER_TEXT) {
-            yield separator + rowText(batch.slice(start, start + ROWS_PER_TEXT));
-            separator = ',';
-            await yieldIfDue();
-        }
-    }
-
-    yield separator === '[' ? EMPTY_INDEX : ']';
-}
-
-/** JSON text of rows without the brackets of an array: one object, or several with commas between them. */
-export type RowText = (rows: readonly object[]) => string;
-
-type Row = Readonly<Record<string, unknown>>;
-
-/** What goes out for a field that a row leaves open, from the row itself. */
-export type Fill = Readonly<Record<string, (row: Row) => unknown>>;
-
-/**
- * How rows of one resource become text: the fields of the schema in its order and no others, each always there, dates as
- * timestamps. The schema is looked at once, here, and never while answering.
- *
- * @param fill For fields whose value, where a row has none or `''`, is not the one that follows from the type.
- */
-export function rowText(schema: SchemaDescription, timestamp: TimestampFormat, fill: Fill = {}): RowText {
-    const fields = describedFields(schema, fill);
-    // A copy of an object that has all keys already takes two thirds of the time of one that grows key by key.
-    const blank = Object.fromEntries(fields.map(({ name }) => [name, null]));
-    const shaped = (row: Row): object => {
-        const shape: Record<string, unknown> = { ...blank };
-        for (const { name, fill, isTime, fillsBlank } of fields) {
-            const value = row[name];
-            if (value === undefined || value === null || (fillsBlank && value === '')) {
-                shape[name] = fill(row);
-            } else {
-                shape[name] = isTime ? timeText(value, timestamp) : value;
-            }
-        }
-
-        return shape;
-    };
-    return (rows) => JSON.stringify((rows as readonly Row[]).map(shaped)).slice(1, -1);
-}
-
-/** Name, kind and filling of each field. */
-function describedFields({ keys = {} }: SchemaDescription, fill: Fill) {
-    return Object.entries(keys).map(([name, description]) => {
-        const value = emptyValue(description);
-        const ownFill = Object.hasOwn(fill, name) ? fill[name] : undefined;
-        return { name, fill: ownFill ?? (() => value), isTime: description.type === 'date', fillsBlank: ownFill !== undefined };
-    });
-}
-
-/** A store of the application's own may bring times as text or as milliseconds; a time that is none goes out as null. */
-function timeText(value: unknown, timestamp: TimestampFormat): string | null {
-    const instant = value instanceof Date ? value : new Date(value as string | number);
-    return Number.isNaN(instant.getTime()) ? null : timestamp(instant);
-}

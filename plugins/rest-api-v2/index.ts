@@ -46,6 +46,7 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
             addGetRoute(server, routeOptions, `${resource.path}/{${idName(resource.path)}}`, show(resource));
         }
 
+        routeMalformed(server);
         // Whatever is no route is refused or unknown like a row: without a key nobody learns which.
         server.route({
             method: '*',
@@ -66,8 +67,31 @@ function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options): Rou
             onPostAuth: { method: licensed(license, UNREADABLE) },
             onPreResponse: unsniffed,
         },
+        // A range of an answer whose bytes may have changed since the last one is worth nothing.
+        response: { ranges: false },
         state: { parse: false, failAction: 'ignore' },
     };
+}
+
+/** What is no path of a URL is answered like any other path that leads nowhere, and not by the server with a 400 that needs no key. */
+function routeMalformed(server: Server): void {
+    const below = `${server.realm.modifiers.route.prefix ?? ''}${BASE_PATH}/`;
+    server.ext('onRequest', (request, h) => {
+        const { url } = request.raw.req;
+        if (url?.startsWith(below) && !isDecodable(url.split('?', 1)[0] ?? '')) {
+            request.setUrl(url.replaceAll('%', '%25'));
+        }
+        return h.continue;
+    });
+}
+
+function isDecodable(path: string): boolean {
+    try {
+        decodeURIComponent(path);
+        return true;
+    } catch {
+        return false;
+    }
 }
 
 /** With and without a trailing slash, unless the server strips it from every path anyway. */

@@ -4,8 +4,9 @@ import { HOST_FALLBACKS, hostSchema } from '../../lib/inventory/host.ts';
 import { noteSchema, serviceSchema, sessionSchema, vulnSchema, workspaceSchema } from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import { timestampFormat } from '../../lib/timestamp.ts';
-import { type Fill, type Resource, rowText } from './handlers.ts';
+import type { Resource } from './handlers.ts';
 import type { OwnResource, ResourceRow, RestApiV2Options } from './options.ts';
+import { type Fill, rowForms } from './row-forms.ts';
 
 interface ResourceEntry extends Omit<OwnResource, 'store'> {
     /** Undefined where the inventory has no such collection. */
@@ -34,7 +35,7 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
         }
 
         byShape.set(shape(path), rows);
-        return { path, rows, parents, rowText: rowText(describedSchema(schema, `Resource ${path}`), timestamp, fill) };
+        return { path, rows, parents, forms: rowForms(describedSchema(schema, `Resource ${path}`), timestamp, fill) };
     });
 }
 

@@ -51,7 +51,19 @@ export interface InventoryRows {
 export const MANY = 2500;
 
 /** Name of something that not every inventory can do, or that cannot be seen without help from the fixture. */
-export type InventoryAbility = 'imports' | 'rows' | 'many-hosts' | 'reads-open' | 'services' | 'notes' | 'sessions' | 'vulns';
+export type InventoryAbility =
+    | 'imports'
+    | 'selects'
+    | 'filters'
+    | 'changes'
+    | 'counts'
+    | 'rows'
+    | 'many-hosts'
+    | 'reads-open'
+    | 'services'
+    | 'notes'
+    | 'sessions'
+    | 'vulns';
 
 /** Laws of an inventory. */
 export type InventoryLaws = readonly LawGroup<InventoryFixture, InventoryAbility>[];
@@ -78,6 +90,10 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
         shows: ({ openReads }) => openReads !== undefined,
         supply: 'openReads(), the number of readings that hold something',
     },
+    selects: evident(({ hosts }) => typeof hosts.select === 'function'),
+    filters: evident(({ hosts }) => hosts.filters !== undefined && hosts.filters.length > 0),
+    changes: evident(({ hosts }) => hosts.filters?.includes('updated_since') ?? false),
+    counts: evident(({ hosts }) => typeof hosts.count === 'function'),
     services: {
         has: ({ store }) => isCollection(store.services),
         shows: ({ rows }) => rows === undefined || hasRows(rows.services),
@@ -88,6 +104,11 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     // They are below services, so without those there are none.
     vulns: { ...childAbility('vulns', 'vuln'), has: ({ store }) => isCollection(store.services) && isCollection(store.vulns) },
 };
+
+/** What the rows that there are anyway put to the test. */
+function evident(has: (store: InventoryStore) => boolean): Ability<AnyInventoryFixture> {
+    return { has: ({ store }) => has(store), shows: () => true, supply: 'nothing more' };
+}
 
 /** Of a collection that no import fills. */
 function childAbility(name: 'notes' | 'sessions' | 'vulns', one: 'note' | 'session' | 'vuln'): Ability<AnyInventoryFixture> {

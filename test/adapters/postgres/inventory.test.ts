@@ -2,6 +2,7 @@ import t from 'tap';
 import { postgresInventory } from '../../../adapters/postgres/index.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
+import type { Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection } from '../../../lib/inventory/store.ts';
 import { databases, startAfresh } from './databases.ts';
 
@@ -133,6 +134,33 @@ for (const { name, open } of databases) {
             const summaries = await Promise.all(imports);
             t.equal(sum(summaries.map(({ hosts }) => hosts.created)), 600);
             t.equal(sum(summaries.map(({ hosts }) => hosts.updated)), 1200);
+        });
+
+        t.test('selects by what an import that is shown lays over hosts, and in the order of its changes', async (t) => {
+            const { workspace } = await store.importHosts('default', each(manyHosts(5)));
+            const [, second, third] = await all(store.hosts, [workspace.id]);
+            const lay = `insert into scanwire.staged_hosts (workspace_id, host_id, updated_at, fields) values ($1, $2, $3, $4)`;
+            await pool.query(lay, [workspace.id, second?.id, LATER, '{"os_name": "Plan 9", "name": ""}']);
+            await pool.query(lay, [workspace.id, third?.id, new Date(AT.getTime() - 1000), '{"os_name": "Inferno"}']);
+            const found = async (selection: Selection) => {
+                const addresses: string[] = [];
+                for await (const batch of store.hosts.select?.([workspace.id], selection) ?? []) {
+                    addresses.push(...batch.map(({ address }) => address));
+                }
+                return addresses;
+            };
+            const since = { updated_since: new Date(0) };
+            t.same(await found({ where: since, limit: 3 }), ['10.0.0.0', '10.0.0.1', '10.0.0.2']);
+            t.same(await found({ where: { os_name: 'Plan 9' } }), []);
+
+            await pool.query('update scanwire.workspaces set staged_shown = true where id = $1', [workspace.id]);
+            t.same(await found({ where: since }), ['10.0.0.2', '10.0.0.0', '10.0.0.3', '10.0.0.4', '10.0.0.1']);
+            t.same(await found({ where: since, limit: 3 }), ['10.0.0.2', '10.0.0.0', '10.0.0.3']);
+            const after = { id: second?.id ?? 0, updated_at: AT };
+            t.same(await found({ where: since, after }), ['10.0.0.3', '10.0.0.4', '10.0.0.1']);
+            t.same(await found({ where: { ...since, os_name: 'Plan 9', search: 'PLAN' } }), ['10.0.0.1']);
+            t.same(await found({ where: { name: '10.0.0.1' } }), ['10.0.0.1']);
+            t.equal(await store.hosts.count?.([workspace.id], { updated_since: LATER }), 1);
         });
 
         t.test('rejects what it is asked with UNAVAILABLE after the pool has ended', async (t) => {

@@ -194,7 +194,7 @@ t.test('tolerates a trailing slash, unknown query keys and broken cookies', asyn
         const plain = await get(path);
         t.equal(plain.status, 200);
         t.equal((await get(`${path}/`)).body, plain.body);
-        t.equal((await get(`${path}?limit=1&token=x&__proto__=1`)).body, plain.body);
+        t.equal((await get(`${path}?page=1&token=x&__proto__=1`)).body, plain.body);
         t.equal((await get(path, { headers: { ...headers, cookie: 'a="' } })).body, plain.body);
     }
 });

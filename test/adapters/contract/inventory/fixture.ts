@@ -32,14 +32,22 @@ function mutated<Store extends Collections>(
     mutate: Mutation<Store>,
 ): Pick<InventoryFixture, 'openReads'> & { store: Store } {
     let open = 0;
-    const hosts = listing(honest, async function* (path, options) {
+    const counted = async function* <Batch>(batches: AsyncIterable<Batch>): AsyncGenerator<Batch> {
         open += 1;
         try {
-            yield* honest.hosts.list(path, options);
+            yield* batches;
         } finally {
             open -= 1;
         }
-    });
+    };
+    const { hosts: known } = honest;
+    const hosts = {
+        hosts: {
+            ...known,
+            list: (path, options) => counted(known.list(path, options)),
+            select: (path, selection, options) => counted((known as Required<typeof known>).select(path, selection, options)),
+        } satisfies Collection<Host>,
+    };
     const { openReads = () => open, ...changes } = mutate(honest);
     return { store: { ...honest, ...hosts, ...changes }, openReads };
 }
@@ -67,7 +75,7 @@ const filled: Awaited<ReturnType<typeof fill>> = await fill();
 
 /** The hosts as another listing shows them. */
 export function listing(store: Collections, list: Collection<Host>['list']): Pick<Collections, 'hosts'> {
-    return { hosts: { get: store.hosts.get, list } };
+    return { hosts: { ...store.hosts, list } };
 }
 
 export function hostsShown(store: Collections, change: (host: Host) => Host): Pick<Collections, 'hosts'> {

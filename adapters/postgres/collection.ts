@@ -1,0 +1,154 @@
+import type { FilterName, Filters, SEARCHED, Selection } from '../../lib/inventory/selection.ts';
+import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
+import type { Executor } from '../../lib/transaction.ts';
+import { LARGEST_ID } from './staged-import.ts';
+
+/** How the rows of a resource are found. `rows` stands for the resource's own table in these texts. */
+export interface CollectionSource {
+    readonly select: string;
+    /** From `scanwire.<table> rows`, joined with what its ancestors are checked by. */
+    readonly from: string;
+    /** Columns that hold the ids of the path, from the outside in. */
+    readonly parents: readonly string[];
+    /** What a row must fulfil beyond its parents, so that it is there for a reader. */
+    readonly shown?: string;
+    /** What is true of such rows anyway, and helps to list them. */
+    readonly listed?: string;
+    readonly filters: readonly FilterName[];
+    /** The fields that `search` looks into. */
+    readonly searched?: readonly (typeof SEARCHED)[number][];
+    /** The value of a field as it goes out; the column of `rows` by default. */
+    readonly column?: (field: string) => string;
+    /**
+     * Instead of `from`: only the rows with something laid over them, called `staged`. So that rows can be read in the order of their
+     * change, both parts by their own index: over what is laid over rows there can be none.
+     */
+    readonly staged?: string;
+}
+
+/** Large enough that a round trip does not count, small enough that a batch does not either (see `docs/postgres.md`). */
+const BATCH = 250;
+
+/**
+ * Rows read in batches, each a statement of its own that goes on behind the last id. So a slow reader holds neither a connection
+ * nor a snapshot: a row is seen at most once, and one that is stored behind the reader while it reads is missed.
+ */
+export function collection<Row extends { readonly id: number }>(database: Executor, source: CollectionSource): Required<Collection<Row>> {
+    const { select: columns, from, parents, filters } = source;
+    const below = belowOf(source);
+    const one = `select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`;
+
+    async function* select(path: readonly number[], { where = {}, after, limit }: Selection, { signal }: ReadOptions = {}) {
+        let left = path.every(isId) ? (limit ?? Number.POSITIVE_INFINITY) : 0;
+        for (let behind = after; left > 0; ) {
+            signal?.throwIfAborted();
+            const size = Math.min(left, BATCH);
+            const { text, values } = selecting(source, path, { where, limit: size, ...(behind !== undefined && { after: behind }) });
+            const { rows } = await database.query<Row & { readonly updated_at: Date }>(text, values);
+            signal?.throwIfAborted();
+            if (rows.length > 0) {
+                yield rows;
+            }
+
+            left = rows.length < size ? 0 : left - rows.length;
+            behind = rows.at(-1) ?? behind;
+        }
+    }
+
+    return {
+        filters,
+        select,
+        list: (path, options) => select(path, {}, options),
+
+        async get(path, id) {
+            if (![...path, id].every(isId)) {
+                return null;
+            }
+
+            const { rows } = await database.query<Row>(one, [...path, id]);
+            return rows[0] ?? null;
+        },
+
+        async count(path, where) {
+            if (!path.every(isId)) {
+                return 0;
+            }
+
+            const values: unknown[] = [...path];
+            const all = [...below, source.listed ?? 'true', ...conditions(source, where, values)].join(' and ');
+            const { rows } = await database.query<{ count: number }>(`select count(*)::integer as count from ${from} where ${all}`, values);
+            return rows[0]?.count ?? 0;
+        },
+    };
+}
+
+function belowOf({ parents, shown = 'true' }: CollectionSource): readonly string[] {
+    return [...parents.map((column, index) => `${column} = $${index + 1}`), shown];
+}
+
+interface Statement {
+    readonly text: string;
+    readonly values: unknown[];
+}
+
+/** Written so that the planner takes it for likely: of `is null` it thinks that next to no row is so, and sorts all of them. */
+const UNTOUCHED = 'case when staged.host_id is null then true else false end';
+
+/** The statement that reads a selection, in its order. */
+function selecting(source: CollectionSource, path: readonly number[], { where = {}, after, limit }: Selection): Statement {
+    const { select, from, staged, listed = 'true' } = source;
+    const values: unknown[] = [...path];
+    const common = [...belowOf(source), listed, ...conditions(source, where, values)];
+    const rest = (order: string): string => `order by ${order} limit ${limit}`;
+    const part = (tables: string, more: readonly string[], order: string): string =>
+        `select ${select} from ${tables} where ${[...common, ...more].join(' and ')} ${rest(order)}`;
+    if (where.updated_since === undefined) {
+        values.push(after?.id ?? 0);
+        return { text: part(from, [`rows.id > $${values.length}`], 'rows.id'), values };
+    }
+
+    values.push(after?.updated_at ?? where.updated_since, after?.id ?? 0);
+    const behind = (changed: string): string => `(${changed}, rows.id) > ($${values.length - 1}::timestamptz, $${values.length}::integer)`;
+    const inOrder = (tables: string, changed: string, more: readonly string[] = []): string =>
+        part(tables, [...more, behind(changed)], `${changed}, rows.id`);
+    if (staged === undefined) {
+        return { text: inOrder(from, columnOf(source, 'updated_at')), values };
+    }
+
+    const untouched = inOrder(from, 'rows.updated_at', [UNTOUCHED]);
+    const touched = inOrder(staged, 'staged.updated_at');
+    return { text: `select * from ((${untouched}) union all (${touched})) both_parts ${rest('updated_at, id')}`, values };
+}
+
+function columnOf({ column }: CollectionSource, field: string): string {
+    return column?.(field) ?? `rows.${field}`;
+}
+
+/** What the filters say, as conditions; their values go behind those that are there. `updated_since` is said by the order. */
+function conditions(source: CollectionSource, where: Filters, values: unknown[]): readonly string[] {
+    const { address, search, updated_since, ...whole } = where;
+    const place = (value: unknown): string => `$${values.push(value)}`;
+    const said = Object.entries(whole)
+        .filter(([field, value]) => value !== undefined && source.filters.includes(field as FilterName))
+        .map(([field, value]) => `${columnOf(source, field)} = ${place(value)}::text`);
+    if (address !== undefined) {
+        said.push(`rows.address between ${place(address.first)}::inet and ${place(address.last)}::inet`);
+    }
+
+    if (search !== undefined) {
+        const text = place(search);
+        said.push(
+            `(${(source.searched ?? []).map((field) => `position(lower(${text}::text) in lower(${columnOf(source, field)})) > 0`).join(' or ')})`,
+        );
+    }
+
+    if (updated_since !== undefined) {
+        said.push(`${columnOf(source, 'updated_at')} >= ${place(updated_since)}::timestamptz`);
+    }
+    return said;
+}
+
+/** What no column can hold is the id of nothing. */
+function isId(id: number): boolean {
+    return Number.isInteger(id) && id >= 1 && id <= LARGEST_ID;
+}

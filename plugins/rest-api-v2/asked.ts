@@ -1,0 +1,193 @@
+/** What the query and the headers of a request for an index ask for beyond all of it in JSON. */
+import * as Boom from '@hapi/boom';
+import type { Request } from '@hapi/hapi';
+import Joi from 'joi';
+import type { SchemaDescription } from '../../lib/application-schema.ts';
+import { checked } from '../../lib/checked.ts';
+import { ScanwireError } from '../../lib/errors.ts';
+import { MAX_ID } from '../../lib/inventory/fields.ts';
+import { addressRange, type FilterName, type Filters, type Position, type Selection } from '../../lib/inventory/selection.ts';
+import type { Collection } from '../../lib/inventory/store.ts';
+import { timestamp } from '../../lib/timestamp.ts';
+import { pathId } from '../request.ts';
+import type { ResourceRow } from './options.ts';
+import type { Format, RowForm, RowForms } from './row-forms.ts';
+
+/** What is asked for. */
+export interface Asked {
+    /** Null for all rows. */
+    readonly selection: Selection | null;
+    readonly form: RowForm;
+    /** Whether all rows that fulfil the filters are to be counted, and can be. */
+    readonly counts: boolean;
+}
+
+/** Rows of a page at most. */
+const MAX_LIMIT = 1000;
+
+/**
+ * What a request asks for. Query parameters that nothing is known of are ignored, and so is what cannot be met of its headers.
+ *
+ * @throws Boom 400 for a value that is not of its form, and for what the store of the resource cannot do.
+ */
+export function askedOf({ url, headers }: Request, rows: Collection<ResourceRow>, forms: RowForms): Asked {
+    const query = valuesOf(url.searchParams);
+    try {
+        return {
+            selection: selectionOf(query, rows, forms),
+            form: forms.form(formatOf(textOf(headers.accept)), fieldsOf(query.get('fields'), forms)),
+            counts: rows.count !== undefined && prefersCount(textOf(headers.prefer)),
+        };
+    } catch (error) {
+        throw error instanceof ScanwireError ? Boom.badRequest(error.message) : error;
+    }
+}
+
+/** The `Link` to the rows behind a page: the same request with another `after`. */
+export function nextLink({ url }: Request, { where }: Selection, last: ResourceRow & { readonly updated_at?: unknown }): string {
+    const query = new URLSearchParams(url.searchParams);
+    const changedAt = new Date(last.updated_at as Date).getTime();
+    query.set('after', where?.updated_since === undefined ? `${last.id}` : `${changedAt}-${last.id}`);
+    return `<${url.pathname}?${query}>; rel="next"`;
+}
+
+type Values = ReadonlyMap<string, string>;
+
+type FilterParser = (value: string, field: SchemaDescription | undefined) => Filters;
+
+const WHOLE = ['state', 'name', 'os_name', 'arch', 'purpose'] as const;
+
+const FILTER_PARSERS: Readonly<Record<FilterName, FilterParser>> = {
+    ...(Object.fromEntries(WHOLE.map((name) => [name, wholeValue(name)])) as Record<(typeof WHOLE)[number], FilterParser>),
+    address: (value) => ({ address: addressRange(value) }),
+    search: (value) => {
+        refuseUnless(value.length >= 1 && value.length <= 255, 'search', 'must have 1 to 255 characters');
+        return { search: value };
+    },
+    // A plus sign that is not escaped arrives as a space, which no time has.
+    updated_since: (value) => ({ updated_since: new Date(checked(timeRule, { updated_since: value.replace(' ', '+') }).updated_since) }),
+};
+
+const timeRule = Joi.object<{ updated_since: string }>({ updated_since: timestamp().required() });
+
+const PARAMETERS: readonly string[] = ['limit', 'after', 'fields', ...Object.keys(FILTER_PARSERS)];
+
+/** The parameters that we know, each once. */
+function valuesOf(params: URLSearchParams): Values {
+    const values = new Map<string, string>();
+    for (const name of PARAMETERS) {
+        const [value, ...more] = params.getAll(name);
+        if (more.length > 0) {
+            throw Boom.badRequest(`${name} must be there once`);
+        }
+        if (value?.includes('\0')) {
+            throw Boom.badRequest(`${name} must not contain the character NUL`);
+        }
+        if (value !== undefined) {
+            values.set(name, value);
+        }
+    }
+    return values;
+}
+
+function selectionOf(query: Values, rows: Collection<ResourceRow>, forms: RowForms): Selection | null {
+    const where = filtersOf(query, rows, forms);
+    const [limit, after] = [limitOf(query.get('limit')), positionOf(query.get('after'), where)];
+    const asks = limit !== undefined || after !== undefined || where !== undefined;
+    const [first = ''] = ['limit', 'after'].filter((name) => query.has(name));
+    refuseUnless(!asks || rows.select !== undefined, first, 'cannot be met: the store of this index cannot be read page by page');
+    return asks
+        ? { ...(limit !== undefined && { limit }), ...(after !== undefined && { after }), ...(where !== undefined && { where }) }
+        : null;
+}
+
+function filtersOf(query: Values, { select, filters = [] }: Collection<ResourceRow>, { fields }: RowForms): Filters | undefined {
+    let where: Filters | undefined;
+    for (const [name, parse] of Object.entries(FILTER_PARSERS)) {
+        const value = query.get(name);
+        if (value !== undefined) {
+            const known = select === undefined ? [] : filters;
+            refuseUnless(known.includes(name as FilterName), name, `is no filter of this index; it has ${known.join(', ') || 'none'}`);
+            where = { ...where, ...parse(value, fields.get(name)) };
+        }
+    }
+    return where;
+}
+
+/** A value of a field that has a list of them must be one of these. */
+function wholeValue(name: (typeof WHOLE)[number]): FilterParser {
+    return (value, field) => {
+        const { allow = [], flags = {} } = field ?? {};
+        const isOpen = !('only' in flags) || allow.includes(value);
+        refuseUnless(isOpen, name, `must be one of ${allow.filter((one) => typeof one === 'string').join(', ')}`);
+        return { [name]: value };
+    };
+}
+
+function limitOf(text: string | undefined): number | undefined {
+    const limit = text === undefined ? undefined : pathId(text, MAX_LIMIT);
+    refuseUnless(limit !== null && limit !== 0, 'limit', `must be a whole number from 1 to ${MAX_LIMIT}`);
+    return limit ?? undefined;
+}
+
+const CHANGE = /^(-?\d{1,16})-(\d{1,10})$/;
+
+/** The id of a row, or with `updated_since` the time of its last change in milliseconds and its id. */
+function positionOf(text: string | undefined, where: Filters | undefined): Position | undefined {
+    if (text === undefined) {
+        return undefined;
+    }
+
+    const isByChange = where?.updated_since !== undefined;
+    const [, time, idText = ''] = isByChange ? (CHANGE.exec(text) ?? []) : [text, '0', text];
+    const [id, updated_at] = [pathId(idText, MAX_ID), new Date(Number(time))];
+    const rule = isByChange
+        ? 'as the link to the next page has it: with updated_since a time and an id'
+        : `the id of a row, from 0 to ${MAX_ID}`;
+    if (id === null || Number.isNaN(updated_at.getTime())) {
+        throw new ScanwireError('INVALID_INPUT', `after must be ${rule}`, { field: 'after' });
+    }
+    return isByChange ? { id, updated_at } : { id };
+}
+
+/** They go out in their usual order, whatever the order in which they are named. */
+function fieldsOf(text: string | undefined, { fields }: RowForms): ReadonlySet<string> | undefined {
+    const names = text?.split(',');
+    const unknown = names?.some((name) => !fields.has(name)) ?? false;
+    refuseUnless(!unknown, 'fields', `must be names out of ${[...fields.keys()].join(', ')}, with commas between them`);
+    return names === undefined ? undefined : new Set(names);
+}
+
+function refuseUnless(holds: boolean, field: string, rule: string): void {
+    if (!holds) {
+        throw new ScanwireError('INVALID_INPUT', `${field} ${rule}`, { field });
+    }
+}
+
+const FORMATS: Readonly<Record<string, Format>> = { 'application/json': 'json', 'application/x-ndjson': 'ndjson', 'text/csv': 'csv' };
+
+/** The format that is liked best. JSON is it too where the header names none of the others, whatever it wants then. */
+function formatOf(accept: string): Format {
+    let best: { readonly format: Format; readonly quality: number } = { format: 'json', quality: 0 };
+    for (const part of accept.toLowerCase().split(',')) {
+        const [type = '', ...parameters] = part.split(';').map((piece) => piece.trim());
+        const format = Object.hasOwn(FORMATS, type) ? FORMATS[type] : undefined;
+        const quality = Number(parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? 1);
+        if (format !== undefined && (quality > best.quality || (quality === best.quality && quality > 0 && format === 'json'))) {
+            best = { format, quality };
+        }
+    }
+    return best.format;
+}
+
+/** Whether `Prefer: count=exact` is there, among whatever else. */
+function prefersCount(prefer: string): boolean {
+    return prefer.split(',').some((part) => EXACT_COUNT.test(part.split(';')[0]?.trim() ?? ''));
+}
+
+const EXACT_COUNT = /^count="?exact"?$/i;
+
+/** A header, whose values stand in a list where it came several times. */
+function textOf(header: unknown): string {
+    return [header ?? ''].flat().join(',');
+}

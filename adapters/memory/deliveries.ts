@@ -110,10 +110,11 @@ function erase(state: WebhookState, eventId: string): EventSummary & { readonly 
     return { ...(summaryOf(state, eventId) as EventSummary), ended: unfinished.length };
 }
 
-function list(state: WebhookState, { state: wanted, exporterId, after, limit }: DeliveryQuery): readonly Delivery[] {
+function list(state: WebhookState, { state: wanted, exporterId, outcome, after, limit }: DeliveryQuery): readonly Delivery[] {
     const below = after === undefined ? Number.POSITIVE_INFINITY : (state.deliveries.get(after)?.seq ?? -1);
     const rows = [...state.deliveries.values()].filter((row) => {
-        return row.seq < below && (wanted ?? row.state) === row.state && (exporterId ?? row.exporterId) === row.exporterId;
+        const asked = (wanted ?? row.state) === row.state && (exporterId ?? row.exporterId) === row.exporterId;
+        return asked && row.seq < below && (outcome ?? row.lastCode) === row.lastCode;
     });
     return rows
         .reverse()

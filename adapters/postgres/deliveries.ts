@@ -308,13 +308,17 @@ async function replay(db: Executor, id: string): Promise<Delivery> {
     throw event?.erasedAt === null ? storeRefusals.notReplayable() : storeRefusals.eventErased();
 }
 
-async function list(db: Executor, { state, exporterId, after, limit }: DeliveryQuery): Promise<readonly Delivery[]> {
+async function list(db: Executor, query: DeliveryQuery): Promise<readonly Delivery[]> {
+    const { state, exporterId, outcome, after, limit } = query;
     const values: unknown[] = [limit];
     const parameter = (value: unknown): string => `$${values.push(value)}`;
     const conditions = [
         'true',
         ...(state === undefined ? [] : [`d.stage = '${STAGES[state]}'`, `d.state = ${parameter(state)}`]),
         ...(exporterId === undefined ? [] : [`d.exporter_id = ${parameter(uuidOrNull(exporterId))}`]),
+        ...(outcome === undefined ? [] : [`d.last_code = ${parameter(outcome)}`]),
+        // said apart, so that a plan for whatever outcome may use the index of those that are not
+        ...(outcome === undefined || outcome === 'delivered' ? [] : [`d.last_code <> 'delivered'`]),
         ...(after === undefined ? [] : [`d.seq < (select x.seq from scanwire.deliveries x where x.id = ${parameter(uuidOrNull(after))})`]),
     ];
     const { rows } = await db.query<Row<Delivery>>(

@@ -7,12 +7,13 @@ import { timesText } from '../output/test-result.ts';
 
 export function define(deliveries: Command): void {
     const list = command(deliveries, 'list', 'list deliveries, newest first', async ({ options, perform }) => {
-        const { state, exporter: exporterId, after, limit } = options;
-        const found = await perform('listDeliveries', definedFields<DeliveryQuery>({ state, exporterId, after, limit }));
+        const { state, exporter: exporterId, outcome, after, limit } = options;
+        const found = await perform('listDeliveries', definedFields<DeliveryQuery>({ state, exporterId, outcome, after, limit }));
         return { json: found, text: () => deliveriesTable(found) };
     });
     list.addOption(list.createOption('--state <state>', 'only those in this state').choices(DELIVERY_STATES))
         .option('--exporter <id>', 'only those to this exporter')
+        .option('--outcome <code>', 'only those whose last attempt came to this')
         .option('--after <id>', 'continue below this delivery')
         .option('--limit <n>', 'at most so many', wholeNumber(1, 1000), 100);
 

@@ -2,6 +2,7 @@ import Joi from 'joi';
 import { checked } from '../checked.ts';
 import { GRANTS } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
+import { OUTCOME_CODES } from './outcome.ts';
 import { type Attempt, DELIVERY_STATES, type Delivery, type DeliveryQuery, type EventSummary } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
 
@@ -41,6 +42,7 @@ export interface Events {
 export const deliveryQuerySchema: Joi.ObjectSchema<DeliveryQuery> = Joi.object<DeliveryQuery, true>({
     state: Joi.string().valid(...DELIVERY_STATES),
     exporterId: Joi.string(),
+    outcome: Joi.string().valid(...OUTCOME_CODES),
     after: Joi.string(),
     limit: Joi.number().integer().min(1).max(1000).default(100),
 })

@@ -197,6 +197,8 @@ export interface Session {
 export interface DeliveryQuery {
     readonly state?: DeliveryState;
     readonly exporterId?: string;
+    /** What the last attempt came to, as in `lastCode`. */
+    readonly outcome?: OutcomeCode;
     /** Id of a delivery: the list goes on after it, with older ones. */
     readonly after?: string;
     readonly limit: number;

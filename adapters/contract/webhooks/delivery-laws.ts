@@ -54,6 +54,24 @@ export const deliveryLaws: Laws<WebhookBench> = {
         assert.deepEqual(ids(page), [newestFirst[1]]);
     },
 
+    async 'lists the deliveries of an outcome'(bench) {
+        const { id } = await bench.addExporter();
+        const published = [...(await bench.publish({}, {}, {}, {}))];
+        await bench.dispatch();
+        const [delivered, exhausted, failed] = await bench.claim(published.slice(0, 3));
+        await bench.record([
+            success(present(delivered)),
+            failure(present(exhausted), 0, { next: { state: 'exhausted' } }),
+            failure(present(failed), 0, { next: { state: 'exhausted' } }),
+        ]);
+
+        assert.deepEqual(ids(await bench.listed({ outcome: 'delivered' })), [published[0]]);
+        assert.deepEqual(ids(await bench.listed({ outcome: 'connect_refused' })), [published[2], published[1]]);
+        assert.deepEqual(await bench.listed({ outcome: 'timeout' }), []);
+        const page = { outcome: 'connect_refused', exporterId: id, state: 'exhausted', after: present(published[2]) } as const;
+        assert.deepEqual(ids(await bench.listed(page)), [published[1]]);
+    },
+
     async 'lists attempts first to last'(bench) {
         const first = await bench.claimOne();
         for (const number of [2, 3]) {

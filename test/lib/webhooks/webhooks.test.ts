@@ -360,6 +360,7 @@ t.test('refuses to list deliveries by what cannot be', async (t) => {
         { limit: 1001 },
         { limit: 'x' },
         { state: 'lost' },
+        { outcome: 'lost' },
         { exporterId: ['a'] },
         { after: 1 },
     ]) {

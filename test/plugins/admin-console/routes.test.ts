@@ -95,6 +95,8 @@ t.test('does every operation, and answers each as its route documents', async (t
     const { deliveries } = server.plugins['webhook-exporter'];
     await until(async () => (await deliveries.show(deliveryId)).state === 'delivered');
     t.match(await as('listDeliveries', { state: 'delivered', exporterId: id, limit: 10 }), { length: 4 });
+    t.match(await as('listDeliveries', { outcome: 'delivered', exporterId: id }), { length: 4 });
+    t.match(await as('listDeliveries', { outcome: 'connect_refused' }), { length: 0 });
     t.match(await as('showDelivery', { id: deliveryId }), { id: deliveryId, attempts: 1, history: [{ number: 1, code: 'delivered' }] });
     t.match(await as('replayDelivery', { id: deliveryId }), { id: deliveryId });
     const { eventId } = published;
@@ -195,6 +197,7 @@ t.test('refuses bad input with the field at fault, and never repeats it', async 
         ['installLicense', { text: ['s3cret'] }, 'text'],
         ['listDeliveries', null, 'limit', '?limit=s3cret'],
         ['listDeliveries', null, 'state', '?state=s3cret'],
+        ['listDeliveries', null, 'outcome', '?outcome=s3cret'],
         ['listDeliveries', null, 'after', '?after=a&after=s3cret'],
         ['listKeys', null, 'more', '?more=s3cret'],
         ['importScan', null, 'workspace', '?workspace=a&workspace=s3cret'],

@@ -16,6 +16,7 @@ const MUTANTS: Mutants = {
     }),
     'lists the deliveries of a state': listing(({ state: _, ...query }) => query),
     'lists the deliveries of an exporter': listing(({ exporterId: _, ...query }) => query),
+    'lists the deliveries of an outcome': listing(({ outcome: _, ...query }) => query),
     'lists attempts first to last': (_, deliveries) => ({
         deliveries: { attempts: async (id) => (await deliveries.attempts(id)).toReversed() },
     }),

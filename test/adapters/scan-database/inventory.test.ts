@@ -1,0 +1,128 @@
+import t from 'tap';
+import { inventoryContract } from '../../../adapters/contract/index.ts';
+import { openScanDatabase } from '../../../adapters/scan-database/index.ts';
+import type { Collection } from '../../../lib/inventory/store.ts';
+import { tapTest } from '../contract/tap-test.ts';
+import { scanDatabase } from './scan-database.ts';
+
+const HOSTS = 2_502;
+
+t.test('keeps the laws of inventories', async (t) => {
+    const { url, pool, stop } = await scanDatabase(HOSTS);
+    t.after(stop);
+    const { inventory, close } = await openScanDatabase({ connectionString: url });
+    t.after(close);
+
+    inventoryContract(tapTest(t), () => ({
+        store: inventory,
+        rows: {
+            workspaces: [{ id: 1, name: 'default' }, { id: 2 }],
+            hosts: [
+                { id: 1, workspace_id: 1, address: 'fe80::1', scope: 'eth0' },
+                { id: 2, workspace_id: 1, address: '2001:db8::2', name: '2001:db8::2', os_name: '' },
+                { id: 3, workspace_id: 2, address: '192.0.2.1', name: '192.0.2.1', state: 'unknown', arch: 'x64' },
+                ...Array.from({ length: HOSTS - 2 }, (_, index) => ({ id: 4 + index, workspace_id: 1 })),
+            ],
+            services: [
+                { id: 1, host_id: 1, port: 443, proto: 'tcp', state: 'open' },
+                { id: 2, host_id: 1, port: 53, proto: 'udp', state: 'unknown', name: '' },
+            ],
+            notes: [1, 2, 3, 4, 5, 6].map((id) => ({ id, workspace_id: 1, host_id: 1 })),
+            sessions: [{ id: 1, host_id: 1, desc: 'shell', datastore: { raw: 'BAh7AA==' } }],
+            vulns: [
+                { id: 1, host_id: 1, service_id: 1, name: 'CVE-2014-0160' },
+                { id: 2, host_id: 1, service_id: 2 },
+            ],
+        },
+        openReads: async () => {
+            const { rows } = await pool.query<{ held: number }>(`select count(*)::integer as held from pg_stat_activity
+                where datname = current_database() and state <> 'idle' and pid <> pg_backend_pid()`);
+            return rows[0]?.held ?? -1;
+        },
+    }));
+});
+
+t.test('over a pool of the application', async (t) => {
+    const { pool, stop } = await scanDatabase(10);
+    t.after(stop);
+    const { inventory, close } = await openScanDatabase({ pool });
+    t.after(close);
+
+    t.test('takes a missing time from the row, else from its workspace, as UTC', async (t) => {
+        const [first, second] = await all(inventory.hosts, [1]);
+        t.same([first?.created_at, first?.updated_at], [new Date('2022-06-01T12:00:00Z'), new Date('2022-06-01T12:00:00Z')]);
+        t.same([second?.created_at, second?.updated_at], [new Date('2020-01-02T03:04:05.678Z'), new Date('2021-01-02T03:04:05Z')]);
+        const [, lab] = await all(inventory.workspaces, []);
+        t.same(lab?.created_at, new Date(0), 'where nobody knows one');
+        t.same((await inventory.sessions.get([1, 1], 1))?.opened_at, new Date('2022-06-01T12:00:00.250Z'));
+    });
+
+    t.test('keeps an unknown arch beside it, and fills what is null', async (t) => {
+        t.match(await inventory.hosts.get([1], 1), { arch: 'Unknown', detected_arch: 'riscv64', state: 'down', history_count: 0 });
+        t.match(await inventory.hosts.get([1], 2), { arch: null, detected_arch: null, state: 'alive', mac: '', info: null });
+    });
+
+    t.test('gives note data as an object', async (t) => {
+        t.same(
+            (await all(inventory.notes, [1, 1])).map(({ data }) => data),
+            [
+                { z: 1, a: { b: [] } },
+                { raw: 'BAh7BjoKb3V0cHV0SSIHb2sGOgZFVA==' },
+                { raw: '--- \n:os: Linux\n' },
+                {},
+                { raw: '[1]' },
+                { raw: '7' },
+            ],
+        );
+    });
+
+    t.test('leaves the sessions of the application as they are', async (t) => {
+        const { rows } = await pool.query('show default_transaction_read_only');
+        t.same(rows, [{ default_transaction_read_only: 'off' }]);
+    });
+
+    t.test('refuses an id that the API has no form for, by its name', async (t) => {
+        await pool.query('insert into notes (id, host_id) values (9007199254740993, 1)');
+        await t.rejects(all(inventory.notes, [1, 1]), { code: 'MISCONFIGURED', field: 'notes[6].id' });
+        await pool.query('delete from notes where id > 2147483647');
+    });
+
+    t.test('reads from older and newer schemas', async (t) => {
+        await pool.query(`alter table hosts drop column scope, drop column detected_arch, drop column cred_count, add column history_count integer;
+            alter table services add column resource jsonb; alter table hosts alter column address type text using host(address);
+            update hosts set history_count = 3, address = 'FE80::1%eth1' where id = 1`);
+        const older = await openScanDatabase({ pool });
+        t.after(older.close);
+        t.match(await older.inventory.hosts.get([1], 1), { address: 'fe80::1', scope: 'eth1', history_count: 3, cred_count: 0 });
+    });
+
+    t.test('says at the start what is missing and what may not be read', async (t) => {
+        await pool.query(
+            `create role scandb_reader_${process.pid}; grant select on workspaces, hosts, services, notes, vulns to scandb_reader_${process.pid}`,
+        );
+        t.after(() => pool.query(`drop owned by scandb_reader_${process.pid}; drop role scandb_reader_${process.pid}`));
+        const options = `-c role=scandb_reader_${process.pid}`;
+        const { default: pg } = await import('pg');
+        const denied = new pg.Pool({ ...pool.options, options });
+        t.after(() => denied.end());
+        await t.rejects(openScanDatabase({ pool: denied }), { code: 'MISCONFIGURED', message: /grant select.*sessions\.id, / });
+
+        await pool.query('alter table sessions rename to elsewhere; alter table vulns drop column name');
+        await t.rejects(openScanDatabase({ pool }), { code: 'MISCONFIGURED', message: /it lacks sessions, vulns\.name$/ });
+    });
+});
+
+t.test('refuses options that name no database, or two', async (t) => {
+    await t.rejects(openScanDatabase({}), { code: 'MISCONFIGURED', field: 'pool' });
+    await t.rejects(openScanDatabase({ pool: {} as never }), { code: 'MISCONFIGURED', field: 'pool' });
+    await t.rejects(openScanDatabase({ connectionString: '/var/run' }), { code: 'MISCONFIGURED', field: 'connectionString' });
+    await t.rejects(openScanDatabase({ connectionString: 'postgres://127.0.0.1:1/x' }), { code: 'UNAVAILABLE' });
+});
+
+async function all<Row extends { readonly id: number }>(collection: Collection<Row>, path: readonly number[]): Promise<Row[]> {
+    const rows: Row[] = [];
+    for await (const batch of collection.list(path)) {
+        rows.push(...batch);
+    }
+    return rows;
+}

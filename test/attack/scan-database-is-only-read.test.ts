@@ -1,0 +1,42 @@
+import t from 'tap';
+import { openScanDatabase } from '../../adapters/scan-database/index.ts';
+import { scanDatabase } from '../adapters/scan-database/scan-database.ts';
+
+/** Whoever can change the database's views lets a reading write, with the rights of the reader, unless the session is read-only. */
+const TRAP = `
+    create table written (at timestamp);
+    create function trap() returns boolean language plpgsql as 'begin insert into written values (now()); return true; end';
+    alter table workspaces rename to real_workspaces;
+    create view workspaces as select * from real_workspaces where trap();`;
+
+t.test('writes nothing into a scan database, whatever its URL and its views say', async (t) => {
+    const { url, pool, stop } = await scanDatabase(10);
+    t.after(stop);
+    await pool.query(TRAP);
+    const urls = [url, `${url}?options=${encodeURIComponent('-c default_transaction_read_only=off')}`];
+    for (const connectionString of urls) {
+        const { inventory, close } = await openScanDatabase({ connectionString });
+        await t.rejects(inventory.workspaces.get([], 1), { code: 'UNAVAILABLE', cause: { code: '25006' } });
+        await close();
+    }
+    const { inventory, close } = await openScanDatabase({ pool });
+    await t.rejects(inventory.workspaces.get([], 1), { code: 'UNAVAILABLE', cause: { code: '25006' } });
+    await close();
+
+    t.same((await pool.query('select * from written')).rows, []);
+    await pool.query('select count(*) from workspaces');
+    t.not((await pool.query('select * from written')).rowCount, 0, 'the trap works in a session that may write');
+});
+
+t.test('streams 100,000 hosts in batches', async (t) => {
+    const { url, stop } = await scanDatabase(100_000);
+    t.after(stop);
+    const { inventory, close } = await openScanDatabase({ connectionString: url });
+    t.after(close);
+    let [count, largest] = [0, 0];
+    for await (const batch of inventory.hosts.list([1])) {
+        count += batch.length;
+        largest = Math.max(largest, batch.length);
+    }
+    t.same([count, largest], [100_000, 250]);
+});

@@ -1,9 +1,8 @@
 import t from 'tap';
-import { apiKeyStoreContract, inventoryContract, recordStoreContract, webhookStoresContract } from '../../../adapters/contract/index.ts';
+import { apiKeyStoreContract, inventoryContract, recordStoreContract } from '../../../adapters/contract/index.ts';
 import { migrate, type PoolLike, postgresApiKeys, postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
 import { tapTest } from '../contract/tap-test.ts';
 import { databases, startAfresh } from './databases.ts';
-import { emptyWebhookStores } from './empty-webhook-stores.ts';
 
 for (const { name, open } of databases) {
     t.test(`keeps the laws on ${name}`, async (t) => {
@@ -31,7 +30,6 @@ for (const { name, open } of databases) {
                 start,
             };
         });
-        webhookStoresContract(tapTest(t), () => emptyWebhookStores(pool));
     });
 }
 

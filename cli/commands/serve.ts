@@ -6,6 +6,7 @@ import { resolve } from 'node:path';
 import { server as hapiServer, type RouteOptionsSecureObject, type Server } from '@hapi/hapi';
 import type { Command } from 'commander';
 import { systemClock } from '../../lib/clock.ts';
+import type { InventoryStore } from '../../lib/inventory/store.ts';
 import { ownIdentity } from '../../lib/process-identity.ts';
 import { protect } from '../../lib/protect/connections.ts';
 import { VERSION } from '../../lib/version.ts';
@@ -24,6 +25,7 @@ import { openParts, type Parts, systemOf } from '../deployment.ts';
 import { errorLog } from '../output/errors.ts';
 import { aligned, jsonText, printableLines } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
+import { assertOnlyRead, openScanSource, readOnly } from '../scan-database.ts';
 import { licenseWatch } from '../stored-license.ts';
 import { type TlsPair, tlsCertificate } from '../tls-certificate.ts';
 import { addDrainTimeout, type Undo, untilStopped } from '../until-stopped.ts';
@@ -43,6 +45,7 @@ export function define(self: Command): void {
             'connections at once of one address, IPv6 by /64; not limited unless given',
             wholeNumber(1, 1_000_000),
         )
+        .option('--scan-database-file <file>', 'read the inventory from the scan database whose URL is in this file')
         .option('--demo', 'import a scan, make a key, deliver a sample investigation to a receiver of its own');
     addDrainTimeout(self);
 }
@@ -56,6 +59,7 @@ interface ServeOptions {
     readonly hsts: number;
     readonly maxConnections: number;
     readonly maxPerAddress?: number;
+    readonly scanDatabaseFile?: string;
     readonly demo?: boolean;
     /** Seconds. */
     readonly drainTimeout: number;
@@ -80,11 +84,11 @@ async function serve({ data, options, json }: Call): Promise<undefined> {
                 log(error);
             }
         };
-        const { uri, tls, license, demo } = await start(folder, serveOptions, undo, onError);
+        const { uri, tls, license, scan, demo } = await start(folder, serveOptions, undo, onError);
         // Whoever has had enough need not wait for the demonstration.
         const shown = await Promise.race([demo(), stopped]);
         if (shown !== undefined) {
-            process.stdout.write(await serving({ json, uri, folder, tls, license, environment: process.env, demo: shown }));
+            process.stdout.write(await serving({ json, uri, folder, tls, license, scan, environment: process.env, demo: shown }));
         }
     });
 }
@@ -95,28 +99,41 @@ async function start(
     options: ServeOptions,
     undo: Undo[],
     onError: (error: unknown) => void,
-): Promise<Pick<Serving, 'uri' | 'tls' | 'license'> & { demo(): Promise<DemoShown | null> }> {
+): Promise<Pick<Serving, 'uri' | 'tls' | 'license' | 'scan'> & { demo(): Promise<DemoShown | null> }> {
     const { host, port, tlsCert, tlsKey } = options;
     const socket = await claimSocket(folder, ownIdentity());
     undo.push(() => withdrawSocket(folder, socket, process.pid));
     await assertCanListen(host, port);
-    const tls = await tlsCertificate({ folder, host, clock: systemClock, certificateFile: tlsCert, keyFile: tlsKey });
+    const scan = await openScanSource(options.scanDatabaseFile, process.env);
+    if (scan !== null) {
+        undo.push(() => scan.close());
+        assertOnlyRead(options);
+    }
     const parts = await openParts({ folder, environment: process.env, onError });
     undo.push(() => parts.close());
+    // The key ring is there by now, by which the next start knows the folder, whatever goes wrong here.
+    const tls = await tlsCertificate({ folder, host, clock: systemClock, certificateFile: tlsCert, keyFile: tlsKey });
 
     const demo = options.demo === true ? await startDemo(folder) : null;
     undo.push(async () => demo?.receiver.close());
 
-    const server = await restServer(options, tls, parts, demo);
+    const server = await restServer(options, tls, parts, demo, scan?.inventory);
     reportErrors(server, onError);
     await listen(server, options);
     undo.push(() => server.stop({ timeout: PATIENCE }));
 
-    const system = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
+    const own = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
+    const system = scan === null ? own : readOnly(own);
     const admin = await adminServer(socket, system, (file) => backUp(folder, parts.stores.dump, file), onError);
     undo.push(() => admin.stop({ timeout: COMMAND_PATIENCE }));
     const license = await watchLicense(parts.license, undo, onError);
-    return { uri: server.info.uri, tls, license, demo: async () => demo?.show(system, parts.stores.inventory) ?? null };
+    return {
+        uri: server.info.uri,
+        tls,
+        license,
+        scan: scan?.place ?? null,
+        demo: async () => demo?.show(system, parts.stores.inventory) ?? null,
+    };
 }
 
 async function restServer(
@@ -124,13 +141,14 @@ async function restServer(
     { key, cert }: TlsPair,
     parts: Parts,
     demo: Demo | null,
+    inventory: InventoryStore = parts.stores.inventory,
 ): Promise<Server> {
     const { stores, keyRing, license, queue, receivers } = parts;
     const routes = { security: forBrowsers(hsts) };
     const server = hapiServer({ host, port, tls: { key, cert }, debug: false, routes });
     await server.register([
         { plugin: tokenAuth, options: { store: stores.apiKeys, keyRing } },
-        { plugin: restApi, options: { store: stores.inventory, license: license.source } },
+        { plugin: restApi, options: { store: inventory, license: license.source } },
         {
             plugin: webhookExporter,
             options: {
@@ -260,22 +278,35 @@ export interface Serving {
     readonly tls: TlsPair;
     /** What the operator has to know of the licence, null for nothing. */
     readonly license: string | null;
+    /** Where the scan database is that is read; null where the inventory is in the data folder's own. */
+    readonly scan: string | null;
     readonly environment: NodeJS.ProcessEnv;
     readonly demo: DemoShown | null;
 }
 
 /** What a server says once it can be used. */
-export async function serving({ json, uri, folder, tls, license, environment, demo }: Serving): Promise<string> {
+export async function serving({ json, uri, folder, tls, license, scan, environment, demo }: Serving): Promise<string> {
     const database = environment.DATABASE_URL === undefined ? 'embedded' : 'PostgreSQL';
     const queue = environment.REDIS_URL === undefined ? database : 'Redis';
     if (json) {
-        const document = { url: uri, data: folder.path, database, queue, certificate: tls.selfSigned, license, pid: process.pid, demo };
+        const document = {
+            url: uri,
+            data: folder.path,
+            database,
+            queue,
+            certificate: tls.selfSigned,
+            license,
+            pid: process.pid,
+            demo,
+            ...(scan !== null && { scan }),
+        };
         return `${jsonText(document)}\n`;
     }
 
     const server = await aligned([
         ['REST API', `${uri}/rest_api/v2`],
         ['Data', `${folder.path}, database ${database}, queue ${queue}`],
+        ...(scan === null ? [] : [['Inventory', `the scan database at ${scan}, only read`]]),
         ['Certificate', tls.selfSigned === null ? 'yours' : `${tls.selfSigned} (self-signed)`],
         ...(license === null ? [] : [['Licence', license]]),
     ]);

@@ -10,6 +10,7 @@ t.test('says how to make a key in the folder that is served', async (t) => {
             folder: dataFolder(data),
             tls: { key: '', cert: '', selfSigned: null },
             license: null,
+            scan: null,
             environment: {},
             demo: null,
         });

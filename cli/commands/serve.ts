@@ -2,14 +2,12 @@ import { once } from 'node:events';
 import { chmod } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:net';
-import { resolve } from 'node:path';
 import { server as hapiServer, type RouteOptionsSecureObject, type Server } from '@hapi/hapi';
 import type { Command } from 'commander';
 import { systemClock } from '../../lib/clock.ts';
 import type { InventoryStore } from '../../lib/inventory/store.ts';
 import { ownIdentity } from '../../lib/process-identity.ts';
 import { protect } from '../../lib/protect/connections.ts';
-import { VERSION } from '../../lib/version.ts';
 import type { System } from '../../plugins/admin-console/handlers.ts';
 import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';
 import { plugin as httpsRecordSchema } from '../../plugins/https-record-schema/index.ts';
@@ -19,12 +17,11 @@ import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.
 import { claimSocket, withdrawSocket } from '../admin-socket.ts';
 import { addBackup, type BackedUp, backUp } from '../backup.ts';
 import { type Call, performing, wholeNumber } from '../command.ts';
-import { type DataFolder, DEFAULT_DATA, dataFolder, prepareDataFolder, quoted } from '../data-folder.ts';
+import { type DataFolder, dataFolder, prepareDataFolder } from '../data-folder.ts';
 import { type Demo, type DemoShown, startDemo } from '../demo.ts';
 import { openParts, type Parts, systemOf } from '../deployment.ts';
 import { errorLog } from '../output/errors.ts';
-import { aligned, jsonText, printableLines } from '../output/table.ts';
-import { isDelivered, testText } from '../output/test-result.ts';
+import { type Serving, serving } from '../output/serving.ts';
 import { assertOnlyRead, openScanSource, readOnly } from '../scan-database.ts';
 import { licenseWatch } from '../stored-license.ts';
 import { type TlsPair, tlsCertificate } from '../tls-certificate.ts';
@@ -268,87 +265,4 @@ function reportErrors(server: Server, onError: (error: unknown) => void): void {
     };
     server.events.on({ name: 'request', channels: ['app', 'error', 'internal'] }, (_, event) => report(event));
     server.events.on('log', report);
-}
-
-export interface Serving {
-    readonly json: boolean;
-    /** Where the REST API listens. */
-    readonly uri: string;
-    readonly folder: DataFolder;
-    readonly tls: TlsPair;
-    /** What the operator has to know of the licence, null for nothing. */
-    readonly license: string | null;
-    /** Where the scan database is that is read; null where the inventory is in the data folder's own. */
-    readonly scan: string | null;
-    readonly environment: NodeJS.ProcessEnv;
-    readonly demo: DemoShown | null;
-}
-
-/** What a server says once it can be used. */
-export async function serving({ json, uri, folder, tls, license, scan, environment, demo }: Serving): Promise<string> {
-    const database = environment.DATABASE_URL === undefined ? 'embedded' : 'PostgreSQL';
-    const queue = environment.REDIS_URL === undefined ? database : 'Redis';
-    if (json) {
-        const document = {
-            url: uri,
-            data: folder.path,
-            database,
-            queue,
-            certificate: tls.selfSigned,
-            license,
-            pid: process.pid,
-            demo,
-            ...(scan !== null && { scan }),
-        };
-        return `${jsonText(document)}\n`;
-    }
-
-    const server = await aligned([
-        ['REST API', `${uri}/rest_api/v2`],
-        ['Data', `${folder.path}, database ${database}, queue ${queue}`],
-        ...(scan === null ? [] : [['Inventory', `the scan database at ${scan}, only read`]]),
-        ['Certificate', tls.selfSigned === null ? 'yours' : `${tls.selfSigned} (self-signed)`],
-        ...(license === null ? [] : [['Licence', license]]),
-    ]);
-    const rest = demo === null ? `Make an API key with: scanwire keys create NAME${dataOption(folder)}` : await demoText(demo, uri, tls);
-    return printableLines(`\nscanwire ${VERSION}\n\n${indented(server)}\n\n${rest}\n\nCtrl-C stops the server.\n`);
-}
-
-async function demoText(
-    { key, workspaceId, imported, receiver, exporter, test, investigation }: DemoShown,
-    uri: string,
-    tls: TlsPair,
-): Promise<string> {
-    const steps = await aligned([
-        [
-            'Scan',
-            imported === null ? 'imported before' : `imported: ${imported.hosts.created} hosts with ${imported.services.created} services`,
-        ],
-        ['API key', `${key.key} (${key.name})`],
-        ['Receiver', receiver],
-        ['Exporter', `${exporter.name}, ${exporter.state}: ${testText(test)}`],
-        ['Investigation', investigationText(investigation)],
-    ]);
-    const trust = tls.selfSigned === null ? '' : `--cacert ${quoted(tls.selfSigned)} `;
-    const curl = (path: string): string => `curl ${trust}-H ${quoted(`token: ${key.key}`)} ${quoted(`${uri}/rest_api/v2/${path}`)}`;
-    const tries = [curl('base'), curl('workspaces'), curl(`workspaces/${workspaceId}/hosts`)];
-    const verdict = isDelivered(test) && investigation.verification?.ok === true ? 'All of it works. Try:' : 'Not all of it worked. Try:';
-    return `${indented(steps)}\n\n${verdict}\n\n${indented(tries.join('\n'))}`;
-}
-
-function investigationText({ verification, attempt }: DemoShown['investigation']): string {
-    if (verification === null) {
-        return `did not arrive in time (${attempt?.detail ?? 'not sent yet'})`;
-    }
-
-    return verification.ok ? `arrived, signature verified (${verification.forms.join(', ')})` : `arrived, but ${verification.reason}`;
-}
-
-/** What a command needs to find the server. */
-function dataOption({ path }: DataFolder): string {
-    return path === resolve(DEFAULT_DATA) ? '' : ` --data ${quoted(path)}`;
-}
-
-function indented(text: string): string {
-    return text.replace(/^/gm, '  ');
 }

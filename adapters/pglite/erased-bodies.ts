@@ -15,7 +15,7 @@ const MAX_SEGMENTS = 16;
 
 /**
  * Leaves nothing of bodies that were erased in the files of the embedded database: an update leaves the row as it was in its page, and its
- * text in the write-ahead log, and a copy of the files would have both. The table is rewritten once after something was erased, which
+ * text in the write-ahead log, and a copy of the files would have both. The tables are rewritten once after something was erased, which
  * holds everybody up for that long; then the log goes on in a new file until there is none of the old ones.
  */
 export async function leaveNoErasedBodies(database: Executor): Promise<void> {
@@ -25,6 +25,7 @@ export async function leaveNoErasedBodies(database: Executor): Promise<void> {
     }
 
     await database.query('vacuum full scanwire.events');
+    await database.query('vacuum full scanwire.delivery_messages');
     await database.query('set wal_recycle = off');
     try {
         for (let segments = 0; segments < MAX_SEGMENTS; segments += 1) {

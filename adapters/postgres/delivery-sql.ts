@@ -144,7 +144,7 @@ select v.id, v.kind, v.created_at as "createdAt", v.erased_at as "erasedAt", v.e
  * `$1` id, `$2` process, `$3` slots, `$4` milliseconds, `$5` generation of the settings, or null, `$6` the time up to which it has said
  * what it has begun, or null, `$7` a JSON array of that, `$8` whether it opens sealed URLs.
  */
-export const KEEP_ALIVE: string = prepared('select scanwire.keep_session_alive($1, $2, $3, $4, $5, $6, $7, $8) as now');
+export const KEEP_ALIVE: string = prepared('select scanwire.keep_alive($1, $2, $3, $4, $5, $6, $7, $8) as now');
 
 /** Which of the partial indexes holds the deliveries of a state, as the column `stage` says. */
 export const STAGES: { readonly [State in DeliveryState]: string } = {

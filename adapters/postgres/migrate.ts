@@ -15,7 +15,6 @@ import { scopes } from './migrations/0009-scopes.ts';
 import { keyLimits } from './migrations/0010-key-limits.ts';
 import { sealedUrls } from './migrations/0011-sealed-urls.ts';
 import { subscriptions } from './migrations/0012-subscriptions.ts';
-import { outcomes } from './migrations/0014-outcomes.ts';
 import { changes } from './migrations/0015-changes.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
@@ -165,7 +164,6 @@ export const migrations: readonly Migration[] = [
     keyLimits,
     sealedUrls,
     subscriptions,
-    outcomes,
     changes,
 ];
 

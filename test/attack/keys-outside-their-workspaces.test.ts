@@ -118,6 +118,10 @@ t.test('shows a key its own workspaces in the index, and all below them', async 
 
     const both = await create('both', { workspaces: [two?.id ?? 0, one?.id ?? 0] });
     t.strictSame(await rowsAt(server, '/workspaces', both.key), [one, two]);
+    t.strictSame(await rowsAt(server, '/workspaces?limit=1', both.key), [one]);
+    t.strictSame(await rowsAt(server, `/workspaces?limit=1&after=${one?.id}`, both.key), [two]);
+    const counted = { url: '/rest_api/v2/workspaces?limit=1', headers: { token: both.key, prefer: 'count=exact' } };
+    t.match((await server.inject(counted)).headers, { 'x-total-count': '2', link: /rel="next"/ });
     t.equal((await answer(server, '/workspaces', (await create('none yet', { workspaces: [999] })).key)).body, '[]');
 });
 

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { serving } from '../../cli/output/serving.ts';
 import { dataFolder } from '../../cli/data-folder.ts';
+import { serving } from '../../cli/output/serving.ts';
 
 t.test('says how to make a key in the folder that is served', async (t) => {
     const said = async (data: string): Promise<string> =>

@@ -25,7 +25,7 @@ async function packagesOf(module: URL, seen: Set<string> = new Set()): Promise<S
 
 for (const [name, expected] of [
     ['token-auth', ['@hapi/boom', 'joi']],
-    ['rest-api-v2', ['@hapi/boom', 'joi']],
+    ['rest-api-v2', ['@hapi/boom', 'ipaddr.js', 'joi']],
     // sax comes with the first import of a scan.
     ['admin-console', ['@hapi/boom', 'ipaddr.js', 'joi', 'sax']],
 ] as const) {

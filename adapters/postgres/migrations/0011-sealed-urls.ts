@@ -22,8 +22,8 @@ alter table scanwire.deliveries
 -- backups are copies of its pages.
 alter table scanwire.deployment add column events_rewritten_at timestamptz;
 
--- The same as the function of that name, of a session that says whether its process can open sealed URLs.
-create function scanwire.keep_session_alive(
+-- As keep_session_alive, of a session that says whether its process can open sealed URLs.
+create function scanwire.keep_alive(
     session_id uuid, its_process text, its_slots json, duration double precision, its_generation integer, spoken timestamptz, begun json,
     opens boolean
 )

@@ -4,6 +4,7 @@ import { apiKeyStoreContract } from '../../../adapters/contract/index.ts';
 import { memoryApiKeys } from '../../../adapters/memory/index.ts';
 import type { ApiKeyStore, StoredApiKey } from '../../../lib/keys/store.ts';
 import { mapValues, proveLaws } from './laws.ts';
+import { tapTest } from './tap-test.ts';
 
 type Break = (store: ApiKeyStore) => Partial<ApiKeyStore>;
 
@@ -114,3 +115,10 @@ proveLaws(
         return { store: { ...store, ...mutate(store) } };
     }),
 );
+
+t.test('a store that knows neither scopes nor limits', async (t) => {
+    apiKeyStoreContract(tapTest(t), () => {
+        const { keepsScopes: _, keepsLimits: __, ...store } = memoryApiKeys();
+        return { store };
+    });
+});

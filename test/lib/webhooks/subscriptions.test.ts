@@ -8,6 +8,7 @@ import { migrate, postgresWebhooks, transaction } from '../../../adapters/postgr
 import { egressGuard } from '../../../lib/egress/guard.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import type { NewExporterSettings } from '../../../lib/webhooks/exporter.ts';
+import type { Format } from '../../../lib/webhooks/formats/index.ts';
 import type { Message } from '../../../lib/webhooks/http-sender.ts';
 import type { WebhookStores } from '../../../lib/webhooks/options.ts';
 import { newProgress, outcomeOf } from '../../../lib/webhooks/outcome.ts';
@@ -35,13 +36,14 @@ interface Setting extends Webhooks {
     add(settings?: Partial<NewExporterSettings>): Promise<string>;
 }
 
-async function setting(t: Test, stores: WebhookStores = memoryWebhooks()): Promise<Setting> {
+async function setting(t: Test, stores: WebhookStores = memoryWebhooks(), formats: readonly Format[] = []): Promise<Setting> {
     const sent: Message[] = [];
     const queue = memoryQueue();
     const guard = egressGuard({ allow: [] });
     const self = webhooks({
         ...stores,
         queue,
+        formats,
         kinds: [{ name: 'other', schema: Joi.object({ title: Joi.string() }) }],
         keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
         guard,
@@ -183,8 +185,39 @@ t.test('publishes many events, all of them or none', async (t) => {
         { kind: KIND, body: {} },
     ]);
     await t.rejects(wrong, { code: 'INVALID_INPUT', field: /^\[1\]\./ });
+    const large = { kind: 'other', body: { title: 'x'.repeat(1_000_000) } };
+    await t.rejects(publishAll(Array(17).fill(large)), { code: 'INVALID_INPUT', field: 'events', message: /16777216 bytes/ });
+    await t.rejects(
+        publishAll([
+            Object.defineProperty({ kind: KIND }, 'body', {
+                enumerable: true,
+                get: () => {
+                    throw new RangeError('x');
+                },
+            }) as never,
+        ]),
+        RangeError,
+    );
     await t.rejects(publishAll(Array(1_001).fill({ kind: KIND, body: BODY })), { code: 'INVALID_INPUT', field: 'events' });
     t.equal((await deliveries.list()).filter(({ kind }) => kind === KIND).length, 3);
+});
+
+t.test('ends the one delivery whose message cannot be made, with the reason', async (t) => {
+    const formats = [
+        { name: 'broken', contentType: 'text/plain', make: () => ({ body: Buffer.from([0xff]) }) },
+        { name: 'endless', contentType: 'text/plain', make: () => ({ body: 'x'.repeat(2 ** 20 + 1) }) },
+    ];
+    const { add, publish, deliveries, exporters } = await setting(t, memoryWebhooks(), formats);
+    await add();
+    const [broken, endless] = [await add({ format: 'broken' }), await add({ format: 'endless' })];
+    const accepted = await publish(KIND, BODY);
+    const ended = async () =>
+        (await Promise.all(accepted.deliveries.map((id) => deliveries.show(id)))).filter(({ finishedAt }) => finishedAt !== null);
+    await until(async () => (await ended()).length === 3);
+    const details = new Map((await ended()).map(({ exporterId, history }) => [exporterId, history.at(-1)?.outcome]));
+    t.match(details.get(broken), { code: 'invalid_exporter', detail: /not UTF-8/ });
+    t.match(details.get(endless), { code: 'invalid_exporter', detail: /at most 1048576 bytes/ });
+    await t.rejects(exporters.preview(broken, KIND, BODY), { code: 'INVALID_INPUT', field: 'format' });
 });
 
 t.test('explains who gets an event, and previews what is sent', async (t) => {
@@ -228,7 +261,9 @@ t.test('refuses what cannot be chosen', async (t) => {
 t.test('refuses choices that the store does not keep', async (t) => {
     const { exporters, ...stores } = memoryWebhooks();
     const { subscribers: _, ...keepsNone } = exporters;
-    const self = await setting(t, { ...stores, exporters: keepsNone });
+    const { idempotent: __, ...deliveries } = stores.deliveries;
+    const self = await setting(t, { ...stores, deliveries, exporters: keepsNone });
+    await t.rejects(self.publish(KIND, BODY, { idempotencyKey: 'a' }), { code: 'MISCONFIGURED', field: 'idempotencyKey' });
     await t.rejects(self.add({ owner: 'one' }), { code: 'MISCONFIGURED', field: 'owner' });
     const plain = await self.add();
     t.same(await self.receivers({ owner: 'one' }), [plain]);

@@ -1,0 +1,30 @@
+import t from 'tap';
+import { sampleEvent, sampleExporter } from '../../../adapters/contract/webhooks/fixture.ts';
+import { openEmbeddedDatabase } from '../../../adapters/pglite/index.ts';
+import { migrate, postgresWebhooks } from '../../../adapters/postgres/index.ts';
+
+t.test('leaves nothing of an erased body, nor of what was made of it, in a copy of the database', async (t) => {
+    const database = await openEmbeddedDatabase({ folder: `${t.testdir()}/data` });
+    t.teardown(() => database.end());
+    await migrate(database);
+    const { exporters, deliveries, settings } = postgresWebhooks({ pool: database });
+    await settings.read();
+    const exporter = sampleExporter({ format: 'slack' });
+    await exporters.insert(exporter);
+
+    const [erased, kept] = ['a secret that was erased', 'a body that was kept'].map((title) => {
+        const event = sampleEvent({ body: JSON.stringify({ title }) });
+        const message = { contentType: 'application/json', headers: [], body: JSON.stringify({ text: `Slack: ${title}` }), failure: null };
+        return { event, recipients: { types: [], subscribers: [{ exporterId: exporter.id, message }] } };
+    });
+    await deliveries.accept([erased, kept].filter((one) => one !== undefined));
+    const copy = async (): Promise<Buffer> => Buffer.from(await database.dump());
+    t.ok((await copy()).includes('a secret that was erased'), 'it is there before');
+
+    await deliveries.erase(erased?.event.id ?? '');
+    for (const time of ['once', 'and again']) {
+        const files = await copy();
+        t.notOk(files.includes('a secret that was erased'), time);
+        t.ok(files.includes('Slack: a body that was kept'), time);
+    }
+});

@@ -66,6 +66,7 @@ t.test('refuses options that cannot work and names the option', async (t) => {
     await refused({ vendor: 'no: such' }, 'vendor');
     await refused({ unknown: 1 }, 'unknown');
     await refused({ kinds: [{ name: 'test', schema: Joi.object() }] }, 'kinds[0].name');
+    await refused({ formats: [{ name: 'slack', contentType: 'text/plain', make: () => ({ body: '' }) }] }, 'formats[0].name');
     await refused({ egress: { allow: ['not an entry/'] } }, 'egress.allow[0]');
 });
 
@@ -88,6 +89,15 @@ t.test('takes instances of classes as they are', async (t) => {
     await server.initialize();
     await server.stop();
     t.pass('neither start nor stop lost the private state');
+});
+
+t.test('publishes many events at once', async (t) => {
+    const server = hapiServer();
+    await server.register({ plugin, options: options() });
+    const { publishAll } = server.plugins['webhook-exporter'];
+    t.same(await publishAll([]), []);
+    await t.rejects(publishAll([{ kind: 'no such', body: {} }]), { code: 'INVALID_INPUT', field: '[0].kind' });
+    await server.stop();
 });
 
 t.test('stops the server from starting without the queue', async (t) => {

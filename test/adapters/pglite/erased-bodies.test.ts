@@ -1,6 +1,6 @@
 import t from 'tap';
 import { sampleEvent, sampleExporter } from '../../../adapters/contract/webhooks/fixture.ts';
-import { openEmbeddedDatabase } from '../../../adapters/pglite/index.ts';
+import { openEmbeddedDatabase, openMemoryDatabase } from '../../../adapters/pglite/index.ts';
 import { migrate, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 
 t.test('leaves nothing of an erased body, nor of what was made of it, in a copy of the database', async (t) => {
@@ -27,4 +27,11 @@ t.test('leaves nothing of an erased body, nor of what was made of it, in a copy 
         t.notOk(files.includes('a secret that was erased'), time);
         t.ok(files.includes('Slack: a body that was kept'), time);
     }
+});
+
+t.test('copies a database in which nothing was migrated', async (t) => {
+    const database = await openMemoryDatabase();
+    t.teardown(() => database.end());
+    await database.query('drop schema if exists scanwire cascade');
+    t.ok((await database.dump()).length > 0);
 });

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import t from 'tap';
 import { migrate } from '../../../adapters/postgres/index.ts';
-import { migrations } from '../../../adapters/postgres/migrate.ts';
+import { migrationFiles, migrations } from '../../../adapters/postgres/migrate.ts';
 import { testDatabase } from '../../support/test-database.ts';
 import { databases } from './databases.ts';
 
@@ -82,6 +82,21 @@ t.test('migrate under a role that may not make schemas, where the schema was mad
     await pool.end();
     await admin.query(`drop owned by ${role} cascade; drop role ${role}`);
     await admin.end();
+});
+
+t.test('the files for another migration tool do what migrate does, and tell it so', async (t) => {
+    const { url, drop } = await testDatabase();
+    t.after(drop);
+    const pool = new pg.Pool({ connectionString: url });
+    t.after(() => pool.end());
+    for (const { sql } of migrationFiles()) {
+        await pool.query(`begin; ${sql}; commit`);
+    }
+    t.same(await migrate(pool), []);
+    t.same(
+        migrationFiles().map(({ name }) => name),
+        migrations.map(({ id }) => `${id}.sql`),
+    );
 });
 
 async function migrateElsewhere(url: string): Promise<string> {

@@ -7,7 +7,7 @@ import { assertTransaction, type Executor } from '../transaction.ts';
 import { RULE_SETS, type RuleSet } from './choices.ts';
 import { type EventKind, type EventKinds, eventBody, testEvent } from './events.ts';
 import { ownerSchema } from './exporter.ts';
-import type { AcceptedEvent, FormattedMessage, NewEvent } from './new-event.ts';
+import type { AcceptedEvent, NewEvent } from './new-event.ts';
 import type { WebhooksContext } from './options.ts';
 import type { Acceptance } from './store.ts';
 import { isOperational } from './subscription.ts';
@@ -87,11 +87,7 @@ const namesSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string }>
 /** Publishes the kinds of an event table into a store. */
 export function publisher(context: WebhooksContext): Publisher {
     const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, grants, kept, subscriptions } = context;
-    const acceptBatched = batched<UnaddressedEvent, Acceptance>(
-        (events) => subscriptions.addressed(events, (newEvents, revision) => accept(newEvents, revision)),
-        BATCH,
-        LANES,
-    );
+    const acceptBatched = batched<UnaddressedEvent, Acceptance>((events) => subscriptions.addressed(events, accept), BATCH, LANES);
 
     /** Those who publish wait for the rows and not for the queue. */
     async function accept(newEvents: readonly NewEvent[], revision: { readonly revision?: number }): Promise<readonly Acceptance[]> {
@@ -120,14 +116,13 @@ export function publisher(context: WebhooksContext): Publisher {
             return;
         }
 
-        const messages = new Map<string, FormattedMessage | null>();
-        for (const { exporterId, message } of ('types' in recipients && recipients.subscribers) || []) {
-            messages.set(exporterId, message);
-        }
-        if ([...messages.values()].every((message) => message === null)) {
+        const subscribers = ('types' in recipients && recipients.subscribers) || [];
+        if (subscribers.every(({ message }) => message === null)) {
             kept.keep(deliveries, { ...event, createdAt });
             return;
         }
+
+        const messages = new Map(subscribers.map(({ exporterId, message }) => [exporterId, message]));
         for (const { deliveryId, exporterId } of handedOut) {
             kept.keep([deliveryId], { ...event, createdAt }, messages.get(exporterId));
         }

@@ -25,6 +25,9 @@ export interface UnaddressedEvent {
 /** Whether an exporter gets an event, and if not, why not: a sentence. */
 export type Choice = { readonly wanted: true } | { readonly wanted: false; readonly reason: string };
 
+/** Stores events with what is given, or nothing. */
+type Accept<Result> = (newEvents: readonly NewEvent[], revision: { readonly revision?: number }) => Promise<Result>;
+
 /** Which events exporters choose, and in which format. */
 export interface Subscriptions {
     /**
@@ -33,11 +36,7 @@ export interface Subscriptions {
      * @param accept Stores them with what is given, or nothing.
      * @param tx The transaction in which it does so.
      */
-    addressed<Result>(
-        events: readonly UnaddressedEvent[],
-        accept: (newEvents: readonly NewEvent[], revision: { readonly revision?: number }) => Promise<Result>,
-        tx?: Executor,
-    ): Promise<Result>;
+    addressed<Result>(events: readonly UnaddressedEvent[], accept: Accept<Result>, tx?: Executor): Promise<Result>;
 }
 
 /** An exporter that chooses, ready to be asked. */
@@ -107,7 +106,8 @@ export function subscriptions(context: Context): Subscriptions {
         return await read(tx);
     }
 
-    function subscribersOf(event: FormatEvent, unaddressed: UnaddressedEvent, choosers: readonly Chooser[]): readonly Subscriber[] {
+    function subscribersOf(unaddressed: UnaddressedEvent, choosers: readonly Chooser[], at: Date): readonly Subscriber[] {
+        const event = formatted(unaddressed, at);
         const made = new Map<MessageMaker, FormattedMessage | null>();
         const chosen = choosers.filter(({ exporter, wants }) => {
             return exporter.id !== unaddressed.about && refusal(exporter, unaddressed) === null && wants(event);
@@ -119,25 +119,28 @@ export function subscriptions(context: Context): Subscriptions {
         });
     }
 
-    return {
-        async addressed(events, accept, tx) {
-            for (let tries = 1; ; tries += 1) {
-                const { revision, choosers, now } = await (tx === undefined ? current() : currentIn(tx, tries > 1));
-                const used = reading;
-                const at = grants.now() ?? now();
-                const newEvents = events.map((event) => newEvent(event, subscribersOf(formatted(event, at), event, choosers)));
-                try {
-                    return await accept(newEvents, revision === undefined ? {} : { revision });
-                } catch (error) {
-                    forget(used);
-                    if (tries === MAX_TRIES || !isOutdated(error)) {
-                        throw error;
-                    }
-                }
+    const addressed = async <Result>(
+        events: readonly UnaddressedEvent[],
+        accept: Accept<Result>,
+        tx?: Executor,
+        tries = 1,
+    ): Promise<Result> => {
+        const { revision, choosers, now } = await (tx === undefined ? current() : currentIn(tx, tries > 1));
+        const used = reading;
+        const at = grants.now() ?? now();
+        const newEvents = events.map((event) => newEvent(event, choosers.length === 0 ? [] : subscribersOf(event, choosers, at)));
+        try {
+            return await accept(newEvents, revision === undefined ? {} : { revision });
+        } catch (error) {
+            if (tries === MAX_TRIES || !isOutdated(error)) {
+                throw error;
             }
-            /* c8 ignore next -- nothing leaves the loop but its return */
-        },
+        }
+        forget(used);
+        return addressed(events, accept, tx, tries + 1);
     };
+
+    return { addressed: (events, accept, tx) => addressed(events, accept, tx) };
 }
 
 function isOutdated(error: unknown): boolean {

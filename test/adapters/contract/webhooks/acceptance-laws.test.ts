@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import t from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
 import {
@@ -8,28 +8,25 @@ import {
     notificationLaws,
     transactionLaws,
 } from '../../../../adapters/contract/webhooks/acceptance-laws.ts';
-import { migrate } from '../../../../adapters/postgres/index.ts';
-import type { NewEvent } from '../../../../lib/webhooks/new-event.ts';
 import type { DeliveryStore, Listening } from '../../../../lib/webhooks/store.ts';
-import { testDatabase } from '../../../support/test-database.ts';
 import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
-import { type Mutants, proveWebhookLaws } from './mutants.ts';
+import { breakingTransactions, type Mutants, migratedPool, proveWebhookLaws, rewriting } from './mutants.ts';
 
 const MUTANTS: Mutants = {
     'stores a pending delivery for every running exporter of the types': (_, deliveries) => ({
         deliveries: {
-            accept: rewriting(deliveries, (one) => {
+            ...rewriting(deliveries, (one) => {
                 return 'types' in one.recipients ? { ...one, recipients: { types: one.recipients.types.slice(0, 1) } } : one;
             }),
         },
     }),
     'accepts an event that nobody receives': (_, deliveries) => ({
         deliveries: {
-            accept: rewriting(deliveries, (one) => ({ ...one, event: { ...one.event, id: randomUUID() } })),
+            ...rewriting(deliveries, (one) => ({ ...one, event: { ...one.event, id: randomUUID() } })),
         },
     }),
     'stores a test for a stopped exporter': (_, deliveries) => ({
-        deliveries: { accept: rewriting(deliveries, (one) => ({ ...one, recipients: { types: ['investigation'] } })) },
+        deliveries: { ...rewriting(deliveries, (one) => ({ ...one, recipients: { types: ['investigation'] } })) },
     }),
     'answers in the order of the events': (_, deliveries) => ({
         deliveries: { accept: async (newEvents) => (await deliveries.accept(newEvents)).toReversed() },
@@ -46,7 +43,7 @@ const MUTANTS: Mutants = {
     }),
     'keeps bodies exactly': (_, deliveries) => ({
         deliveries: {
-            accept: rewriting(deliveries, (one) => {
+            ...rewriting(deliveries, (one) => {
                 return { ...one, event: { ...one.event, body: one.event.body.replaceAll('\u2028', '\\u2028') } };
             }),
         },
@@ -72,31 +69,14 @@ const JOINING: Mutants = {
         },
     }),
     'leaves the transaction of the application usable after a refusal': (_, deliveries) => ({
-        deliveries: {
-            accept: async (newEvents, options) => {
-                try {
-                    return await deliveries.accept(newEvents, options);
-                } catch (error) {
-                    // A statement that fails takes the whole transaction with it.
-                    await options?.tx?.query('select 1 / 0').catch(() => {});
-                    throw error;
-                }
-            },
-        },
+        deliveries: breakingTransactions(deliveries),
     }),
 };
 
 proveWebhookLaws(t, { ...acceptanceLaws, ...noTransactionLaws }, { ...MUTANTS, ...REFUSING });
 
 t.test('on a store that joins transactions', async (t) => {
-    const { url, drop } = await testDatabase();
-    const pool = new pg.Pool({ connectionString: url });
-    pool.on('error', () => {}); // the pool has ended before its connections have
-    await migrate(pool);
-    t.after(async () => {
-        await pool.end();
-        await drop();
-    });
+    const pool = await migratedPool(t);
     const mutants = { ...JOINING, ...notifying(pool) };
     proveWebhookLaws(t, { ...transactionLaws, ...notificationLaws }, mutants, () => emptyWebhookStores(pool));
 });
@@ -153,10 +133,6 @@ function notifying(pool: pg.Pool): Mutants {
 
 function listeningTo({ listen }: DeliveryStore, ...how: Parameters<NonNullable<DeliveryStore['listen']>>): Listening {
     return present(listen?.(...how));
-}
-
-function rewriting(deliveries: DeliveryStore, change: (one: NewEvent) => NewEvent): DeliveryStore['accept'] {
-    return (newEvents, options) => deliveries.accept(newEvents.map(change), options);
 }
 
 function oneByOne(deliveries: DeliveryStore): DeliveryStore['accept'] {

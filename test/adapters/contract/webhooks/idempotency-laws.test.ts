@@ -1,13 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import t from 'tap';
 import { idempotencyLaws, joinedIdempotencyLaws } from '../../../../adapters/contract/webhooks/idempotency-laws.ts';
-import { migrate } from '../../../../adapters/postgres/index.ts';
 import type { IdempotencyKey, NewEvent } from '../../../../lib/webhooks/new-event.ts';
-import type { DeliveryStore } from '../../../../lib/webhooks/store.ts';
-import { testDatabase } from '../../../support/test-database.ts';
 import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
-import { type Mutants, proveWebhookLaws } from './mutants.ts';
+import { type Mutants, migratedPool, proveWebhookLaws, rewriting } from './mutants.ts';
 
 const MUTANTS: Mutants = {
     'answers a repeated key with what was accepted before': (_, deliveries) => ({
@@ -64,20 +60,9 @@ const JOINED: Mutants = {
 proveWebhookLaws(t, idempotencyLaws, MUTANTS);
 
 t.test('on a store that joins transactions', async (t) => {
-    const { url, drop } = await testDatabase();
-    const pool = new pg.Pool({ connectionString: url });
-    pool.on('error', () => {}); // the pool has ended before its connections have
-    await migrate(pool);
-    t.after(async () => {
-        await pool.end();
-        await drop();
-    });
+    const pool = await migratedPool(t);
     proveWebhookLaws(t, joinedIdempotencyLaws, JOINED, () => emptyWebhookStores(pool));
 });
-
-function rewriting(deliveries: DeliveryStore, change: (one: NewEvent) => NewEvent): Partial<DeliveryStore> {
-    return { accept: (newEvents, options) => deliveries.accept(newEvents.map(change), options) };
-}
 
 function withKey(one: NewEvent, change: (key: IdempotencyKey) => IdempotencyKey): NewEvent {
     return one.idempotency === undefined ? one : { ...one, idempotency: change(one.idempotency) };

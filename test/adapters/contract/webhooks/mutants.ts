@@ -1,9 +1,13 @@
+import pg from 'pg';
 import type { Test } from 'tap';
 import { webhookStoresContract } from '../../../../adapters/contract/index.ts';
 import type { WebhookStores } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
+import { migrate } from '../../../../adapters/postgres/index.ts';
+import type { NewEvent } from '../../../../lib/webhooks/new-event.ts';
 import type { SettingsStore } from '../../../../lib/webhooks/settings.ts';
 import type { DeliveryStore, Dispatched, DispatchOptions, ExporterStore } from '../../../../lib/webhooks/store.ts';
+import { testDatabase } from '../../../support/test-database.ts';
 import { mapValues, proveLaws } from '../laws.ts';
 
 interface Fault {
@@ -81,3 +85,35 @@ export function handingOut(
 
 /** Hands out what comes last in the right order. */
 export const newestFirst: Mutant = handingOut((handedOut) => handedOut.toReversed());
+
+/** A pool for stores that join transactions, of a database of the test's own. */
+export async function migratedPool(t: Test): Promise<pg.Pool> {
+    const { url, drop } = await testDatabase();
+    const pool = new pg.Pool({ connectionString: url });
+    pool.on('error', () => {}); // the pool has ended before its connections have
+    await migrate(pool);
+    t.after(async () => {
+        await pool.end();
+        await drop();
+    });
+    return pool;
+}
+
+/** Accepts something else than what it is given. */
+export function rewriting(deliveries: DeliveryStore, change: (one: NewEvent) => NewEvent): Pick<DeliveryStore, 'accept'> {
+    return { accept: (newEvents, options) => deliveries.accept(newEvents.map(change), options) };
+}
+
+/** Leaves a transaction of the application broken when it refuses: a statement that fails takes the whole transaction with it. */
+export function breakingTransactions(deliveries: DeliveryStore): Pick<DeliveryStore, 'accept'> {
+    return {
+        accept: async (newEvents, options) => {
+            try {
+                return await deliveries.accept(newEvents, options);
+            } catch (error) {
+                await options?.tx?.query('select 1 / 0').catch(() => {});
+                throw error;
+            }
+        },
+    };
+}

@@ -1,12 +1,9 @@
-import pg from 'pg';
 import t from 'tap';
 import { joinedSubscriptionLaws, subscriptionLaws } from '../../../../adapters/contract/webhooks/subscription-laws.ts';
-import { migrate } from '../../../../adapters/postgres/index.ts';
 import type { FormattedMessage, NewEvent, Subscribers } from '../../../../lib/webhooks/new-event.ts';
 import type { DeliveryStore, ExporterStore } from '../../../../lib/webhooks/store.ts';
-import { testDatabase } from '../../../support/test-database.ts';
 import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
-import { type Mutants, proveWebhookLaws } from './mutants.ts';
+import { breakingTransactions, type Mutants, migratedPool, proveWebhookLaws, rewriting } from './mutants.ts';
 
 const MUTANTS: Mutants = {
     'tells the running exporters that choose': (exporters) => ({
@@ -58,30 +55,14 @@ const JOINED: Mutants = {
         exporters: telling(exporters, (told) => ({ ...told, revision: told.revision + 1 })),
     }),
     'leaves the transaction of the application usable when what was chosen is outdated': (_, deliveries) => ({
-        deliveries: {
-            accept: async (newEvents, options) => {
-                try {
-                    return await deliveries.accept(newEvents, options);
-                } catch (error) {
-                    await options?.tx?.query('select 1 / 0').catch(() => {});
-                    throw error;
-                }
-            },
-        },
+        deliveries: breakingTransactions(deliveries),
     }),
 };
 
 proveWebhookLaws(t, subscriptionLaws, MUTANTS);
 
 t.test('on a store that joins transactions', async (t) => {
-    const { url, drop } = await testDatabase();
-    const pool = new pg.Pool({ connectionString: url });
-    pool.on('error', () => {}); // the pool has ended before its connections have
-    await migrate(pool);
-    t.after(async () => {
-        await pool.end();
-        await drop();
-    });
+    const pool = await migratedPool(t);
     proveWebhookLaws(t, joinedSubscriptionLaws, JOINED, () => emptyWebhookStores(pool));
 });
 
@@ -91,10 +72,6 @@ function telling(exporters: ExporterStore, change: (told: Subscribers) => Subscr
 
 function acceptingAnyRevision(deliveries: DeliveryStore): Partial<DeliveryStore> {
     return { accept: (newEvents, { revision: _, ...options } = {}) => deliveries.accept(newEvents, options) };
-}
-
-function rewriting(deliveries: DeliveryStore, change: (one: NewEvent) => NewEvent): Partial<DeliveryStore> {
-    return { accept: (newEvents, options) => deliveries.accept(newEvents.map(change), options) };
 }
 
 type Subscribing = Extract<NewEvent['recipients'], { types: unknown }>['subscribers'];

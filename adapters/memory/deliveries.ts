@@ -146,7 +146,7 @@ function nameBegun(state: WebhookState, { deliveryId, token, claimedAt, duration
 function recordOutcomes(state: WebhookState, outcomes: readonly RecordedOutcome[], rules: BreakerRules): readonly boolean[] {
     return outcomes.map((recorded) => {
         const row = state.deliveries.get(recorded.deliveryId);
-        const unnamed = row !== undefined && recorded.claimedAt !== null && row.grant?.token === recorded.token;
+        const unnamed = row !== undefined && recorded.begunAt !== null && row.grant?.token === recorded.token;
         const attempt = unnamed
             ? openAttempt(state, row, recorded.token, startOf(recorded, state.clock()))
             : attemptOf(state, row, recorded);
@@ -167,14 +167,14 @@ function recordOutcomes(state: WebhookState, outcomes: readonly RecordedOutcome[
     });
 }
 
-function startOf({ claimedAt }: RecordedOutcome, now: Date): Date {
-    return claimedAt !== null && claimedAt < now ? claimedAt : now;
+function startOf({ begunAt }: RecordedOutcome, now: Date): Date {
+    return begunAt !== null && begunAt < now ? begunAt : now;
 }
 
 /** What was taken back unbegun, as it seemed, has no attempt yet; its number is that of one that is being made, unless this one ends that. */
 function attemptOf(state: WebhookState, row: DeliveryRow | undefined, recorded: RecordedOutcome): AttemptRow | null {
     const known = row?.history.find(({ token }) => token === recorded.token);
-    if (row === undefined || known !== undefined || recorded.claimedAt === null) {
+    if (row === undefined || known !== undefined || recorded.begunAt === null) {
         return known ?? null;
     }
     if (row.state === 'sending') {
@@ -185,7 +185,7 @@ function attemptOf(state: WebhookState, row: DeliveryRow | undefined, recorded: 
         move(state, row, 'pending', state.clock());
     }
 
-    const { token, claimedAt: startedAt } = recorded;
+    const { token, begunAt: startedAt } = recorded;
     const attempt = { number: row.attempts + 1, token, startedAt, finishedAt: null, outcome: null, lost: true, late: false };
     row.attempts += 1;
     row.history.push(attempt);

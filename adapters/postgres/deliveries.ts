@@ -269,14 +269,14 @@ async function recordOutcomes(db: Executor, outcomes: readonly RecordedOutcome[]
 }
 
 function outcomeParameter(recorded: RecordedOutcome, index: number) {
-    const { deliveryId, exporterId, token, claimedAt, outcome, next, health, pause, stopReason } = recorded;
+    const { deliveryId, exporterId, token, begunAt, outcome, next, health, pause, stopReason } = recorded;
     const delay = next.state === 'pending' ? next.delay : null;
     return {
         index,
         id: deliveryId,
         exporter_id: exporterId,
         token,
-        claimed_at: claimedAt,
+        claimed_at: begunAt,
         code: outcome.code,
         outcome: JSON.stringify(outcome),
         last_outcome: JSON.stringify({ code: outcome.code, detail: outcome.detail }),

@@ -1,7 +1,7 @@
 import { isObject } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
+import { firstCharacter, peek, startsWith, unpacked } from '../gunzip.ts';
 import { type Line, lineSplitter, linesOf } from '../line-splitter.ts';
-import { firstCharacter, peek, startsWith, unpacked } from '../unpacked.ts';
 import type { HostInput } from './host.ts';
 import { normaliseHost } from './host-input.ts';
 import { readNmap } from './read-nmap.ts';

@@ -1,7 +1,7 @@
 import { timeSlice } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
+import { GzipError, unpacked } from '../gunzip.ts';
 import { type Line, lineSplitter, linesOf } from '../line-splitter.ts';
-import { GzipError, unpacked } from '../unpacked.ts';
 import { isBase64Latin1 } from './base64.ts';
 import { assertMendProfile, MEND_KINDS, type MendCounts, type MendKind, type MendProfile } from './mend-record.ts';
 import { type LineRules, type ReadRecord, readLine, refusedLine } from './read-record.ts';

@@ -92,11 +92,11 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
         return { ...read, claimedAt: grants.now() as Date };
     }
 
-    /** @param claimedAt When it begins under a claim that was handed out, else null. */
-    async function send(claim: Claim, claimedAt: Date | null): Promise<void> {
+    /** @param begunAt When it begins under a claim that was handed out, else null. */
+    async function send(claim: Claim, begunAt: Date | null): Promise<void> {
         try {
             const outcome = await attempt(claim, context);
-            const recorded = { ...outcomeToRecord(claim, outcome, context), claimedAt };
+            const recorded = { ...outcomeToRecord(claim, outcome, context), begunAt };
             const held = await record(recorded);
             dispatcher.freed();
             if (held) {
@@ -205,7 +205,7 @@ function deliveryEvent({ deliveryId, event, exporter, attempt, singleAttempt }: 
     };
 }
 
-function outcomeToRecord(claim: Claim, outcome: Outcome, { keyRing, random }: WebhooksContext): Omit<RecordedOutcome, 'claimedAt'> {
+function outcomeToRecord(claim: Claim, outcome: Outcome, { keyRing, random }: WebhooksContext): Omit<RecordedOutcome, 'begunAt'> {
     const { deliveryId, token, exporter, attemptSinceReplay, singleAttempt } = claim;
     const schedule = exporter.schedule ?? DEFAULT_SCHEDULE;
     const url = knownUrl(exporter, keyRing) ?? '';

@@ -239,7 +239,7 @@ async function refuse(dispatched: readonly Dispatched[], { deliveries, claimDura
         stopReason: null,
     } as const;
     const outcomes = claims.map(({ deliveryId, token, exporter }) => {
-        return { deliveryId, exporterId: exporter.id, token, claimedAt: null, ...refused };
+        return { deliveryId, exporterId: exporter.id, token, begunAt: null, ...refused };
     });
     await deliveries.recordOutcomes(outcomes, breaker);
 }

@@ -166,7 +166,7 @@ export interface RecordedOutcome {
     readonly exporterId: string;
     readonly token: string;
     /** When it began, in the store's time, under a {@link Grant}: the store may not know yet. Null for one that was claimed, whose beginning the store has written. */
-    readonly claimedAt: Date | null;
+    readonly begunAt: Date | null;
     readonly outcome: Outcome;
     readonly next: NextStep;
     /**

@@ -5,8 +5,8 @@ import type { Request, ResponseToolkit, RouteOptionsPayload } from '@hapi/hapi';
 import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { unpacked } from '../../lib/gunzip.ts';
 import { MEND_PROFILES, type MendProfile } from '../../lib/records/index.ts';
-import { unpacked } from '../../lib/unpacked.ts';
 import { type StoreFailure, unavailable } from '../request.ts';
 import type { Settings } from './options.ts';
 

@@ -97,9 +97,9 @@ async function dispatched(deliveries: DeliveryStore): Promise<readonly Dispatche
 }
 
 async function finish(deliveries: DeliveryStore, handedOut: readonly Dispatched[]): Promise<readonly Dispatched[]> {
-    const claimedAt = await deliveries.now();
+    const begunAt = await deliveries.now();
     await deliveries.recordOutcomes(
-        handedOut.map((one) => success(holderOf(one), { claimedAt })),
+        handedOut.map((one) => success(holderOf(one), { begunAt })),
         BREAKER,
     );
     return handedOut;

@@ -55,8 +55,8 @@ async function quickWay(deliveries: DeliveryStore, step: Step): Promise<void> {
     await step('read what was handed out', () =>
         deliveries.claim([{ deliveryId, token: randomUUID(), duration: 30_000, grant: token, holds: true }], null),
     );
-    const claimedAt = await deliveries.now();
-    await step('finish what was handed out', () => deliveries.recordOutcomes([success(holderOf(handedOut), { claimedAt })], BREAKER));
+    const begunAt = await deliveries.now();
+    await step('finish what was handed out', () => deliveries.recordOutcomes([success(holderOf(handedOut), { begunAt })], BREAKER));
     await step('get a delivery', () => deliveries.get(deliveryId));
     await step('list its attempts', () => deliveries.attempts(deliveryId));
 }
@@ -82,8 +82,8 @@ async function waitingWay({ pool }: ExplainedConnection, deliveries: DeliverySto
     const session = { id: randomUUID(), process: 'plans', slots: { default: 400 } };
     const first = only((await step('hand out one', () => deliveries.dispatch(DISPATCH))).handedOut);
     const { deliveryId, token } = holderOf(first);
-    const claimedAt = await deliveries.now();
-    const begun = { upTo: claimedAt, attempts: [{ deliveryId, token, claimedAt, duration: 30_000 }] };
+    const begunAt = await deliveries.now();
+    const begun = { upTo: begunAt, attempts: [{ deliveryId, token, claimedAt: begunAt, duration: 30_000 }] };
     await step('keep alive and name one', () => deliveries.keepAlive(session, 30_000, begun));
     await step('keep alive', () => deliveries.keepAlive(session, 30_000));
     await step('finish with a failure', () => deliveries.recordOutcomes([failure(holderOf(first), 0)], BREAKER));
@@ -109,5 +109,5 @@ async function lostWay(deliveries: DeliveryStore, step: Step): Promise<void> {
 
     const lost = await acceptOne(deliveries, step, 'accept and lose');
     await step('find a lost job', () => deliveries.sweep({ ...SWEEP, requeueAfter: -1_000 }));
-    await deliveries.recordOutcomes([success(holderOf(lost), { claimedAt: await deliveries.now() })], BREAKER);
+    await deliveries.recordOutcomes([success(holderOf(lost), { begunAt: await deliveries.now() })], BREAKER);
 }

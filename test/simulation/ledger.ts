@@ -301,7 +301,7 @@ export class Ledger {
     }
 
     async recorded(told: RecordedOutcome, held: boolean, rules: BreakerRules, store: DeliveryStore): Promise<void> {
-        const { deliveryId, token, claimedAt, outcome, next } = told;
+        const { deliveryId, token, begunAt, outcome, next } = told;
         const { now } = this.timeline;
         const entry = this.entries.get(deliveryId);
         const claimed = entry?.claims.find((one) => one.token === token);
@@ -312,7 +312,7 @@ export class Ledger {
         }
 
         // The process knows the store's time as it is at the latest.
-        claimed.claimedAt = claimedAt === null ? claimed.claimedAt : Math.min(now, claimedAt.getTime() - START);
+        claimed.claimedAt = begunAt === null ? claimed.claimedAt : Math.min(now, begunAt.getTime() - START);
         const again = claimed.recordedAt !== null;
         claimed.recordedAt = now;
         if (!held) {

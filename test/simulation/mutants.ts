@@ -424,7 +424,7 @@ export const rareMutants: Readonly<Record<string, () => Mutant>> = {
 };
 
 const FORGOTTEN = {
-    claimedAt: null,
+    begunAt: null,
     outcome: interrupted(0, 'Forgotten'),
     next: { state: 'pending', delay: 'fault' },
     health: 'none',

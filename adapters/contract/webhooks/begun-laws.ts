@@ -18,7 +18,7 @@ export const begunLaws: Laws<WebhookBench> = {
         const first = await bench.handOutOne();
         const second = await bench.handOutOne();
         assert.deepEqual(await bench.record([success(first), success(second)], at(40)), [false, false], 'began when?');
-        const [inTime, tooLate] = [success(first, { claimedAt: at(7) }), success(second, { claimedAt: at(99) })];
+        const [inTime, tooLate] = [success(first, { begunAt: at(7) }), success(second, { begunAt: at(99) })];
         assert.deepEqual(await bench.record([inTime, tooLate], at(40)), [true, true]);
         for (const [{ deliveryId, outcome }, startedAt] of [
             [inTime, at(7)],
@@ -35,7 +35,7 @@ export const begunLaws: Laws<WebhookBench> = {
         const failed = await bench.handOutOne();
         const faulty = await bench.handOutOne();
         const fault = { outcome: sampleOutcome('interrupted'), next: { state: 'pending', delay: 'fault' }, health: 'none' } as const;
-        const outcomes = [failure(failed, 5000, { claimedAt: at(1) }), success(faulty, { claimedAt: at(1), ...fault })];
+        const outcomes = [failure(failed, 5000, { begunAt: at(1) }), success(faulty, { begunAt: at(1), ...fault })];
         assert.deepEqual(await bench.record(outcomes), [true, true]);
         await bench.assertDelivery(failed.deliveryId, { state: 'pending', attempts: 1, dueAt: at(5050) });
         await bench.assertDelivery(faulty.deliveryId, { state: 'pending', attempts: 1, dueAt: at(50 + faultDelay(1)) });
@@ -48,10 +48,10 @@ export const begunLaws: Laws<WebhookBench> = {
     async 'records the outcome of one attempt under it, however often it is asked to'(bench) {
         await bench.addExporter();
         const holder = await bench.handOutOne();
-        const outcome = failure(holder, 5000, { claimedAt: at(1) });
+        const outcome = failure(holder, 5000, { begunAt: at(1) });
         assert.deepEqual(await bench.record([outcome, outcome]), [true, false]);
         assert.deepEqual(await bench.record([outcome]), [false]);
-        assert.deepEqual(await bench.record([success(holder, { claimedAt: at(1) })]), [false]);
+        assert.deepEqual(await bench.record([success(holder, { begunAt: at(1) })]), [false]);
         await bench.assertDelivery(holder.deliveryId, { state: 'pending', attempts: 1, dueAt: at(5050) });
         assert.equal(only(await bench.deliveries.attempts(holder.deliveryId)).number, 1);
     },
@@ -59,7 +59,7 @@ export const begunLaws: Laws<WebhookBench> = {
     async 'lets one of many win that end the same attempt at once'(bench) {
         await bench.addExporter();
         const held = [await bench.handOutOne(), await bench.handOutOne()] as const;
-        const outcomes = held.map((holder) => success(holder, { claimedAt: at(1) }));
+        const outcomes = held.map((holder) => success(holder, { begunAt: at(1) }));
         const won = await inParallel(20, (index) => bench.record(index % 2 === 0 ? outcomes : outcomes.toReversed()));
         assert.equal(won.flat().filter((one) => one).length, 2);
         for (const { deliveryId } of held) {
@@ -81,7 +81,7 @@ export const begunLaws: Laws<WebhookBench> = {
         assert.deepEqual(await bench.deliveries.attempts(kept.deliveryId), [{ ...open, startedAt: at(1) }]);
         assert.deepEqual(await bench.deliveries.attempts(finished.deliveryId), [{ ...open, startedAt: at(600) }], 'not later');
 
-        assert.deepEqual(await bench.record([success(finished, { claimedAt: at(900) })], at(700)), [true]);
+        assert.deepEqual(await bench.record([success(finished, { begunAt: at(900) })], at(700)), [true]);
         assertFields(only(await bench.deliveries.attempts(finished.deliveryId)), { number: 1, startedAt: at(600) });
         await bench.deliveries.endSessions([one]);
         await sweep(bench, at(800));
@@ -96,7 +96,7 @@ export const begunLaws: Laws<WebhookBench> = {
         await bench.addExporter();
         const held = [await bench.handOutOne(), await bench.handOutOne(), await bench.handOutOne(), await bench.handOutOne()] as const;
         const [other, finished, claimed, unbegun] = held;
-        await bench.record([success(finished, { claimedAt: at(1) })]);
+        await bench.record([success(finished, { begunAt: at(1) })]);
         const claim = await bench.claimHeld(claimed);
         await takeBack(bench);
         const session = randomUUID();
@@ -205,7 +205,7 @@ export const begunLaws: Laws<WebhookBench> = {
         await takeBack(bench);
         const [waiting, queued] = held;
         await bench.dispatch({ now: at(2000), limit: 1 });
-        const late = held.map((holder) => success(holder, { claimedAt: at(900) }));
+        const late = held.map((holder) => success(holder, { begunAt: at(900) }));
         assert.deepEqual(await bench.record(late, at(2500)), [false, false]);
         for (const { deliveryId } of [waiting, queued]) {
             await bench.assertDelivery(deliveryId, { state: 'delivered', attempts: 1, lastCode: 'delivered', finishedAt: at(2500) });
@@ -223,7 +223,7 @@ export const begunLaws: Laws<WebhookBench> = {
         const { deliveryId } = holder;
         await takeBack(bench);
         const claim = only(await bench.claimDue({ now: at(2000) }));
-        assert.deepEqual(await bench.record([success(holder, { claimedAt: at(900) })], at(2500)), [false]);
+        assert.deepEqual(await bench.record([success(holder, { begunAt: at(900) })], at(2500)), [false]);
         await bench.assertDelivery(deliveryId, { state: 'delivered', attempts: 2, finishedAt: at(2500) });
         assert.deepEqual(await endsOf(bench, deliveryId), ['1 interrupted', '2 delivered late']);
         assert.deepEqual(await bench.record([failure(claim, 0)], at(2600)), [false], 'its claim is gone');
@@ -236,7 +236,7 @@ export const begunLaws: Laws<WebhookBench> = {
         const held = [await bench.handOutOne(), await bench.handOutOne()] as const;
         await takeBack(bench);
         const [noted, made] = held;
-        const late = (holder: Holder): RecordedOutcome => failure(holder, 9000, { claimedAt: at(900) });
+        const late = (holder: Holder): RecordedOutcome => failure(holder, 9000, { begunAt: at(900) });
         assert.deepEqual(await bench.record([late(noted)], at(2000)), [false]);
         await bench.assertDelivery(noted.deliveryId, { state: 'pending', attempts: 1, dueAt: at(0), lastCode: null });
         assert.deepEqual(await endsOf(bench, noted.deliveryId), ['1 connect_refused late']);
@@ -268,7 +268,7 @@ export const begunLaws: Laws<WebhookBench> = {
         await bench.record([failure(claim, 0)], at(2001));
         holders.push(holderOf(only(await bench.dispatch({ now: at(2002), beginWithin: BEGIN_WITHIN }))));
         await sweep(bench, at(2002 + UNBEGUN));
-        const late = holders.map((holder) => failure(holder, 0, { claimedAt: at(900) }));
+        const late = holders.map((holder) => failure(holder, 0, { begunAt: at(900) }));
         assert.deepEqual(await bench.record([...late, ...late], at(9000)), [false, false, false, false]);
         await bench.assertDelivery(deliveryId, { state: 'pending', attempts: 3 });
         const ends = ['1 connect_refused', '2 connect_refused late', '3 connect_refused late'];

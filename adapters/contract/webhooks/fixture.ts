@@ -110,7 +110,7 @@ export function success(claim: Holder, overrides: Partial<RecordedOutcome> = {})
         deliveryId: claim.deliveryId,
         exporterId: claim.exporter.id,
         token: claim.token,
-        claimedAt: null,
+        begunAt: null,
         outcome: sampleOutcome('delivered'),
         next: { state: 'delivered' },
         health: 'success',

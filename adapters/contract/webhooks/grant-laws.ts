@@ -134,7 +134,7 @@ export const grantLaws: Laws<WebhookBench> = {
             singleAttempt: false,
             grant: { token, beginBy: at(60 + BEGIN_WITHIN).getTime(), generation: 0, attemptSinceReplay: 2, settings: 0 },
         });
-        await bench.record([success(holderOf(retry), { claimedAt: at(61) })], at(62));
+        await bench.record([success(holderOf(retry), { begunAt: at(61) })], at(62));
         await bench.replay(deliveryId, at(63));
         const replayed = only(await bench.dispatch({ now: at(63), beginWithin: BEGIN_WITHIN }));
         assert.deepEqual([replayed.attempt, replayed.grant?.attemptSinceReplay], [3, 1]);
@@ -192,7 +192,7 @@ export const grantLaws: Laws<WebhookBench> = {
             return only(await bench.deliveries.claim([read(deliveryId, token)], null));
         };
         assert.deepEqual(await bench.deliveries.claim([read(changed.deliveryId, randomUUID())], null), [null], 'of nobody');
-        await bench.record([success(ended, { claimedAt: at(1) })]);
+        await bench.record([success(ended, { begunAt: at(1) })]);
         assert.equal(await answers(ended), null, 'its delivery has ended');
         await bench.claimHeld(claimed);
         assert.equal(await answers(claimed), null, 'its delivery was claimed');

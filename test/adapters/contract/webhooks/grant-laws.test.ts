@@ -97,7 +97,7 @@ const HANDING_OUT: Mutants = {
 
 const BEGINNING: Mutants = {
     'records the outcome of what began under a claim that was handed out': telling((one) => {
-        return { ...one, claimedAt: one.claimedAt ?? new Date(0) };
+        return { ...one, begunAt: one.begunAt ?? new Date(0) };
     }),
     'uses up a try for a failure under it, and none for a fault of ours': telling((one) => {
         return one.next.state === 'pending' && one.next.delay === 'fault' ? { ...one, next: { state: 'pending', delay: 1000 } } : one;
@@ -146,8 +146,8 @@ const BEGINNING: Mutants = {
             },
         };
     },
-    'ends a delivery that was taken back with a success, however late': telling((one) => ({ ...one, claimedAt: null })),
-    'ends with a late success the attempt that is being made meanwhile': telling((one) => ({ ...one, claimedAt: null })),
+    'ends a delivery that was taken back with a success, however late': telling((one) => ({ ...one, begunAt: null })),
+    'ends with a late success the attempt that is being made meanwhile': telling((one) => ({ ...one, begunAt: null })),
     'only notes a failure of what was taken back, and none while another attempt is made': telling((one) => {
         return { ...one, outcome: { ...one.outcome, code: 'delivered' } };
     }),

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import t from 'tap';
-import { recordFile } from '../../../cli/records/record-output.ts';
+import { recordFile } from '../../../cli/records/capture-output.ts';
 import { type HttpsRecord, readRecords } from '../../../lib/records/index.ts';
 import { collect } from '../../support/collect.ts';
 

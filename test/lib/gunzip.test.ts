@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { constants, createGzip, gzipSync } from 'node:zlib';
 import t from 'tap';
-import { GzipError, unpacked } from '../../lib/unpacked.ts';
+import { GzipError, unpacked } from '../../lib/gunzip.ts';
 import { allOf, GZIP_FILES, noise, overwritten, text } from '../support/damaged-gzip.ts';
 import { seeded } from '../support/seeded.ts';
 

@@ -64,6 +64,10 @@ export function memoryInventory({ clock = systemClock, batchSize = 500 }: Memory
         notes: collection(notes, [workspaces, hosts], { batchSize, filters: FILTERS.notes }),
         sessions: collection(sessions, [workspaces, hosts], { batchSize, filters: FILTERS.sessions }),
         vulns: collection(vulns, [workspaces, hosts, services], { batchSize, filters: FILTERS.vulns }),
+        workspaceServices: collection(services, [workspaces, hosts], { batchSize, filters: FILTERS.services, below: 1 }),
+        workspaceNotes: collection(notes, [workspaces, hosts], { batchSize, filters: FILTERS.notes, below: 1 }),
+        workspaceSessions: collection(sessions, [workspaces, hosts], { batchSize, filters: FILTERS.sessions, below: 1 }),
+        workspaceVulns: collection(vulns, [workspaces, hosts, services], { batchSize, filters: FILTERS.vulns, below: 1 }),
         ...writer,
         ...childAdding(tables, clock),
     };
@@ -241,19 +245,39 @@ function table<R extends Row>() {
  * The table as a store shows it.
  *
  * @param ancestors Tables of the parents, from the outside in.
+ * @param below How many of these the path names; the rows below all that is below it are meant. All by default.
  */
 function collection<R extends Row>(
     rows: Table<R>,
-    ancestors: readonly Pick<Table<Row>, 'parentOf'>[],
-    { batchSize, filters }: { readonly batchSize: number; readonly filters: readonly FilterName[] },
+    ancestors: readonly Pick<Table<Row>, 'parentOf' | 'idsBelow'>[],
+    { batchSize, filters, below = ancestors.length }: CollectionShown,
 ): Required<Collection<R>> {
     const exists = (path: readonly number[]): boolean =>
-        path.length === ancestors.length && path.every((id, depth) => ancestors[depth]?.parentOf(id) === (path[depth - 1] ?? ROOT));
+        path.length === below && path.every((id, depth) => ancestors[depth]?.parentOf(id) === (path[depth - 1] ?? ROOT));
+
+    function idsBelow(path: readonly number[]): readonly number[] {
+        const parent = path.at(-1) ?? ROOT;
+        if (!exists(path) || below === ancestors.length) {
+            return exists(path) ? rows.idsBelow(parent) : [];
+        }
+
+        const levels = [...ancestors.slice(below), rows];
+        return levels.reduce((ids, level) => ids.flatMap((id) => level.idsBelow(id)), [parent]).sort((one, other) => one - other);
+    }
+
+    /** Ids of what is above a row, from the outside in. */
+    function pathOf(id: number): readonly number[] {
+        const path = [rows.parentOf(id) ?? ROOT];
+        for (const level of ancestors.slice(1).reverse()) {
+            path.unshift(level.parentOf(path[0] as number) ?? ROOT);
+        }
+        return path;
+    }
 
     function selected(path: readonly number[], { where = {}, after = { id: 0 }, limit }: Selection): readonly R[] {
         const byChange = where.updated_since !== undefined;
-        const below = exists(path) ? rows.idsBelow(path.at(-1) ?? ROOT).flatMap((id) => rows.get(id) ?? []) : [];
-        const wanted = below.filter((row) => matches(row, where) && compareRows(byChange, row, after) > 0);
+        const found = idsBelow(path).flatMap((id) => rows.get(id) ?? []);
+        const wanted = found.filter((row) => matches(row, where) && compareRows(byChange, row, after) > 0);
         return wanted.sort((one, other) => compareRows(byChange, one, other)).slice(0, limit);
     }
 
@@ -274,7 +298,7 @@ function collection<R extends Row>(
 
         async *list(path, { signal } = {}) {
             // As many as there were when the reading began; rows that come meanwhile are appended behind them.
-            const ids = exists(path) ? rows.idsBelow(path.at(-1) ?? ROOT) : [];
+            const ids = idsBelow(path);
             const end = ids.length;
             for (let start = 0; start < end; start += batchSize) {
                 signal?.throwIfAborted();
@@ -283,9 +307,16 @@ function collection<R extends Row>(
         },
 
         async get(path, id) {
-            return exists(path) && rows.parentOf(id) === (path.at(-1) ?? ROOT) ? (rows.get(id) ?? null) : null;
+            const isBelow = exists(path) && pathOf(id).slice(0, below).join() === path.join();
+            return isBelow ? (rows.get(id) ?? null) : null;
         },
     };
+}
+
+interface CollectionShown {
+    readonly batchSize: number;
+    readonly filters: readonly FilterName[];
+    readonly below?: number;
 }
 
 /** Counts one more child of a host. */

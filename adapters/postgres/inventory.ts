@@ -1,9 +1,9 @@
 import { systemClock } from '../../lib/clock.ts';
 import { HOST_FIELDS, type Host } from '../../lib/inventory/host.ts';
-import type { Note, Service, Session, Vuln, Workspace } from '../../lib/inventory/resources.ts';
+import type { Note, Service, Session, Vuln, Workspace, WorkspaceNote, WorkspaceVuln } from '../../lib/inventory/resources.ts';
 import { FILTERS, SEARCHED } from '../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
-import { collection } from './collection.ts';
+import { type CollectionSource, collection } from './collection.ts';
 import { assertPoolIn, IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
 import { importHosts } from './import-hosts.ts';
 import { LARGEST_ID, overlaid } from './staged-import.ts';
@@ -51,6 +51,47 @@ const SERVICE_COLUMNS = ['id', 'host_id', 'created_at', 'updated_at', 'port', 'p
     .map((field) => `${serviceColumn(field)} as ${field}`)
     .join(', ');
 const BELOW_HOST = 'join scanwire.hosts on hosts.id = rows.host_id';
+const HOST_PARENTS = ['hosts.workspace_id', 'rows.host_id'];
+
+const SERVICES: CollectionSource = {
+    select: SERVICE_COLUMNS,
+    from: `scanwire.services rows ${BELOW_HOST}
+        ${joinStaged('staged_services', 'host_id = rows.host_id and service_id = rows.id')}`,
+    parents: HOST_PARENTS,
+    shown: SHOWN,
+    filters: FILTERS.services,
+    searched: ['name', 'info'],
+    column: serviceColumn,
+};
+
+const NOTES: CollectionSource = {
+    select: `rows.id, rows.workspace_id, rows.host_id, rows.service_id, ${TIMES}, rows.ntype, rows.data, rows.critical, rows.seen`,
+    from: `scanwire.notes rows ${BELOW_HOST}`,
+    parents: HOST_PARENTS,
+    filters: FILTERS.notes,
+};
+
+const SESSIONS: CollectionSource = {
+    select: `rows.id, rows.host_id, rows.stype, rows.via_exploit, rows.via_payload, rows."desc", rows.port, rows.platform,
+        rows.datastore, rows.opened_at, rows.closed_at, rows.close_reason, rows.local_id, rows.last_seen, rows.campaign_id`,
+    from: `scanwire.sessions rows ${BELOW_HOST}`,
+    parents: HOST_PARENTS,
+    filters: FILTERS.sessions,
+};
+
+const VULNS: CollectionSource = {
+    select: `rows.id, rows.host_id, rows.service_id, ${TIMES}, rows.name, rows.info, rows.exploited_at,
+        rows.vuln_detail_count, rows.vuln_attempt_count, rows.nexpose_data_vuln_def_id`,
+    from: `scanwire.vulns rows ${BELOW_HOST}`,
+    parents: HOST_PARENTS,
+    filters: FILTERS.vulns,
+    searched: ['name', 'info'],
+};
+
+/** The same rows below all hosts of a workspace. */
+function ofWorkspace(source: CollectionSource): CollectionSource {
+    return { ...source, parents: source.parents.slice(0, 1) };
+}
 
 /** Workspaces, hosts and what belongs to hosts, in the tables of the schema `scanwire`. */
 export function postgresInventory(options: PostgresStoresOptions): Required<InventoryStore> & InventoryWriter {
@@ -80,40 +121,18 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
             staged: STAGED_HOSTS,
         }),
 
-        services: collection<Service>(database, {
-            select: SERVICE_COLUMNS,
-            from: `scanwire.services rows ${BELOW_HOST}
-                ${joinStaged('staged_services', 'host_id = rows.host_id and service_id = rows.id')}`,
-            parents: ['hosts.workspace_id', 'rows.host_id'],
-            shown: SHOWN,
-            filters: FILTERS.services,
-            searched: ['name', 'info'],
-            column: serviceColumn,
-        }),
-
-        notes: collection<Note>(database, {
-            select: `rows.id, rows.workspace_id, rows.host_id, rows.service_id, ${TIMES}, rows.ntype, rows.data, rows.critical, rows.seen`,
-            from: `scanwire.notes rows ${BELOW_HOST}`,
-            parents: ['hosts.workspace_id', 'rows.host_id'],
-            filters: FILTERS.notes,
-        }),
-
-        sessions: collection<Session>(database, {
-            select: `rows.id, rows.host_id, rows.stype, rows.via_exploit, rows.via_payload, rows."desc", rows.port, rows.platform,
-                rows.datastore, rows.opened_at, rows.closed_at, rows.close_reason, rows.local_id, rows.last_seen, rows.campaign_id`,
-            from: `scanwire.sessions rows ${BELOW_HOST}`,
-            parents: ['hosts.workspace_id', 'rows.host_id'],
-            filters: FILTERS.sessions,
-        }),
-
+        services: collection<Service>(database, SERVICES),
+        notes: collection<Note>(database, NOTES),
+        sessions: collection<Session>(database, SESSIONS),
         vulns: collection<Vuln>(database, {
-            select: `rows.id, rows.host_id, rows.service_id, ${TIMES}, rows.name, rows.info, rows.exploited_at,
-                rows.vuln_detail_count, rows.vuln_attempt_count, rows.nexpose_data_vuln_def_id`,
-            from: `scanwire.vulns rows ${BELOW_HOST} join scanwire.services on services.id = rows.service_id and services.host_id = hosts.id`,
-            parents: ['hosts.workspace_id', 'rows.host_id', 'rows.service_id'],
-            filters: FILTERS.vulns,
-            searched: ['name', 'info'],
+            ...VULNS,
+            from: `${VULNS.from} join scanwire.services on services.id = rows.service_id and services.host_id = hosts.id`,
+            parents: [...VULNS.parents, 'rows.service_id'],
         }),
+        workspaceServices: collection<Service>(database, ofWorkspace(SERVICES)),
+        workspaceNotes: collection<WorkspaceNote>(database, ofWorkspace(NOTES)),
+        workspaceSessions: collection<Session>(database, ofWorkspace(SESSIONS)),
+        workspaceVulns: collection<WorkspaceVuln>(database, ofWorkspace(VULNS)),
 
         ensureWorkspace: (name) => ensureWorkspace(database, name, clock()),
         importHosts: (workspaceName, hosts, options) => importHosts(pool, workspaceName, hosts, { ...options, clock }),

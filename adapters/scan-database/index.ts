@@ -164,11 +164,29 @@ interface Source {
 }
 
 const BELOW_HOST = 'join hosts on hosts.id = rows.host_id join workspaces workspace on workspace.id = hosts.workspace_id';
+const BELOW_HOST_OR_NONE = `left join hosts on hosts.id = rows.host_id
+    join workspaces workspace on workspace.id = coalesce(hosts.workspace_id, rows.workspace_id)`;
 const BELOW_SERVICE = 'join services on services.id = rows.service_id and services.host_id = hosts.id';
+
+const SERVICES = belowHost('services', {
+    proto: 'lower(rows.proto)',
+    state: `case when rows.state in ('open', 'closed', 'filtered') then rows.state else 'unknown' end`,
+});
+const NOTES = belowHost('notes', { data: 'rows.data::text' }, documented('data'));
+const SESSIONS = belowHost('sessions', { datastore: 'rows.datastore::text' }, documented('datastore'));
+const VULNS = belowHost('vulns');
+
+function belowHost(table: string, computed: Source['computed'] = {}, mend: Source['mend'] = (row) => row): Source {
+    return { table, from: `${table} rows ${BELOW_HOST}`, parents: ['hosts.workspace_id', 'rows.host_id'], computed, mend };
+}
+
+/** The same rows below all hosts of a workspace. */
+function ofWorkspace(source: Source): Source {
+    return { ...source, parents: source.parents.slice(0, 1) };
+}
 
 function inventoryOf(database: Executor, columns: Columns): Required<InventoryStore> {
     const read = (source: Source) => reading(database, columns, source);
-    const parents = ['hosts.workspace_id', 'rows.host_id'];
     const address = columns.get('hosts.address') === 'inet' ? 'host(rows.address)' : 'rows.address::text';
     const functions = {
         workspaces: read({ table: 'workspaces', from: 'workspaces rows', parents: [] }),
@@ -179,32 +197,20 @@ function inventoryOf(database: Executor, columns: Columns): Required<InventorySt
             computed: { address },
             mend: mendedHost,
         }),
-        services: read({
-            table: 'services',
-            from: `services rows ${BELOW_HOST}`,
-            parents,
-            computed: {
-                proto: 'lower(rows.proto)',
-                state: `case when rows.state in ('open', 'closed', 'filtered') then rows.state else 'unknown' end`,
-            },
-        }),
-        notes: read({ table: 'notes', from: `notes rows ${BELOW_HOST}`, parents, computed: TEXT_DATA, mend: documented('data') }),
-        sessions: read({
-            table: 'sessions',
-            from: `sessions rows ${BELOW_HOST}`,
-            parents,
-            computed: TEXT_DATASTORE,
-            mend: documented('datastore'),
-        }),
-        vulns: read({ table: 'vulns', from: `vulns rows ${BELOW_HOST} ${BELOW_SERVICE}`, parents: [...parents, 'rows.service_id'] }),
+        services: read(SERVICES),
+        notes: read(NOTES),
+        sessions: read(SESSIONS),
+        vulns: read({ ...VULNS, from: `${VULNS.from} ${BELOW_SERVICE}`, parents: [...VULNS.parents, 'rows.service_id'] }),
+        workspaceServices: read(ofWorkspace(SERVICES)),
+        // A note of no host is its workspace's.
+        workspaceNotes: read({ ...NOTES, from: `notes rows ${BELOW_HOST_OR_NONE}`, parents: ['workspace.id'] }),
+        workspaceSessions: read(ofWorkspace(SESSIONS)),
+        workspaceVulns: read(ofWorkspace(VULNS)),
     };
     // What a row holds that the API's schema does not know is the scan database's; it is shown, not refused.
     const options = { check: false, pageSize: 250 };
     return readOnlyInventory(functions as unknown as InventoryFunctions, options) as Required<InventoryStore>;
 }
-
-const TEXT_DATA = { data: 'rows.data::text' };
-const TEXT_DATASTORE = { datastore: 'rows.datastore::text' };
 
 function reading(database: Executor, columns: Columns, source: Source): (path: readonly number[], page: Page) => Promise<readonly Given[]> {
     const { table, from, parents, computed = {}, mend = (row) => row } = source;

@@ -34,7 +34,11 @@ export {
     type Vuln,
     vulnSchema,
     type Workspace,
+    type WorkspaceNote,
+    type WorkspaceVuln,
+    workspaceNoteSchema,
     workspaceSchema,
+    workspaceVulnSchema,
 } from './resources.ts';
 export {
     type AddressRange,

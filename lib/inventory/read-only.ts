@@ -13,7 +13,11 @@ import {
     type Vuln,
     vulnSchema,
     type Workspace,
+    type WorkspaceNote,
+    type WorkspaceVuln,
+    workspaceNoteSchema,
     workspaceSchema,
+    workspaceVulnSchema,
 } from './resources.ts';
 import type { Selection } from './selection.ts';
 import type { Collection, InventoryStore, ReadOptions } from './store.ts';
@@ -45,7 +49,7 @@ export type GivenRow<Row, Needed extends keyof Row> = {
 /** A function for each collection; for one that is left out there are no routes. Ids are positive whole numbers up to 2,147,483,647. */
 export interface InventoryFunctions {
     readonly workspaces: ReadRows<GivenRow<Workspace, 'id' | 'name' | 'created_at'>, readonly []>;
-    readonly hosts: ReadRows<GivenRow<Host, 'id' | 'address' | 'created_at'>, readonly [workspaceId: number]>;
+    readonly hosts: ReadRows<GivenRow<Host, 'id' | 'address' | 'created_at'>, BelowWorkspace>;
     readonly services?: ReadRows<GivenRow<Service, 'id' | 'port' | 'proto' | 'created_at'>, BelowHost>;
     readonly notes?: ReadRows<GivenRow<Note, 'id' | 'created_at'>, BelowHost>;
     readonly sessions?: ReadRows<GivenRow<Session, 'id' | 'opened_at'>, BelowHost>;
@@ -53,7 +57,13 @@ export interface InventoryFunctions {
         GivenRow<Vuln, 'id' | 'name' | 'created_at'>,
         readonly [workspaceId: number, hostId: number, serviceId: number]
     >;
+    readonly workspaceServices?: ReadRows<GivenRow<Service, 'id' | 'host_id' | 'port' | 'proto' | 'created_at'>, BelowWorkspace>;
+    readonly workspaceNotes?: ReadRows<GivenRow<WorkspaceNote, 'id' | 'host_id' | 'created_at'>, BelowWorkspace>;
+    readonly workspaceSessions?: ReadRows<GivenRow<Session, 'id' | 'host_id' | 'opened_at'>, BelowWorkspace>;
+    readonly workspaceVulns?: ReadRows<GivenRow<WorkspaceVuln, 'id' | 'host_id' | 'name' | 'created_at'>, BelowWorkspace>;
 }
+
+type BelowWorkspace = readonly [workspaceId: number];
 
 type BelowHost = readonly [workspaceId: number, hostId: number];
 
@@ -103,6 +113,8 @@ interface Kind {
 /** When it was changed is when it was made, for who does not know better. */
 const UPDATED: Fallbacks = { updated_at: ({ created_at }) => created_at };
 
+const SERVICE_FALLBACKS: Fallbacks = { ...UPDATED, state: () => 'unknown' };
+
 /** Outer ones first. */
 const KINDS: Readonly<Record<keyof InventoryStore, Kind>> = {
     workspaces: { schema: workspaceSchema, parents: [], below: null, fallbacks: UPDATED },
@@ -111,11 +123,15 @@ const KINDS: Readonly<Record<keyof InventoryStore, Kind>> = {
         schema: serviceSchema,
         parents: [null, 'host_id'],
         below: 'hosts',
-        fallbacks: { ...UPDATED, state: () => 'unknown' },
+        fallbacks: SERVICE_FALLBACKS,
     },
     notes: { schema: noteSchema, parents: ['workspace_id', 'host_id'], below: 'hosts', fallbacks: UPDATED },
     sessions: { schema: sessionSchema, parents: [null, 'host_id'], below: 'hosts' },
     vulns: { schema: vulnSchema, parents: [null, 'host_id', 'service_id'], below: 'services', fallbacks: UPDATED },
+    workspaceServices: { schema: serviceSchema, parents: [null], below: null, fallbacks: SERVICE_FALLBACKS },
+    workspaceNotes: { schema: workspaceNoteSchema, parents: ['workspace_id'], below: null, fallbacks: UPDATED },
+    workspaceSessions: { schema: sessionSchema, parents: [null], below: null },
+    workspaceVulns: { schema: workspaceVulnSchema, parents: [null], below: null, fallbacks: UPDATED },
 };
 
 interface Source extends Kind {

@@ -50,6 +50,12 @@ export type Note = Row<typeof NOTE_FIELDS>;
 /** See {@link Note}. */
 export const noteSchema: Joi.ObjectSchema<Note> = rowSchema(NOTE_FIELDS);
 
+/** A note as the index of its workspace shows it: on a host, or on none. */
+export type WorkspaceNote = Omit<Note, 'host_id'> & { readonly host_id: number | null };
+
+/** See {@link WorkspaceNote}. */
+export const workspaceNoteSchema: Joi.ObjectSchema<WorkspaceNote> = rowSchema({ ...NOTE_FIELDS, host_id: 'nullableId' });
+
 const SESSION_FIELDS = {
     id: 'id',
     host_id: 'id',
@@ -93,6 +99,12 @@ export type Vuln = Row<typeof VULN_FIELDS>;
 
 /** See {@link Vuln}. */
 export const vulnSchema: Joi.ObjectSchema<Vuln> = rowSchema(VULN_FIELDS);
+
+/** A vulnerability as the index of its workspace shows it: of a service, or of a host as a whole. */
+export type WorkspaceVuln = Omit<Vuln, 'service_id'> & { readonly service_id: number | null };
+
+/** See {@link WorkspaceVuln}. */
+export const workspaceVulnSchema: Joi.ObjectSchema<WorkspaceVuln> = rowSchema({ ...VULN_FIELDS, service_id: 'nullableId' });
 
 const WORKSPACE_FIELDS = {
     id: 'id',

@@ -1,5 +1,5 @@
 import type { Host, HostInput } from './host.ts';
-import type { Note, Service, Session, Vuln, Workspace } from './resources.ts';
+import type { Note, Service, Session, Vuln, Workspace, WorkspaceNote, WorkspaceVuln } from './resources.ts';
 import type { FilterName, Filters, Selection } from './selection.ts';
 
 /** How a list is read. */
@@ -45,6 +45,11 @@ export interface InventoryStore {
     readonly notes?: Collection<Note>;
     readonly sessions?: Collection<Session>;
     readonly vulns?: Collection<Vuln>;
+    /** What is below all hosts of a workspace, `[workspaceId]`, and the notes on none. */
+    readonly workspaceServices?: Collection<Service>;
+    readonly workspaceNotes?: Collection<WorkspaceNote>;
+    readonly workspaceSessions?: Collection<Session>;
+    readonly workspaceVulns?: Collection<WorkspaceVuln>;
 }
 
 /** How far an import has come after it has read everything: it stores the hosts, then shows those that were there before as they are now. */

@@ -36,7 +36,16 @@ export interface RestApiV2Options extends InstanceOptions {
 }
 
 const REQUIRED_COLLECTIONS = ['workspaces', 'hosts'] as const;
-const OPTIONAL_COLLECTIONS = ['services', 'notes', 'sessions', 'vulns'] as const;
+const OPTIONAL_COLLECTIONS = [
+    'services',
+    'notes',
+    'sessions',
+    'vulns',
+    'workspaceServices',
+    'workspaceNotes',
+    'workspaceSessions',
+    'workspaceVulns',
+] as const;
 
 /** Passes the store through as it is, never cloned. */
 const storeSchema: Joi.ObjectSchema<InventoryStore> = Joi.object<InventoryStore>()

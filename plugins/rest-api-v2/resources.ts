@@ -1,7 +1,15 @@
 import { describedSchema } from '../../lib/application-schema.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { HOST_FALLBACKS, hostSchema } from '../../lib/inventory/host.ts';
-import { noteSchema, serviceSchema, sessionSchema, vulnSchema, workspaceSchema } from '../../lib/inventory/resources.ts';
+import {
+    noteSchema,
+    serviceSchema,
+    sessionSchema,
+    vulnSchema,
+    workspaceNoteSchema,
+    workspaceSchema,
+    workspaceVulnSchema,
+} from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import { timestampFormat } from '../../lib/timestamp.ts';
 import type { Resource } from './handlers.ts';
@@ -40,15 +48,20 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
 }
 
 function storeEntries(inventory: InventoryStore): readonly ResourceEntry[] {
-    const host = '/workspaces/{workspace_id}/hosts/{host_id}';
+    const workspace = '/workspaces/{workspace_id}';
+    const host = `${workspace}/hosts/{host_id}`;
     return [
         { path: '/workspaces', schema: workspaceSchema, store: inventory.workspaces },
-        { path: '/workspaces/{workspace_id}/hosts', schema: hostSchema, store: inventory.hosts, fill: HOST_FALLBACKS },
+        { path: `${workspace}/hosts`, schema: hostSchema, store: inventory.hosts, fill: HOST_FALLBACKS },
         { path: `${host}/services`, schema: serviceSchema, store: inventory.services },
         { path: `${host}/notes`, schema: noteSchema, store: inventory.notes },
         { path: `${host}/sessions`, schema: sessionSchema, store: inventory.sessions },
         // Without services there is nothing that a vulnerability could be below.
         { path: `${host}/services/{service_id}/vulns`, schema: vulnSchema, store: inventory.services && inventory.vulns },
+        { path: `${workspace}/services`, schema: serviceSchema, store: inventory.workspaceServices },
+        { path: `${workspace}/notes`, schema: workspaceNoteSchema, store: inventory.workspaceNotes },
+        { path: `${workspace}/sessions`, schema: sessionSchema, store: inventory.workspaceSessions },
+        { path: `${workspace}/vulns`, schema: workspaceVulnSchema, store: inventory.workspaceVulns },
     ];
 }
 

@@ -60,7 +60,9 @@ async function rowsAt(server: Server, path: string, token: string): Promise<read
 /** Every path below a workspace, and every form of an id: known ones, unknown ones and such as are none. */
 function pathsBelow(workspace: string, hostId: number): readonly string[] {
     const host = `/workspaces/${workspace}/hosts/${hostId}`;
-    const ends = ['hosts', `hosts/${hostId}`, 'campaigns', 'campaigns/1'].map((end) => `/workspaces/${workspace}/${end}`);
+    const ends = ['hosts', `hosts/${hostId}`, 'services', 'services/2', 'notes', 'sessions/1', 'vulns', 'campaigns', 'campaigns/1'].map(
+        (end) => `/workspaces/${workspace}/${end}`,
+    );
     const parts = [
         'services',
         'services/1',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Host, HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
-import type { Note, Service, Session, Vuln, Workspace } from '../../../lib/inventory/resources.ts';
+import type { Service, Session, Workspace, WorkspaceNote, WorkspaceVuln } from '../../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore, InventoryWriter } from '../../../lib/inventory/store.ts';
 import { present } from '../assertions.ts';
 import type { Ability, ContractFixture, LawGroup } from '../register-laws.ts';
@@ -42,9 +42,11 @@ export interface InventoryRows {
     /** One workspace has at least 2,500, more than any sensible batch holds. */
     readonly hosts: readonly Known<Host, 'id' | 'workspace_id'>[];
     readonly services?: readonly Known<Service, 'id' | 'host_id'>[];
-    readonly notes?: readonly Known<Note, 'id' | 'workspace_id' | 'host_id'>[];
+    /** One without a host is in the index of its workspace alone. */
+    readonly notes?: readonly Known<WorkspaceNote, 'id' | 'workspace_id' | 'host_id'>[];
     readonly sessions?: readonly Known<Session, 'id' | 'host_id'>[];
-    readonly vulns?: readonly Known<Vuln, 'id' | 'host_id' | 'service_id'>[];
+    /** One without a service is in the index of its workspace alone. */
+    readonly vulns?: readonly Known<WorkspaceVuln, 'id' | 'host_id' | 'service_id'>[];
 }
 
 /** More than any sensible batch holds. */
@@ -63,7 +65,11 @@ export type InventoryAbility =
     | 'services'
     | 'notes'
     | 'sessions'
-    | 'vulns';
+    | 'vulns'
+    | 'workspaceServices'
+    | 'workspaceNotes'
+    | 'workspaceSessions'
+    | 'workspaceVulns';
 
 /** Laws of an inventory. */
 export type InventoryLaws = readonly LawGroup<InventoryFixture, InventoryAbility>[];
@@ -94,15 +100,15 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     filters: evident(({ hosts }) => hosts.filters !== undefined && hosts.filters.length > 0),
     changes: evident(({ hosts }) => hosts.filters?.includes('updated_since') ?? false),
     counts: evident(({ hosts }) => typeof hosts.count === 'function'),
-    services: {
-        has: ({ store }) => isCollection(store.services),
-        shows: ({ rows }) => rows === undefined || hasRows(rows.services),
-        supply: 'rows.services',
-    },
+    services: serviceAbility('services'),
     notes: childAbility('notes', 'note'),
     sessions: childAbility('sessions', 'session'),
     // They are below services, so without those there are none.
     vulns: { ...childAbility('vulns', 'vuln'), has: ({ store }) => isCollection(store.services) && isCollection(store.vulns) },
+    workspaceServices: serviceAbility('workspaceServices'),
+    workspaceNotes: childAbility('notes', 'note', 'workspaceNotes'),
+    workspaceSessions: childAbility('sessions', 'session', 'workspaceSessions'),
+    workspaceVulns: childAbility('vulns', 'vuln', 'workspaceVulns'),
 };
 
 /** What the rows that there are anyway put to the test. */
@@ -110,10 +116,22 @@ function evident(has: (store: InventoryStore) => boolean): Ability<AnyInventoryF
     return { has: ({ store }) => has(store), shows: () => true, supply: 'nothing more' };
 }
 
-/** Of a collection that no import fills. */
-function childAbility(name: 'notes' | 'sessions' | 'vulns', one: 'note' | 'session' | 'vuln'): Ability<AnyInventoryFixture> {
+function serviceAbility(collection: 'services' | 'workspaceServices'): Ability<AnyInventoryFixture> {
     return {
-        has: ({ store }) => isCollection(store[name]),
+        has: ({ store }) => isCollection(store[collection]),
+        shows: ({ rows }) => rows === undefined || hasRows(rows.services),
+        supply: 'rows.services',
+    };
+}
+
+/** Of a collection that no import fills. */
+function childAbility(
+    name: 'notes' | 'sessions' | 'vulns',
+    one: 'note' | 'session' | 'vuln',
+    collection: keyof InventoryStore = name,
+): Ability<AnyInventoryFixture> {
+    return {
+        has: ({ store }) => isCollection(store[collection]),
         shows: ({ rows, add }) => hasRows(rows?.[name]) || add?.[one] !== undefined,
         supply: `add.${one}() or rows.${name}`,
     };

@@ -1,7 +1,16 @@
 import type Joi from 'joi';
 import { type HostInput, hostSchema } from '../../../lib/inventory/host.ts';
-import { noteSchema, serviceSchema, sessionSchema, vulnSchema, type Workspace, workspaceSchema } from '../../../lib/inventory/resources.ts';
-import type { Collection } from '../../../lib/inventory/store.ts';
+import {
+    noteSchema,
+    serviceSchema,
+    sessionSchema,
+    vulnSchema,
+    type Workspace,
+    workspaceNoteSchema,
+    workspaceSchema,
+    workspaceVulnSchema,
+} from '../../../lib/inventory/resources.ts';
+import type { Collection, InventoryStore } from '../../../lib/inventory/store.ts';
 import { present } from '../assertions.ts';
 import { type AnyInventoryFixture, each, fullHost, https, type InventoryFixture, type InventoryRows, manyHosts, rows } from './fixture.ts';
 
@@ -10,7 +19,7 @@ type Row = { readonly id: number } & Partial<Readonly<Record<ParentKey, number |
 
 /** Rows of a collection that have the same parents. */
 export interface KnownList {
-    readonly name: keyof InventoryRows;
+    readonly name: keyof InventoryStore;
     readonly schema: Joi.ObjectSchema;
     readonly collection: Collection<Row>;
     /** Ids of the parents, from the outside in. */
@@ -22,13 +31,23 @@ export interface KnownList {
 /** So many lists of a collection, the longest ones, are enough to test it. */
 const MAX_LISTS = 20;
 
-const COLLECTIONS: readonly (Pick<KnownList, 'name' | 'schema'> & { readonly parents: readonly ParentKey[] })[] = [
+interface KnownCollection extends Pick<KnownList, 'name' | 'schema'> {
+    readonly parents: readonly ParentKey[];
+    /** Where its rows are among those that are known; by its own name by default. */
+    readonly rows?: keyof InventoryRows;
+}
+
+const COLLECTIONS: readonly KnownCollection[] = [
     { name: 'workspaces', schema: workspaceSchema, parents: [] },
     { name: 'hosts', schema: hostSchema, parents: ['workspace_id'] },
     { name: 'services', schema: serviceSchema, parents: ['host_id'] },
     { name: 'notes', schema: noteSchema, parents: ['host_id'] },
     { name: 'sessions', schema: sessionSchema, parents: ['host_id'] },
     { name: 'vulns', schema: vulnSchema, parents: ['host_id', 'service_id'] },
+    { name: 'workspaceServices', schema: serviceSchema, parents: ['workspace_id'], rows: 'services' },
+    { name: 'workspaceNotes', schema: workspaceNoteSchema, parents: ['workspace_id'], rows: 'notes' },
+    { name: 'workspaceSessions', schema: sessionSchema, parents: ['workspace_id'], rows: 'sessions' },
+    { name: 'workspaceVulns', schema: workspaceVulnSchema, parents: ['workspace_id'], rows: 'vulns' },
 ];
 
 /**
@@ -39,20 +58,22 @@ const COLLECTIONS: readonly (Pick<KnownList, 'name' | 'schema'> & { readonly par
 export async function knownLists(fixture: AnyInventoryFixture, count = 3): Promise<readonly KnownList[]> {
     const held = fixture.rows ?? (await seed(fixture, count));
     const workspaceOf = new Map(held.hosts.map(({ id, workspace_id }) => [id, workspace_id]));
+    const workspaceIn = ({ host_id, workspace_id }: Row): number => workspaceOf.get(host_id ?? 0) ?? workspace_id ?? 0;
     const pathOf = (row: Row, parents: readonly ParentKey[]): readonly number[] => {
-        const ids = parents.map((key) => row[key] ?? 0);
-        return parents[0] === 'host_id' ? [workspaceOf.get(ids[0] ?? 0) ?? 0, ...ids] : ids;
+        const ids = parents.map((key) => (key === 'workspace_id' ? workspaceIn(row) : (row[key] ?? 0)));
+        return parents[0] === 'host_id' ? [workspaceIn(row), ...ids] : ids;
     };
 
-    return COLLECTIONS.flatMap(({ name, schema, parents }) => {
+    return COLLECTIONS.flatMap(({ name, schema, parents, rows: from = name as keyof InventoryRows }) => {
         const collection = fixture.store[name];
-        const lists = grouped(held[name] ?? [], (row) => pathOf(row, parents));
+        const below = (held[from] ?? []).filter((row: Row) => parents.every((key) => key === 'workspace_id' || row[key] !== null));
+        const lists = grouped(below, (row) => pathOf(row, parents));
         return collection === undefined ? [] : lists.map((list) => ({ ...list, name, schema, collection }));
     });
 }
 
 /** The longest of these lists of one collection. */
-export async function knownList(fixture: AnyInventoryFixture, name: keyof InventoryRows, count?: number): Promise<KnownList> {
+export async function knownList(fixture: AnyInventoryFixture, name: keyof InventoryStore, count?: number): Promise<KnownList> {
     const lists = await knownLists(fixture, count);
     return present(
         lists.find((list) => list.name === name),

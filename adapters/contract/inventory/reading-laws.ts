@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { assertFields, ids, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { type AnyInventoryFixture, batches, type InventoryFixture, type InventoryLaws, type InventoryRows, MANY, rows } from './fixture.ts';
+import { type AnyInventoryFixture, batches, type InventoryFixture, type InventoryLaws, MANY, rows } from './fixture.ts';
 import { type KnownList, knownList, knownLists } from './known-rows.ts';
 
 const BEYOND_INT32 = [2 ** 31, 2 ** 40, Number.MAX_SAFE_INTEGER, -1];
@@ -10,7 +10,16 @@ const ENDED_EARLY = 12;
 /** Collections whose ids make a path, from the outside in. */
 const LEVELS = ['workspaces', 'hosts', 'services'] as const;
 /** Collections that a store may leave out. */
-const CHILDREN = { services: 'a service', notes: 'a note', sessions: 'a session', vulns: 'a vulnerability' };
+const CHILDREN = {
+    services: 'a service only below its own parents',
+    notes: 'a note only below its own parents',
+    sessions: 'a session only below its own parents',
+    vulns: 'a vulnerability only below its own parents',
+    workspaceServices: 'a service of a workspace only below it',
+    workspaceNotes: 'a note of a workspace only below it',
+    workspaceSessions: 'a session of a workspace only below it',
+    workspaceVulns: 'a vulnerability of a workspace only below it',
+};
 
 type Child = keyof typeof CHILDREN;
 
@@ -131,13 +140,13 @@ export const readingGroups: InventoryLaws = [
     { needs: ['rows'], laws: rowLaws },
     { needs: ['rows', 'many-hosts'], laws: longListLaws },
     { needs: ['rows', 'many-hosts', 'reads-open'], laws: freeingLaws },
-    ...Object.entries(CHILDREN).flatMap(([child, one]) => childGroups(child as Child, one)),
+    ...Object.entries(CHILDREN).flatMap(([child, place]) => childGroups(child as Child, place)),
 ];
 
 /** What a store does that has such a collection, and what one does that has none. */
-function childGroups(child: Child, one: string): InventoryLaws {
+function childGroups(child: Child, place: string): InventoryLaws {
     const shown: Laws<InventoryFixture> = {
-        [`shows ${one} only below its own parents`]: (fixture) => assertOnlyBelow(fixture, child),
+        [`shows ${place}`]: (fixture) => assertOnlyBelow(fixture, child),
     };
     const absent: Laws<InventoryFixture> = {
         [`leaves out ${child}`]: async ({ store }) => assert.equal(store[child], undefined),
@@ -155,7 +164,7 @@ async function listedRows({ name, collection, path, known }: KnownList): Promise
     return listed;
 }
 
-function knownIds(lists: readonly KnownList[], name: keyof InventoryRows): readonly number[] {
+function knownIds(lists: readonly KnownList[], name: KnownList['name']): readonly number[] {
     return lists.filter((list) => list.name === name).flatMap(({ known }) => ids(known));
 }
 
@@ -164,7 +173,7 @@ function unknownId(ids: readonly number[]): number {
 }
 
 /** Takes a row and looks for it below its parents, and below others in the place of each of them. */
-async function assertOnlyBelow(fixture: AnyInventoryFixture, name: keyof InventoryRows): Promise<void> {
+async function assertOnlyBelow(fixture: AnyInventoryFixture, name: KnownList['name']): Promise<void> {
     const lists = await knownLists(fixture);
     const { collection, path, known } = await knownList(fixture, name);
     const id = present(known[0], 'a row').id;

@@ -27,11 +27,15 @@ t.test('keeps the laws of inventories', async (t) => {
                 { id: 1, host_id: 1, port: 443, proto: 'tcp', state: 'open' },
                 { id: 2, host_id: 1, port: 53, proto: 'udp', state: 'unknown', name: '' },
             ],
-            notes: [1, 2, 3, 4, 5, 6].map((id) => ({ id, workspace_id: 1, host_id: 1 })),
+            notes: [
+                ...[1, 2, 3, 4, 5, 6].map((id) => ({ id, workspace_id: 1, host_id: 1 })),
+                { id: 7, workspace_id: 2, host_id: null, ntype: 'of the workspace' },
+            ],
             sessions: [{ id: 1, host_id: 1, desc: 'shell', datastore: { raw: 'BAh7AA==' } }],
             vulns: [
                 { id: 1, host_id: 1, service_id: 1, name: 'CVE-2014-0160' },
                 { id: 2, host_id: 1, service_id: 2 },
+                { id: 3, host_id: 1, service_id: null, name: 'of the host' },
             ],
         },
         openReads: async () => {

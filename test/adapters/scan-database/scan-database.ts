@@ -38,6 +38,7 @@ function rows(hosts: number): string {
     insert into notes (id, host_id, service_id, ntype, data) values
         (1, 1, 1, 'a', '{"z":1,"a":{"b":[]}}'), (2, 1, null, 'b', 'BAh7BjoKb3V0cHV0SSIHb2sGOgZFVA=='),
         (3, 1, null, 'c', E'--- \\n:os: Linux\\n'), (4, 1, null, null, null), (5, 1, null, 'd', '[1]'), (6, 1, null, 'e', '7');
+    insert into notes (id, workspace_id, ntype) values (7, 2, 'of the workspace');
     insert into vulns (id, host_id, service_id, name) values (1, 1, 1, 'CVE-2014-0160'), (2, 1, 2, 'x'), (3, 1, null, 'of the host');
     insert into sessions (id, host_id, "desc", opened_at, datastore) values (1, 1, 'shell', '2022-06-01 12:00:00.250', 'BAh7AA==');`;
 }

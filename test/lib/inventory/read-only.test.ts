@@ -36,6 +36,10 @@ const functions: InventoryFunctions = {
     services: ([, hostId], page) => where(ports, page, ({ machine }) => machine === hostId),
     notes: ([, hostId], page) => where(remarks, page, ({ machine }) => machine === hostId),
     vulns: ([, , serviceId], page) => where(weaknesses, page, ({ port }) => port === serviceId),
+    workspaceServices: ([siteId], page) => (siteId === 1 ? where(ports, page).map((port) => ({ ...port, host_id: 7 })) : []),
+    workspaceNotes: ([siteId], page) => (siteId === 1 ? where(remarks, page).map((remark) => ({ ...remark, host_id: 7 })) : []),
+    workspaceVulns: ([siteId], page) =>
+        siteId === 1 ? where(weaknesses, page).map((weakness) => ({ ...weakness, host_id: 7, service_id: 9 })) : [],
 };
 
 inventoryContract(tapTest(t), () => ({
@@ -60,6 +64,8 @@ t.test('fills what is missing with what stands for nothing', async (t) => {
     t.match(await store.services?.get([1, 7], 9), { host_id: 7, state: 'unknown', name: '', info: null, updated_at: created_at });
     t.match(await store.notes?.get([1, 7], 3), { workspace_id: 1, host_id: 7, service_id: null, data: {}, critical: null });
     t.match(await store.vulns?.get([1, 7, 9], 4), { host_id: 7, service_id: 9, vuln_detail_count: 0, exploited_at: null });
+    t.match(await store.workspaceServices?.get([1], 9), { host_id: 7, state: 'unknown', name: '', info: null, updated_at: created_at });
+    t.match(await store.workspaceNotes?.get([1], 3), { workspace_id: 1, host_id: 7, service_id: null, data: {} });
     t.equal(store.sessions, undefined);
 });
 

@@ -87,12 +87,38 @@ t.test('shows services, notes, sessions and vulnerabilities below their parents'
     }
 });
 
+t.test('shows what is below all hosts of a workspace in one index', async (t) => {
+    const store = await filled();
+    const { get } = await served({ store });
+    const ids = async (path: string) => JSON.parse((await get(path)).body).map(({ id }: { id: number }) => id);
+    const below: readonly (readonly [name: string, first: string, ids: readonly number[]])[] = [
+        ['services', '/hosts/1/services/1', [1, 2, 3, 4, 5]],
+        ['notes', '/hosts/1/notes/1', [1]],
+        ['sessions', '/hosts/1/sessions/1', [1]],
+        ['vulns', '/hosts/1/services/1/vulns/1', [1]],
+    ];
+    for (const [name, first, all] of below) {
+        const index = `/workspaces/1/${name}`;
+        t.same(await ids(index), all, name);
+        t.equal((await get(`${index}/1`)).body, (await get(`/workspaces/1${first}`)).body, 'a row is the same wherever it is shown');
+        t.equal((await get(`/workspaces/2/${name}`)).body, '[]');
+        for (const unknown of [`/workspaces/2/${name}/1`, `/workspaces/9/${name}`, `${index}/9`, `${index}/x`]) {
+            t.equal((await get(unknown)).status, 404, unknown);
+        }
+    }
+    t.same(await ids('/workspaces/1/services?state=open&limit=2&after=2'), [3, 4]);
+    t.equal((await get('/workspaces/1/services?limit=2')).headers.link, '</rest_api/v2/workspaces/1/services?limit=2&after=2>; rel="next"');
+    t.same(await ids('/workspaces/1/vulns?search=cve'), [1]);
+    t.equal((await get('/workspaces/1/vulns?fields=id,name')).body, '[{"id":1,"name":"CVE-2026-0001"}]');
+});
+
 t.test('has no routes for what the store lacks', async (t) => {
     const { workspaces, hosts } = await filled();
     const { get } = await served({ store: { workspaces, hosts } });
 
     t.equal((await get('/workspaces/1/hosts/1')).status, 200);
     t.equal((await get('/workspaces/1/hosts/1/services')).status, 404);
+    t.equal((await get('/workspaces/1/services')).status, 404);
 });
 
 t.test('answers 404 for what does not exist', async (t) => {

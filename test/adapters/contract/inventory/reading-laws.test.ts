@@ -73,6 +73,14 @@ const MUTANTS: Readonly<Record<string, Reading>> = {
     'shows a note only below its own parents': (store) => ({ notes: anywhere(store.notes, [[1, 1]]) }),
     'shows a session only below its own parents': (store) => ({ sessions: anywhere(store.sessions, [[1, 1]]) }),
     'shows a vulnerability only below its own parents': (store) => ({ vulns: anywhere(store.vulns, [[1, 1, 1]]) }),
+    'shows a service of a workspace only below it': (store) => ({ workspaceServices: anywhere(store.workspaceServices, [[1]]) }),
+    'shows a note of a workspace only below it': (store) => ({ workspaceNotes: anywhere(store.workspaceNotes, [[1]]) }),
+    'shows a session of a workspace only below it': (store) => ({ workspaceSessions: anywhere(store.workspaceSessions, [[1]]) }),
+    'shows a vulnerability of a workspace only below it': (store) => ({ workspaceVulns: anywhere(store.workspaceVulns, [[1]]) }),
+    'leaves out workspaceServices': () => ({ workspaceServices: {} as never }),
+    'leaves out workspaceNotes': () => ({ workspaceNotes: {} as never }),
+    'leaves out workspaceSessions': () => ({ workspaceSessions: null as never }),
+    'leaves out workspaceVulns': () => ({ workspaceVulns: {} as never }),
     'leaves out services': () => ({ services: {} as never }),
     'leaves out notes': () => ({ notes: null as never }),
     'leaves out sessions': () => ({ sessions: {} as never }),
@@ -104,6 +112,10 @@ const EMPTY: Readonly<Record<string, Reading>> = {
     'shows a note only below its own parents': () => ({ notes: empty() }),
     'shows a session only below its own parents': () => ({ sessions: empty() }),
     'shows a vulnerability only below its own parents': () => ({ vulns: empty() }),
+    'shows a service of a workspace only below it': () => ({ workspaceServices: empty() }),
+    'shows a note of a workspace only below it': () => ({ workspaceNotes: empty() }),
+    'shows a session of a workspace only below it': () => ({ workspaceSessions: empty() }),
+    'shows a vulnerability of a workspace only below it': () => ({ workspaceVulns: empty() }),
 };
 
 for (const [name, mutate] of Object.entries(EMPTY)) {

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
+import type { Authentication, AuthenticationSettings, BasicCredentials, ClientCertificate } from '../lib/webhooks/authentication.ts';
 import type { HeaderPairs } from '../lib/webhooks/exporter.ts';
-import { repeated } from './command.ts';
+import { definedFields, repeated } from './command.ts';
 import { readText } from './input.ts';
 import { printWarning } from './output/errors.ts';
 
@@ -24,6 +25,21 @@ export function addHeaders(target: Command): Command {
         .option('--header-file <file>', 'additional headers, a line "Name: value" each, read from a file, - for stdin')
         .option('--header-env <variable>', 'the same, taken from an environment variable')
         .option('--header <header>', 'additional header, for trials: other users can see it; repeatable', repeated);
+}
+
+/** Adds the flags of what an exporter authenticates by, all of them files; and those that drop it, where there may be some. */
+export function addAuthentication(target: Command, dropping: boolean): Command {
+    target
+        .option('--basic-file <file>', 'user:password for Authorization: Basic, read from a file')
+        .option('--ca <file>', "authorities to trust instead of the system's, read from a PEM file")
+        .option('--client-cert <file>', 'certificate to present, with those above it, read from a PEM file')
+        .option('--client-key <file>', 'its key, not encrypted, read from a PEM file');
+    return dropping
+        ? target
+              .option('--no-basic', 'drop user and password')
+              .option('--no-ca', "trust the system's authorities again")
+              .option('--no-client-cert', 'present no certificate any more')
+        : target;
 }
 
 type Options = Readonly<Record<string, unknown>>;
@@ -71,6 +87,47 @@ export async function headersOf(options: Options): Promise<HeaderPairs | undefin
 
     const lines = text?.split(/\r?\n/).filter((line) => line.trim() !== '') ?? [];
     return text === undefined && typed.length === 0 ? undefined : [...lines, ...typed].map(headerPair);
+}
+
+/**
+ * What the options name of what an exporter authenticates by; null for what is dropped, absent when there is nothing about it.
+ *
+ * @throws ScanwireError `INVALID_INPUT` for files that cannot be read or do not fit together; never with what they hold.
+ */
+export async function authenticationOf(options: Options): Promise<AuthenticationSettings> {
+    return definedFields<Authentication>({
+        basic: await fileOf(options.basicFile, basicIn, options.basic),
+        ca: await fileOf(options.ca, (text) => text, options.ca),
+        clientCertificate: await clientCertificateOf(options),
+    }) as AuthenticationSettings;
+}
+
+/** What a file holds; null where a flag says that there is to be none, undefined where nothing says anything. */
+async function fileOf<T>(file: unknown, parse: (text: string) => T, flag: unknown): Promise<T | null | undefined> {
+    if (typeof file === 'string') {
+        return parse(await readText(file));
+    }
+
+    return flag === false ? null : undefined;
+}
+
+async function clientCertificateOf({ clientCert, clientKey }: Options): Promise<ClientCertificate | null | undefined> {
+    if ((typeof clientCert === 'string') !== (typeof clientKey === 'string')) {
+        throw refused('client-cert', 'Give --client-cert and --client-key together');
+    }
+
+    const key = typeof clientKey === 'string' ? await readText(clientKey) : '';
+    return await fileOf(clientCert, (certificate) => ({ certificate, key }), clientCert);
+}
+
+function basicIn(text: string): BasicCredentials {
+    const line = text.replace(/\r?\n$/, '');
+    const colon = line.indexOf(':');
+    if (colon === -1) {
+        throw refused('basic-file', 'The file of --basic-file must hold one line, user:password');
+    }
+
+    return { username: line.slice(0, colon), password: line.slice(colon + 1) };
 }
 
 /** What the file or the variable holds. */

@@ -91,7 +91,7 @@ function exporterStore(state: WebhookState): ExporterStore {
             return row === undefined ? null : healthOf(state, row);
         },
 
-        async update(id, { ifType, ifSecret, ifHeaders, ifUrl, ...patch }) {
+        async update(id, { ifType, ifSecret, ifHeaders, ifAuthentication, ifUrl, ...patch }) {
             const row = state.exporters.get(id);
             if (row === undefined) {
                 throw storeRefusals.unknownExporter();
@@ -104,6 +104,9 @@ function exporterStore(state: WebhookState): ExporterStore {
             }
             if (ifHeaders !== undefined && row.sealedHeaders !== ifHeaders) {
                 throw storeRefusals.exporterHeadersChanged();
+            }
+            if (ifAuthentication !== undefined && row.sealedAuthentication !== ifAuthentication) {
+                throw storeRefusals.exporterAuthenticationChanged();
             }
 
             if (ifUrl !== undefined && row.url !== ifUrl) {

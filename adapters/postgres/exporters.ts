@@ -35,6 +35,8 @@ const EXPORTER_FIELDS: { readonly [Field in keyof StoredExporter]: 'value' | 'ti
     previousSecrets: 'value',
     sealedHeaders: 'value',
     sealedFormatSecret: 'value',
+    authentication: 'value',
+    sealedAuthentication: 'value',
     kinds: 'value',
     filter: 'value',
     format: 'value',
@@ -206,17 +208,18 @@ export function exporters(db: Executor): ExporterStore {
             return rows[0] === undefined ? null : healthFromRow(rows[0]);
         },
 
-        async update(id, { ifType, ifSecret, ifHeaders, ifUrl, ...patch }) {
+        async update(id, { ifType, ifSecret, ifHeaders, ifAuthentication, ifUrl, ...patch }) {
             const values = columnValues(patch);
             const assignments = [
                 'updated_at = scanwire.now()',
                 ...(patch.state === 'running' ? [CLOSED_BREAKER] : []),
-                ...Object.keys(values).map((column, index) => `${column} = $${index + 7}`),
+                ...Object.keys(values).map((column, index) => `${column} = $${index + 9}`),
             ];
             const { rows } = await db.query<ExporterRow>(
                 `update scanwire.exporters e set ${assignments.join(', ')}
                 where e.id = $1 and e.type = coalesce($2, e.type) and e.sealed_secret = coalesce($3, e.sealed_secret)
                     and (not $4::boolean or e.sealed_headers is not distinct from $5) and e.url = coalesce($6, e.url)
+                    and (not $7::boolean or e.sealed_authentication is not distinct from $8)
                 returning ${EXPORTER_COLUMNS}`,
                 [
                     uuidOrNull(id),
@@ -225,6 +228,8 @@ export function exporters(db: Executor): ExporterStore {
                     ifHeaders !== undefined,
                     ifHeaders ?? null,
                     ifUrl ?? null,
+                    ifAuthentication !== undefined,
+                    ifAuthentication ?? null,
                     ...Object.values(values),
                 ],
             );
@@ -241,6 +246,9 @@ export function exporters(db: Executor): ExporterStore {
             }
             if (ifUrl !== undefined && found.url !== ifUrl) {
                 throw storeRefusals.exporterUrlChanged();
+            }
+            if (ifAuthentication !== undefined && found.sealedAuthentication !== ifAuthentication) {
+                throw storeRefusals.exporterAuthenticationChanged();
             }
             throw ifSecret !== undefined && found.sealedSecret !== ifSecret
                 ? storeRefusals.exporterSecretChanged()

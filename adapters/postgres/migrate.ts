@@ -16,6 +16,7 @@ import { keyLimits } from './migrations/0010-key-limits.ts';
 import { sealedUrls } from './migrations/0011-sealed-urls.ts';
 import { subscriptions } from './migrations/0012-subscriptions.ts';
 import { changes } from './migrations/0015-changes.ts';
+import { receiverAuthentication } from './migrations/0018-receiver-authentication.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -165,6 +166,7 @@ export const migrations: readonly Migration[] = [
     sealedUrls,
     subscriptions,
     changes,
+    receiverAuthentication,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
+import type { AuthenticationPart } from '../../lib/webhooks/authentication.ts';
 import { EXPORT_TYPES, RULE_SETS, type RuleSet, SIGNATURE_FORMS, TRUST_SETTINGS } from '../../lib/webhooks/choices.ts';
 import type { Exporter, ExporterChanges, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporter-health.ts';
@@ -9,7 +10,7 @@ import { type Answer, type Call, command, definedFields, repeated } from '../com
 import { readJson, readText } from '../input.ts';
 import { aligned, relativeTime, table, utcTime } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
-import { addHeaders, addSecret, headersOf, secretOf } from '../secret-input.ts';
+import { addAuthentication, addHeaders, addSecret, authenticationOf, headersOf, secretOf } from '../secret-input.ts';
 
 export function define(exporters: Command): void {
     const create = command(exporters, 'create', 'configure a receiver', created);
@@ -27,7 +28,7 @@ export function define(exporters: Command): void {
     const update = command(exporters, 'update <id>', 'change settings and send a test event', updated);
     addSettings(update, false)
         .option('--no-header', 'drop all additional headers')
-        .option('--keep-headers', 'send them to the new URL although it leads elsewhere')
+        .option('--keep-headers', 'send headers and credentials to the new URL although it leads elsewhere')
         .addOption(update.createOption('--type <type>', 'export type').choices(EXPORT_TYPES))
         .option('--start', 'start it as well');
 
@@ -61,7 +62,7 @@ function addSettings(target: Command, creating: boolean): Command {
     const url = target.createOption('--url <url>', 'where to POST, http or https');
     const trust = target.createOption('--trust <trust>', "trust in the receiver's certificate");
     target.addOption(creating ? url.makeOptionMandatory() : url).option('--name <name>', 'goes out as webhook_name');
-    return addHeaders(addSecret(target, creating ? 'signing secret' : 'new signing secret'))
+    return addAuthentication(addHeaders(addSecret(target, creating ? 'signing secret' : 'new signing secret')), !creating)
         .option('--kinds <kinds>', 'kinds of events that it gets, with commas; a * at the end for all that begin so', namesOf)
         .option('--filter <file>', 'what the body of an event must be like, read from a JSON file, - for stdin')
         .option('--format <format>', 'what is sent of an event: native, cloudevents, slack …')
@@ -136,7 +137,7 @@ async function listed({ perform }: Call): Promise<Answer> {
 
 async function settingsOf(options: Call['options']): Promise<Partial<ExporterSettings>> {
     const { url, name, collector, trust, signature, kinds, filter, format, template, formatSecretFile } = options;
-    return definedFields<Omit<ExporterSettings, 'schedule'>>({
+    const settings = definedFields<Omit<ExporterSettings, 'schedule' | AuthenticationPart>>({
         kinds,
         filter: filter === undefined ? undefined : await readJson(String(filter)),
         format,
@@ -150,6 +151,7 @@ async function settingsOf(options: Call['options']): Promise<Partial<ExporterSet
         trust,
         signatures: signature,
     });
+    return { ...settings, ...(await authenticationOf(options)) };
 }
 
 function shownAnswer(exporter: ShownExporter): Answer {
@@ -174,13 +176,13 @@ function factsText(facts: readonly Fact[]): Promise<string> {
 }
 
 function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly Fact[] {
-    const { id, name, url, collector, type, owner, kinds, filter, format, trust, signatures, headerNames, state, stopReason } = exporter;
+    const { id, name, url, collector, type, owner, kinds, filter, format, trust, signatures, headerNames, authentication } = exporter;
     return [
         ['Id', id],
         ['Name', name],
         ['URL', url],
         ...more,
-        ['State', stopReason === null ? state : `${state}: ${stopReason}`],
+        ['State', exporter.stopReason === null ? exporter.state : `${exporter.state}: ${exporter.stopReason}`],
         ['Collector', collector],
         ['Type', type],
         ['Owner', owner ?? ''],
@@ -190,6 +192,7 @@ function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly
         ['Trust', trust],
         ['Signatures', signatures.join(', ')],
         ['Headers', headerNames.join(', ')],
+        ['Authentication', authentication.join(', ')],
     ];
 }
 

@@ -1,4 +1,5 @@
 import { type BatchedInTurn, batched, batchedInTurn } from '../batched.ts';
+import { openAuthentication } from './authentication.ts';
 import { outgoingBody } from './formatting.ts';
 import type { Grant } from './grants.ts';
 import { messageHeaders, openHeaders } from './headers.ts';
@@ -183,7 +184,8 @@ function messageOf({ event, message, exporter, singleAttempt, claimedAt }: Claim
     };
     const headers = messageHeaders(event.kind, signing, format, openHeaders(exporter, keyRing));
     const url = openUrl(exporter, keyRing);
-    return { exporterId: exporter.id, url, trust: exporter.trust, headers, body, newConnection: singleAttempt };
+    const authentication = openAuthentication(exporter, keyRing);
+    return { exporterId: exporter.id, url, trust: exporter.trust, headers, authentication, body, newConnection: singleAttempt };
 }
 
 const EVENT_TYPES = { delivered: 'delivery.delivered', exhausted: 'delivery.exhausted', pending: 'delivery.failed' } as const;

@@ -1,4 +1,5 @@
 import { ScanwireError } from '../errors.ts';
+import { authenticationPatch, checkAuthentication, partAuthentication, unsettledCredential } from './authentication.ts';
 import type { ExportType } from './choices.ts';
 import type { ExporterChanges, ExporterPatch, StoredExporter } from './exporter.ts';
 import { checkedChoices, sealFormatSecret } from './formatting.ts';
@@ -10,17 +11,20 @@ import { changeSecret, checkSecret } from './signature.ts';
 
 /** What is to be stored of changes that were asked for. @throws ScanwireError as `Exporters.update`. */
 export async function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Promise<ExporterPatch> {
-    const { url, secret, formatSecret: _, headers, type, keepHeaders = false, ...stored } = changes;
+    const [authentication, others] = partAuthentication(changes);
+    const { url, secret, formatSecret: _, headers, type, keepHeaders: __, ...stored } = others;
     const patch = {
         ...stored,
         ...formatPatch(before, changes, context),
-        ...(url !== undefined &&
-            (await urlPatch(before, checkReceiverUrl(url, context.guard), keepHeaders || headers !== undefined, context))),
+        ...(url !== undefined && (await urlPatch(before, { ...changes, url: checkReceiverUrl(url, context.guard) }, context))),
+        ...authenticationPatch(before, authentication, context.keyRing),
         ...(headers !== undefined && sealHeaders(before.id, headers, context)),
         ...(secret !== undefined && (await secretPatch(before, checkSecret(secret), context))),
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
     };
-    const choices = checkedChoices({ ...before, ...patch }, context);
+    const after = { ...before, ...patch };
+    checkAuthentication(after, context.keyRing);
+    const choices = checkedChoices(after, context);
     return { ...patch, ...(stored.filter !== undefined && { filter: choices.filter }) };
 }
 
@@ -39,26 +43,29 @@ function formatPatch(
 }
 
 /**
- * Headers hold keys of the receiver that they were given for, and whoever may change an exporter could never read them: a URL of another
- * origin must not take them along unasked.
+ * Headers and credentials are those of the receiver that they were given for, and whoever may change an exporter could never read them: a URL
+ * of another origin must not take them along unasked.
  */
-async function urlPatch(before: StoredExporter, url: string, isHeadersSettled: boolean, context: WebhooksContext): Promise<ExporterPatch> {
+async function urlPatch(
+    before: StoredExporter,
+    { url, headers, keepHeaders = false, ...changes }: ExporterChanges & { readonly url: string },
+    context: WebhooksContext,
+): Promise<ExporterPatch> {
     const patch = { url: await urlToStore(before.id, url, context) };
-    if (isHeadersSettled) {
+    if (keepHeaders) {
         return patch;
     }
 
     const known = knownUrl(before, context.keyRing);
     const former = known !== null && URL.canParse(known) ? new URL(known).origin : null;
-    if (before.sealedHeaders !== null && new URL(url).origin !== former) {
-        throw new ScanwireError(
-            'INVALID_INPUT',
-            'Headers must be given again, or keepHeaders be true: the URL leads to another scheme, host or port, and would take their values there',
-            { field: 'headers' },
-        );
+    const left = headers === undefined && before.sealedHeaders !== null ? 'headers' : unsettledCredential(before, changes);
+    if (left !== undefined && new URL(url).origin !== former) {
+        const subject = `${left.charAt(0).toUpperCase()}${left.slice(1)}`;
+        const why = 'the URL leads to another scheme, host or port, and would take what was given for the former one there';
+        throw new ScanwireError('INVALID_INPUT', `${subject} must be given again, or keepHeaders be true: ${why}`, { field: left });
     }
 
-    return { ...patch, ifHeaders: before.sealedHeaders };
+    return { ...patch, ifAuthentication: before.sealedAuthentication, ...(headers === undefined && { ifHeaders: before.sealedHeaders }) };
 }
 
 async function secretPatch(before: StoredExporter, secret: string, { keyRing, deliveries }: WebhooksContext): Promise<ExporterPatch> {

@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import { nameSchema } from '../checked.ts';
+import { type AuthenticationPart, type AuthenticationSettings, authenticationSchemas, partAuthentication } from './authentication.ts';
 import { EXPORT_TYPES, type ExportType, SIGNATURE_FORMS, type SignatureForm, TRUST_SETTINGS, type Trust } from './choices.ts';
 import type { Filter } from './filter.ts';
 
@@ -39,6 +40,8 @@ export interface Exporter extends Omit<StoredSettings, 'schedule' | 'url'> {
     readonly legacy: boolean;
     /** Names of the additional headers. */
     readonly headerNames: readonly string[];
+    /** What it authenticates by besides, for example `basic`. */
+    readonly authentication: readonly AuthenticationPart[];
     readonly state: 'running' | 'stopped';
     /** Why it stopped by itself, for example `The receiver answered 410 Gone`; null when a person stopped it. */
     readonly stopReason: string | null;
@@ -60,6 +63,8 @@ export interface StoredExporter extends Exporter, StoredSettings {
     readonly sealedHeaders: string | null;
     /** What its format puts into a message at send and nobody may see, sealed for this exporter; null without one. */
     readonly sealedFormatSecret: string | null;
+    /** JSON of `Authentication`, sealed for this exporter; null where {@link Exporter.authentication} is empty. */
+    readonly sealedAuthentication: string | null;
 }
 
 /** What an exporter's settings are changed to; what is absent stays. */
@@ -70,6 +75,8 @@ export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'u
     readonly ifSecret?: string;
     /** Only when its `sealedHeaders` is still this, null for none; else `CONFLICT`. */
     readonly ifHeaders?: string | null;
+    /** Only when its `sealedAuthentication` is still this, null for none; else `CONFLICT`. */
+    readonly ifAuthentication?: string | null;
     /** Only when its `url` is still this text; else `CONFLICT`. */
     readonly ifUrl?: string;
 };
@@ -85,7 +92,7 @@ export interface PreviousSecret {
 export type HeaderPairs = readonly (readonly [name: string, value: string])[];
 
 /** What a user configures. `docs/webhook-exporter.md` lists every setting with its default. */
-export interface ExporterSettings extends Partial<Omit<StoredSettings, 'url'>>, Pick<StoredSettings, 'url'> {
+export interface ExporterSettings extends Partial<Omit<StoredSettings, 'url'>>, Pick<StoredSettings, 'url'>, AuthenticationSettings {
     /** Signing secret; made when absent. */
     readonly secret?: string;
     /** Additional headers, for example an `Authorization` that the receiver needs. */
@@ -107,8 +114,8 @@ export interface ExporterChanges extends Partial<ExporterSettings> {
     /** Only `investigation_legacy` can change, only to `investigation_legacy_and_library`, and never back. */
     readonly type?: ExportType;
     /**
-     * Sends the additional headers that there are to the new URL, although it leads to another scheme, host or port than before. Else such a
-     * change needs `headers`: what they hold was given for the receiver of then.
+     * Sends the additional headers and credentials that there are to the new URL, although it leads to another scheme, host or port than before.
+     * Else such a change needs `headers`, and `basic` and whatever else there is: what they hold was given for the receiver of then.
      */
     readonly keepHeaders?: boolean;
 }
@@ -166,11 +173,12 @@ const configurableSchemas = {
     headers: Joi.array()
         .items(Joi.array().ordered(Joi.string().required(), Joi.string().allow('').required()))
         .description('Additional headers, pairs of name and value'),
+    ...authenticationSchemas,
 };
 
 /** {@link NewExporterSettings} with their defaults; only secrets have none. */
-export type CheckedExporterSettings = Required<Omit<NewExporterSettings, 'secret' | 'formatSecret'>> &
-    Pick<NewExporterSettings, 'secret' | 'formatSecret'>;
+export type CheckedExporterSettings = Required<Omit<NewExporterSettings, 'secret' | 'formatSecret' | AuthenticationPart>> &
+    Pick<NewExporterSettings, 'secret' | 'formatSecret' | AuthenticationPart>;
 
 /** The rules of {@link NewExporterSettings}, with their defaults. */
 export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.object({
@@ -198,15 +206,18 @@ export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.obje
     type: Joi.string()
         .valid(...EXPORT_TYPES)
         .description('Of a legacy exporter: from `investigation_legacy` to `investigation_legacy_and_library`, once'),
-    keepHeaders: Joi.boolean().description('Sends the additional headers to the new URL although it leads to another scheme, host or port'),
+    keepHeaders: Joi.boolean().description(
+        'Sends headers and credentials to the new URL although it leads to another scheme, host or port',
+    ),
 })
     .label('changes')
     .min(1)
     .required();
 
-/** An exporter as it begins: stopped, its URL, its secret and its additional headers yet to be sealed. */
+/** An exporter as it begins: stopped; its URL, its secret, its additional headers and what it authenticates by are yet to be sealed. */
 export function newExporter(id: string, checked: CheckedExporterSettings, now: Date): Omit<StoredExporter, 'sealedSecret'> {
-    const { secret: _, formatSecret: __, headers: ___, legacy, ...stored } = checked;
+    const [, settings] = partAuthentication(checked);
+    const { secret: _, formatSecret: __, headers: ___, legacy, ...stored } = settings;
     return {
         ...stored,
         id,
@@ -219,6 +230,8 @@ export function newExporter(id: string, checked: CheckedExporterSettings, now: D
         previousSecrets: [],
         sealedHeaders: null,
         sealedFormatSecret: null,
+        authentication: [],
+        sealedAuthentication: null,
         createdAt: now,
         updatedAt: now,
     };

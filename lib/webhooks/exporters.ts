@@ -1,8 +1,10 @@
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import type { KeyRing, SealedText } from '../keys/key-ring.ts';
+import { checkAuthentication, partAuthentication, sealedAuthentication, storedAuthentication } from './authentication.ts';
 import { eventBody, testEvent } from './events.ts';
 import {
+    type CheckedExporterSettings,
     type Exporter,
     type ExporterChanges,
     exporterChangesSchema,
@@ -64,7 +66,7 @@ export interface Exporters {
     secret(id: string): Promise<string>;
     /**
      * Changes what is named and sends a `test`. A URL of another origin needs `headers` or `keepHeaders` where the exporter has additional
-     * headers. A secret that is changed stays valid for a day in the signature forms that can carry
+     * headers, and the same goes for `basic` and `clientCertificate`. A secret that is changed stays valid for a day in the signature forms that can carry
      * several; the same secret once more changes nothing.
      *
      * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type that is not allowed.
@@ -133,14 +135,8 @@ export function exporters(context: WebhooksContext): Exporters {
         async create(settings) {
             const valid = checked(newExporterSchema, settings, { subject: 'Exporter' });
             const secret = checkSecret(valid.secret ?? generateSecret());
-            const id = context.newId();
-            const exporter: StoredExporter = {
-                ...newExporter(id, valid, await deliveries.now()),
-                url: await urlToStore(id, checkReceiverUrl(valid.url, context.guard), context),
-                sealedSecret: sealSecret(keyRing, id, secret),
-                ...sealHeaders(id, valid.headers, context),
-                sealedFormatSecret: valid.formatSecret === undefined ? null : sealFormatSecret(id, valid.formatSecret, keyRing),
-            };
+            const exporter = await withSealed(newExporter(context.newId(), valid, await deliveries.now()), valid, secret, context);
+            checkAuthentication(exporter, keyRing);
             await store.insert({ ...exporter, ...checkedChoices(exporter, context) });
             return { exporter: visible(exporter, keyRing), secret, warnings: await warningsOf(exporter, valid.url, context) };
         },
@@ -199,6 +195,26 @@ export function exporters(context: WebhooksContext): Exporters {
     };
 }
 
+/** A new exporter with what is sealed of its settings. */
+async function withSealed(
+    exporter: Omit<StoredExporter, 'sealedSecret'>,
+    settings: CheckedExporterSettings,
+    secret: string,
+    context: WebhooksContext,
+): Promise<StoredExporter> {
+    const { id } = exporter;
+    const { keyRing, guard } = context;
+    const { url, headers, formatSecret } = settings;
+    return {
+        ...exporter,
+        url: await urlToStore(id, checkReceiverUrl(url, guard), context),
+        sealedSecret: sealSecret(keyRing, id, secret),
+        ...sealHeaders(id, headers, context),
+        sealedFormatSecret: formatSecret === undefined ? null : sealFormatSecret(id, formatSecret, keyRing),
+        ...storedAuthentication(id, null, partAuthentication(settings)[0], keyRing),
+    };
+}
+
 /** What can be asked about an exporter and an event. */
 function questions(stored: (id: string) => Promise<StoredExporter>, context: WebhooksContext): Pick<Exporters, 'explain' | 'preview'> {
     function unpublished(kindName: string, body: unknown, about: Pick<UnaddressedEvent, 'rules' | 'owner'>): UnaddressedEvent {
@@ -249,6 +265,7 @@ export async function sealedForExporters(store: ExporterStore, now: Date): Promi
         ...sealedSecrets(exporter, now),
         ...sealedHeaders(exporter),
         ...sealedFormatSecret(exporter),
+        ...sealedAuthentication(exporter),
         ...sealedUrl(exporter),
     ]);
 }
@@ -281,6 +298,6 @@ async function sendTest(exporter: StoredExporter, timeout: number, context: Webh
 
 /** An exporter without what only the sender may see. */
 function visible(exporter: StoredExporter, keyRing: KeyRing): Exporter {
-    const { sealedSecret, previousSecrets, sealedHeaders, sealedFormatSecret, schedule, ...shown } = exporter;
+    const { sealedSecret, previousSecrets, sealedHeaders, sealedFormatSecret, sealedAuthentication, schedule, ...shown } = exporter;
     return { ...shown, url: shownUrl(knownUrl(exporter, keyRing)) };
 }

@@ -1,5 +1,6 @@
 import { ScanwireError } from '../errors.ts';
 import type { KeyRing, SealedText } from '../keys/key-ring.ts';
+import { authorizationOf, openAuthentication } from './authentication.ts';
 import type { HeaderPairs, StoredExporter } from './exporter.ts';
 import { native } from './formats/envelopes.ts';
 import { checkFormat, type FormatEvent, type Formatter, formatterOf, withFormatSecret, withMaskedSecret } from './formats/index.ts';
@@ -84,9 +85,10 @@ export function previewOf(event: FormatEvent, exporter: StoredExporter, { keyRin
     const { bytes, ...format } = outgoingBody({ body: event.text }, message, exporter, keyRing);
     const secrets = openSecrets(exporter, keyRing, event.time);
     const signing = { vendor: context.vendor, forms: exporter.signatures, secrets, body: bytes, id: event.id, timestamp: event.time };
-    const additional = openHeaders(exporter, keyRing).map(([name]) => [name, MASK] as const);
+    const additional = [...openHeaders(exporter, keyRing), ...authorizationOf(openAuthentication(exporter, keyRing))];
+    const masked = additional.map(([name]) => [name, MASK] as const);
     const body = message === null ? event.text : Buffer.from(withMaskedSecret(Buffer.from(message.body))).toString();
-    return { headers: messageHeaders(event.kind, signing, format, additional), body };
+    return { headers: messageHeaders(event.kind, signing, format, masked), body };
 }
 
 /**

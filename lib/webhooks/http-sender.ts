@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import Joi from 'joi';
 import { checked, milliseconds } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
@@ -5,7 +6,9 @@ import { type ConnectVetted, connectVetted } from '../egress/connect.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import { hostOf, portOf } from '../egress/outgoing-url.ts';
 import { type Resolver, type ResolverOptions, resolverSchema } from '../egress/resolver.ts';
+import { type Authentication, authorizationOf, isAuthorization } from './authentication.ts';
 import type { Trust } from './choices.ts';
+import { tlsContext } from './client-tls.ts';
 import { type Connection, connection } from './connection.ts';
 import { connectionPool, type Lease } from './connection-pool.ts';
 import { type Exchange, exchange } from './exchange.ts';
@@ -18,12 +21,14 @@ import { secure } from './tls-trust.ts';
 
 /** One POST, ready to go. */
 export interface Message {
-    /** Connections are shared by messages of the same exporter, origin and trust only. */
+    /** Connections are shared by messages of the same exporter, origin, trust and TLS identity only. */
     readonly exporterId: string;
     readonly url: string;
     readonly trust: Trust;
     /** All headers in order, but `Host`, `Connection`, `Accept-Encoding` and `Content-Length`, which are the sender's. */
     readonly headers: HeaderPairs;
+    /** What the receiver asks for besides: it gets all of this, or nothing is sent. */
+    readonly authentication?: Authentication | null;
     readonly body: Uint8Array;
     /** Goes over a connection of its own, made for it: a `test` shows whether the receiver can be reached now, and each time that it takes. */
     readonly newConnection?: boolean;
@@ -170,12 +175,27 @@ export function httpSender({ guard, clock = systemClock, lookup, ...options }: H
 }
 
 /** The receiver, by the rules under which the message was saved: rows can be changed with SQL, past all checks. */
-function targetOf({ url, headers }: Message): URL {
+function targetOf({ url, headers, authentication }: Message): URL {
     if (headers.some(([name]) => isSenderHeader(String(name)))) {
         throw new AttemptFailure('invalid_exporter', 'A header of the message is one that only the sender may set');
     }
 
-    return parseReceiverUrl(url);
+    const target = parseReceiverUrl(url);
+    if (authentication != null) {
+        assertCanAuthenticate(authentication, target, headers);
+    }
+    return target;
+}
+
+/** What cannot be shown to the receiver must not be left out either. */
+function assertCanAuthenticate({ basic, ca, clientCertificate }: Authentication, { protocol }: URL, headers: HeaderPairs): void {
+    if (basic !== undefined && headers.some(([name]) => isAuthorization(String(name)))) {
+        throw new AttemptFailure('invalid_exporter', 'The message would have the header Authorization twice');
+    }
+
+    if (protocol === 'http:' && (ca !== undefined || clientCertificate !== undefined)) {
+        throw new AttemptFailure('invalid_exporter', 'The exporter has certificates, and its URL is plain http');
+    }
 }
 
 /** Posts over connections that are kept open between messages. */
@@ -183,24 +203,27 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
     const { connectTimeout, maxResponseBytes, maxIdleConnections, socketMaxAge } = limits;
     const pool = connectionPool({ maxIdle: maxIdleConnections, maxAge: socketMaxAge });
 
-    async function open(url: URL, trust: Trust, signal: AbortSignal, progress: AttemptProgress): Promise<Connection> {
+    async function open(
+        url: URL,
+        { trust, authentication = null }: Message,
+        signal: AbortSignal,
+        progress: AttemptProgress,
+    ): Promise<Connection> {
         const host = hostOf(url);
+        const context = tlsContext(authentication);
         const tcpSocket = await connect({ host, port: portOf(url), signal, progress });
-        const handshake = { socket: tcpSocket, host, trust, timeout: connectTimeout, signal, now: clock(), progress };
+        const handshake = { socket: tcpSocket, host, trust, context, timeout: connectTimeout, signal, now: clock(), progress };
         const socket = url.protocol === 'https:' ? await secure(handshake) : tcpSocket;
         return connection({ socket, origin: url.origin, address: progress.address, fingerprint: progress.fingerprint });
     }
 
     return {
         /** @throws AttemptFailure, ConnectionFailure or the signal's reason when there is no connection. */
-        async post(
-            url: URL,
-            { exporterId, trust, headers, body, newConnection = false }: Message,
-            signal: AbortSignal,
-            progress: AttemptProgress,
-        ) {
-            const key = JSON.stringify([exporterId, url.origin, trust]);
-            const openNew = (): Promise<Connection> => open(url, trust, signal, progress);
+        async post(url: URL, message: Message, signal: AbortSignal, progress: AttemptProgress) {
+            const { body, authentication = null, newConnection = false } = message;
+            const headers = authentication === null ? message.headers : [...message.headers, ...authorizationOf(authentication)];
+            const key = connectionKey(url, message);
+            const openNew = (): Promise<Connection> => open(url, message, signal, progress);
             for (;;) {
                 const lease = newConnection ? await unpooled(openNew) : await pool.lease(key, openNew);
                 try {
@@ -220,6 +243,17 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
 
         close: pool.close,
     };
+}
+
+/** Who may share a connection. What it was secured with is part of it, as a digest: keys stay in memory for as long as idle connections do. */
+function connectionKey({ origin }: URL, { exporterId, trust, authentication }: Message): string {
+    const { ca, clientCertificate } = authentication ?? {};
+    const identity = ca === undefined && clientCertificate === undefined ? [] : [digest([ca, clientCertificate])];
+    return JSON.stringify([exporterId, origin, trust, ...identity]);
+}
+
+function digest(value: unknown): string {
+    return createHash('sha256').update(JSON.stringify(value)).digest('base64');
 }
 
 async function unpooled(open: () => Promise<Connection>): Promise<Lease> {

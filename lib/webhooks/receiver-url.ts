@@ -101,7 +101,14 @@ function insideName(host: string, { name, addresses }: OwnHost): string | null {
 
 /** What is allowed and had better be looked at again. */
 export interface ReceiverWarning {
-    readonly code: 'plain_http' | 'http_on_https_port' | 'https_on_http_port' | 'fragment' | 'same_url' | 'trust_without_tls';
+    readonly code:
+        | 'plain_http'
+        | 'credentials_over_http'
+        | 'http_on_https_port'
+        | 'https_on_http_port'
+        | 'fragment'
+        | 'same_url'
+        | 'trust_without_tls';
     /** One sentence for people, without the URL. */
     readonly message: string;
 }
@@ -116,7 +123,7 @@ const HTTP_PORTS: readonly number[] = [80, 8080];
  * @param others The exporters of the store, each with its whole URL where that is known.
  */
 export function receiverWarnings(
-    { id, url: href, trust }: Pick<Exporter, 'id' | 'url' | 'trust'>,
+    { id, url: href, trust, authentication }: Pick<Exporter, 'id' | 'url' | 'trust' | 'authentication'>,
     text: string | undefined,
     others: readonly { readonly id: string; readonly url: string | null }[],
 ): readonly ReceiverWarning[] {
@@ -129,8 +136,10 @@ export function receiverWarnings(
     const port = portOf(url);
     const isPlain = url.protocol === 'http:';
     const same = others.find((other) => other.id !== id && other.url === href);
+    const hasCredentials = authentication.includes('basic');
     const found: readonly (readonly [boolean, ReceiverWarning['code'], string])[] = [
         [isPlain, 'plain_http', 'Messages and header values go out unencrypted: the URL is plain http'],
+        [isPlain && hasCredentials, 'credentials_over_http', 'Credentials go out unencrypted with each message: the URL is plain http'],
         [isPlain && HTTPS_PORTS.includes(port), 'http_on_https_port', `The URL is plain http on port ${port}, which is for https`],
         [!isPlain && HTTP_PORTS.includes(port), 'https_on_http_port', `The URL is https on port ${port}, which is for plain http`],
         [text?.includes('#') === true, 'fragment', 'The fragment of the URL, from its # on, is left out: it is never sent'],

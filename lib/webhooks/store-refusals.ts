@@ -12,6 +12,8 @@ export const storeRefusals = {
         new ScanwireError('CONFLICT', 'Cannot change the secret of an exporter that has another secret by now'),
     exporterHeadersChanged: (): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot change the URL of an exporter that has other headers by now'),
+    exporterAuthenticationChanged: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot change an exporter that authenticates by something else by now'),
     exporterUrlChanged: (): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot change the URL of an exporter that has another URL by now'),
     eventExists: (cause?: unknown): ScanwireError =>

@@ -7,7 +7,7 @@ import { AttemptFailure, type AttemptProgress, type OutcomeCode } from './outcom
 import { codeOfError } from './outcome-code.ts';
 
 /** A connection to secure, and how far its certificate is trusted. */
-export interface TrustedHandshake extends Pick<HandshakeOptions, 'socket' | 'host' | 'timeout' | 'signal'> {
+export interface TrustedHandshake extends Pick<HandshakeOptions, 'socket' | 'host' | 'context' | 'timeout' | 'signal'> {
     readonly trust: Trust;
     readonly now: Date;
     /** Receives the time of `tls` and the certificate's fingerprint. */
@@ -17,7 +17,7 @@ export interface TrustedHandshake extends Pick<HandshakeOptions, 'socket' | 'hos
 /**
  * Secures a connection and judges the certificate before a byte of the request is written.
  *
- * - `strict`: chain to a root that Node trusts, dates, name. `NODE_TLS_REJECT_UNAUTHORIZED` has no say.
+ * - `strict`: chain to a root that the context trusts, Node's unless it has others, dates, name. `NODE_TLS_REJECT_UNAUTHORIZED` has no say.
  * - `self-signed`: also a certificate signed by its own key, and a chain that ends in a self-signed root among the certificates
  *   presented. Signatures, dates and name must be right all the same.
  * - `all`: any certificate.
@@ -29,7 +29,7 @@ export interface TrustedHandshake extends Pick<HandshakeOptions, 'socket' | 'hos
  * @throws AttemptFailure for a certificate, ConnectionFailure for anything else, or the signal's reason.
  */
 export async function secure(options: TrustedHandshake): Promise<tls.TLSSocket> {
-    const { socket, host, timeout, signal, progress } = options;
+    const { socket, host, context, timeout, signal, progress } = options;
     const startedAt = performance.now();
     const onSecured = (secured: tls.TLSSocket): void => {
         const certificate = secured.getPeerX509Certificate();
@@ -40,7 +40,7 @@ export async function secure(options: TrustedHandshake): Promise<tls.TLSSocket> 
         }
     };
     try {
-        return await handshake({ socket, host, context: { minVersion: 'TLSv1.2' }, timeout, signal, onSecured });
+        return await handshake({ socket, host, context, timeout, signal, onSecured });
     } finally {
         progress.tls = performance.now() - startedAt;
     }

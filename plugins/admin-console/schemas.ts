@@ -4,6 +4,7 @@ import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { workspaceSchema } from '../../lib/inventory/resources.ts';
 import { newKeySchema, scopesSchema, workspacesSchema } from '../../lib/keys/limits.ts';
 import { DEFAULT_SCOPES } from '../../lib/keys/scopes.ts';
+import { AUTHENTICATION_PARTS } from '../../lib/webhooks/authentication.ts';
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
 import { deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
 import { exporterChangesSchema, newExporterSchema, ownerSchema, settingSchemas } from '../../lib/webhooks/exporter.ts';
@@ -102,6 +103,10 @@ const exporterSchema = Joi.object({
     legacy: flag(),
     owner: nullableText().description('Whose it is: it gets events of this owner only'),
     headerNames: Joi.array().items(Joi.string()).required().description('Names of its additional headers; their values are not shown'),
+    authentication: Joi.array()
+        .items(Joi.string().valid(...AUTHENTICATION_PARTS))
+        .required()
+        .description('What it authenticates by besides; the credentials are not shown'),
     state: Joi.string().valid('running', 'stopped').required(),
     stopReason: nullableText().description('Why it stopped by itself'),
     consecutiveFailures: count(),

@@ -24,6 +24,8 @@ const FULL = {
         { sealed: 'v1:zero', until: at(5) },
     ],
     sealedHeaders: 'v1:three',
+    authentication: ['basic', 'ca'],
+    sealedAuthentication: 'v1:four',
     schedule: [0, 5000, 31 * 86_400_000],
 } as const;
 
@@ -179,6 +181,18 @@ export const exporterLaws: Laws<WebhookBench> = {
         await assert.rejects(change('https://third.example/two', 'others'), { code: 'CONFLICT' });
         assertFields(await bench.exporters.get(id), { url: 'https://other.example/one', sealedHeaders: 'sealed' });
         assertFields(await change('https://third.example/two', 'sealed'), { url: 'https://third.example/two' });
+    },
+
+    async 'changes an exporter only while it authenticates by what is expected, so that no credential is lost or goes elsewhere'(bench) {
+        const { id } = await bench.addExporter();
+        const change = (name: string, ifAuthentication: string | null) => bench.exporters.update(id, { name, ifAuthentication });
+        await change('one', null);
+        await bench.exporters.update(id, { sealedAuthentication: 'sealed', authentication: ['basic'] });
+        await assert.rejects(change('two', null), { code: 'CONFLICT' });
+        await assert.rejects(change('two', 'another'), { code: 'CONFLICT' });
+        assertFields(await bench.exporters.get(id), { name: 'one', authentication: ['basic'], sealedAuthentication: 'sealed' });
+        assertFields(await change('two', 'sealed'), { name: 'two' });
+        await assert.rejects(bench.exporters.update(randomUUID(), { ifAuthentication: null }), { code: 'NOT_FOUND' });
     },
 
     async 'changes a URL only while it is the expected one, so that none comes back'(bench) {

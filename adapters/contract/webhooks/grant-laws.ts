@@ -235,6 +235,7 @@ export const grantLaws: Laws<WebhookBench> = {
             { sealedSecret: 'another' },
             { previousSecrets: [{ sealed: 'v1:old', until: at(9) }] },
             { sealedHeaders: 'sealed too', headerNames: ['x-one'] },
+            { sealedAuthentication: 'sealed too', authentication: ['basic'] },
             { trust: 'self-signed' },
             { signatures: ['hex'] },
             { state: 'stopped' },

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { egressGuard } from '../../../lib/egress/guard.ts';
+import type { AuthenticationPart } from '../../../lib/webhooks/authentication.ts';
 import { checkReceiverUrl, type OwnHost, ownHost, receiverWarnings } from '../../../lib/webhooks/receiver-url.ts';
 
 const closed = egressGuard({ allow: [] });
@@ -281,8 +282,13 @@ t.test('opens a name and a port to those who name them, each by itself', async (
 });
 
 t.test('warns of what is allowed and doubtful, without the URL', async (t) => {
-    const warned = (url: string, trust: 'strict' | 'all' = 'strict', others: readonly string[] = []): readonly string[] => {
-        const exporter = { id: 'a', url: checkReceiverUrl(url, closed), trust };
+    const warned = (
+        url: string,
+        trust: 'strict' | 'all' = 'strict',
+        others: readonly string[] = [],
+        authentication: readonly AuthenticationPart[] = [],
+    ): readonly string[] => {
+        const exporter = { id: 'a', url: checkReceiverUrl(url, closed), trust, authentication };
         const all = [exporter, ...others.map((other, index) => ({ id: `other ${index}`, url: other, name: '' }))].map((one) => ({
             name: '',
             ...one,
@@ -298,5 +304,7 @@ t.test('warns of what is allowed and doubtful, without the URL', async (t) => {
     t.same(warned('https://example.com/t0ken#t0ken'), ['fragment']);
     t.same(warned('https://example.com/t0ken', 'strict', ['https://example.com/t0ken']), ['same_url']);
     t.same(warned('http://example.com/t0ken', 'all'), ['plain_http', 'trust_without_tls']);
-    t.same(receiverWarnings({ id: 'a', url: 'of somebody else', trust: 'strict' }, undefined, []), []);
+    t.same(warned('http://example.com/t0ken', 'strict', [], ['basic']), ['plain_http', 'credentials_over_http']);
+    t.same(warned('https://example.com/t0ken', 'strict', [], ['basic']), []);
+    t.same(receiverWarnings({ id: 'a', url: 'of somebody else', trust: 'strict', authentication: [] }, undefined, []), []);
 });

@@ -81,6 +81,11 @@ const MUTANTS: Mutants = {
     'changes an exporter only while it has the expected headers, so that none goes elsewhere': (exporters) => ({
         exporters: { update: (id, { ifHeaders: _, ...patch }) => exporters.update(id, patch) },
     }),
+    'changes an exporter only while it authenticates by what is expected, so that no credential is lost or goes elsewhere': (
+        exporters,
+    ) => ({
+        exporters: { update: (id, { ifAuthentication: _, ...patch }) => exporters.update(id, patch) },
+    }),
     'changes a URL only while it is the expected one, so that none comes back': (exporters) => ({
         exporters: { update: (id, { ifUrl: _, ...patch }) => exporters.update(id, patch) },
     }),

@@ -1,0 +1,158 @@
+import Joi from 'joi';
+import { ScanwireError } from '../errors.ts';
+import type { KeyRing, SealedText } from '../keys/key-ring.ts';
+import { checkTls } from './client-tls.ts';
+import type { ExporterPatch, HeaderPairs, StoredExporter } from './exporter.ts';
+import { knownUrl } from './sealed-url.ts';
+
+/** How an exporter proves to its receiver who sends, and whom it trusts, besides signatures and headers. Sealed as one text. */
+export interface Authentication {
+    /** Goes out as `Authorization: Basic …`. */
+    readonly basic?: BasicCredentials;
+    /** Certificates of authorities, PEM: only what they have signed is trusted. */
+    readonly ca?: string;
+    /** Presented in the TLS handshake. */
+    readonly clientCertificate?: ClientCertificate;
+}
+
+export interface BasicCredentials {
+    readonly username: string;
+    readonly password: string;
+}
+
+export interface ClientCertificate {
+    /** PEM: the certificate, then those between it and its authority. */
+    readonly certificate: string;
+    /** PEM, not encrypted. */
+    readonly key: string;
+}
+
+/** Name of something that an exporter authenticates by. */
+export type AuthenticationPart = keyof Authentication;
+
+/** What a user says of it: what is absent stays, null drops. */
+export type AuthenticationSettings = { readonly [Part in AuthenticationPart]?: Authentication[Part] | null };
+
+const MAX_PEM = 65_536;
+const pemSchema = (): Joi.StringSchema => Joi.string().max(MAX_PEM);
+const credential = (max: number): Joi.StringSchema => Joi.string().max(max).required();
+
+/** The rules of {@link AuthenticationSettings}; {@link checkAuthentication} has those of what depends on something else. */
+export const authenticationSchemas: { readonly [Part in AuthenticationPart]: Joi.Schema } = {
+    basic: Joi.object({
+        username: credential(255)
+            .allow('')
+            .pattern(/^[^:\p{Cc}\p{Cs}]*$/u)
+            .messages({ 'string.pattern.base': '{{#label}} must contain neither a colon nor control characters' }),
+        password: credential(1024)
+            .allow('')
+            .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
+            .messages({ 'string.pattern.base': '{{#label}} must not contain control characters' }),
+    })
+        .allow(null)
+        .description('User name and password, sent as Authorization: Basic'),
+    ca: pemSchema().allow(null).description('PEM of authorities; only what they have signed is trusted'),
+    clientCertificate: Joi.object({ certificate: pemSchema().required(), key: pemSchema().required() })
+        .allow(null)
+        .description('PEM of a certificate, and of its key, that the receiver is shown'),
+};
+
+export const AUTHENTICATION_PARTS: readonly AuthenticationPart[] = Object.keys(authenticationSchemas) as AuthenticationPart[];
+
+/** What was given for the receiver of an exporter, and for no other. */
+const CREDENTIALS: readonly AuthenticationPart[] = ['basic', 'clientCertificate'];
+
+/** Settings parted in two: those of this page, of which only what was given is there, and the others. */
+export function partAuthentication<Settings extends AuthenticationSettings>(
+    settings: Settings,
+): readonly [AuthenticationSettings, Omit<Settings, AuthenticationPart>] {
+    const isPart = ([name]: readonly [string, unknown]): boolean => (AUTHENTICATION_PARTS as readonly string[]).includes(name);
+    const entries = Object.entries(settings).filter(([, value]) => value !== undefined);
+    const others = Object.fromEntries(entries.filter((entry) => !isPart(entry)));
+    return [Object.fromEntries(entries.filter(isPart)), others as Omit<Settings, AuthenticationPart>];
+}
+
+type StoredAuthentication = Pick<StoredExporter, 'authentication' | 'sealedAuthentication'>;
+
+/** What is stored for an exporter of what it has, null for none, once it is given something more, something else or null. */
+export function storedAuthentication(
+    id: string,
+    before: Authentication | null,
+    given: AuthenticationSettings,
+    keyRing: KeyRing,
+): StoredAuthentication {
+    const all = Object.entries({ ...before, ...given }).filter(([, value]) => value !== null);
+    const sealed = all.length === 0 ? null : keyRing.seal(JSON.stringify(Object.fromEntries(all)), contextOf(id));
+    return { authentication: all.map(([name]) => name as AuthenticationPart), sealedAuthentication: sealed };
+}
+
+/** What is to be stored of a change. @throws ScanwireError `UNSEALABLE` where part of what there is stays. */
+export function authenticationPatch(before: StoredExporter, given: AuthenticationSettings, keyRing: KeyRing): ExporterPatch {
+    if (Object.keys(given).length === 0) {
+        return {};
+    }
+
+    const kept = before.authentication.some((part) => given[part] === undefined) ? openAuthentication(before, keyRing) : null;
+    return { ...storedAuthentication(before.id, kept, given, keyRing), ifAuthentication: before.sealedAuthentication };
+}
+
+/** The first of its credentials of which a change says nothing, and which so would go wherever it leads. */
+export function unsettledCredential(before: StoredExporter, given: AuthenticationSettings): AuthenticationPart | undefined {
+    return CREDENTIALS.find((part) => before.authentication.includes(part) && given[part] === undefined);
+}
+
+/** What is sealed of it: one text, or none. */
+export function sealedAuthentication({ id, sealedAuthentication: sealed }: StoredExporter): readonly SealedText[] {
+    return sealed === null ? [] : [{ sealed, context: contextOf(id) }];
+}
+
+/** What an exporter authenticates by, null for nothing. @throws ScanwireError `UNSEALABLE`. */
+export function openAuthentication(exporter: StoredExporter, keyRing: KeyRing): Authentication | null {
+    const [text] = sealedAuthentication(exporter);
+    return text === undefined ? null : JSON.parse(keyRing.open(text.sealed, text.context));
+}
+
+/**
+ * Checks what an exporter authenticates by against the rest of it.
+ *
+ * @throws ScanwireError `INVALID_INPUT` with the field, never with a value; `UNSEALABLE`.
+ */
+export function checkAuthentication(exporter: StoredExporter, keyRing: KeyRing): void {
+    const all = openAuthentication(exporter, keyRing);
+    if (all === null) {
+        return;
+    }
+
+    if (all.basic !== undefined && exporter.headerNames.some(isAuthorization)) {
+        throw refused('basic', 'Basic and the additional header Authorization exclude each other');
+    }
+
+    const [tlsPart] = (['clientCertificate', 'ca'] as const).filter((part) => all[part] !== undefined);
+    if (tlsPart !== undefined && knownUrl(exporter, keyRing)?.startsWith('http:')) {
+        throw refused(
+            tlsPart,
+            `${tlsPart === 'ca' ? 'Ca' : 'ClientCertificate'} needs a URL with https: plain http shows and asks for none`,
+        );
+    }
+    checkTls(all);
+}
+
+/** The header by which a message authenticates itself; none where there is nothing for one. */
+export function authorizationOf(authentication: Authentication | null): HeaderPairs {
+    const { basic } = authentication ?? {};
+    const credentials = basic && Buffer.from(`${basic.username}:${basic.password}`).toString('base64');
+    return credentials === undefined ? [] : [['Authorization', `Basic ${credentials}`]];
+}
+
+/** Whether a header is the one that credentials are sent in. */
+export function isAuthorization(name: string): boolean {
+    return name.toLowerCase() === 'authorization';
+}
+
+function contextOf(exporterId: string): string {
+    return `exporter:${exporterId}:authentication`;
+}
+
+function refused(field: string, message: string): ScanwireError {
+    return new ScanwireError('INVALID_INPUT', message, { field });
+}

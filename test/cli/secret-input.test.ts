@@ -1,0 +1,38 @@
+import { Command } from 'commander';
+import t, { type Test } from 'tap';
+import { addAuthentication, authenticationOf } from '../../cli/secret-input.ts';
+import type { AuthenticationSettings } from '../../lib/webhooks/authentication.ts';
+
+/** What is asked for by arguments, each that ends in `.file` a file of this folder. */
+async function given(t: Test, files: Record<string, string>, ...args: readonly string[]): Promise<AuthenticationSettings> {
+    const folder = t.testdir(files);
+    const command = addAuthentication(new Command().exitOverride(), true);
+    command.parse(
+        args.map((arg) => (arg in files ? `${folder}/${arg}` : arg)),
+        { from: 'user' },
+    );
+    return await authenticationOf(command.opts());
+}
+
+t.test('reads from files what an exporter authenticates by', async (t) => {
+    const files = { basic: 'siem:with:colon and blank \n', ca: 'authorities\n', cert: 'certificate\n', key: 'key\n' };
+    t.same(await given(t, files), {});
+    t.same(await given(t, files, '--basic-file', 'basic'), { basic: { username: 'siem', password: 'with:colon and blank ' } });
+    t.same(await given(t, files, '--ca', 'ca', '--client-cert', 'cert', '--client-key', 'key'), {
+        ca: 'authorities\n',
+        clientCertificate: { certificate: 'certificate\n', key: 'key\n' },
+    });
+});
+
+t.test('drops what is not wanted any more', async (t) => {
+    t.same(await given(t, {}, '--no-basic', '--no-client-cert', '--no-ca'), { basic: null, ca: null, clientCertificate: null });
+});
+
+t.test('refuses files that do not fit, without what they hold', async (t) => {
+    const error = await given(t, { basic: 'hidden' }, '--basic-file', 'basic').catch((thrown) => thrown);
+    t.match(error, { code: 'INVALID_INPUT', field: 'basic-file', message: /user:password/ });
+    t.notMatch(error.message, /hidden/);
+    await t.rejects(given(t, { cert: '' }, '--client-cert', 'cert'), { field: 'client-cert', message: /together/ });
+    await t.rejects(given(t, { key: '' }, '--no-client-cert', '--client-key', 'key'), { code: 'INVALID_INPUT', field: 'client-cert' });
+    await t.rejects(given(t, {}, '--ca', '/no/such/file'), { code: 'INVALID_INPUT' });
+});

@@ -19,6 +19,7 @@ import { onBench, type WebhookStores, webhookAbilities } from './webhooks/fixtur
 import { grantLaws } from './webhooks/grant-laws.ts';
 import { healthLaws } from './webhooks/health-laws.ts';
 import { idempotencyLaws, joinedIdempotencyLaws } from './webhooks/idempotency-laws.ts';
+import { noticeLaws } from './webhooks/notice-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
 import { settingsLaws } from './webhooks/settings-laws.ts';
@@ -111,6 +112,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['transactions', 'notifications'], laws: onBench(notificationLaws) },
         { needs: ['subscriptions'], laws: onBench(subscriptionLaws) },
         { needs: ['subscriptions', 'transactions'], laws: onBench(joinedSubscriptionLaws) },
+        { needs: ['notices'], laws: onBench(noticeLaws) },
         { needs: ['idempotency'], laws: onBench(idempotencyLaws) },
         { needs: ['idempotency', 'transactions'], laws: onBench(joinedIdempotencyLaws) },
     ] as const;

@@ -4,6 +4,7 @@ import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import type { ExporterHealth } from '../../lib/webhooks/exporter-health.ts';
 import type { Grant } from '../../lib/webhooks/grants.ts';
 import type { AcceptedEvent, FormattedMessage, StoredEvent } from '../../lib/webhooks/new-event.ts';
+import type { ExporterNotice } from '../../lib/webhooks/notices.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import type { Deployment } from '../../lib/webhooks/settings.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
@@ -20,6 +21,8 @@ export interface WebhookState {
     readonly deliveries: Map<string, DeliveryRow>;
     /** What was accepted under keys of the callers', by owner and key. */
     readonly keys: Map<string, AcceptedEvent & { readonly digest: string }>;
+    /** What became of exporters and was not told yet. */
+    notices: readonly ExporterNotice[];
     /** Those that are not final: all that dispatcher and sweep have to read. */
     readonly unfinished: Set<DeliveryRow>;
     /** By id, with the time until which they are alive. */
@@ -53,10 +56,12 @@ export interface ExporterRow extends Mutable<StoredExporter> {
     answersSlowly: boolean;
     /** What the receiver did last. */
     lastOutcome: ExporterHealth['lastOutcome'];
+    /** Whether it has failed or was stopped, which was told, and has taken nothing since. */
+    unwell: boolean;
 }
 
 /** The breaker of an exporter that never failed. */
-export const CLOSED_BREAKER: Omit<ExporterRow, keyof StoredExporter | 'generation' | 'answersSlowly' | 'lastOutcome'> = {
+export const CLOSED_BREAKER: Omit<ExporterRow, keyof StoredExporter | 'generation' | 'answersSlowly' | 'lastOutcome' | 'unwell'> = {
     probeAt: null,
     failedAt: null,
     failingSince: null,
@@ -149,8 +154,8 @@ export function asDelivery(state: WebhookState, row: DeliveryRow): Delivery {
 
 /** The exporter as the store returns it, a copy. */
 export function asExporter(row: ExporterRow): StoredExporter {
-    const { generation, probeAt, failedAt, failingSince, pausedUntil, recoveredAt, slowStart, answersSlowly, lastOutcome, ...exporter } =
-        row;
+    const { generation, probeAt, failedAt, failingSince, pausedUntil, recoveredAt, slowStart, answersSlowly, lastOutcome, ...rest } = row;
+    const { unwell, ...exporter } = rest;
     return structuredClone(exporter);
 }
 
@@ -219,6 +224,7 @@ export function applyHealth(
     const now = state.clock();
     // Removing an exporter ends all claims on its deliveries.
     const exporter = state.exporters.get(exporterId) as ExporterRow;
+    const before = { ...exporter };
     if (health !== 'none' || pause !== null || stopReason !== null) {
         exporter.lastOutcome = { code: outcome.code, detail: outcome.detail, at: now };
     }
@@ -245,6 +251,25 @@ export function applyHealth(
         resubscribe(state, exporter);
         Object.assign(exporter, { state: 'stopped', stopReason: reason, updatedAt: now, generation: exporter.generation + 1 });
     }
+    noticeChange(state, before, exporter, health === 'success');
+}
+
+/** Keeps what the outcome has made of the exporter, if that is to be told. */
+function noticeChange(state: WebhookState, before: ExporterRow, exporter: ExporterRow, succeeded: boolean): void {
+    const { id: exporterId, name, collector, owner, consecutiveFailures: failures, stopReason: reason } = exporter;
+    const stops = before.state === 'running' && exporter.state === 'stopped';
+    const fails = before.probeAt === null && exporter.probeAt !== null;
+    const recovers = succeeded && exporter.unwell && exporter.failingSince === null && exporter.pausedUntil === null;
+    if (!stops && !fails && !recovers) {
+        return;
+    }
+
+    exporter.unwell = stops || fails;
+    const kind = stops ? 'exporter_stopped' : fails ? 'exporter_failing' : 'exporter_recovered';
+    const failingSince = exporter.failingSince ?? before.failingSince;
+    const lastOutcome = exporter.lastOutcome && { code: exporter.lastOutcome.code, detail: exporter.lastOutcome.detail };
+    const facts = { name, collector, owner, failures, failingSince, reason, lastOutcome };
+    state.notices = [...state.notices, { id: state.newId(), exporterId, kind, at: state.clock(), ...facts }];
 }
 
 /**

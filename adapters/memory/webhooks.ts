@@ -37,6 +37,7 @@ export function memoryWebhooks({
         erased: new Map(),
         deliveries: new Map(),
         keys: new Map(),
+        notices: [],
         unfinished: new Set(),
         sessions: new Map(),
         deployment: { id: randomUUID(), generation: 0, settings: null },
@@ -67,7 +68,14 @@ function exporterStore(state: WebhookState): ExporterStore {
             if (state.exporters.has(exporter.id)) {
                 throw storeRefusals.exporterExists();
             }
-            const row = { ...structuredClone(exporter), ...CLOSED_BREAKER, generation: 0, answersSlowly: true, lastOutcome: null };
+            const row = {
+                ...structuredClone(exporter),
+                ...CLOSED_BREAKER,
+                generation: 0,
+                answersSlowly: true,
+                lastOutcome: null,
+                unwell: false,
+            };
             state.exporters.set(exporter.id, row);
             resubscribe(state, row);
         },
@@ -84,6 +92,12 @@ function exporterStore(state: WebhookState): ExporterStore {
         async subscribers() {
             const rows = byAge(state).filter((row) => row.state === 'running' && isSelective(row));
             return { revision: state.revision, at: state.clock(), exporters: rows.map(asExporter) };
+        },
+
+        notices: async (limit) => structuredClone(state.notices.slice(0, limit)),
+
+        async forgetNotices(ids) {
+            state.notices = state.notices.filter(({ id }) => !ids.includes(id));
         },
 
         async health(id) {

@@ -9,6 +9,7 @@ import {
     type ExporterHealth,
     MAX_COUNTED,
 } from '../../lib/webhooks/exporter-health.ts';
+import type { ExporterNotice } from '../../lib/webhooks/notices.ts';
 import { INTERRUPTIONS, interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
 import type { ExporterStore } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
@@ -71,6 +72,15 @@ interface SubscriberRow extends ExporterRow {
     readonly revision: string;
     readonly at: Time;
 }
+
+/** `$1` how many. */
+const NOTICES = `
+select
+    n.id, n.exporter_id as "exporterId", n.kind, n.at, n.name, n.collector, n.owner, n.failures, n.failing_since as "failingSince", n.reason,
+    n.last_outcome as "lastOutcome"
+from scanwire.exporter_notices n
+order by n.seq
+limit $1`;
 
 /** The breaker of an exporter that never failed. */
 const CLOSED_BREAKER = `consecutive_failures = 0, ${['probe_at', 'failed_at', 'failing_since', 'paused_until', 'recovered_at', 'slow_start']
@@ -201,6 +211,15 @@ export function exporters(db: Executor): ExporterStore {
             const { rows } = await (tx === undefined ? db : guarded(tx)).query<SubscriberRow>(SUBSCRIBERS);
             const exporters = rows.filter(({ id }) => id !== null).map(({ revision: _, at: __, ...row }) => exporterFromRow(row));
             return { revision: Number(rows[0]?.revision), at: new Date(rows[0]?.at as Time), exporters };
+        },
+
+        async notices(limit) {
+            const { rows } = await db.query<Row<ExporterNotice>>(NOTICES, [limit]);
+            return rows.map((row) => withDates(row, ['at', 'failingSince']));
+        },
+
+        async forgetNotices(ids) {
+            await db.query('delete from scanwire.exporter_notices where id = any ($1::uuid[])', [ids]);
         },
 
         async health(id) {

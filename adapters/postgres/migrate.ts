@@ -17,6 +17,7 @@ import { sealedUrls } from './migrations/0011-sealed-urls.ts';
 import { subscriptions } from './migrations/0012-subscriptions.ts';
 import { changes } from './migrations/0015-changes.ts';
 import { receiverAuthentication } from './migrations/0018-receiver-authentication.ts';
+import { exporterNotices } from './migrations/0024-exporter-notices.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -167,6 +168,7 @@ export const migrations: readonly Migration[] = [
     subscriptions,
     changes,
     receiverAuthentication,
+    exporterNotices,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

@@ -100,6 +100,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             const recorded = { ...outcomeToRecord(claim, outcome, context), begunAt };
             const held = await record(recorded);
             dispatcher.freed();
+            context.notices.recorded(recorded);
             if (held) {
                 tell(deliveryEvent(claim, recorded)).catch(onError);
             }

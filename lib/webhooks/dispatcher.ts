@@ -116,7 +116,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
     };
 }
 
-type DispatcherContext = Omit<WebhooksContext, 'dispatcher' | 'session' | 'grants' | 'bodies' | 'kept' | 'subscriptions'>;
+type DispatcherContext = Omit<WebhooksContext, 'dispatcher' | 'session' | 'grants' | 'bodies' | 'kept' | 'subscriptions' | 'notices'>;
 
 interface HandingOut {
     /** To be called when the process starts, which has not watched the store before. */

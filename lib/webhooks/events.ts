@@ -66,13 +66,44 @@ export const investigationCreated: EventKind = {
     types: ({ rules }) => (rules === 'library' ? EXPORT_TYPES.filter((type) => type !== 'investigation_legacy') : EXPORT_TYPES),
 };
 
+/** What becomes of an exporter, told to those that name the kind and are not the exporter itself. */
+const exporterSchema = Joi.object({
+    timestamp: timestamp().required(),
+    exporterId: Joi.string().guid().required(),
+    exporterName: Joi.string().allow('').required(),
+    collector: requiredText(),
+    owner: Joi.string(),
+    // why it was stopped
+    reason: Joi.string(),
+    // in a row
+    failures: Joi.number().integer().min(0).required(),
+    failingSince: timestamp(),
+    lastOutcome: Joi.object({ code: requiredText(), detail: Joi.string().allow('').required() }),
+    // a failure from then on stops it
+    stopsAt: timestamp(),
+});
+
 /**
- * The table of event kinds: {@link testEvent}, {@link investigationCreated} and the application's own.
+ * - `exporter_failing`: its breaker opened.
+ * - `exporter_stopped`: it was stopped, by its receiver's answer or since it had failed for too long; not by a user.
+ * - `exporter_recovered`: its receiver has taken a delivery after one of these.
+ */
+export type ExporterKind = 'exporter_failing' | 'exporter_stopped' | 'exporter_recovered';
+
+/** Sent by scanwire itself. */
+export const exporterKinds: Readonly<Record<ExporterKind, EventKind>> = {
+    exporter_failing: { name: 'exporter_failing', schema: exporterSchema },
+    exporter_stopped: { name: 'exporter_stopped', schema: exporterSchema },
+    exporter_recovered: { name: 'exporter_recovered', schema: exporterSchema },
+};
+
+/**
+ * The table of event kinds: {@link testEvent}, {@link investigationCreated}, {@link exporterKinds} and the application's own.
  *
  * @throws ScanwireError `MISCONFIGURED` for a malformed name or one that exists already.
  */
 export function eventKinds(own: readonly EventKind[] = []): EventKinds {
-    const table = new Map([testEvent, investigationCreated].map((kind) => [kind.name, kind]));
+    const table = new Map([testEvent, investigationCreated, ...Object.values(exporterKinds)].map((kind) => [kind.name, kind]));
 
     for (const [index, kind] of own.entries()) {
         const field = `kinds[${index}].name`;

@@ -14,6 +14,7 @@ import type { Format, Formats } from './formats/index.ts';
 import type { Grants } from './grants.ts';
 import type { Sender } from './http-sender.ts';
 import type { KeptMessages } from './kept-messages.ts';
+import type { Notices } from './notices.ts';
 import type { DeliveryEvent } from './outcome.ts';
 import type { DeliveryQueue } from './queue.ts';
 import type { ClaimingSession } from './session.ts';
@@ -183,5 +184,6 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     readonly bodies: ByteBudget;
     readonly kept: KeptMessages;
     readonly subscriptions: Subscriptions;
+    readonly notices: Pick<Notices, 'recorded'>;
     readonly member: Membership;
 }

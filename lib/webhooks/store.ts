@@ -4,6 +4,7 @@ import type { ExporterPatch, StoredExporter } from './exporter.ts';
 import type { ExporterHealth } from './exporter-health.ts';
 import type { BegunAttempts, Grant, HandOutOptions } from './grants.ts';
 import type { AcceptedEvent, FormattedMessage, NewEvent, StoredEvent, Subscribers } from './new-event.ts';
+import type { ExporterNotice } from './notices.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
 
 /** All methods of both stores reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
@@ -21,6 +22,14 @@ export interface ExporterStore {
      * @param tx As in {@link DeliveryStore.accept}, whose transaction then sees the same.
      */
     subscribers?(tx?: Executor): Promise<Subscribers>;
+    /**
+     * What has become of exporters while outcomes were recorded and was not forgotten yet, oldest first: that a breaker opened, that an
+     * exporter was stopped by an outcome, and the first delivered one after either. One for each change, stored with it. Absent in a
+     * store that keeps none.
+     */
+    notices?(limit: number): Promise<readonly ExporterNotice[]>;
+    /** Those that were told. */
+    forgetNotices?(ids: readonly string[]): Promise<void>;
     /** The exporter after the change. Starting one (`state: 'running'`) also resets its failures and its breaker. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
     update(id: string, patch: ExporterPatch): Promise<StoredExporter>;
     /** Removes the exporter with its secrets; its unfinished deliveries become `cancelled` in the same transaction. False when there was none. */

@@ -12,6 +12,7 @@ import { type Exporters, exporters, sealedForExporters } from './exporters.ts';
 import { formatTable } from './formats/index.ts';
 import { grantsOf } from './grants.ts';
 import { keptMessages } from './kept-messages.ts';
+import { noticesOf } from './notices.ts';
 import { DRAIN_TIMEOUT, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
 import { type Publish, type PublishAll, publisher } from './publisher.ts';
 import { type DeliveryQueue, firstContact, type QueueWorker } from './queue.ts';
@@ -84,7 +85,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     const watched = watchedQueue(settings.queue);
     let phase: Phase = 'starting';
     const context = contextOf(settings, watched.queue, member);
-    const { session } = context;
+    const { session, notices } = context;
     const startWorker = deliveryWorker(context);
     const workers: QueueWorker[] = [];
     const contact = firstContact(watched.queue, settings.onError);
@@ -102,7 +103,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         if (claiming) {
             session.withdraw();
         }
-        return Promise.all([context.dispatcher.stop(), ...workers.map((worker) => worker.close())]);
+        return Promise.all([context.dispatcher.stop(), notices.end(), ...workers.map((worker) => worker.close())]);
     }
 
     async function finish(wait: Wait): Promise<void> {
@@ -139,7 +140,10 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, now));
             await member.join(settings.role);
             await sealing.begin();
-            await contact.begin(context.dispatcher.start);
+            await contact.begin(() => {
+                context.dispatcher.start();
+                notices.begin();
+            });
             // The settings may have been changed, or it was closed, meanwhile.
             phase = is('starting') ? 'running' : phase;
         },
@@ -181,14 +185,16 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
     const bodies = byteBudget({ limit: settings.maxBytesInFlight, largest: settings.maxBodyBytes });
     const kept = keptMessages(bodies);
     const chosen = subscriptions({ ...parts, grants });
+    const dispatching = dispatcher(parts);
     return {
         ...parts,
-        dispatcher: dispatcher(parts),
+        dispatcher: dispatching,
         session: claimingSession(parts, grants),
         grants,
         bodies,
         kept,
         subscriptions: chosen,
+        notices: noticesOf({ ...parts, dispatcher: dispatching, subscriptions: chosen }),
     };
 }
 

@@ -38,3 +38,8 @@ export async function until(condition: () => boolean | Promise<boolean>, deadlin
         await wait(5);
     }
 }
+
+/** So many results of the same call, all under way at once. */
+export async function inParallel<T>(count: number, run: (index: number) => Promise<T>): Promise<readonly T[]> {
+    return await Promise.all(Array.from({ length: count }, (_, index) => run(index)));
+}

@@ -140,10 +140,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, now));
             await member.join(settings.role);
             await sealing.begin();
-            await contact.begin(() => {
-                context.dispatcher.start();
-                notices.begin();
-            });
+            await contact.begin(() => startLooking(context));
             // The settings may have been changed, or it was closed, meanwhile.
             phase = is('starting') ? 'running' : phase;
         },
@@ -176,6 +173,12 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             return closing.within(timeout);
         },
     };
+}
+
+/** For what is due and for what is to be told. */
+function startLooking({ dispatcher, notices }: ReturnType<typeof contextOf>): void {
+    dispatcher.start();
+    notices.begin();
 }
 
 /** What all parts work with. */

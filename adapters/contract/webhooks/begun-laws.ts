@@ -4,9 +4,9 @@ import { FAULTS, faultDelay } from '../../../lib/webhooks/breaker.ts';
 import type { BegunAttempt } from '../../../lib/webhooks/grants.ts';
 import { GRANTS } from '../../../lib/webhooks/grants.ts';
 import type { Dispatched, RecordedOutcome, SweepOptions } from '../../../lib/webhooks/store.ts';
-import { assertFields, only, present } from '../assertions.ts';
+import { assertFields, inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, BEGIN_WITHIN, failure, type Holder, holderOf, inParallel, sampleOutcome, success, type WebhookBench } from './fixture.ts';
+import { at, BEGIN_WITHIN, failure, type Holder, holderOf, sampleOutcome, success, type WebhookBench } from './fixture.ts';
 
 /** From then on, in milliseconds, what was handed out at the beginning and was not heard of cannot have begun any more. */
 const UNBEGUN = BEGIN_WITHIN + GRANTS.reportedAfter + 1;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { ClaimRequest, Dispatched, SweepOptions } from '../../../lib/webhooks/store.ts';
-import { assertFields, ids, only, present } from '../assertions.ts';
+import { assertFields, ids, inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, failure, forAll, inParallel, sampleEvent, success, type WebhookBench } from './fixture.ts';
+import { at, failure, forAll, sampleEvent, success, type WebhookBench } from './fixture.ts';
 
 /** Claims: who gets one, and what it holds. */
 export const claimLaws: Laws<WebhookBench> = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { ids, only, present } from '../assertions.ts';
+import { ids, inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, inParallel, success, type WebhookBench } from './fixture.ts';
+import { at, success, type WebhookBench } from './fixture.ts';
 
 /** Which deliveries are handed out, when and in what order. */
 export const dispatchLaws: Laws<WebhookBench> = {

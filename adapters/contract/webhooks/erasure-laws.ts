@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { EventSummary } from '../../../lib/webhooks/store.ts';
-import { only, present } from '../assertions.ts';
+import { inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, failure, inParallel, sampleOutcome, success, type WebhookBench } from './fixture.ts';
+import { at, failure, sampleOutcome, success, type WebhookBench } from './fixture.ts';
 
 /** Events whose bodies are erased, and what becomes of their deliveries. */
 export const erasureLaws: Laws<WebhookBench> = {

@@ -133,11 +133,6 @@ export const RULES: BreakerRules = { after: 3, firstProbe: 1000, maxProbe: 4000,
 /** Milliseconds within which an attempt must begin under a claim that is handed out. */
 export const BEGIN_WITHIN = 1_000;
 
-/** So many results of the same call, all under way at once. */
-export async function inParallel<T>(count: number, run: (index: number) => Promise<T>): Promise<readonly T[]> {
-    return await Promise.all(Array.from({ length: count }, (_, index) => run(index)));
-}
-
 /** What is dispatched, and when. */
 type DispatchAt = Partial<DispatchOptions> & { readonly now?: Date };
 

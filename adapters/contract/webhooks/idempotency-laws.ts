@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { IdempotencyKey, NewEvent } from '../../../lib/webhooks/new-event.ts';
-import { ids, only, present } from '../assertions.ts';
+import { ids, inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { forAll, inParallel, sampleEvent, type WebhookBench } from './fixture.ts';
+import { forAll, sampleEvent, type WebhookBench } from './fixture.ts';
 
 const KEY: IdempotencyKey = { key: 'order 7', digest: 'of its body' };
 

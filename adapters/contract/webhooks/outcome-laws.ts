@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Claim, RecordedOutcome } from '../../../lib/webhooks/store.ts';
-import { assertFields, ids, only, present } from '../assertions.ts';
+import { assertFields, ids, inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, failure, inParallel, sampleOutcome, success, type WebhookBench } from './fixture.ts';
+import { at, failure, sampleOutcome, success, type WebhookBench } from './fixture.ts';
 
 /** What an outcome changes, and whose outcome counts. */
 export const outcomeLaws: Laws<WebhookBench> = {

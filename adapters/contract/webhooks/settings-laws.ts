@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { DeploymentSettings } from '../../../lib/webhooks/settings.ts';
-import { only } from '../assertions.ts';
+import { inParallel, only } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, BEGIN_WITHIN, inParallel, type WebhookBench } from './fixture.ts';
+import { at, BEGIN_WITHIN, type WebhookBench } from './fixture.ts';
 
 const SETTINGS: DeploymentSettings = {
     vendor: 'Acme',

@@ -145,7 +145,7 @@ async function restServer(
     const server = hapiServer({ host, port, tls: { key, cert }, debug: false, routes });
     await server.register([
         { plugin: tokenAuth, options: { store: stores.apiKeys, keyRing } },
-        { plugin: restApi, options: { store: inventory, license: license.source } },
+        { plugin: restApi, options: { store: inventory, license: license.source, openapi: docsPage() } },
         {
             plugin: webhookExporter,
             options: {
@@ -170,6 +170,16 @@ async function restServer(
     protect(server.listener, { maxConnections, maxPerAddress, isLong: isBatch });
     addReadiness(server);
     return server;
+}
+
+/** Whoever has installed what shows it gets a page about the API. */
+function docsPage(): { readonly page?: string } {
+    try {
+        import.meta.resolve('swagger-ui-dist/package.json');
+        return { page: '/api-docs' };
+    } catch {
+        return {};
+    }
 }
 
 /** What every answer says to a browser, also one to no route. */

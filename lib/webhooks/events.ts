@@ -45,6 +45,7 @@ export const investigationCreated: EventKind = {
         // RRN: resource name, an identifier in colon-separated segments
         investigationRrn: Joi.string()
             .pattern(/^[^:\s]+(?::[^:\s]*)+$/, 'colon-separated segments')
+            .example('rrn:investigation:eu:7d2f1a52:investigation:1')
             .required(),
         actors: Joi.object({
             users: Joi.array()

@@ -7,7 +7,7 @@ import { byteBudget } from './byte-budget.ts';
 import { type Deliveries, deliveriesOf, type Events, eventsOf } from './deliveries.ts';
 import { deliveryWorker } from './delivery-worker.ts';
 import { dispatcher } from './dispatcher.ts';
-import { eventKinds } from './events.ts';
+import { type EventKinds, eventKinds } from './events.ts';
 import { type Exporters, exporters, sealedForExporters } from './exporters.ts';
 import { formatTable } from './formats/index.ts';
 import { grantsOf } from './grants.ts';
@@ -30,6 +30,8 @@ export interface Webhooks {
     readonly exporters: Exporters;
     readonly deliveries: Deliveries;
     readonly events: Events;
+    /** Every kind of event that can be published, by its name. */
+    kinds(): EventKinds;
     /**
      * As a host stores its settings as those of the deployment, as a worker makes sure that its own are the same; checks queue and key
      * ring, then hands out what is due. A queue whose server is away is tried again in the background.
@@ -131,6 +133,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         exporters: exporters(context),
         deliveries: deliveriesOf(context),
         events: eventsOf(context),
+        kinds: () => context.kinds,
 
         async start() {
             await closing.ended();

@@ -2,6 +2,7 @@ import { pipeline, Readable } from 'node:stream';
 import { createGzip, type ZlibOptions } from 'node:zlib';
 import Boom from '@hapi/boom';
 import type { Lifecycle, Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
+import type { ApplicationSchema } from '../../lib/application-schema.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import type { Selection } from '../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
@@ -17,6 +18,10 @@ export const UNREADABLE: StoreFailure = { plugin: 'rest-api-v2', message: 'The d
 export interface Resource {
     /** Path of the index below the base, for example `/workspaces/{workspace_id}/hosts`; of a row: that and an id. */
     readonly path: string;
+    /** Name of the id of a row in its path. */
+    readonly idName: string;
+    /** What a row looks like. */
+    readonly schema: ApplicationSchema;
     readonly rows: Collection<ResourceRow>;
     /** Rows of the resource right above; null at the top. */
     readonly parents: Collection<ResourceRow> | null;

@@ -5,7 +5,9 @@ import { VERSION } from '../../lib/version.ts';
 import { claimInstance } from '../instance.ts';
 import { unsniffed } from '../request.ts';
 import { licensed, needsScope, withStrategy } from '../strategy.ts';
-import { base, index, show, UNREADABLE, unknownRoute } from './handlers.ts';
+import { addDocsPage } from './api-docs.ts';
+import { base, index, type Resource, show, UNREADABLE, unknownRoute } from './handlers.ts';
+import { openApiDocument } from './openapi.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
 import { resources } from './resources.ts';
 
@@ -18,6 +20,7 @@ const UNKNOWN_STRATEGY =
     'rest-api-v2 options: auth must name a strategy of the server: register token-auth before, or a strategy of your own';
 
 const BASE_PATH = '/rest_api/v2';
+const DOCUMENT = '/openapi.json';
 
 /** The body of a request to no route is nobody's business: neither its size nor its type is looked at. */
 const UNREAD: RouteOptionsPayload = {
@@ -43,9 +46,10 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
         withStrategy(UNKNOWN_STRATEGY, () => addGetRoute(server, routeOptions, '/base', base));
         for (const resource of table) {
             addGetRoute(server, routeOptions, resource.path, index(resource));
-            addGetRoute(server, routeOptions, `${resource.path}/{${idName(resource.path)}}`, show(resource));
+            addGetRoute(server, routeOptions, `${resource.path}/{${resource.idName}}`, show(resource));
         }
 
+        describeApi(server, settings, table);
         routeMalformed(server);
         // Whatever is no route is refused or unknown like a row: without a key nobody learns which.
         server.route({
@@ -56,6 +60,26 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
         });
     },
 };
+
+/** Tells what the server offers as soon as somebody asks, so that all its plugins are there by then. */
+function describeApi(server: Server, settings: RestApiV2Options, table: readonly Resource[]): void {
+    const { enabled = true, public: isPublic = false, page } = settings.openapi ?? {};
+    if (!enabled) {
+        return;
+    }
+
+    const base = `${server.realm.modifiers.route.prefix ?? ''}${BASE_PATH}`;
+    let text: string | undefined;
+    const handler: Lifecycle.Method = (_, h) => {
+        text ??= JSON.stringify(openApiDocument({ server, resources: table, base, auth: settings.auth ?? 'token' }));
+        return h.response(text).type('application/json; charset=utf-8');
+    };
+    const routeOptions = optionsOfEveryRoute(settings);
+    addGetRoute(server, isPublic ? { ...routeOptions, auth: false, ext: { onPreResponse: unsniffed } } : routeOptions, DOCUMENT, handler);
+    if (page !== undefined) {
+        addDocsPage(server, page, `${base}${DOCUMENT}`);
+    }
+}
 
 /** A valid key that may read the inventory first, then a valid licence, then anything else. Cookies are nobody's business here, broken ones included. */
 function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options): RouteOptions {
@@ -100,10 +124,4 @@ function addGetRoute(server: Server, options: RouteOptions, path: string, handle
     for (const slash of slashes) {
         server.route({ method: 'GET', path: `${BASE_PATH}${path}${slash}`, handler, options });
     }
-}
-
-/** `/workspaces/{workspace_id}/hosts` has rows with a `host_id`. */
-function idName(path: string): string {
-    const name = path.slice(path.lastIndexOf('/') + 1);
-    return `${name.replace(/s$/, '').replaceAll('-', '_')}_id`;
 }

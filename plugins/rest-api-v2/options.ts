@@ -33,6 +33,18 @@ export interface RestApiV2Options extends InstanceOptions {
     readonly timeZone?: string | undefined;
     /** Resources beyond those of the store. Default none. */
     readonly resources?: readonly OwnResource[] | undefined;
+    /** The description of the API, at `/rest_api/v2/openapi.json`. */
+    readonly openapi?: OpenApiOptions | undefined;
+}
+
+/** How the API is described in OpenAPI 3.1. */
+export interface OpenApiOptions {
+    /** Default true. */
+    readonly enabled?: boolean | undefined;
+    /** Whether the document needs neither key nor licence. Default false. */
+    readonly public?: boolean | undefined;
+    /** Path of a page that shows it, for example `/api-docs`; needs the package `swagger-ui-dist`. None by default. */
+    readonly page?: string | undefined;
 }
 
 const REQUIRED_COLLECTIONS = ['workspaces', 'hosts'] as const;
@@ -75,6 +87,13 @@ export const optionsSchema: Joi.ObjectSchema<RestApiV2Options> = Joi.object<Rest
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).default('token'),
     timeZone: Joi.string().default('UTC'),
     resources: Joi.array().items(ownResourceSchema).default([]),
+    openapi: Joi.object({
+        enabled: Joi.boolean().default(true),
+        public: Joi.boolean().default(false),
+        page: Joi.string()
+            .pattern(/^(?:\/[\w.-]+)+$/)
+            .messages({ 'string.pattern.base': '{{#label}} must look like /api-docs' }),
+    }).default({ enabled: true, public: false }),
     instance: instanceSchema,
 }).required();
 

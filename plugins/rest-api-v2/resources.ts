@@ -43,8 +43,15 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
         }
 
         byShape.set(shape(path), rows);
-        return { path, rows, parents, forms: rowForms(describedSchema(schema, `Resource ${path}`), timestamp, fill) };
+        const forms = rowForms(describedSchema(schema, `Resource ${path}`), timestamp, fill);
+        return { path, idName: idName(path), schema, rows, parents, forms };
     });
+}
+
+/** `/workspaces/{workspace_id}/hosts` has rows with a `host_id`. */
+function idName(path: string): string {
+    const name = path.slice(path.lastIndexOf('/') + 1);
+    return `${name.replace(/s$/, '').replaceAll('-', '_')}_id`;
 }
 
 function storeEntries(inventory: InventoryStore): readonly ResourceEntry[] {

@@ -11,7 +11,7 @@ export { redact, type ScanwireEvent } from '../instance.ts';
 export type { WebhookExporterOptions } from './options.ts';
 
 /** What `server.plugins['webhook-exporter']` offers. */
-export type WebhookExporterApi = Pick<Webhooks, 'publish' | 'publishAll' | 'exporters' | 'deliveries' | 'events' | 'readiness'>;
+export type WebhookExporterApi = Pick<Webhooks, 'publish' | 'publishAll' | 'exporters' | 'deliveries' | 'events' | 'kinds' | 'readiness'>;
 
 declare module '@hapi/hapi' {
     interface PluginProperties {
@@ -37,10 +37,10 @@ export const plugin: Plugin<WebhookExporterOptions> = {
             onError: (error) => server.log([...logTags('webhook-exporter', options.instance), 'error'], error),
             onEvent: announcing(server, 'webhook-exporter', options),
         });
-        const { publish, publishAll, exporters, deliveries, events, readiness, start, work, close } = webhooks;
+        const { publish, publishAll, exporters, deliveries, events, kinds, readiness, start, work, close } = webhooks;
 
         claimInstance(server, 'webhook-exporter', options);
-        exposeInstance(server, 'webhook-exporter', options, { publish, publishAll, exporters, deliveries, events, readiness });
+        exposeInstance(server, 'webhook-exporter', options, { publish, publishAll, exporters, deliveries, events, kinds, readiness });
         if (mapsErrors) {
             mapErrors(server);
         }

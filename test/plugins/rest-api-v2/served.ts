@@ -25,6 +25,11 @@ export async function served(options: Partial<RestApiV2Options> = {}, serverOpti
     const server = Hapi.server({ host: '127.0.0.1', port: 0, ...serverOptions });
     await server.register({ plugin: tokenAuth, options: { store: memoryApiKeys(), revealable: false } });
     await server.register({ plugin: restApiV2, options: { store: memoryInventory(), license: alwaysLicensed(), ...options } });
+    return await answers(server);
+}
+
+/** Makes a key and asks with it. */
+export async function answers(server: Server): Promise<Served> {
     const { key } = await server.plugins['token-auth'].create('test');
     const valid = { token: key };
 

@@ -1,0 +1,345 @@
+/** What a server offers, in OpenAPI 3.1: this API, the administration beside it where there is one, and the events that go out. */
+import type { RequestRoute, Server } from '@hapi/hapi';
+import type { ApplicationSchema } from '../../lib/application-schema.ts';
+import { isObject } from '../../lib/checked.ts';
+import type { FilterName } from '../../lib/inventory/selection.ts';
+import type { JsonSchema } from '../../lib/records/record.ts';
+import { VERSION } from '../../lib/version.ts';
+import type { EventKinds } from '../../lib/webhooks/events.ts';
+import { exampleOf, jsonSchemaOf } from '../json-schema.ts';
+import type { Resource } from './handlers.ts';
+
+/** What a document is made of. */
+export interface Described {
+    readonly server: Server;
+    readonly resources: readonly Resource[];
+    /** Path of the API, with the prefix that it is registered with. */
+    readonly base: string;
+    /** The strategy of the routes; false where they have none. */
+    readonly auth: string | false;
+}
+
+type Json = Record<string, unknown>;
+
+/** The document of the server as it is now. */
+export function openApiDocument({ server, resources, base, auth }: Described): Json {
+    const names = schemaNames(resources);
+    const admin = server.table().filter(({ settings }) => settings.tags?.includes('admin-console'));
+    const kinds = (server.plugins as { 'webhook-exporter'?: { kinds?(): EventKinds } })['webhook-exporter']?.kinds?.();
+    const tags = [TAGS.inventory, ...(admin.length > 0 ? [TAGS.administration] : []), ...(kinds === undefined ? [] : [TAGS.events])];
+    return {
+        openapi: '3.1.0',
+        info: { title: 'scanwire', version: VERSION, description: DESCRIPTION, license: { name: 'MIT', identifier: 'MIT' } },
+        servers: [{ url: '/' }],
+        tags,
+        paths: {
+            [`${base}/base`]: { get: probe },
+            ...Object.fromEntries(resources.flatMap((resource) => resourcePaths(resource, names.get(resource) ?? '', base))),
+            ...adminPaths(admin),
+        },
+        ...(kinds !== undefined && { webhooks: Object.fromEntries([...kinds].map(([name, kind]) => [name, webhook(name, kind)])) }),
+        components: {
+            securitySchemes: { ...securityOf(auth), ...Object.assign({}, ...admin.map(adminSecurity)) },
+            schemas: { Error: ERROR, ...Object.fromEntries(resources.map((resource) => [names.get(resource), rowSchema(resource)])) },
+            responses: RESPONSES,
+        },
+        security: auth === false ? [{}] : [{ key: [] }],
+    };
+}
+
+const DESCRIPTION =
+    'The inventory of a server, read-only. Every path needs a key with the scope `inventory:read`, sent in the header `token`.';
+
+const TAGS = {
+    inventory: { name: 'inventory', description: 'Workspaces, hosts and what is below them' },
+    administration: {
+        name: 'administration',
+        description: 'Keys, exporters, events and deliveries, behind the authentication of the application',
+    },
+    events: { name: 'events', description: 'What is sent, signed, to the receivers that are configured' },
+};
+
+function securityOf(auth: string | false): Json {
+    return auth === false ? {} : { key: { type: 'apiKey', in: 'header', name: 'token', description: 'A key that may read the inventory' } };
+}
+
+const ERROR: JsonSchema = {
+    type: 'object',
+    properties: {
+        statusCode: { type: 'integer', examples: [404] },
+        error: { type: 'string', examples: ['Not Found'] },
+        message: { type: 'string', examples: ['Not Found'] },
+    },
+    required: ['statusCode', 'error', 'message'],
+};
+
+function refusal(description: string): Json {
+    return { description, content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } };
+}
+
+const RESPONSES: Json = {
+    BadRequest: refusal('A parameter that is not of its form, or that the store cannot do'),
+    Forbidden: refusal('No valid key, or no valid licence'),
+    NotFound: refusal('No such row below these parents'),
+    Unavailable: refusal('The data cannot be read now'),
+};
+
+const of = (name: string): Json => ({ $ref: `#/components/responses/${name}` });
+
+const probe: Json = {
+    operationId: 'base',
+    summary: 'Says that the API is reachable and the key valid',
+    tags: [TAGS.inventory.name],
+    responses: {
+        200: { description: 'A small page', content: { 'text/html': { schema: { type: 'string' } } } },
+        403: of('Forbidden'),
+        503: of('Unavailable'),
+    },
+};
+
+/** `Host`; with what it is below where another resource of the name has other fields. */
+function schemaNames(resources: readonly Resource[]): ReadonlyMap<Resource, string> {
+    const taken = new Map<string, string>();
+    const named = new Map<Resource, string>();
+    for (const resource of resources) {
+        const words = staticParts(resource.path).map((part) => pascal(part.replace(/s$/, '')));
+        const text = JSON.stringify(rowSchema(resource));
+        const fitting = words.map((_, index) => words.slice(words.length - 1 - index).join(''));
+        const name = fitting.find((each) => (taken.get(each) ?? text) === text) ?? fitting.at(-1) ?? '';
+        taken.set(name, text);
+        named.set(resource, name);
+    }
+    return named;
+}
+
+function staticParts(path: string): string[] {
+    return path.split('/').filter((part) => part !== '' && !part.startsWith('{'));
+}
+
+function pascal(text: string): string {
+    return text
+        .split(/[-_.]/)
+        .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+        .join('');
+}
+
+/** A row as it goes out: every field always there. */
+function rowSchema({ schema, forms }: Resource): JsonSchema {
+    const { properties = {}, ...rest } = jsonSchemaOf(schema);
+    const names = [...forms.fields.keys()];
+    const fields = Object.fromEntries(names.map((name) => [name, (properties as Record<string, JsonSchema>)[name] ?? {}]));
+    const row: JsonSchema = { ...rest, type: 'object', properties: fields, required: names, additionalProperties: false };
+    return { ...row, examples: [exampleOf(row)] };
+}
+
+function resourcePaths(resource: Resource, name: string, base: string): [string, Json][] {
+    const { path, idName, rows, forms } = resource;
+    const words = staticParts(path).map(pascal).join('');
+    const what = staticParts(path).join(' of ');
+    const row = { $ref: `#/components/schemas/${name}` };
+    const ids = pathParameters(path);
+    const common = { tags: [TAGS.inventory.name] };
+    const filters = rows.select === undefined ? [] : (rows.filters ?? []);
+    const read = rows.select === undefined ? [] : PAGING;
+    const index = {
+        ...common,
+        operationId: `list${words}`,
+        summary: `All ${staticParts(path).at(-1)}, in ascending id`,
+        description: `What is below its parents: ${what.split(' of ').reverse().join(' of ')}. Without parameters all of it, streamed.`,
+        parameters: [
+            ...ids,
+            ...read,
+            fieldsParameter(forms.fields.keys()),
+            ...filters.map((filter) => filterParameter(filter, resource)),
+            ...(rows.count === undefined ? [] : [PREFER]),
+        ],
+        responses: { 200: indexAnswer(row), 400: of('BadRequest'), 403: of('Forbidden'), 404: of('NotFound'), 503: of('Unavailable') },
+    };
+    const show = {
+        ...common,
+        operationId: `show${words}`,
+        summary: `One of ${staticParts(path).at(-1)}`,
+        parameters: [...ids, idParameter(idName)],
+        responses: {
+            200: { description: 'The row', content: { 'application/json': { schema: row } } },
+            403: of('Forbidden'),
+            404: of('NotFound'),
+            503: of('Unavailable'),
+        },
+    };
+    return [
+        [`${base}${path}`, { get: index }],
+        [`${base}${path}/{${idName}}`, { get: show }],
+    ];
+}
+
+function indexAnswer(row: Json): Json {
+    const text = { schema: { type: 'string' } };
+    return {
+        description: 'The rows',
+        headers: {
+            Link: { description: 'Where `limit` leaves rows behind: the next page, `rel="next"`', schema: { type: 'string' } },
+            'X-Total-Count': { description: 'With `Prefer: count=exact`: how many rows fulfil the filters', schema: { type: 'integer' } },
+        },
+        content: {
+            'application/json': { schema: { type: 'array', items: row } },
+            'application/x-ndjson': text,
+            'text/csv': text,
+        },
+    };
+}
+
+function pathParameters(path: string): Json[] {
+    return [...path.matchAll(PLACE)].map(([, name = '']) => idParameter(name));
+}
+
+function idParameter(name: string): Json {
+    return { name, in: 'path', required: true, schema: { type: 'integer', minimum: 1, maximum: 2_147_483_647 }, example: 1 };
+}
+
+function query(name: string, description: string, schema: JsonSchema): Json {
+    return { name, in: 'query', description, schema };
+}
+
+const PAGING: readonly Json[] = [
+    query('limit', 'At most so many rows', { type: 'integer', minimum: 1, maximum: 1000 }),
+    query('after', 'The rows behind the one with this id; with `updated_since`, as the link to the next page has it', {
+        type: 'string',
+        examples: ['312'],
+    }),
+];
+
+const PREFER: Json = {
+    name: 'Prefer',
+    in: 'header',
+    description: 'Asks for the total',
+    schema: { type: 'string', examples: ['count=exact'] },
+};
+
+function fieldsParameter(names: Iterable<string>): Json {
+    return {
+        ...query('fields', 'Only these fields', { type: 'array', items: { type: 'string', enum: [...names] } }),
+        style: 'form',
+        explode: false,
+    };
+}
+
+const FILTER_TEXTS: Readonly<Partial<Record<FilterName, readonly [description: string, schema: JsonSchema]>>> = {
+    address: [
+        'An address, a block or a range',
+        { type: 'string', examples: ['192.0.2.7', '192.0.2.0/24', '192.0.2.1-192.0.2.9', '2001:db8::/32'] },
+    ],
+    search: [
+        'Any part of name, address, os_name, info or comments, in upper or lower case',
+        { type: 'string', minLength: 1, maxLength: 255 },
+    ],
+    updated_since: ['Changed at this time or later, in the order of the change', { type: 'string', format: 'date-time' }],
+};
+
+function filterParameter(name: FilterName, { schema }: Resource): Json {
+    const field = (jsonSchemaOf(schema).properties as Record<string, JsonSchema> | undefined)?.[name];
+    const [description, form] = FILTER_TEXTS[name] ?? [
+        'Exactly this value',
+        field?.enum ? { type: 'string', enum: field.enum } : { type: 'string' },
+    ];
+    return query(name, description, form);
+}
+
+function webhook(name: string, kind: ApplicationSchema): Json {
+    const schema = jsonSchemaOf(kind);
+    return {
+        post: {
+            operationId: `event.${name}`,
+            summary: `An event of the kind ${name}, signed`,
+            tags: [TAGS.events.name],
+            security: [{}],
+            requestBody: { required: true, content: { 'application/json': { schema: { ...schema, examples: [exampleOf(schema)] } } } },
+            responses: {
+                '2XX': { description: 'It is delivered' },
+                '4XX': { description: 'It is tried again, and reported as a mistake in the configuration' },
+            },
+        },
+    };
+}
+
+function adminPaths(routes: readonly RequestRoute[]): Json {
+    const paths: Record<string, Json> = {};
+    const byShape = new Map<string, string>();
+    for (const { method, path, settings } of routes) {
+        const shape = path.replaceAll(PLACE, '{}');
+        const known = byShape.get(shape) ?? path;
+        byShape.set(shape, known);
+        paths[known] = { ...paths[known], [method]: renamed(adminOperation(path, settings), path, known) };
+    }
+    return paths;
+}
+
+const PLACE = /\{(\w+)\}/g;
+
+/** A document has a path once, whatever each operation calls its parts. */
+function renamed(operation: Json, path: string, known: string): Json {
+    const [from, to] = [path, known].map((each) => [...each.matchAll(PLACE)].map(([, name]) => name));
+    const parameters = (operation.parameters as readonly { readonly name: string; readonly in: string }[]).map((parameter) => {
+        const at = parameter.in === 'path' ? (from ?? []).indexOf(parameter.name) : -1;
+        return at === -1 ? parameter : { ...parameter, name: to?.[at] };
+    });
+    return { ...operation, parameters };
+}
+
+function adminSecurity({ settings }: RequestRoute): Json {
+    const strategy = strategyOf(settings);
+    return strategy === null
+        ? {}
+        : { [strategy]: { type: 'http', scheme: strategy, description: 'The authentication of the application' } };
+}
+
+function strategyOf({ auth }: RequestRoute['settings']): string | null {
+    const { strategies } = (isObject(auth) ? auth : {}) as { readonly strategies?: readonly string[] };
+    return strategies?.[0] ?? null;
+}
+
+function adminOperation(path: string, settings: RequestRoute['settings']): Json {
+    const { params, query: queried, payload } = (settings.validate ?? {}) as Readonly<Record<string, unknown>>;
+    const { schema, status = {} } = (settings.response ?? {}) as { readonly schema?: unknown; readonly status?: Json };
+    const strategy = strategyOf(settings);
+    const streams = settings.payload?.parse === false;
+    const body = streams
+        ? { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } }
+        : isObject(payload) && { 'application/json': { schema: jsonSchemaOf({ schema: payload as never }, 'input') } };
+    return {
+        operationId: settings.id,
+        summary: settings.description,
+        tags: [TAGS.administration.name],
+        security: [strategy === null ? {} : { [strategy]: [] }],
+        parameters: [...parametersOf(params, 'path', path), ...parametersOf(queried, 'query', path)],
+        ...(body !== false && hasFields(body) && { requestBody: { content: body } }),
+        responses: {
+            200: { description: 'Done', content: { 'application/json': { schema: jsonSchemaOf({ schema: schema as never }) } } },
+            ...Object.fromEntries(
+                Object.entries(status).map(([code, each]) => [
+                    code,
+                    { description: 'Refused', content: { 'application/json': { schema: jsonSchemaOf({ schema: each as never }) } } },
+                ]),
+            ),
+        },
+    };
+}
+
+/** A body without any field is none. */
+function hasFields(body: Readonly<Record<string, { readonly schema: JsonSchema }>>): boolean {
+    const { schema } = Object.values(body)[0] ?? {};
+    return schema?.type !== 'object' || Object.keys(schema.properties ?? {}).length > 0;
+}
+
+function parametersOf(schema: unknown, place: 'path' | 'query', path: string): Json[] {
+    const { properties = {}, required = [] } = isObject(schema) ? jsonSchemaOf({ schema: schema as never }, 'input') : {};
+    return Object.entries(properties as Record<string, JsonSchema>)
+        .filter(([name]) => place === 'query' || path.includes(`{${name}}`))
+        .map(([name, { description, ...each }]) => ({
+            name,
+            in: place,
+            ...(description !== undefined && { description }),
+            required: place === 'path' || (required as string[]).includes(name),
+            schema: each,
+        }));
+}

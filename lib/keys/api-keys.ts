@@ -20,6 +20,8 @@ export interface ApiKeysSettings {
     readonly revealable?: boolean | undefined;
     /** Whether keys that another system issued, and that the store knows by digest, are accepted too. Default false. */
     readonly acceptForeignKeys?: boolean | undefined;
+    /** Whether the store notes when a key was used last, to the minute. Default true. */
+    readonly lastUse?: boolean | undefined;
     /** The time now. Default: the clock of the machine. */
     readonly clock?: Clock | undefined;
 }
@@ -48,6 +50,7 @@ export const apiKeysSettings: Joi.StrictSchemaMap<ApiKeysSettings> = {
     keyRing: objectWith<KeyRing>('seal', 'open').when('revealable', { is: false, otherwise: Joi.required() }),
     revealable: Joi.boolean().default(true),
     acceptForeignKeys: Joi.boolean().default(false),
+    lastUse: Joi.boolean().default(true),
     clock: Joi.function(),
 };
 
@@ -58,7 +61,7 @@ const optionsSchema: Joi.ObjectSchema<CheckedOptions> = Joi.object({
     random: Joi.function(),
 }).required();
 
-type CheckedOptions = ApiKeysOptions & { readonly revealable: boolean; readonly acceptForeignKeys: boolean };
+type CheckedOptions = ApiKeysOptions & { readonly revealable: boolean; readonly acceptForeignKeys: boolean; readonly lastUse: boolean };
 
 interface NamedApiKey {
     readonly id: string;
@@ -146,7 +149,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
     const settings = checked<CheckedOptions>(optionsSchema, options, { subject: 'apiKeys options', code: 'MISCONFIGURED' });
     const { store, keyRing, revealable, acceptForeignKeys, clock = systemClock, newId = randomUUID, random, onEvent = () => {} } = settings;
     const looksRight = acceptForeignKeys ? looksLikeForeignKey : looksLikeApiKey;
-    const touch = touching(store, clock, (id) => onEvent({ type: 'key.used', id }));
+    const touch = settings.lastUse ? touching(store, clock, (id) => onEvent({ type: 'key.used', id })) : async () => {};
     const find = finding(store);
 
     return {

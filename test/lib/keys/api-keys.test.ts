@@ -92,6 +92,18 @@ t.test('reveals a key whose id a store found in another spelling', async (t) => 
     t.strictSame(await keys.reveal(made.id.toUpperCase()), made);
 });
 
+t.test('notes the last use of a key unless that is switched off', async (t) => {
+    const notes = async (options: object) => {
+        const told: string[] = [];
+        const { keys, store } = setUp({ ...options, onEvent: ({ type }: { type: string }) => void told.push(type) });
+        const { id, key } = await keys.create('one');
+        t.match(await keys.verify(key), { id });
+        return { told, lastUsedAt: (await store.get(id))?.lastUsedAt ?? null };
+    };
+    t.strictSame(await notes({}), { told: ['key.created', 'key.used'], lastUsedAt: new Date(START) });
+    t.strictSame(await notes({ lastUse: false }), { told: ['key.created'], lastUsedAt: null });
+});
+
 t.test('opens a sealed key only for its own row', async (t) => {
     const { keys, store } = setUp();
     const { id } = await keys.create('one');

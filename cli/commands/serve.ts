@@ -155,6 +155,8 @@ async function restServer(
                 ...receivers,
                 egress: { allow: [...(receivers.egress?.allow ?? []), ...(demo?.allow ?? [])] },
                 drainTimeout: sendingTimeout(drainTimeout),
+                routes: { license: license.source },
+                health: {},
             },
         },
         {

@@ -1,14 +1,19 @@
-import type { Plugin } from '@hapi/hapi';
+import type { Plugin, Server } from '@hapi/hapi';
 import { VERSION } from '../../lib/version.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { mapErrors } from '../errors.ts';
+import { healthRoutes } from '../health.ts';
 import { announcing, claimInstance, exposeInstance, type Instances, logTags } from '../instance.ts';
+import { withStrategy } from '../strategy.ts';
 import { type WebhookExporterOptions, webhooksOf } from './options.ts';
+import { exporterRoutes, UNKNOWN_STRATEGY } from './routes.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
+export type { HealthRoutes } from '../health.ts';
 export { redact, type ScanwireEvent } from '../instance.ts';
 export type { WebhookExporterOptions } from './options.ts';
+export type { ExporterRoutes } from './routes.ts';
 
 /** What `server.plugins['webhook-exporter']` offers. */
 export type WebhookExporterApi = Pick<Webhooks, 'publish' | 'publishAll' | 'exporters' | 'deliveries' | 'events' | 'kinds' | 'readiness'>;
@@ -27,13 +32,7 @@ export const plugin: Plugin<WebhookExporterOptions> = {
     multiple: true,
 
     register(server, options) {
-        const {
-            webhooks,
-            collectors,
-            concurrency,
-            drainTimeout,
-            mapErrors: mapsErrors,
-        } = webhooksOf(options, {
+        const { webhooks, collectors, concurrency, drainTimeout, ...settings } = webhooksOf(options, {
             onError: (error) => server.log([...logTags('webhook-exporter', options.instance), 'error'], error),
             onEvent: announcing(server, 'webhook-exporter', options),
         });
@@ -41,9 +40,10 @@ export const plugin: Plugin<WebhookExporterOptions> = {
 
         claimInstance(server, 'webhook-exporter', options);
         exposeInstance(server, 'webhook-exporter', options, { publish, publishAll, exporters, deliveries, events, kinds, readiness });
-        if (mapsErrors) {
+        if (settings.mapErrors) {
             mapErrors(server);
         }
+        addRoutes(server, webhooks, settings);
 
         server.ext('onPreStart', async () => {
             await start();
@@ -53,3 +53,16 @@ export const plugin: Plugin<WebhookExporterOptions> = {
         server.ext('onPreStop', () => close({ timeout: drainTimeout }));
     },
 };
+
+function addRoutes(
+    server: Server,
+    own: Webhooks,
+    { routes, health, maxBodyBytes }: Pick<ReturnType<typeof webhooksOf>, 'routes' | 'health' | 'maxBodyBytes'>,
+): void {
+    if (routes !== undefined) {
+        withStrategy(UNKNOWN_STRATEGY, () => server.route(exporterRoutes(own, routes, maxBodyBytes)));
+    }
+    if (health !== undefined) {
+        server.route(healthRoutes(own.readiness, health));
+    }
+}

@@ -15,7 +15,9 @@ import {
 } from '../../lib/webhooks/options.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 import { mapErrorsSchema } from '../errors.ts';
+import { type HealthRoutes, healthSchema } from '../health.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
+import { type CheckedRoutes, type ExporterRoutes, routesSchema } from './routes.ts';
 
 /** Options of the plugin. */
 export interface WebhookExporterOptions extends WebhooksSettings, InstanceOptions {
@@ -37,10 +39,20 @@ export interface WebhookExporterOptions extends WebhooksSettings, InstanceOption
     readonly egress?: { readonly allow: readonly string[] };
     /** Whether every ScanwireError that leaves a handler of the server is answered with its status, as `toBoom` does. Default false. */
     readonly mapErrors?: boolean;
+    /** Routes for keys with the scopes `events:publish` and `deliveries:read`; none by default. */
+    readonly routes?: ExporterRoutes | undefined;
+    /** Routes that tell, to anybody, whether the process lives and is ready; none by default. */
+    readonly health?: HealthRoutes | undefined;
 }
 
+type Optional = 'instance' | 'routes' | 'health';
+
+/** The options with their defaults. */
+type Settings = Required<Omit<WebhookExporterOptions, Optional>> &
+    Pick<WebhookExporterOptions, 'instance' | 'health'> & { readonly routes?: CheckedRoutes };
+
 /** Checks the options and fills in their defaults. */
-export const optionsSchema: Joi.ObjectSchema<Required<Omit<WebhookExporterOptions, 'instance'>> & InstanceOptions> = Joi.object({
+export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object({
     stores: Joi.object(webhookStoreSchemas).required(),
     ...webhooksSettingSchemas,
     ...workerSettingSchemas,
@@ -50,11 +62,14 @@ export const optionsSchema: Joi.ObjectSchema<Required<Omit<WebhookExporterOption
     resolver: resolverSchema,
     egress: Joi.object({ allow: Joi.array().items(Joi.string()).required() }).default({ allow: [] }),
     mapErrors: mapErrorsSchema,
+    routes: routesSchema,
+    health: healthSchema,
     instance: instanceSchema,
 });
 
 /** What options describe. */
-interface DescribedWebhooks extends Required<Pick<WebhookExporterOptions, 'collectors' | 'concurrency' | 'drainTimeout' | 'mapErrors'>> {
+interface DescribedWebhooks
+    extends Pick<Settings, 'collectors' | 'concurrency' | 'drainTimeout' | 'mapErrors' | 'routes' | 'health' | 'maxBodyBytes'> {
     readonly webhooks: Webhooks;
 }
 
@@ -72,6 +87,8 @@ export function webhooksOf(
         concurrency,
         drainTimeout,
         mapErrors,
+        routes,
+        health,
         instance: _,
         stores,
         egress,
@@ -82,7 +99,9 @@ export function webhooksOf(
     } = checked(optionsSchema, options, { subject: SUBJECT, code: 'MISCONFIGURED' });
     const guard = guardOf(egress);
     const sender = httpSender({ guard, attemptTimeout, connectTimeout, resolver });
-    return { webhooks: webhooks({ ...settings, ...stores, guard, sender, ...more }), collectors, concurrency, drainTimeout, mapErrors };
+    const { maxBodyBytes } = settings;
+    const driven = { collectors, concurrency, drainTimeout, mapErrors, maxBodyBytes, ...(routes && { routes }), ...(health && { health }) };
+    return { webhooks: webhooks({ ...settings, ...stores, guard, sender, ...more }), ...driven };
 }
 
 const SUBJECT = 'webhook-exporter options';

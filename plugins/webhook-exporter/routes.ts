@@ -1,0 +1,152 @@
+/** Routes for programs that have a key: what they may publish, and how deliveries fare. Nothing here shows a body, a secret or a receiver's URL. */
+import type { Request, RouteOptions, ServerRoute } from '@hapi/hapi';
+import Joi from 'joi';
+import { checked, objectWith } from '../../lib/checked.ts';
+import { ScanwireError } from '../../lib/errors.ts';
+import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
+import type { LicenseSource } from '../../lib/license/verify-license.ts';
+import { type DeliveryHistory, deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
+import type { AcceptedEvent } from '../../lib/webhooks/new-event.ts';
+import type { EventToPublish } from '../../lib/webhooks/publisher.ts';
+import type { Delivery } from '../../lib/webhooks/store.ts';
+import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
+import { toBoom } from '../errors.ts';
+import { logFailure } from '../instance.ts';
+import { type StoreFailure, unsniffed } from '../request.ts';
+import { licensed, needsAllWorkspaces, needsScope } from '../strategy.ts';
+
+/** The option `routes`. */
+export interface ExporterRoutes {
+    /** What stands before `/events` and `/deliveries`. Default `/webhook-exporter`. */
+    readonly prefix?: string;
+    /** Name of the authentication strategy. Default `token`. */
+    readonly auth?: string;
+    /** Whether the licence is valid now; asked on every request. Without it none is asked for. */
+    readonly license?: LicenseSource;
+}
+
+/** Rule of the option `routes`. */
+export const routesSchema: Joi.ObjectSchema<CheckedRoutes> = Joi.object({
+    prefix: Joi.string()
+        .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
+        .messages({ 'string.pattern.base': '{{#label}} must look like /webhook-exporter' })
+        .default('/webhook-exporter'),
+    auth: Joi.string().default('token'),
+    license: objectWith<LicenseSource>('valid'),
+});
+
+/** The option with its defaults. */
+export type CheckedRoutes = ExporterRoutes & Required<Pick<ExporterRoutes, 'prefix' | 'auth'>>;
+
+/** What hapi is told when the strategy is missing. */
+export const UNKNOWN_STRATEGY =
+    'webhook-exporter options: routes.auth must name a strategy of the server: register token-auth before, or a strategy of your own';
+
+const UNREADABLE: StoreFailure = { plugin: 'webhook-exporter', message: 'The licence cannot be read now; try again later' };
+
+/** @param maxBodyBytes The longest body of an event, as it is stored. */
+export function exporterRoutes(
+    { publish, deliveries }: Pick<Webhooks, 'publish' | 'deliveries'>,
+    { prefix, ...access }: CheckedRoutes,
+    maxBodyBytes: number,
+): ServerRoute[] {
+    const reading = optionsOf('deliveries:read', access);
+    return [
+        {
+            method: 'POST',
+            path: `${prefix}/events`,
+            options: {
+                ...optionsOf('events:publish', access),
+                description: 'Accepts an event for all running exporters that want it',
+                // As it is sent a body may be longer than as it is stored: indented, and with its text in escapes.
+                payload: { allow: 'application/json', maxBytes: 2 * maxBodyBytes + 65_536, protoAction: 'error' },
+            },
+            handler: (request, h) => answered(request, async () => h.response(await published(publish, request)).code(202)),
+        },
+        {
+            method: 'GET',
+            path: `${prefix}/deliveries`,
+            options: { ...reading, description: 'Deliveries, newest first' },
+            handler: (request) => answered(request, () => page(deliveries, request)),
+        },
+        {
+            method: 'GET',
+            path: `${prefix}/deliveries/{id}`,
+            options: { ...reading, description: 'A delivery with its attempts' },
+            handler: (request) => answered(request, async () => shown(await deliveries.show(String(request.params.id)))),
+        },
+    ];
+}
+
+/** A key is asked for its scope; deliveries belong to no workspace, so one that is limited to some has no business here. */
+function optionsOf(scope: ApiKeyScope, { auth, license }: Omit<CheckedRoutes, 'prefix'>): RouteOptions {
+    return {
+        auth: { strategies: [auth], mode: 'required' },
+        cache: { otherwise: 'no-store' },
+        state: { parse: false, failAction: 'ignore' },
+        ext: {
+            onCredentials: [{ method: needsScope(scope, `The API key needs the scope ${scope}`) }, { method: needsAllWorkspaces }],
+            ...(license && { onPostAuth: { method: licensed(license, UNREADABLE) } }),
+            onPreResponse: unsniffed,
+        },
+    };
+}
+
+/** Errors come to what `docs/errors.md` says; the log has why something cannot be done now. */
+async function answered<T>(request: Request, act: () => Promise<T>): Promise<T> {
+    try {
+        return await act();
+    } catch (error) {
+        if (error instanceof ScanwireError && error.code === 'UNAVAILABLE') {
+            logFailure(request, 'webhook-exporter', error);
+        }
+        throw toBoom(error);
+    }
+}
+
+/** What is sent. What its fields may be is the rule of `publish`. */
+const eventSchema: Joi.ObjectSchema<EventToPublish> = Joi.object({
+    kind: Joi.string().required(),
+    body: Joi.object().unknown().required(),
+    rules: Joi.any(),
+    owner: Joi.any(),
+    idempotencyKey: Joi.string(),
+}).required();
+
+async function published(publish: Webhooks['publish'], { payload, headers }: Request): Promise<AcceptedEvent> {
+    const { kind, body, ...options } = checked(eventSchema, payload ?? undefined, { subject: 'Event' });
+    const inHeader = headers['idempotency-key'] as string | undefined;
+    const idempotencyKey = options.idempotencyKey ?? inHeader;
+    if (inHeader !== undefined && inHeader !== idempotencyKey) {
+        const message = 'Event: idempotencyKey must be the same as in the header Idempotency-Key';
+        throw new ScanwireError('INVALID_INPUT', message, { field: 'idempotencyKey' });
+    }
+
+    const { eventId, deliveries } = await publish(kind, body, { ...options, ...(idempotencyKey !== undefined && { idempotencyKey }) });
+    return { eventId, deliveries };
+}
+
+interface DeliveryPage {
+    readonly deliveries: readonly Delivery[];
+    /** Path of the page behind this one, null where this one is not full. */
+    readonly next: string | null;
+}
+
+async function page({ list }: Webhooks['deliveries'], { query, path }: Request): Promise<DeliveryPage> {
+    const asked = checked(deliveryQuerySchema, query);
+    const deliveries = await list(asked);
+    const last = deliveries.length < asked.limit ? undefined : deliveries.at(-1);
+    const parameters = new URLSearchParams({ ...(query as Record<string, string>), after: last?.id ?? '' });
+    return { deliveries, next: last === undefined ? null : `${path}?${parameters}` };
+}
+
+/** Without the address that was called, the certificate that it had, and the sentence that may name both: those are for who administers receivers. */
+function shown({ history, ...delivery }: DeliveryHistory): object {
+    return {
+        ...delivery,
+        history: history.map(({ number, startedAt, finishedAt, outcome, late }) => {
+            const { code = null, status = null, timings = null } = outcome ?? {};
+            return { number, startedAt, finishedAt, code, status, timings, late };
+        }),
+    };
+}

@@ -3,7 +3,7 @@ import { ScanwireError } from '../lib/errors.ts';
 import type { Authentication, AuthenticationSettings, BasicCredentials, ClientCertificate } from '../lib/webhooks/authentication.ts';
 import type { HeaderPairs } from '../lib/webhooks/exporter.ts';
 import { definedFields, repeated } from './command.ts';
-import { readText } from './input.ts';
+import { readJson, readText } from './input.ts';
 import { printWarning } from './output/errors.ts';
 
 /*
@@ -33,12 +33,14 @@ export function addAuthentication(target: Command, dropping: boolean): Command {
         .option('--basic-file <file>', 'user:password for Authorization: Basic, read from a file')
         .option('--ca <file>', "authorities to trust instead of the system's, read from a PEM file")
         .option('--client-cert <file>', 'certificate to present, with those above it, read from a PEM file')
-        .option('--client-key <file>', 'its key, not encrypted, read from a PEM file');
+        .option('--client-key <file>', 'its key, not encrypted, read from a PEM file')
+        .option('--oauth <file>', 'client of a token server (OAuth 2), read from a JSON file');
     return dropping
         ? target
               .option('--no-basic', 'drop user and password')
               .option('--no-ca', "trust the system's authorities again")
               .option('--no-client-cert', 'present no certificate any more')
+              .option('--no-oauth', 'send no token any more')
         : target;
 }
 
@@ -99,6 +101,7 @@ export async function authenticationOf(options: Options): Promise<Authentication
         basic: await fileOf(options.basicFile, basicIn, options.basic),
         ca: await fileOf(options.ca, (text) => text, options.ca),
         clientCertificate: await clientCertificateOf(options),
+        oauth: typeof options.oauth === 'string' ? await readJson(options.oauth) : options.oauth === false ? null : undefined,
     }) as AuthenticationSettings;
 }
 

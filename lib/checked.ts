@@ -44,6 +44,11 @@ export function fieldPath(path: readonly (string | number)[]): string {
     return path.map((part, index) => (typeof part === 'number' ? `[${part}]` : index === 0 ? part : `.${part}`)).join('');
 }
 
+/** A field as the subject of a sentence. */
+export function subjectOf(field: string): string {
+    return `${field.charAt(0).toUpperCase()}${field.slice(1)}`;
+}
+
 /** Joi writes the value into the message of a few rules; for those only the rule is said. */
 function withoutValue(detail: SchemaComplaint | undefined): string {
     if (detail === undefined) {

@@ -1,8 +1,12 @@
 import Joi from 'joi';
+import { subjectOf } from '../checked.ts';
+import type { EgressGuard } from '../egress/guard.ts';
 import { ScanwireError } from '../errors.ts';
 import type { KeyRing, SealedText } from '../keys/key-ring.ts';
-import { checkTls } from './client-tls.ts';
+import { certificatesIn, checkTls } from './client-tls.ts';
 import type { ExporterPatch, HeaderPairs, StoredExporter } from './exporter.ts';
+import type { WebhooksContext } from './options.ts';
+import { checkReceiverUrl } from './receiver-url.ts';
 import { knownUrl } from './sealed-url.ts';
 
 /** How an exporter proves to its receiver who sends, and whom it trusts, besides signatures and headers. Sealed as one text. */
@@ -13,6 +17,8 @@ export interface Authentication {
     readonly ca?: string;
     /** Presented in the TLS handshake. */
     readonly clientCertificate?: ClientCertificate;
+    /** Goes out as `Authorization: Bearer …`, with a token of this client's. */
+    readonly oauth?: OAuthClient;
 }
 
 export interface BasicCredentials {
@@ -27,6 +33,23 @@ export interface ClientCertificate {
     readonly key: string;
 }
 
+/** How a token server checks who asks it, by the names of its registry: the header `Authorization`, or fields of the form. */
+export const OAUTH_METHODS = ['client_secret_basic', 'client_secret_post'] as const;
+
+/** A client of a token server (OAuth 2, client credentials). */
+export interface OAuthClient {
+    /** Of the token server, https. */
+    readonly tokenUrl: string;
+    readonly clientId: string;
+    readonly clientSecret: string;
+    readonly scope?: string;
+    readonly audience?: string;
+    /** `client_secret_basic` when absent. */
+    readonly authMethod?: (typeof OAUTH_METHODS)[number];
+    /** PEM of the authorities of the token server; those that Node trusts when absent. */
+    readonly ca?: string;
+}
+
 /** Name of something that an exporter authenticates by. */
 export type AuthenticationPart = keyof Authentication;
 
@@ -35,19 +58,29 @@ export type AuthenticationSettings = { readonly [Part in AuthenticationPart]?: A
 
 const MAX_PEM = 65_536;
 const pemSchema = (): Joi.StringSchema => Joi.string().max(MAX_PEM);
-const credential = (max: number): Joi.StringSchema => Joi.string().max(max).required();
+
+/** What RFC 6749 lets clients be called and say. */
+const ascii = (max: number): Joi.StringSchema =>
+    Joi.string()
+        .max(max)
+        .pattern(/^[\x20-\x7e]*$/)
+        .messages({ 'string.pattern.base': '{{#label}} must be visible ASCII characters and spaces' });
 
 /** The rules of {@link AuthenticationSettings}; {@link checkAuthentication} has those of what depends on something else. */
 export const authenticationSchemas: { readonly [Part in AuthenticationPart]: Joi.Schema } = {
     basic: Joi.object({
-        username: credential(255)
+        username: Joi.string()
+            .max(255)
             .allow('')
             .pattern(/^[^:\p{Cc}\p{Cs}]*$/u)
-            .messages({ 'string.pattern.base': '{{#label}} must contain neither a colon nor control characters' }),
-        password: credential(1024)
+            .messages({ 'string.pattern.base': '{{#label}} must contain neither a colon nor control characters' })
+            .required(),
+        password: Joi.string()
+            .max(1024)
             .allow('')
             .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
-            .messages({ 'string.pattern.base': '{{#label}} must not contain control characters' }),
+            .messages({ 'string.pattern.base': '{{#label}} must not contain control characters' })
+            .required(),
     })
         .allow(null)
         .description('User name and password, sent as Authorization: Basic'),
@@ -55,12 +88,23 @@ export const authenticationSchemas: { readonly [Part in AuthenticationPart]: Joi
     clientCertificate: Joi.object({ certificate: pemSchema().required(), key: pemSchema().required() })
         .allow(null)
         .description('PEM of a certificate, and of its key, that the receiver is shown'),
+    oauth: Joi.object({
+        tokenUrl: Joi.string().max(2048).required(),
+        clientId: ascii(255).required(),
+        clientSecret: ascii(1024).required(),
+        scope: ascii(1024),
+        audience: ascii(1024),
+        authMethod: Joi.string().valid(...OAUTH_METHODS),
+        ca: pemSchema(),
+    })
+        .allow(null)
+        .description('Client of a token server (OAuth 2, client credentials), whose tokens are sent as Authorization: Bearer'),
 };
 
 export const AUTHENTICATION_PARTS: readonly AuthenticationPart[] = Object.keys(authenticationSchemas) as AuthenticationPart[];
 
 /** What was given for the receiver of an exporter, and for no other. */
-const CREDENTIALS: readonly AuthenticationPart[] = ['basic', 'clientCertificate'];
+const CREDENTIALS: readonly AuthenticationPart[] = ['basic', 'clientCertificate', 'oauth'];
 
 /** Settings parted in two: those of this page, of which only what was given is there, and the others. */
 export function partAuthentication<Settings extends AuthenticationSettings>(
@@ -117,31 +161,61 @@ export function openAuthentication(exporter: StoredExporter, keyRing: KeyRing): 
  *
  * @throws ScanwireError `INVALID_INPUT` with the field, never with a value; `UNSEALABLE`.
  */
-export function checkAuthentication(exporter: StoredExporter, keyRing: KeyRing): void {
+export function checkAuthentication(exporter: StoredExporter, { keyRing, guard }: Pick<WebhooksContext, 'keyRing' | 'guard'>): void {
     const all = openAuthentication(exporter, keyRing);
     if (all === null) {
         return;
     }
 
-    if (all.basic !== undefined && exporter.headerNames.some(isAuthorization)) {
-        throw refused('basic', 'Basic and the additional header Authorization exclude each other');
+    const rivals = (['oauth', 'basic'] as const).filter((part) => all[part] !== undefined);
+    const [first] = rivals;
+    if (first !== undefined && exporter.headerNames.some(isAuthorization)) {
+        throw refused(first, `${subjectOf(first)} and the additional header Authorization exclude each other`);
+    }
+    if (rivals.length > 1) {
+        throw refused('oauth', 'Oauth and basic exclude each other: both go out as Authorization');
     }
 
     const [tlsPart] = (['clientCertificate', 'ca'] as const).filter((part) => all[part] !== undefined);
     if (tlsPart !== undefined && knownUrl(exporter, keyRing)?.startsWith('http:')) {
-        throw refused(
-            tlsPart,
-            `${tlsPart === 'ca' ? 'Ca' : 'ClientCertificate'} needs a URL with https: plain http shows and asks for none`,
-        );
+        throw refused(tlsPart, `${subjectOf(tlsPart)} needs a URL with https: plain http shows and asks for none`);
     }
     checkTls(all);
+    if (all.oauth !== undefined) {
+        checkOAuth(all.oauth, guard);
+    }
 }
 
-/** The header by which a message authenticates itself; none where there is nothing for one. */
-export function authorizationOf(authentication: Authentication | null): HeaderPairs {
-    const { basic } = authentication ?? {};
-    const credentials = basic && Buffer.from(`${basic.username}:${basic.password}`).toString('base64');
-    return credentials === undefined ? [] : [['Authorization', `Basic ${credentials}`]];
+function checkOAuth({ tokenUrl, ca }: OAuthClient, guard: EgressGuard): void {
+    if (ca !== undefined) {
+        certificatesIn(ca, 'oauth.ca');
+    }
+    if (!checkUrl(tokenUrl, 'oauth.tokenUrl', guard).startsWith('https:')) {
+        throw refused('oauth.tokenUrl', 'Oauth.tokenUrl must be https: the secret of the client goes there');
+    }
+}
+
+/** By the rules of receivers: it is called by the same guard. */
+function checkUrl(text: string, field: string, guard: EgressGuard): string {
+    try {
+        return checkReceiverUrl(text, guard);
+    } catch (error) {
+        throw error instanceof ScanwireError ? refused(field, error.message.replace(/^URL/, subjectOf(field))) : error;
+    }
+}
+
+/**
+ * The header by which a message authenticates itself; none where there is nothing for one.
+ *
+ * @param token What {@link Authentication.oauth} has got from its server.
+ */
+export function authorizationOf(authentication: Authentication | null, token: string = ''): HeaderPairs {
+    const { basic, oauth } = authentication ?? {};
+    if (basic === undefined) {
+        return oauth === undefined ? [] : [['Authorization', `Bearer ${token}`]];
+    }
+
+    return [['Authorization', `Basic ${Buffer.from(`${basic.username}:${basic.password}`).toString('base64')}`]];
 }
 
 /** Whether a header is the one that credentials are sent in. */

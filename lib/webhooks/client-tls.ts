@@ -1,5 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import tls from 'node:tls';
+import { subjectOf } from '../checked.ts';
 import { codeNote, errorCode, ScanwireError } from '../errors.ts';
 import type { Authentication, ClientCertificate } from './authentication.ts';
 import { AttemptFailure } from './outcome.ts';
@@ -81,7 +82,7 @@ function privateKey(pem: string): KeyObject {
 
 /** All certificates of a text, which may explain them. One that is broken is not passed over. */
 export function certificatesIn(pem: string, field: string): readonly X509Certificate[] {
-    const subject = `${field.charAt(0).toUpperCase()}${field.slice(1)}`;
+    const subject = subjectOf(field);
     const texts = [...pem.matchAll(CERTIFICATES)].map(([text]) => text);
     if (texts.length === 0 || texts.length !== [...pem.matchAll(BEGINNINGS)].length) {
         throw refused(field, `${subject} must be certificates in PEM, and nothing else that is in PEM`);

@@ -1,3 +1,4 @@
+import { subjectOf } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { authenticationPatch, checkAuthentication, partAuthentication, unsettledCredential } from './authentication.ts';
 import type { ExportType } from './choices.ts';
@@ -23,7 +24,7 @@ export async function patchOf(before: StoredExporter, changes: ExporterChanges, 
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
     };
     const after = { ...before, ...patch };
-    checkAuthentication(after, context.keyRing);
+    checkAuthentication(after, context);
     const choices = checkedChoices(after, context);
     return { ...patch, ...(stored.filter !== undefined && { filter: choices.filter }) };
 }
@@ -60,9 +61,8 @@ async function urlPatch(
     const former = known !== null && URL.canParse(known) ? new URL(known).origin : null;
     const left = headers === undefined && before.sealedHeaders !== null ? 'headers' : unsettledCredential(before, changes);
     if (left !== undefined && new URL(url).origin !== former) {
-        const subject = `${left.charAt(0).toUpperCase()}${left.slice(1)}`;
         const why = 'the URL leads to another scheme, host or port, and would take what was given for the former one there';
-        throw new ScanwireError('INVALID_INPUT', `${subject} must be given again, or keepHeaders be true: ${why}`, { field: left });
+        throw new ScanwireError('INVALID_INPUT', `${subjectOf(left)} must be given again, or keepHeaders be true: ${why}`, { field: left });
     }
 
     return { ...patch, ifAuthentication: before.sealedAuthentication, ...(headers === undefined && { ifHeaders: before.sealedHeaders }) };

@@ -66,7 +66,7 @@ export interface Exporters {
     secret(id: string): Promise<string>;
     /**
      * Changes what is named and sends a `test`. A URL of another origin needs `headers` or `keepHeaders` where the exporter has additional
-     * headers, and the same goes for `basic` and `clientCertificate`. A secret that is changed stays valid for a day in the signature forms that can carry
+     * headers, and the same goes for `basic`, `clientCertificate` and `oauth`. A secret that is changed stays valid for a day in the signature forms that can carry
      * several; the same secret once more changes nothing.
      *
      * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type that is not allowed.
@@ -136,7 +136,7 @@ export function exporters(context: WebhooksContext): Exporters {
             const valid = checked(newExporterSchema, settings, { subject: 'Exporter' });
             const secret = checkSecret(valid.secret ?? generateSecret());
             const exporter = await withSealed(newExporter(context.newId(), valid, await deliveries.now()), valid, secret, context);
-            checkAuthentication(exporter, keyRing);
+            checkAuthentication(exporter, context);
             await store.insert({ ...exporter, ...checkedChoices(exporter, context) });
             return { exporter: visible(exporter, keyRing), secret, warnings: await warningsOf(exporter, valid.url, context) };
         },

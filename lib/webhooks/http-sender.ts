@@ -6,6 +6,7 @@ import { type ConnectVetted, connectVetted } from '../egress/connect.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import { hostOf, portOf } from '../egress/outgoing-url.ts';
 import { type Resolver, type ResolverOptions, resolverSchema } from '../egress/resolver.ts';
+import { accessTokens } from './access-tokens.ts';
 import { type Authentication, authorizationOf, isAuthorization } from './authentication.ts';
 import type { Trust } from './choices.ts';
 import { tlsContext } from './client-tls.ts';
@@ -126,10 +127,25 @@ export function httpSender({ guard, clock = systemClock, lookup, ...options }: H
     async function resultOf(message: Message, signal: AbortSignal, progress: AttemptProgress): Promise<AttemptResult> {
         try {
             const url = targetOf(message);
-            return resultOfExchange(await transport.post(url, message, signal, progress), url, clock());
+            const result =
+                message.authentication == null
+                    ? transport.post(url, message, signal, progress)
+                    : authenticated(url, message, signal, progress);
+            return resultOfExchange(await result, url, clock());
         } catch (error) {
             return resultOfError(error);
         }
+    }
+
+    async function authenticated(url: URL, message: Message, signal: AbortSignal, progress: AttemptProgress): Promise<Exchange> {
+        const { exporterId, authentication = null } = message;
+        const { oauth } = authentication ?? {};
+        const use = oauth && { exporterId, origin: url.origin, authentication: { ...authentication, oauth } };
+        const used = use && (await transport.tokens.of(use, signal));
+        const headers = [...message.headers, ...authorizationOf(authentication, used?.token)];
+        const result = await transport.post(url, { ...message, headers }, signal, progress);
+        used?.answered(result.status);
+        return result;
     }
 
     function interrupt(): void {
@@ -188,8 +204,8 @@ function targetOf({ url, headers, authentication }: Message): URL {
 }
 
 /** What cannot be shown to the receiver must not be left out either. */
-function assertCanAuthenticate({ basic, ca, clientCertificate }: Authentication, { protocol }: URL, headers: HeaderPairs): void {
-    if (basic !== undefined && headers.some(([name]) => isAuthorization(String(name)))) {
+function assertCanAuthenticate({ basic, oauth, ca, clientCertificate }: Authentication, { protocol }: URL, headers: HeaderPairs): void {
+    if ((basic ?? oauth) !== undefined && headers.some(([name]) => isAuthorization(String(name)))) {
         throw new AttemptFailure('invalid_exporter', 'The message would have the header Authorization twice');
     }
 
@@ -198,14 +214,14 @@ function assertCanAuthenticate({ basic, ca, clientCertificate }: Authentication,
     }
 }
 
-/** Posts over connections that are kept open between messages. */
+/** Posts over connections that are kept open between messages, and with access tokens that are. */
 function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
     const { connectTimeout, maxResponseBytes, maxIdleConnections, socketMaxAge } = limits;
     const pool = connectionPool({ maxIdle: maxIdleConnections, maxAge: socketMaxAge });
 
     async function open(
         url: URL,
-        { trust, authentication = null }: Message,
+        { trust, authentication = null }: Pick<Message, 'trust' | 'authentication'>,
         signal: AbortSignal,
         progress: AttemptProgress,
     ): Promise<Connection> {
@@ -220,8 +236,7 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
     return {
         /** @throws AttemptFailure, ConnectionFailure or the signal's reason when there is no connection. */
         async post(url: URL, message: Message, signal: AbortSignal, progress: AttemptProgress) {
-            const { body, authentication = null, newConnection = false } = message;
-            const headers = authentication === null ? message.headers : [...message.headers, ...authorizationOf(authentication)];
+            const { headers, body, newConnection = false } = message;
             const key = connectionKey(url, message);
             const openNew = (): Promise<Connection> => open(url, message, signal, progress);
             for (;;) {
@@ -240,6 +255,11 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
                 }
             }
         },
+
+        tokens: accessTokens({
+            open: (url, authentication, signal) => open(url, { trust: 'strict', authentication }, signal, newProgress()),
+            timeout: Math.ceil(limits.attemptTimeout / 2),
+        }),
 
         close: pool.close,
     };

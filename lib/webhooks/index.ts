@@ -2,6 +2,7 @@ export type { ApplicationSchema, JoiSchema, StandardSchema } from '../applicatio
 export { type EgressGuard, egressGuard } from '../egress/guard.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { timestamp } from '../timestamp.ts';
+export type * from './authentication.ts';
 export type { ExportType, FormatName, RuleSet, SignatureForm, Trust } from './choices.ts';
 export type { Deliveries, DeliveryHistory, ErasedEvent, Events } from './deliveries.ts';
 export type { EventKind, EventKinds } from './events.ts';

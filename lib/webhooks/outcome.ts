@@ -23,6 +23,7 @@ export const OUTCOME_CODES = [
     'tls_name_mismatch',
     'tls_client_cert_required',
     'tls_failed',
+    'token_failed',
     'headers_timeout',
     'timeout',
     'protocol_error',

@@ -136,7 +136,7 @@ export function receiverWarnings(
     const port = portOf(url);
     const isPlain = url.protocol === 'http:';
     const same = others.find((other) => other.id !== id && other.url === href);
-    const hasCredentials = authentication.includes('basic');
+    const hasCredentials = authentication.includes('basic') || authentication.includes('oauth');
     const found: readonly (readonly [boolean, ReceiverWarning['code'], string])[] = [
         [isPlain, 'plain_http', 'Messages and header values go out unencrypted: the URL is plain http'],
         [isPlain && hasCredentials, 'credentials_over_http', 'Credentials go out unencrypted with each message: the URL is plain http'],

@@ -15,6 +15,8 @@ async function given(t: Test, files: Record<string, string>, ...args: readonly s
 }
 
 t.test('reads from files what an exporter authenticates by', async (t) => {
+    const oauth = { tokenUrl: 'https://example.com/', clientId: 'id', clientSecret: 'secret' };
+    t.same(await given(t, { oauth: JSON.stringify(oauth) }, '--oauth', 'oauth'), { oauth });
     const files = { basic: 'siem:with:colon and blank \n', ca: 'authorities\n', cert: 'certificate\n', key: 'key\n' };
     t.same(await given(t, files), {});
     t.same(await given(t, files, '--basic-file', 'basic'), { basic: { username: 'siem', password: 'with:colon and blank ' } });
@@ -25,7 +27,12 @@ t.test('reads from files what an exporter authenticates by', async (t) => {
 });
 
 t.test('drops what is not wanted any more', async (t) => {
-    t.same(await given(t, {}, '--no-basic', '--no-client-cert', '--no-ca'), { basic: null, ca: null, clientCertificate: null });
+    t.same(await given(t, {}, '--no-basic', '--no-client-cert', '--no-ca', '--no-oauth'), {
+        basic: null,
+        ca: null,
+        clientCertificate: null,
+        oauth: null,
+    });
 });
 
 t.test('refuses files that do not fit, without what they hold', async (t) => {

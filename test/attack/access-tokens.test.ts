@@ -1,0 +1,213 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import t, { type Test } from 'tap';
+import { connectVetted } from '../../lib/egress/connect.ts';
+import { egressGuard } from '../../lib/egress/guard.ts';
+import { accessTokens } from '../../lib/webhooks/access-tokens.ts';
+import type { Authentication } from '../../lib/webhooks/authentication.ts';
+import { tlsContext } from '../../lib/webhooks/client-tls.ts';
+import { type Connection, connection } from '../../lib/webhooks/connection.ts';
+import type { Message } from '../../lib/webhooks/http-sender.ts';
+import { newProgress, type Outcome } from '../../lib/webhooks/outcome.ts';
+import { secure } from '../../lib/webhooks/tls-trust.ts';
+import { loopbackSender, ROOT, secureServer } from '../support/token-server.ts';
+
+/*
+ * Token servers and receivers that want more than is theirs: the secret of the client, the token of another exporter, the memory or the time
+ * of the sender.
+ */
+
+const TOKEN = 't0ken-of-the-first';
+const SECRET = 'hidden-client-secret';
+const json = (response: ServerResponse, body: object, status = 200): void => {
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+};
+const bearer = (token: string, more: object = {}) => ({ access_token: token, token_type: 'Bearer', expires_in: 3600, ...more });
+
+interface Came {
+    readonly path: string;
+    readonly authorization: string | undefined;
+    readonly body: string;
+}
+
+/** A server that keeps what comes and answers as told. */
+async function server(t: Test, answer: (response: ServerResponse, request: IncomingMessage) => void) {
+    const came: Came[] = [];
+    const origin = await secureServer(t, async (request, response) => {
+        came.push({ path: request.url ?? '', authorization: request.headers.authorization, body: await text(request) });
+        answer(response, request);
+    });
+    return { origin, came };
+}
+
+const ok = (response: ServerResponse): void => void response.writeHead(204).end();
+
+function authenticationAt(origin: string, more: object = {}): Authentication {
+    return { ca: ROOT.cert, oauth: { tokenUrl: `${origin}/token`, clientId: 'id', clientSecret: SECRET, ca: ROOT.cert, ...more } };
+}
+
+function message(url: string, authentication: Authentication, exporterId = 'a'): Message {
+    return { exporterId, url, trust: 'strict', headers: [], authentication, body: Buffer.from('{}') };
+}
+
+t.test('a token goes to the receiver that it is for, with the exporter that it is of', async (t) => {
+    let number = 0;
+    const tokens = await server(t, (response) => json(response, bearer(`token-${++number}`)));
+    const [first, second] = [await server(t, ok), await server(t, ok)];
+    const sender = loopbackSender(t);
+    const authentication = authenticationAt(tokens.origin);
+    for (let round = 0; round < 2; round += 1) {
+        await sender.send(message(first.origin, authentication, 'a'));
+        await sender.send(message(first.origin, authentication, 'b'));
+    }
+    await sender.send(message(second.origin, authentication, 'a'));
+    await sender.send(message(second.origin, authenticationAt(tokens.origin, { scope: 'less' }), 'a'));
+    t.same(
+        first.came.map((one) => one.authorization),
+        ['Bearer token-1', 'Bearer token-2', 'Bearer token-1', 'Bearer token-2'],
+    );
+    t.same(
+        second.came.map((one) => one.authorization),
+        ['Bearer token-3', 'Bearer token-4'],
+    );
+    t.notMatch(JSON.stringify([first.came, second.came]), SECRET);
+});
+
+t.test('no redirect takes the secret of the client elsewhere', async (t) => {
+    const elsewhere = await server(t, (response) => json(response, bearer(TOKEN)));
+    for (const status of [301, 302, 303, 307, 308]) {
+        const tokens = await server(t, (response) => response.writeHead(status, { location: `${elsewhere.origin}/token` }).end());
+        const to = await server(t, ok);
+        const outcome = await loopbackSender(t).send(message(to.origin, authenticationAt(tokens.origin)));
+        t.match(outcome, {
+            code: 'token_failed',
+            detail: `No access token: the token server answered ${status}; redirects are not followed`,
+        });
+        t.equal(to.came.length, 0);
+    }
+    t.equal(elsewhere.came.length, 0);
+});
+
+t.test('nothing that a token server says breaks out, or is repeated', async (t) => {
+    const cases: readonly ((response: ServerResponse) => void)[] = [
+        (response) => json(response, bearer('a b')),
+        (response) => json(response, bearer('a\r\nX-Admin: 1')),
+        (response) => json(response, bearer('')),
+        (response) => json(response, bearer('a'.repeat(9_000))),
+        (response) => json(response, bearer(TOKEN, { token_type: 'mac' })),
+        (response) => json(response, bearer(TOKEN, { token_type: 'dpop' })),
+        (response) => json(response, bearer(TOKEN, { expires_in: -5 })),
+        (response) => json(response, { error: `${SECRET} was wrong`, error_description: SECRET }, 400),
+        (response) => json(response, { error: 'invalid_client', error_description: SECRET }, 401),
+        (response) => response.writeHead(200, { 'content-type': 'text/html' }).end(`<html>${SECRET}`),
+        (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"access'),
+        (response) => response.writeHead(204).end(),
+        (response) => response.writeHead(700).end(),
+        (response) => response.writeHead(200, { 'x-long': 'a'.repeat(20_000) }).end(),
+        (response) => response.socket?.destroy(),
+        (response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('a'.repeat(70_000)),
+    ];
+    for (const answer of cases) {
+        const tokens = await server(t, answer);
+        const to = await server(t, ok);
+        const outcome = await loopbackSender(t).send(message(to.origin, authenticationAt(tokens.origin)));
+        t.match(outcome, { code: 'token_failed', detail: /^No access token: the token server / }, outcome.detail);
+        t.notMatch(JSON.stringify(outcome), /hidden|t0ken/);
+        t.equal(to.came.length, 0);
+    }
+});
+
+t.test('a token server has half of an attempt, however it spends it', async (t) => {
+    const to = await server(t, ok);
+    const drops = await server(t, (response) => {
+        response.writeHead(200, { 'content-type': 'application/json' });
+        const timer = setInterval(() => response.write(' '), 20);
+        response.on('close', () => clearInterval(timer));
+    });
+    const silent = await server(t, () => {});
+    for (const { origin } of [drops, silent]) {
+        const outcome = await loopbackSender(t, { attemptTimeout: 600 }).send(message(to.origin, authenticationAt(origin)));
+        t.match(outcome, { code: 'token_failed', detail: 'No access token: the token server had not answered after 300 ms' });
+    }
+    const outcome = await loopbackSender(t, { attemptTimeout: 600 }).send(message(to.origin, authenticationAt('https://good.test:1')));
+    t.match(outcome, { code: 'token_failed', detail: 'No access token: The connection to 127.0.0.1:1 was refused' });
+    t.equal(to.came.length, 0);
+});
+
+t.test('a token server is vetted and trusted as a receiver is', async (t) => {
+    const tokens = await server(t, (response) => json(response, bearer(TOKEN)));
+    const to = await server(t, ok);
+    const closed = egressGuard({ allow: [`127.0.0.1:${new URL(to.origin).port}`] });
+    const outcomes: readonly [Promise<Outcome>, RegExp][] = [
+        [
+            loopbackSender(t, { guard: closed }).send(message(to.origin, authenticationAt(tokens.origin))),
+            /a loopback address, which may not/,
+        ],
+        [loopbackSender(t).send(message(to.origin, authenticationAt(tokens.origin, { ca: undefined }))), /unknown authority/],
+        [
+            loopbackSender(t).send({ ...message(to.origin, authenticationAt(tokens.origin, { ca: undefined })), trust: 'all' }),
+            /unknown authority/,
+        ],
+    ];
+    for (const [outcome, detail] of outcomes) {
+        t.match(await outcome, { code: 'token_failed', detail });
+    }
+    t.equal(tokens.came.length + to.came.length, 0);
+});
+
+t.test('tokens are renewed before they end, and a receiver that refuses them all causes no storm', async (t) => {
+    let now = 0;
+    let number = 0;
+    let away = false;
+    const { origin } = await server(t, (response) => (away ? response.writeHead(503).end() : json(response, bearer(`token-${++number}`))));
+    const opened: URL[] = [];
+    const guard = egressGuard({ allow: ['127.0.0.0/8'] });
+    const connect = connectVetted({
+        guard,
+        dnsTimeout: 1000,
+        connectTimeout: 1000,
+        lookup: (_n, _o, done) => done(null, [{ address: '127.0.0.1' }]),
+    });
+    const open = async (url: URL, way: Pick<Authentication, 'ca'>, signal: AbortSignal): Promise<Connection> => {
+        opened.push(url);
+        const progress = newProgress();
+        const socket = await connect({ host: url.hostname, port: Number(url.port), signal, progress });
+        const handshake = { socket, host: url.hostname, trust: 'strict', timeout: 1000, signal, now: new Date(), progress } as const;
+        const secured = await secure({ ...handshake, context: tlsContext(way) });
+        return connection({ socket: secured, origin: url.origin, address: null, fingerprint: null });
+    };
+    const tokens = accessTokens({ open, timeout: 5_000, monotonic: () => now });
+    const { oauth } = authenticationAt(origin);
+    const use = { exporterId: 'e', origin: 'https://receiver.test', authentication: { oauth: oauth as NonNullable<typeof oauth> } };
+    const one = () => tokens.of(use, new AbortController().signal);
+
+    t.equal((await one()).token, 'token-1');
+    now = 3_539_000;
+    t.equal((await one()).token, 'token-1');
+    now = 3_541_000;
+    away = true;
+    t.equal((await one()).token, 'token-1', 'which still holds');
+    t.equal((await one()).token, 'token-1');
+    t.equal(opened.length, 2, 'and is not renewed for each message');
+    now = 3_552_000;
+    away = false;
+    t.equal((await one()).token, 'token-2');
+
+    (await one()).answered(200);
+    (await one()).answered(401);
+    t.equal((await one()).token, 'token-3', 'one that was taken before is replaced');
+    (await one()).answered(401);
+    (await one()).answered(401);
+    t.equal((await one()).token, 'token-3', 'its successor is not, at once');
+    now += 61_000;
+    (await one()).answered(401);
+    t.equal((await one()).token, 'token-4');
+    (await one()).answered(null);
+
+    away = true;
+    now += 3_601_000;
+    await t.rejects(one(), { code: 'token_failed', message: 'No access token: the token server answered 503' });
+    const given = new AbortController();
+    given.abort(new Error('given up'));
+    await t.rejects(tokens.of(use, given.signal), { message: 'given up' });
+});

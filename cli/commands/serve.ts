@@ -11,6 +11,7 @@ import { protect } from '../../lib/protect/connections.ts';
 import type { System } from '../../plugins/admin-console/handlers.ts';
 import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';
 import { plugin as httpsRecordSchema } from '../../plugins/https-record-schema/index.ts';
+import { plugin as metasploitData, type WholeInventory } from '../../plugins/metasploit-data/index.ts';
 import { plugin as restApi } from '../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
@@ -43,6 +44,7 @@ export function define(self: Command): void {
             wholeNumber(1, 1_000_000),
         )
         .option('--scan-database-file <file>', 'read the inventory from the scan database whose URL is in this file')
+        .option('--metasploit-port <port>', 'port of its own for clients of the Metasploit data service', wholeNumber(1, 65535))
         .option('--demo', 'import a scan, make a key, deliver a sample investigation to a receiver of its own');
     addDrainTimeout(self);
 }
@@ -57,6 +59,7 @@ interface ServeOptions {
     readonly maxConnections: number;
     readonly maxPerAddress?: number;
     readonly scanDatabaseFile?: string;
+    readonly metasploitPort?: number;
     readonly demo?: boolean;
     /** Seconds. */
     readonly drainTimeout: number;
@@ -118,6 +121,7 @@ async function start(
     reportErrors(server, onError);
     await listen(server, options);
     undo.push(() => server.stop({ timeout: PATIENCE }));
+    await startDataService(options, tls, { parts, undo, onError, inventory: scan?.inventory ?? parts.stores.inventory });
 
     const own = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
     const system = scan === null ? own : readOnly(own);
@@ -145,6 +149,7 @@ async function restServer(
     const server = hapiServer({ host, port, tls: { key, cert }, debug: false, routes });
     await server.register([
         { plugin: tokenAuth, options: { store: stores.apiKeys, keyRing } },
+        { plugin: metasploitData, options: { store: inventory as WholeInventory, license: license.source } },
         { plugin: restApi, options: { store: inventory, license: license.source, openapi: docsPage() } },
         {
             plugin: webhookExporter,
@@ -172,6 +177,35 @@ async function restServer(
     protect(server.listener, { maxConnections, maxPerAddress, isLong: isBatch });
     addReadiness(server);
     return server;
+}
+
+interface DataService {
+    readonly parts: Parts;
+    readonly inventory: InventoryStore;
+    readonly undo: Undo[];
+    onError(error: unknown): void;
+}
+
+/** Some clients are told a port and no path; whoever opens it to them need not open the rest. */
+async function startDataService(
+    options: ServeOptions,
+    { key, cert }: TlsPair,
+    { parts, inventory, undo, onError }: DataService,
+): Promise<void> {
+    const { host, metasploitPort: port, hsts, maxConnections, maxPerAddress } = options;
+    if (port === undefined) {
+        return;
+    }
+
+    const server = hapiServer({ host, port, tls: { key, cert }, debug: false, routes: { security: forBrowsers(hsts) } });
+    await server.register([
+        { plugin: tokenAuth, options: { store: parts.stores.apiKeys, keyRing: parts.keyRing } },
+        { plugin: metasploitData, options: { store: inventory as WholeInventory, license: parts.license.source } },
+    ]);
+    protect(server.listener, { maxConnections, maxPerAddress, isLong: () => false });
+    reportErrors(server, onError);
+    await listen(server, { ...options, port });
+    undo.push(() => server.stop({ timeout: PATIENCE }));
 }
 
 /** Whoever has installed what shows it gets a page about the API. */

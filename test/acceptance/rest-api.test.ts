@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
+import { freePort } from '../support/free-port.ts';
 import { json, scanwire, serve } from './support/processes.ts';
 import { temporaryFolder } from './support/temporary-folder.ts';
 
@@ -13,23 +14,25 @@ interface Answer {
     readonly body: string;
 }
 
+function ask(url: string, ca: Buffer, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+        const outgoing = request(url, { headers, method, ca, agent: false }, (response) => {
+            text(response).then((body) => resolve({ status: response.statusCode, type: response.headers['content-type'], body }), reject);
+        });
+        outgoing.on('error', reject);
+        outgoing.end();
+    });
+}
+
 t.test('serves an imported scan behind a key and tells nobody else anything', async (t) => {
     const folder = temporaryFolder(t);
     const data = `${folder}/data`;
-    const { origin, stop } = await serve(t, data);
+    const port = await freePort();
+    const { origin, stop } = await serve(t, data, { args: ['--metasploit-port', `${port}`] });
     const ca = readFileSync(`${data}/tls/cert.pem`);
 
     const get = (path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> =>
-        new Promise((resolve, reject) => {
-            const outgoing = request(`${origin}/rest_api/v2${path}`, { headers, method, ca, agent: false }, (response) => {
-                text(response).then(
-                    (body) => resolve({ status: response.statusCode, type: response.headers['content-type'], body }),
-                    reject,
-                );
-            });
-            outgoing.on('error', reject);
-            outgoing.end();
-        });
+        ask(`${origin}/rest_api/v2${path}`, ca, headers, method);
 
     const imported = await json<{ hosts: { created: number } }>(['import', SCAN, '--data', data]);
     t.ok(imported.hosts.created > 0);
@@ -59,6 +62,13 @@ t.test('serves an imported scan behind a key and tells nobody else anything', as
     t.equal((await get(`${path}/`, { token })).body, index.body, 'a trailing slash changes nothing');
     t.equal((await get(`${path}?page=2&unknown=1`, { token })).body, index.body, 'unknown query keys change nothing');
     t.match(await get(path, { token }, 'HEAD'), { status: 200, body: '' });
+
+    for (const at of [origin, `https://127.0.0.1:${port}`]) {
+        const console = { url: `${at}/api/v1/hosts?workspace=default`, headers: { authorization: `Bearer ${token}` } };
+        const answer = await ask(console.url, ca, console.headers);
+        t.equal(JSON.parse(answer.body).data.length, imported.hosts.created, 'a client of the other data service sees the same');
+        t.equal((await ask(console.url, ca)).status, 401);
+    }
 
     const denied = await get('/workspaces');
     t.equal(denied.status, 403);

@@ -20,6 +20,7 @@ const needs = {
         before: ['token-auth'],
         options: { store: memory.memoryInventory(), license: modules.get('license').alwaysLicensed() },
     }),
+    'metasploit-data': () => needs['rest-api-v2'](),
     'webhook-exporter': () => ({ options: { stores: memory.memoryWebhooks(), queue: memory.memoryQueue(), keyRing } }),
     'webhook-auth': () => ({ options: { secrets: ['s'] } }),
     'https-record-schema': () => ({ options: {} }),

@@ -1,0 +1,275 @@
+import { Readable } from 'node:stream';
+import * as Boom from '@hapi/boom';
+import type { Lifecycle, NamedPlugin, Request, ResponseToolkit, RouteOptions, RouteOptionsPayload, ServerRoute } from '@hapi/hapi';
+import Joi from 'joi';
+import { checked, objectWith } from '../../lib/checked.ts';
+import { ScanwireError } from '../../lib/errors.ts';
+import { MAX_ID } from '../../lib/inventory/fields.ts';
+import { DENIAL } from '../../lib/keys/api-keys.ts';
+import type { LicenseSource } from '../../lib/license/verify-license.ts';
+import { VERSION } from '../../lib/version.ts';
+import { toBoom } from '../errors.ts';
+import { claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
+import { pathId, type StoreFailure, streamCut, unavailable, unsniffed, untilClosed, withFirst } from '../request.ts';
+import { licensed, needsScope, withStrategy, workspacesSeen } from '../strategy.ts';
+import { called } from './json-rpc.ts';
+import { type Asked, frameworkRow, type ListName, listed, type Reader, related, type WholeInventory } from './rows.ts';
+
+export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
+export type { ScanwireEvent } from '../instance.ts';
+export type { WholeInventory } from './rows.ts';
+
+/** Options of the plugin. */
+export interface MetasploitDataOptions extends InstanceOptions {
+    /** The scan data: a store with the collections of a whole workspace. */
+    readonly store: WholeInventory;
+    /** Whether the licence is valid now; asked on every request. */
+    readonly license: LicenseSource;
+    /** Name of the strategy of `token-auth`, or of one of the application; false where somebody else has let the client in. Default `token`. */
+    readonly auth?: string | false | undefined;
+    /** Whether a key may be in the query, as `?token=`, where logs show it. Default false. */
+    readonly queryToken?: boolean | undefined;
+}
+
+const COLLECTIONS = ['workspaces', 'hosts', 'workspaceServices', 'workspaceNotes', 'workspaceSessions', 'workspaceVulns'] as const;
+
+/** Checks the options and fills in their defaults. */
+export const optionsSchema: Joi.ObjectSchema<MetasploitDataOptions> = Joi.object<MetasploitDataOptions>({
+    store: Joi.object<WholeInventory>()
+        .unknown()
+        .custom((store: WholeInventory, helpers) => {
+            const missing = COLLECTIONS.find((name) => typeof store[name]?.list !== 'function');
+            return missing === undefined ? store : helpers.message({ custom: `{{#label}} must have the collection ${missing}` });
+        })
+        .required(),
+    license: objectWith<LicenseSource>('valid').required(),
+    auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).default('token'),
+    queryToken: Joi.boolean().default(false),
+    instance: instanceSchema,
+}).required();
+
+const PLUGIN = 'metasploit-data';
+const UNREADABLE: StoreFailure = { plugin: PLUGIN, message: 'The data cannot be read now; try again later' };
+const UNKNOWN_STRATEGY = 'metasploit-data options: auth must name a strategy of the server, registered before';
+const BASE = '/api/v1';
+const LISTS: readonly ListName[] = ['workspaces', 'hosts', 'services', 'vulns', 'notes', 'sessions'];
+/** What holds captured secrets, which no store of ours has. */
+const EMPTY = ['loots', 'credentials', 'logins'];
+
+/** Serves the inventory as the Metasploit Framework's remote data service does, read-only, below `/api/v1`. */
+export const plugin: NamedPlugin<MetasploitDataOptions> = {
+    name: PLUGIN,
+    version: VERSION,
+    requirements: { hapi: '>=21', node: '>=20.19' },
+    multiple: true,
+
+    register(server, options) {
+        const settings = checked(optionsSchema, options, { subject: 'metasploit-data options', code: 'MISCONFIGURED' });
+        claimInstance(server, PLUGIN, settings);
+        withStrategy(UNKNOWN_STRATEGY, () => server.route(routesOf(settings)));
+    },
+};
+
+/** The body of what is refused, or dropped, is not looked at. */
+const UNREAD: RouteOptionsPayload = {
+    parse: false,
+    output: 'stream',
+    maxBytes: Number.MAX_SAFE_INTEGER,
+    override: 'application/octet-stream',
+};
+
+function routesOf(settings: MetasploitDataOptions): ServerRoute[] {
+    const { store } = settings;
+    const options = optionsOfEveryRoute(settings);
+    const get = (path: string, handler: Lifecycle.Method): ServerRoute => ({ method: 'GET', path: `${BASE}${path}`, handler, options });
+    const data = (value: unknown): Lifecycle.Method => {
+        return (_, h) => h.response(JSON.stringify({ data: value })).type(JSON_TYPE);
+    };
+    return [
+        get('/msf/version', data({ metasploit_version: `scanwire ${VERSION}` })),
+        get('/health', data({ status: 'UP' })),
+        ...LISTS.flatMap((name) => [get(`/${name}`, index(store, name)), get(`/${name}/{id}`, show(store, name))]),
+        ...EMPTY.flatMap((name) => [get(`/${name}`, data([])), get(`/${name}/{id}`, data([]))]),
+        // The console tells of each of its commands, and complains of each answer that is not 200.
+        { method: 'POST', path: `${BASE}/events`, handler: data(''), options: { ...options, payload: UNREAD } },
+        { method: 'POST', path: `${BASE}/json-rpc`, handler: rpc(store), options: { ...options, payload: { maxBytes: 65_536 } } },
+        { method: 'GET', path: `${BASE}/{path*}`, handler: unknown, options },
+        {
+            method: ['POST', 'PUT', 'PATCH', 'DELETE'],
+            path: `${BASE}/{path*}`,
+            handler: readOnly,
+            options: { ...options, payload: UNREAD },
+        },
+    ];
+}
+
+const JSON_TYPE = 'application/json';
+
+function optionsOfEveryRoute({ auth = 'token', license, queryToken = false }: MetasploitDataOptions): RouteOptions {
+    return {
+        auth: auth === false ? false : { strategies: [auth], mode: 'required' },
+        cache: { otherwise: 'no-store' },
+        ext: {
+            onPreAuth: { method: keyMoved(queryToken) },
+            onCredentials: { method: needsScope('inventory:read', DENIAL) },
+            onPostAuth: { method: licensed(license, UNREADABLE) },
+            onPreResponse: [{ method: asTheFramework }, unsniffed],
+        },
+        response: { ranges: false },
+        state: { parse: false, failAction: 'ignore' },
+    };
+}
+
+const BEARER = /^bearer +(\S+)$/i;
+
+/** Puts a key where its strategy looks for it. */
+function keyMoved(fromQuery: boolean): Lifecycle.Method {
+    return ({ headers, url }, h) => {
+        const [, bearer] = BEARER.exec(String(headers.authorization ?? '')) ?? [];
+        const key = bearer ?? (fromQuery ? url.searchParams.get('token') : null);
+        if (key) {
+            headers.token = key;
+        }
+        return h.continue;
+    };
+}
+
+/** Refusals in the form that clients read: a missing or wrong key is 401, and there is no 403. */
+const asTheFramework: Lifecycle.Method = (request, h) => {
+    const { response } = request;
+    if (!('isBoom' in response)) {
+        return h.continue;
+    }
+
+    const { statusCode, payload, headers } = response.output;
+    const code = statusCode === 403 ? 401 : statusCode;
+    const error = { code, message: payload.message };
+    return Object.entries<unknown>({ ...headers, ...(code === 401 && { 'www-authenticate': 'Bearer' }) }).reduce(
+        (answer, [name, value]) => answer.header(name, String(value)),
+        h.response({ error }).code(code).type(JSON_TYPE),
+    );
+};
+
+const unknown: Lifecycle.Method = () => {
+    throw Boom.notFound('There is nothing at this path of the data service');
+};
+
+const readOnly: Lifecycle.Method = () => {
+    throw Boom.methodNotAllowed('This data service is read-only: it stores, changes and removes nothing', null, ['GET', 'HEAD']);
+};
+
+function readerOf(request: Request): Reader {
+    return { seen: workspacesSeen(request), signal: untilClosed(request) };
+}
+
+/** What a query asks for. @throws Boom 400 for an id, which belongs into the path. */
+function askedOf({ url }: Request): Asked {
+    const { searchParams: query } = url;
+    if (query.has('id')) {
+        throw Boom.badRequest('id is no parameter of the query: it belongs into the path');
+    }
+
+    const value = (name: string): string | undefined => query.get(name) || undefined;
+    const addresses = value('address')?.split(',');
+    return {
+        workspace: value('workspace'),
+        name: value('name'),
+        search: value('search_term'),
+        nonDead: value('non_dead') === 'true',
+        ...(addresses !== undefined && { addresses }),
+    };
+}
+
+function index(store: WholeInventory, name: ListName): Lifecycle.Method {
+    return (request, h) => streamed(request, h, shownRows(store, name, askedOf(request), readerOf(request)), ['{"data":[', ']}']);
+}
+
+/** One row; an empty list for none, as clients expect it. */
+function show(store: WholeInventory, name: ListName): Lifecycle.Method {
+    return async (request, h) => {
+        const id = pathId(String(request.params.id), MAX_ID);
+        const rows: object[] = [];
+        try {
+            for await (const batch of id === null ? [] : shownRows(store, name, { ...askedOf(request), id }, readerOf(request))) {
+                rows.push(...batch);
+            }
+        } catch (error) {
+            throw failed(request, error);
+        }
+        return h.response(JSON.stringify({ data: rows[0] ?? [] })).type(JSON_TYPE);
+    };
+}
+
+async function* shownRows(store: WholeInventory, name: ListName, asked: Asked, reader: Reader): AsyncIterable<readonly object[]> {
+    const rows = listed(store, name, asked, reader);
+    if (name === 'workspaces' || name === 'hosts') {
+        for await (const batch of rows) {
+            yield batch.map((row) => frameworkRow(name, row));
+        }
+        return;
+    }
+
+    for await (const [batch, relations] of related(store, asked as { workspace: string | undefined }, rows, reader)) {
+        yield batch.map((row) => frameworkRow(name, row, relations));
+    }
+}
+
+function rpc(store: WholeInventory): Lifecycle.Method {
+    return async (request, h) => {
+        try {
+            const call = called(store, request.payload, readerOf(request));
+            if ('code' in call) {
+                return rpcError(h, call.id, call.code, call.message);
+            }
+
+            const { id, name, rows } = call;
+            return await streamed(request, h, rows, [`{"jsonrpc":"2.0","result":{"${name}":[`, `]},"id":${JSON.stringify(id)}}`]);
+        } catch (error) {
+            const known = failed(request, error);
+            if (known.isServer) {
+                throw known;
+            }
+            return rpcError(h, null, known.output.statusCode === 404 ? 404 : -32_602, known.message);
+        }
+    };
+}
+
+function rpcError(h: ResponseToolkit, id: string | number | null, code: number, message: string) {
+    return h.response(JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id })).type(JSON_TYPE);
+}
+
+/** The rows between two texts. The first batch is taken before the answer begins, so that what fails at once is a proper error. */
+async function streamed(
+    request: Request,
+    h: ResponseToolkit,
+    rows: AsyncIterable<readonly object[]>,
+    [before, after]: readonly [before: string, after: string],
+) {
+    try {
+        const { all } = await withFirst(pieces(rows, before, after), streamCut(request, PLUGIN));
+        return h.response(Readable.from(all, { objectMode: false })).type(JSON_TYPE);
+    } catch (error) {
+        throw failed(request, error);
+    }
+}
+
+async function* pieces(rows: AsyncIterable<readonly object[]>, before: string, after: string): AsyncGenerator<string, void, undefined> {
+    let prefix = before;
+    for await (const batch of rows) {
+        if (batch.length > 0) {
+            yield prefix + JSON.stringify(batch).slice(1, -1);
+            prefix = ',';
+        }
+    }
+    yield prefix === ',' ? after : before + after;
+}
+
+/** What a client did wrong it is told; anything else is a store that cannot be read. */
+function failed(request: Request, error: unknown): Boom.Boom {
+    if (Boom.isBoom(error)) {
+        return error;
+    }
+
+    const known = error instanceof ScanwireError ? toBoom(error) : null;
+    return known?.isServer === false ? known : unavailable(request, UNREADABLE, error);
+}

@@ -1,0 +1,205 @@
+/** The methods `db.*` by which the framework's own MCP server reads, in JSON-RPC 2.0. */
+import Joi from 'joi';
+import { checked } from '../../lib/checked.ts';
+import { type Asked, type ListName, listed, type Reader, type Relations, type Row, refsOf, related, type WholeInventory } from './rows.ts';
+
+/** A call that can be answered. */
+export interface Call {
+    readonly id: string | number | null;
+    /** What the result is called, for example `hosts`. */
+    readonly name: string;
+    /** The rows of the result, in batches. */
+    readonly rows: AsyncIterable<readonly object[]>;
+}
+
+/** A call that cannot be answered. */
+export interface RpcError {
+    readonly id: string | number | null;
+    readonly code: number;
+    readonly message: string;
+}
+
+interface Options {
+    readonly workspace?: string;
+    readonly limit: number;
+    readonly offset: number;
+    readonly only_up: boolean;
+    readonly addresses?: readonly string[];
+    readonly proto?: string;
+    readonly ports?: string | number;
+    readonly names?: string;
+    readonly ntype?: string;
+}
+
+const LIMIT = 100;
+const MAX_COUNT = 2_147_483_647;
+
+const count = (byDefault: number): Joi.NumberSchema => Joi.number().integer().min(0).max(MAX_COUNT).default(byDefault);
+const text = (): Joi.StringSchema => Joi.string().max(255);
+
+const optionsRule = Joi.object<Options>({
+    workspace: text(),
+    limit: count(LIMIT),
+    offset: count(0),
+    only_up: Joi.boolean().default(false),
+    addresses: Joi.array().items(text()).single().min(1).max(1000),
+    proto: text(),
+    ports: Joi.alternatives(Joi.number().integer(), text()),
+    names: text(),
+    ntype: text(),
+}).unknown();
+
+interface Method {
+    readonly list: ListName;
+    readonly shown: (row: Row, relations: Relations) => object;
+    readonly withServices?: boolean;
+}
+
+const seconds = (time: unknown): number => Math.floor(Number(time) / 1000);
+const said = (value: unknown): string => String(value ?? '');
+const times = ({ created_at, updated_at }: Row) => ({ created_at: seconds(created_at), updated_at: seconds(updated_at) });
+const addressOf = ({ host_id }: Row, { hosts }: Relations): string | undefined => hosts.get(host_id as number)?.address;
+
+const HOST_TEXTS = ['address', 'mac', 'name', 'state', 'os_name', 'os_flavor', 'os_sp', 'os_lang', 'purpose', 'info'] as const;
+
+const METHODS: Readonly<Record<string, Method | null>> = {
+    'db.workspaces': { list: 'workspaces', shown: (row) => ({ id: row.id, name: row.name, ...times(row) }) },
+    'db.hosts': {
+        list: 'hosts',
+        shown: (row) => ({ ...times(row), ...Object.fromEntries(HOST_TEXTS.map((field) => [field, said(row[field])])) }),
+    },
+    'db.services': {
+        list: 'services',
+        shown: (row, relations) => ({
+            host: addressOf(row, relations) ?? 'unknown',
+            ...times(row),
+            port: row.port,
+            proto: row.proto,
+            state: row.state,
+            name: said(row.name),
+            info: said(row.info),
+        }),
+    },
+    'db.vulns': {
+        list: 'vulns',
+        withServices: true,
+        shown(row, relations) {
+            const { port = null, proto = null } = relations.services.get(row.service_id as number) ?? {};
+            const host = addressOf(row, relations) ?? null;
+            return { port, proto, time: seconds(row.created_at), host, name: row.name, refs: refsOf(row).join(',') };
+        },
+    },
+    'db.notes': {
+        list: 'notes',
+        withServices: true,
+        shown(row, relations) {
+            const { name = '', port = '' } = relations.services.get(row.service_id as number) ?? {};
+            const host = addressOf(row, relations) ?? '';
+            return { time: seconds(row.created_at), host, service: name || port, type: said(row.ntype), data: JSON.stringify(row.data) };
+        },
+    },
+    // Captured secrets are in no store.
+    'db.loots': null,
+    'db.creds': null,
+};
+
+const callRule = Joi.object<{ jsonrpc: string; id: Call['id']; method: string; params: object | readonly object[] }>({
+    jsonrpc: Joi.string().valid('2.0').required(),
+    id: Joi.alternatives(Joi.string(), Joi.number()).allow(null).default(null),
+    method: Joi.string().required(),
+    params: Joi.alternatives(Joi.array().items(Joi.object()).max(1), Joi.object()).default([]),
+}).unknown();
+
+/**
+ * What a body calls.
+ *
+ * @throws ScanwireError `INVALID_INPUT` for options that are not of their form, or an address that is none.
+ */
+export function called(inventory: WholeInventory, body: unknown, reader: Reader): Call | RpcError {
+    const { error, value } = callRule.validate(body);
+    if (error !== undefined || value === undefined) {
+        const message = `Invalid request: ${error?.message ?? 'a body of JSON is missing'}`;
+        return { id: idOf(body), code: -32_600, message };
+    }
+
+    const { id, method, params } = value;
+    const found = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
+    if (found === undefined) {
+        return { id, code: -32_601, message: `Method not found: this service has ${Object.keys(METHODS).join(', ')}` };
+    }
+
+    const name = method.slice('db.'.length);
+    const options = checked(optionsRule, [params].flat()[0] ?? {}) as Options;
+    return { id, name, rows: found === null ? nothing() : result(inventory, found, options, reader) };
+}
+
+async function* nothing(): AsyncIterable<readonly object[]> {}
+
+function idOf(body: unknown): Call['id'] {
+    const { id } = (body ?? {}) as { readonly id?: unknown };
+    return typeof id === 'string' || typeof id === 'number' ? id : null;
+}
+
+async function* result(
+    inventory: WholeInventory,
+    { list, shown, withServices = false }: Method,
+    { workspace, limit, offset, ...wanted }: Options,
+    reader: Reader,
+): AsyncIterable<readonly object[]> {
+    const asked: Asked = {
+        workspace,
+        ...(wanted.addresses !== undefined && { addresses: wanted.addresses }),
+        nonDead: list === 'hosts' && wanted.only_up,
+    };
+    const found = page(fulfilling(listed(inventory, list, asked, reader), list, wanted), offset, limit);
+    if (list === 'workspaces' || list === 'hosts') {
+        for await (const batch of found) {
+            yield batch.map((row) => shown(row, { hosts: new Map(), services: new Map() }));
+        }
+        return;
+    }
+
+    for await (const [batch, relations] of related(inventory, { workspace, withServices }, found, reader)) {
+        yield batch.map((row) => shown(row, relations));
+    }
+}
+
+type Wanted = Omit<Options, 'workspace' | 'limit' | 'offset'>;
+
+async function* fulfilling(batches: AsyncIterable<readonly Row[]>, list: ListName, { only_up, proto, ports, names, ntype }: Wanted) {
+    const wantedNames = names?.split(',').map((name) => name.trim());
+    const wantedPorts = ports === undefined ? undefined : portRanges(String(ports));
+    for await (const batch of batches) {
+        yield batch.filter(
+            (row) =>
+                (list !== 'services' ||
+                    ((!only_up || row.state === 'open') &&
+                        (proto === undefined || row.proto === proto) &&
+                        (wantedPorts === undefined ||
+                            wantedPorts.some(([from, to]) => from <= Number(row.port) && Number(row.port) <= to)))) &&
+                (wantedNames === undefined || wantedNames.includes(said(row.name))) &&
+                (ntype === undefined || row.ntype === ntype),
+        );
+    }
+}
+
+/** `22,80,8000-8100`. A part that is no number is a range of none. */
+function portRanges(ports: string): readonly (readonly [from: number, to: number])[] {
+    return ports.split(',').map((part) => {
+        const [from = '', to = from] = part.split('-');
+        return [Number(from), Number(to)];
+    });
+}
+
+async function* page(batches: AsyncIterable<readonly Row[]>, offset: number, limit: number): AsyncIterable<readonly Row[]> {
+    let [skip, left] = [offset, limit];
+    for await (const batch of batches) {
+        const rows = batch.slice(skip, skip + left);
+        skip = Math.max(0, skip - batch.length);
+        left -= rows.length;
+        yield rows;
+        if (left <= 0) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,341 @@
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import Hapi from '@hapi/hapi';
+import t from 'tap';
+import { memoryApiKeys, memoryInventory } from '../../../adapters/memory/index.ts';
+import type { HostInput } from '../../../lib/inventory/host.ts';
+import type { InventoryStore } from '../../../lib/inventory/store.ts';
+import { alwaysLicensed } from '../../../lib/license/verify-license.ts';
+import { type MetasploitDataOptions, plugin as metasploitData } from '../../../plugins/metasploit-data/index.ts';
+import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
+
+const NOW = new Date('2026-11-21T09:30:00.123Z');
+const AT = '2026-11-21T09:30:00.123Z';
+const SECONDS = 1_795_253_400;
+
+async function* each<T>(items: readonly T[]): AsyncIterable<T> {
+    yield* items;
+}
+
+const https = { port: 443, proto: 'tcp', state: 'open', name: 'https', info: 'nginx' } as const;
+const dns = { port: 53, proto: 'udp', state: 'closed', name: '', info: null } as const;
+const HOSTS: readonly HostInput[] = [
+    { address: '192.0.2.1', name: 'web', os_name: 'Linux', services: [https, dns] },
+    { address: '192.0.2.2', state: 'down' },
+    { address: '198.51.100.7', services: [https], nexpose_data_asset_id: 7 },
+];
+
+async function filled() {
+    const store = memoryInventory({ clock: () => NOW, batchSize: 2 });
+    await store.importHosts('default', each(HOSTS));
+    await store.importHosts('lab', each([{ address: '10.0.0.1', services: [https] }]));
+    await store.addVuln(1, { name: 'Heartbleed', info: 'cve-2014-0160, CVE-2014-0160' });
+    await store.addVuln(3, { name: 'Weak cipher' });
+    await store.addNote(1, { ntype: 'host.os', data: { os: 'Linux', nested: [1] }, service_id: 2 });
+    await store.addNote(3, { ntype: 'x' });
+    await store.addSession(1, { stype: 'shell' });
+    return store;
+}
+
+async function served(options: Partial<MetasploitDataOptions> = {}) {
+    const server = Hapi.server({ debug: false });
+    await server.register({ plugin: tokenAuth, options: { store: memoryApiKeys(), revealable: false } });
+    await server.register({ plugin: metasploitData, options: { store: await filled(), license: alwaysLicensed(), ...options } });
+    const { create } = server.plugins['token-auth'];
+    const { key } = await create('console');
+    const ask = async (
+        path: string,
+        { method = 'GET', bearer = key, payload }: { method?: string; bearer?: string; payload?: object } = {},
+    ) => {
+        const headers = bearer === '' ? {} : { authorization: `Bearer ${bearer}` };
+        const {
+            statusCode,
+            payload: body,
+            headers: answered,
+        } = await server.inject({
+            method,
+            url: `/api/v1${path}`,
+            headers,
+            ...(payload !== undefined && { payload }),
+        });
+        return { status: statusCode, body: body === '' ? null : JSON.parse(body), headers: answered };
+    };
+    const rpc = async (method: string, ...params: object[]) =>
+        (await ask('/json-rpc', { method: 'POST', payload: { jsonrpc: '2.0', method, id: 1, params } })).body;
+    return { server, create, key, ask, rpc };
+}
+
+t.test('answers what a client asks as it connects', async (t) => {
+    const { ask } = await served();
+    t.match(await ask('/msf/version'), { status: 200, body: { data: { metasploit_version: /^scanwire \d/ } } });
+    t.same((await ask('/health')).body, { data: { status: 'UP' } });
+    const { body, headers } = await ask('/workspaces?name=default');
+    t.same(body, {
+        data: [
+            {
+                id: 1,
+                name: 'default',
+                boundary: null,
+                description: null,
+                owner_id: null,
+                limit_to_network: false,
+                created_at: AT,
+                updated_at: AT,
+                import_fingerprint: false,
+            },
+        ],
+    });
+    t.match(headers, { 'content-type': 'application/json', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+    t.same((await ask('/workspaces')).body.data.length, 2);
+    t.same((await ask('/workspaces?name=nobody')).body, { data: [] });
+    t.same((await ask('/events', { method: 'POST', payload: { name: 'ui_command', exec_async: true } })).body, { data: '' });
+});
+
+type Found = { id: number; host?: { address: string } | null };
+
+t.test('lists rows with what belongs to them, by workspace, address, text and state', async (t) => {
+    const { ask } = await served();
+    const ids = async (path: string) => (await ask(path)).body.data.map(({ id }: Found) => id);
+    const expected: readonly (readonly [path: string, ids: readonly number[]])[] = [
+        ['/hosts', [1, 2, 3]],
+        ['/hosts?workspace=default', [1, 2, 3]],
+        ['/hosts?workspace=lab', [4]],
+        ['/hosts?workspace=default&non_dead=true', [1, 3]],
+        ['/hosts?non_dead=false', [1, 2, 3]],
+        ['/hosts?address=192.0.2.2', [2]],
+        ['/hosts?address=192.0.2.0/24', [1, 2]],
+        ['/hosts?address=192.0.2.2,198.51.100.7', [2, 3]],
+        ['/hosts?search_term=LINUX', [1]],
+        ['/hosts?search_term=', [1, 2, 3]],
+        ['/hosts?address=192.0.2.0/24&non_dead=true&search_term=web', [1]],
+        ['/services', [1, 2, 3]],
+        ['/services?workspace=lab', [4]],
+        ['/services?address=198.51.100.7', [3]],
+        ['/services?address=192.0.2.2', []],
+        ['/services?search_term=nginx', [1, 3]],
+        ['/vulns', [1, 2]],
+        ['/vulns?address=192.0.2.1', [1]],
+        ['/notes', [1, 2]],
+        ['/notes?workspace=lab', []],
+        ['/sessions', [1]],
+        ['/loots', []],
+        ['/credentials', []],
+        ['/logins', []],
+    ];
+    for (const [path, all] of expected) {
+        t.same(await ids(path), all, path);
+    }
+    for (const list of ['services', 'vulns', 'notes', 'sessions']) {
+        const { data } = (await ask(`/${list}`)).body;
+        t.equal(data[0].host.address, '192.0.2.1', list);
+        t.match(data[0].host, { created_at: AT, os_name: 'Linux', os_family: null });
+        t.ok(!('nexpose_data_asset_id' in data[0].host || 'history_count' in data[0].host));
+    }
+});
+
+t.test('shows vulnerabilities, notes and sessions in the columns that clients read', async (t) => {
+    const { ask } = await served();
+    const { data: vulns } = (await ask('/vulns')).body;
+    t.match(vulns[0], { name: 'Heartbleed', refs: [{ id: 1, name: 'CVE-2014-0160' }], module_refs: [], origin_type: null, service_id: 1 });
+    t.equal(vulns[0].refs.length, 1);
+    t.same(vulns[1].refs, []);
+    const [note] = (await ask('/notes')).body.data;
+    t.match(note, { ntype: 'host.os', data: { os: 'Linux', nested: [1] }, vuln_id: null, created_at: AT });
+    const [session] = (await ask('/sessions')).body.data;
+    t.match(session, { opened_at: AT, module_run_id: null, datastore: {} });
+    t.notOk('campaign_id' in session);
+});
+
+t.test('shows one row as an object, and an empty list for none', async (t) => {
+    const { ask } = await served();
+    t.match((await ask('/hosts/3')).body, { data: { id: 3, address: '198.51.100.7' } });
+    t.match((await ask('/services/4?workspace=lab')).body, { data: { id: 4, host: { address: '10.0.0.1' } } });
+    t.match((await ask('/workspaces/2')).body, { data: { name: 'lab' } });
+    for (const path of ['/hosts/9', '/hosts/4', '/hosts/x', '/hosts/0', '/services/4', '/workspaces/9', '/loots/1', '/vulns/99999999999']) {
+        t.same(await ask(path).then(({ status, body }) => [status, body]), [200, { data: [] }], path);
+    }
+});
+
+t.test('refuses in the form that clients read', async (t) => {
+    const { ask, server, key } = await served();
+    for (const path of ['/hosts', '/msf/version', '/nothing', '/events', '/json-rpc']) {
+        for (const bearer of ['', 'wrong']) {
+            const { status, body, headers } = await ask(path, { bearer });
+            t.equal(status, 401, path);
+            t.match(body, { error: { code: 401, message: /key/ } });
+            t.equal(headers['www-authenticate'], 'Bearer');
+        }
+    }
+    t.same((await ask('/nothing')).body, { error: { code: 404, message: 'There is nothing at this path of the data service' } });
+    t.match(await ask('/hosts?workspace=nobody'), { status: 404, body: { error: { code: 404, message: 'Unknown workspace "nobody"' } } });
+    t.match(await ask('/services?workspace=nobody'), { status: 404 });
+    t.match(await ask('/hosts?address=x'), { status: 400, body: { error: { message: /^address must be an IP address/ } } });
+    t.match(await ask('/hosts?id=1'), { status: 400, body: { error: { message: /belongs into the path/ } } });
+    for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
+        for (const path of ['/hosts', '/hosts/1', '/db-import', '/nothing']) {
+            const { status, body, headers } = await ask(path, { method, payload: { host: 'x'.repeat(2_000_000) } });
+            t.same([status, headers.allow], [405, 'GET, HEAD'], `${method} ${path}`);
+            t.match(body, { error: { code: 405, message: /read-only/ } });
+            t.equal((await ask(path, { method, bearer: '' })).status, 401);
+        }
+    }
+    t.equal((await server.inject(`/api/v1/hosts?token=${key}`)).statusCode, 401, 'a key in the query lands in logs');
+    t.equal((await server.inject({ method: 'HEAD', url: '/api/v1/hosts', headers: { authorization: `bearer ${key}` } })).statusCode, 200);
+});
+
+t.test('takes a key from the query where that is wanted', async (t) => {
+    const { server, key } = await served({ queryToken: true });
+    t.equal((await server.inject(`/api/v1/hosts?token=${key}`)).statusCode, 200);
+    t.equal((await server.inject('/api/v1/hosts?token=wrong')).statusCode, 401);
+    t.equal((await server.inject('/api/v1/hosts')).statusCode, 401);
+});
+
+t.test('holds to scopes, workspaces and licence', async (t) => {
+    let valid = true;
+    const { ask, create, rpc } = await served({ license: { valid: async () => valid } });
+    const { key: other } = await create('publisher', { scopes: ['events:publish'] });
+    t.equal((await ask('/hosts', { bearer: other })).status, 401);
+    const { key: limited } = await create('lab', { workspaces: [2] });
+    t.same(
+        (await ask('/workspaces', { bearer: limited })).body.data.map(({ name }: { name: string }) => name),
+        ['lab'],
+    );
+    t.equal((await ask('/hosts', { bearer: limited })).status, 404);
+    t.equal((await ask('/hosts?workspace=lab', { bearer: limited })).body.data.length, 1);
+    t.same((await ask('/workspaces/1', { bearer: limited })).body, { data: [] });
+    const call = { jsonrpc: '2.0', method: 'db.hosts', id: 1, params: [{ workspace: 'default' }] };
+    t.match((await ask('/json-rpc', { method: 'POST', bearer: limited, payload: call })).body, { error: { code: 404 } });
+    valid = false;
+    t.equal((await ask('/hosts')).status, 401);
+    t.equal((await rpc('db.hosts')).error.code, 401);
+});
+
+t.test('answers the calls of JSON-RPC', async (t) => {
+    const { rpc } = await served();
+    t.same(await rpc('db.workspaces'), {
+        jsonrpc: '2.0',
+        result: {
+            workspaces: ['default', 'lab'].map((name, index) => ({ id: index + 1, name, created_at: SECONDS, updated_at: SECONDS })),
+        },
+        id: 1,
+    });
+    const { hosts } = (await rpc('db.hosts', { workspace: 'default', only_up: true })).result;
+    t.same(
+        hosts.map(({ address }: { address: string }) => address),
+        ['192.0.2.1', '198.51.100.7'],
+    );
+    t.same(hosts[0], {
+        created_at: SECONDS,
+        updated_at: SECONDS,
+        address: '192.0.2.1',
+        mac: '',
+        name: 'web',
+        state: 'alive',
+        os_name: 'Linux',
+        os_flavor: '',
+        os_sp: '',
+        os_lang: '',
+        purpose: '',
+        info: '',
+    });
+    const services = async (options: object) =>
+        (await rpc('db.services', options)).result.services.map(({ host, port }: { host: string; port: number }) => `${host}:${port}`);
+    t.same(await services({}), ['192.0.2.1:443', '192.0.2.1:53', '198.51.100.7:443']);
+    t.same(await services({ only_up: true, limit: 1, offset: 1 }), ['198.51.100.7:443']);
+    t.same(await services({ proto: 'udp' }), ['192.0.2.1:53']);
+    t.same(await services({ ports: '1-60,9999' }), ['192.0.2.1:53']);
+    t.same(await services({ ports: 443, addresses: ['192.0.2.0/24'] }), ['192.0.2.1:443']);
+    t.same(await services({ names: 'https, ssh', addresses: '198.51.100.7' }), ['198.51.100.7:443']);
+    t.same(await services({ limit: 0 }), []);
+    t.same((await rpc('db.vulns')).result.vulns[0], {
+        port: 443,
+        proto: 'tcp',
+        time: SECONDS,
+        host: '192.0.2.1',
+        name: 'Heartbleed',
+        refs: 'CVE-2014-0160',
+    });
+    t.same((await rpc('db.notes', { ntype: 'host.os' })).result.notes, [
+        { time: SECONDS, host: '192.0.2.1', service: 53, type: 'host.os', data: '{"os":"Linux","nested":[1]}' },
+    ]);
+    t.same((await rpc('db.loots')).result, { loots: [] });
+    t.same((await rpc('db.creds')).result, { creds: [] });
+});
+
+t.test('says what is wrong with a call', async (t) => {
+    const { rpc, ask } = await served();
+    const call = async (payload: object) => (await ask('/json-rpc', { method: 'POST', payload })).body;
+    t.match(await rpc('db.report_host', {}), {
+        jsonrpc: '2.0',
+        error: { code: -32601, message: /^Method not found: this service has db\.w/ },
+        id: 1,
+    });
+    t.match(await rpc('constructor'), { error: { code: -32601 } });
+    t.match(await rpc('db.hosts', {}, {}), { error: { code: -32600 } });
+    t.match(await rpc('db.hosts', { limit: -1 }), { error: { code: -32602, message: /^limit must be/ } });
+    t.match(await rpc('db.hosts', { addresses: ['x'] }), { error: { code: -32602, message: /^address must be/ } });
+    t.match(await rpc('db.hosts', { workspace: 'nobody' }), { error: { code: 404, message: /nobody/ } });
+    t.match(await call([]), { error: { code: -32600 }, id: null });
+    t.match(await call({ jsonrpc: '1.0', method: 'db.hosts', id: 'a' }), { error: { code: -32600 }, id: 'a' });
+});
+
+t.test('answers 503 while the store is down, and breaks off when it fails later', async (t) => {
+    const store = await filled();
+    const down = async function* (): AsyncIterable<never> {
+        yield* [];
+        throw new Error('down');
+    };
+    const hosts = { ...store.hosts, list: down };
+    const { ask, rpc } = await served({ store: { ...store, hosts } as never });
+    t.match(await ask('/hosts'), { status: 503, body: { error: { code: 503, message: /try again later/ } } });
+    t.match(await ask('/hosts/1?address=192.0.2.1,192.0.2.2'), { status: 200 });
+    t.equal((await rpc('db.hosts')).error.code, 503);
+
+    const late = async function* (path: readonly number[]): AsyncIterable<readonly object[]> {
+        yield* store.workspaceServices.list(path);
+        throw new Error('gone');
+    };
+    const workspaceServices = { ...store.workspaceServices, list: late };
+    const { server, key } = await served({ store: { ...store, workspaceServices } as never });
+    await server.start();
+    t.after(() => server.stop());
+    const request = httpRequest(`${server.info.uri}/api/v1/services`, { headers: { authorization: `Bearer ${key}` } }).end();
+    const [response] = await once(request, 'response');
+    response.resume();
+    await t.rejects(once(response, 'end'), { code: 'ECONNRESET' });
+});
+
+t.test('reads the hosts of services from afar one by one, and of a store that selects nothing', async (t) => {
+    const store = memoryInventory({ batchSize: 50 });
+    const many = Array.from({ length: 60 }, (_, n) => ({
+        address: `10.1.0.${n + 1}`,
+        ...((n === 0 || n === 59) && { services: [https] }),
+    }));
+    await store.importHosts('default', each(many));
+    const { list, get } = store.hosts;
+    for (const hosts of [store.hosts, { list, get }]) {
+        const { ask } = await served({ store: { ...store, hosts } as never });
+        const { data } = (await ask('/services')).body;
+        t.same(
+            data.map(({ host }: Found) => host?.address),
+            ['10.1.0.1', '10.1.0.60'],
+        );
+        t.same((await ask('/hosts?address=10.1.0.60')).body.data.length, 1);
+    }
+    const gone: InventoryStore['hosts'] = { ...store.hosts, get: async () => null };
+    const { ask } = await served({ store: { ...store, hosts: gone } as never });
+    t.same(
+        (await ask('/services')).body.data.map(({ host }: Found) => host),
+        [null, null],
+        'a host that is removed meanwhile',
+    );
+});
+
+t.test('refuses options that cannot work', async (t) => {
+    const store = await filled();
+    const { workspaceNotes: _, ...less } = store;
+    await t.rejects(served({ store: less as never }), { code: 'MISCONFIGURED', message: /store must have the collection workspaceNotes/ });
+    await t.rejects(served({ auth: 'nobody' }), { code: 'MISCONFIGURED', field: 'auth' });
+    const open = await served({ auth: false });
+    t.equal((await open.ask('/hosts', { bearer: '' })).status, 200);
+});

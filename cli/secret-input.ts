@@ -1,6 +1,12 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
-import type { Authentication, AuthenticationSettings, BasicCredentials, ClientCertificate } from '../lib/webhooks/authentication.ts';
+import type {
+    Authentication,
+    AuthenticationSettings,
+    BasicCredentials,
+    ClientCertificate,
+    ProxySettings,
+} from '../lib/webhooks/authentication.ts';
 import type { HeaderPairs } from '../lib/webhooks/exporter.ts';
 import { definedFields, repeated } from './command.ts';
 import { readJson, readText } from './input.ts';
@@ -34,13 +40,15 @@ export function addAuthentication(target: Command, dropping: boolean): Command {
         .option('--ca <file>', "authorities to trust instead of the system's, read from a PEM file")
         .option('--client-cert <file>', 'certificate to present, with those above it, read from a PEM file')
         .option('--client-key <file>', 'its key, not encrypted, read from a PEM file')
-        .option('--oauth <file>', 'client of a token server (OAuth 2), read from a JSON file');
+        .option('--oauth <file>', 'client of a token server (OAuth 2), read from a JSON file')
+        .option('--proxy-file <file>', 'URL of a proxy, with user and password, read from a file');
     return dropping
         ? target
               .option('--no-basic', 'drop user and password')
               .option('--no-ca', "trust the system's authorities again")
               .option('--no-client-cert', 'present no certificate any more')
               .option('--no-oauth', 'send no token any more')
+              .option('--no-proxy', 'call the receiver straight again')
         : target;
 }
 
@@ -101,6 +109,7 @@ export async function authenticationOf(options: Options): Promise<Authentication
         basic: await fileOf(options.basicFile, basicIn, options.basic),
         ca: await fileOf(options.ca, (text) => text, options.ca),
         clientCertificate: await clientCertificateOf(options),
+        proxy: await fileOf(options.proxyFile, proxyIn, options.proxy),
         oauth: typeof options.oauth === 'string' ? await readJson(options.oauth) : options.oauth === false ? null : undefined,
     }) as AuthenticationSettings;
 }
@@ -131,6 +140,20 @@ function basicIn(text: string): BasicCredentials {
     }
 
     return { username: line.slice(0, colon), password: line.slice(colon + 1) };
+}
+
+/** A URL, or JSON of all that can be said of a proxy. */
+function proxyIn(text: string): ProxySettings {
+    const trimmed = text.trim();
+    if (!trimmed.startsWith('{')) {
+        return { url: trimmed };
+    }
+
+    try {
+        return JSON.parse(trimmed);
+    } catch {
+        throw refused('proxy-file', 'The file of --proxy-file must hold a URL, or valid JSON');
+    }
 }
 
 /** What the file or the variable holds. */

@@ -3,6 +3,7 @@ import { sameAddress, withBrackets } from '../addresses.ts';
 import { within } from '../within.ts';
 import { ConnectionFailure, connectionCode } from './connection-code.ts';
 import type { EgressGuard } from './guard.ts';
+import { type EgressProxy, ProxyFailure, tunnel } from './proxy.ts';
 import { nameResolver, type ResolverOptions } from './resolver.ts';
 
 /** Of a name with more addresses only so many are tried, both families in turn. */
@@ -34,29 +35,71 @@ export interface ConnectTarget {
     readonly port: number;
     readonly signal: AbortSignal;
     readonly progress: ConnectionProgress;
+    /** Through which the connection is to go; straight when absent. */
+    readonly proxy?: EgressProxy | null;
 }
 
-/** A connected socket with an error listener, so that it can break at any time. @throws ConnectionFailure, or the signal's reason. */
+/** A connected socket with an error listener, so that it can break at any time. @throws ConnectionFailure, ProxyFailure, or the signal's reason. */
 export type ConnectVetted = (target: ConnectTarget) => Promise<net.Socket>;
 
 /**
  * The one way out for every outgoing connection: resolves the name once, vets every address that it has (one forbidden
- * address refuses them all), connects to a vetted address and makes sure that this is where the socket went. No proxy is used.
+ * address refuses them all), connects to a vetted address and makes sure that this is where the socket went. A proxy is vetted in the same way,
+ * and told the vetted address, unless it has to resolve names.
  */
 export function connectVetted(options: ConnectorOptions): ConnectVetted {
     const { guard, connectTimeout, resolver, lookup, nameServers, dnsTimeout, maxLookups = 64 } = options;
     const resolve = nameResolver({ resolver, lookup, nameServers, timeout: dnsTimeout, maxPending: maxLookups });
 
-    return async (target) => {
-        const { host, port, signal, progress } = target;
+    async function vetted({ host, port, signal, progress, proxy }: ConnectTarget): Promise<readonly string[]> {
         signal.throwIfAborted();
         assertOpen(`${host} is`, guard.vetHost(host, port));
+        if (proxy?.resolvesNames === true && isIP(host) === 0) {
+            return [host];
+        }
+
         const addresses = isIP(host) === 0 ? await timed(progress, 'dns', resolve(host, signal)) : [host];
         for (const address of addresses) {
             assertOpen(`${host} resolves to`, guard.vet(address, host, port));
         }
 
-        return await timed(progress, 'connect', connectToFirst(inTurn(addresses), target, connectTimeout));
+        return inTurn(addresses);
+    }
+
+    async function straight(target: ConnectTarget): Promise<net.Socket> {
+        const addresses = await vetted(target);
+        return await timed(target.progress, 'connect', connectToFirst(addresses, target, connectTimeout));
+    }
+
+    /** In turn until the proxy gets through to one. */
+    async function tunnelToFirst(
+        hosts: readonly string[],
+        { port, signal, progress }: ConnectTarget,
+        proxy: EgressProxy,
+    ): Promise<net.Socket> {
+        const toProxy = (host: string, proxyPort: number): Promise<net.Socket> =>
+            straight({ host, port: proxyPort, signal, progress: { address: null, dns: null, connect: null } });
+        let failure: unknown = null;
+        for (const host of hosts) {
+            progress.address = isIP(host) === 0 ? null : host;
+            try {
+                return await tunnel({ proxy, connect: toProxy, host, port, timeout: connectTimeout, signal });
+            } catch (error) {
+                failure = error;
+                if (!(error instanceof ProxyFailure && error.elsewhere)) {
+                    break;
+                }
+            }
+        }
+
+        throw failure;
+    }
+
+    return async (target) => {
+        const { proxy, progress } = target;
+        return proxy == null
+            ? await straight(target)
+            : await timed(progress, 'connect', tunnelToFirst(await vetted(target), target, proxy));
     };
 }
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ConnectionFailure } from '../egress/connection-code.ts';
+import { ProxyFailure } from '../egress/proxy.ts';
 import { type CodedError, codeNote } from '../errors.ts';
 import { within } from '../within.ts';
 import type { Authentication, OAuthClient } from './authentication.ts';
@@ -36,7 +37,7 @@ export interface AccessTokens {
 /** What tokens are made with. */
 export interface AccessTokensOptions {
     /** Opens a connection to a token server, vetted and secured as one to a receiver. */
-    readonly open: (url: URL, way: Pick<Authentication, 'ca'>, signal: AbortSignal) => Promise<Connection>;
+    readonly open: (url: URL, way: Pick<Authentication, 'ca' | 'proxy'>, signal: AbortSignal) => Promise<Connection>;
     /** Milliseconds for the whole request. */
     readonly timeout: number;
     readonly monotonic?: () => number;
@@ -139,9 +140,9 @@ export function accessTokens({ open, timeout, monotonic = () => performance.now(
     };
 }
 
-/** Who is trusted on the way to a token server. What an exporter shows its receiver is for that alone. */
-function wayOf({ oauth: { ca } }: TokenUse['authentication']): Pick<Authentication, 'ca'> {
-    return { ...(ca !== undefined && { ca }) };
+/** How a token server is reached. What an exporter shows its receiver is for that alone. */
+function wayOf({ oauth: { ca }, proxy }: TokenUse['authentication']): Pick<Authentication, 'ca' | 'proxy'> {
+    return { ...(ca !== undefined && { ca }), ...(proxy !== undefined && { proxy }) };
 }
 
 /** The longest answer of a token server that is read, in bytes. */
@@ -240,11 +241,11 @@ async function post(
 }
 
 /** What is no fault of the token server, or has been said of it already. */
-const OWN_CODES: ReadonlySet<string> = new Set(['interrupted', 'invalid_exporter', 'token_failed']);
+const OWN_CODES: ReadonlySet<string> = new Set(['interrupted', 'invalid_exporter', 'proxy_refused', 'proxy_failed', 'token_failed']);
 
 /** What may be said of an error, and whose fault it is. */
 function failureOf(error: unknown, status: number | null): CodedError<string> {
-    if (error instanceof AttemptFailure || error instanceof ConnectionFailure) {
+    if (error instanceof AttemptFailure || error instanceof ConnectionFailure || error instanceof ProxyFailure) {
         return OWN_CODES.has(error.code) ? error : failed(error.message);
     }
     if (status === null) {

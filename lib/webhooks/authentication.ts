@@ -1,9 +1,11 @@
 import Joi from 'joi';
 import { subjectOf } from '../checked.ts';
 import type { EgressGuard } from '../egress/guard.ts';
+import type { UrlFault } from '../egress/outgoing-url.ts';
+import { type EgressProxy, type ProxyAddress, parseProxyUrl } from '../egress/proxy.ts';
 import { ScanwireError } from '../errors.ts';
 import type { KeyRing, SealedText } from '../keys/key-ring.ts';
-import { certificatesIn, checkTls } from './client-tls.ts';
+import { certificatesIn, checkTls, tlsContext } from './client-tls.ts';
 import type { ExporterPatch, HeaderPairs, StoredExporter } from './exporter.ts';
 import type { WebhooksContext } from './options.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
@@ -19,6 +21,8 @@ export interface Authentication {
     readonly clientCertificate?: ClientCertificate;
     /** Goes out as `Authorization: Bearer …`, with a token of this client's. */
     readonly oauth?: OAuthClient;
+    /** The way to the receiver, and to its token server. */
+    readonly proxy?: ProxySettings;
 }
 
 export interface BasicCredentials {
@@ -47,6 +51,16 @@ export interface OAuthClient {
     /** `client_secret_basic` when absent. */
     readonly authMethod?: (typeof OAUTH_METHODS)[number];
     /** PEM of the authorities of the token server; those that Node trusts when absent. */
+    readonly ca?: string;
+}
+
+/** A proxy that takes CONNECT. */
+export interface ProxySettings {
+    /** http or https, with user and password if it wants some: `http://user:password@proxy.example.com:3128`. */
+    readonly url: string;
+    /** Lets the proxy look up names. Nobody here vets the addresses then: whatever the proxy reaches can be called. */
+    readonly resolvesNames?: boolean;
+    /** PEM of the authorities of an https proxy; those that Node trusts when absent. */
     readonly ca?: string;
 }
 
@@ -99,6 +113,9 @@ export const authenticationSchemas: { readonly [Part in AuthenticationPart]: Joi
     })
         .allow(null)
         .description('Client of a token server (OAuth 2, client credentials), whose tokens are sent as Authorization: Bearer'),
+    proxy: Joi.object({ url: Joi.string().max(2048).required(), resolvesNames: Joi.boolean(), ca: pemSchema() })
+        .allow(null)
+        .description('Proxy that takes CONNECT, on the way to the receiver'),
 };
 
 export const AUTHENTICATION_PARTS: readonly AuthenticationPart[] = Object.keys(authenticationSchemas) as AuthenticationPart[];
@@ -184,6 +201,41 @@ export function checkAuthentication(exporter: StoredExporter, { keyRing, guard }
     if (all.oauth !== undefined) {
         checkOAuth(all.oauth, guard);
     }
+    if (all.proxy !== undefined) {
+        checkProxy(all.proxy, guard);
+    }
+}
+
+function checkProxy({ url: text, ca }: ProxySettings, guard: EgressGuard): void {
+    const { url } = parsedProxy(text);
+    checkUrl(url.href, 'proxy.url', guard);
+    if (ca !== undefined) {
+        certificatesIn(ca, 'proxy.ca');
+    }
+}
+
+function parsedProxy(text: string): ProxyAddress {
+    const parsed = parseProxyUrl(text);
+    if (typeof parsed === 'string') {
+        throw refused('proxy.url', `Proxy.url ${PROXY_FAULTS[parsed] ?? 'must be an absolute http or https URL'}`);
+    }
+    return parsed;
+}
+
+const PROXY_FAULTS: Readonly<Partial<Record<UrlFault | 'path', string>>> = {
+    path: 'must end with its host or port',
+    credentials: 'must have user and password percent-encoded',
+};
+
+/** The proxy as connections use it, null for none. @throws ScanwireError `INVALID_INPUT`, AttemptFailure `invalid_exporter`. */
+export function egressProxy({ proxy }: Pick<Authentication, 'proxy'>): EgressProxy | null {
+    if (proxy === undefined) {
+        return null;
+    }
+
+    const { url, host, port, credentials } = parsedProxy(proxy.url);
+    const context = url.protocol === 'https:' ? tlsContext(proxy) : null;
+    return { host, port, credentials, context, resolvesNames: proxy.resolvesNames === true };
 }
 
 function checkOAuth({ tokenUrl, ca }: OAuthClient, guard: EgressGuard): void {

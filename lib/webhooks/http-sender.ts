@@ -7,7 +7,7 @@ import type { EgressGuard } from '../egress/guard.ts';
 import { hostOf, portOf } from '../egress/outgoing-url.ts';
 import { type Resolver, type ResolverOptions, resolverSchema } from '../egress/resolver.ts';
 import { accessTokens } from './access-tokens.ts';
-import { type Authentication, authorizationOf, isAuthorization } from './authentication.ts';
+import { type Authentication, authorizationOf, egressProxy, isAuthorization } from './authentication.ts';
 import type { Trust } from './choices.ts';
 import { tlsContext } from './client-tls.ts';
 import { type Connection, connection } from './connection.ts';
@@ -96,7 +96,7 @@ const limitsSchema = Joi.object<SenderLimits & { readonly resolver: Resolver } &
 });
 
 /**
- * Sends messages over HTTP/1.1. Redirects are not followed, responses not decoded, proxies not used, cookies and other state of a
+ * Sends messages over HTTP/1.1. Redirects are not followed, responses not decoded, no proxy used but the message's own, cookies and other state of a
  * receiver not kept. The status decides, also when the body behind it is cut off, broken or too long.
  *
  * A request that went out, even in part, is never repeated: when a kept connection turns out to be closed it goes over a new one
@@ -227,7 +227,8 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
     ): Promise<Connection> {
         const host = hostOf(url);
         const context = tlsContext(authentication);
-        const tcpSocket = await connect({ host, port: portOf(url), signal, progress });
+        const proxy = authentication === null ? null : egressProxy(authentication);
+        const tcpSocket = await connect({ host, port: portOf(url), signal, progress, proxy });
         const handshake = { socket: tcpSocket, host, trust, context, timeout: connectTimeout, signal, now: clock(), progress };
         const socket = url.protocol === 'https:' ? await secure(handshake) : tcpSocket;
         return connection({ socket, origin: url.origin, address: progress.address, fingerprint: progress.fingerprint });
@@ -267,8 +268,8 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
 
 /** Who may share a connection. What it was secured with is part of it, as a digest: keys stay in memory for as long as idle connections do. */
 function connectionKey({ origin }: URL, { exporterId, trust, authentication }: Message): string {
-    const { ca, clientCertificate } = authentication ?? {};
-    const identity = ca === undefined && clientCertificate === undefined ? [] : [digest([ca, clientCertificate])];
+    const { ca, clientCertificate, proxy } = authentication ?? {};
+    const identity = (ca ?? clientCertificate ?? proxy) === undefined ? [] : [digest([ca, clientCertificate, proxy])];
     return JSON.stringify([exporterId, origin, trust, ...identity]);
 }
 

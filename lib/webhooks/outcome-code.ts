@@ -1,4 +1,5 @@
 import { byErrorCode, ConnectionFailure, connectionCode } from '../egress/connection-code.ts';
+import { ProxyFailure } from '../egress/proxy.ts';
 import { CodedError, codeNote, errorCode, ScanwireError } from '../errors.ts';
 import { type Exchange, ResponseTooLong } from './exchange.ts';
 import { AttemptFailure, type AttemptResult, type OutcomeCode } from './outcome.ts';
@@ -27,7 +28,7 @@ export function resultOfError(error: unknown): AttemptResult {
 }
 
 function codeOfFailure(error: unknown): OutcomeCode {
-    if (error instanceof AttemptFailure || error instanceof ConnectionFailure) {
+    if (error instanceof AttemptFailure || error instanceof ConnectionFailure || error instanceof ProxyFailure) {
         return error.code;
     }
 

@@ -23,6 +23,8 @@ export const OUTCOME_CODES = [
     'tls_name_mismatch',
     'tls_client_cert_required',
     'tls_failed',
+    'proxy_refused',
+    'proxy_failed',
     'token_failed',
     'headers_timeout',
     'timeout',

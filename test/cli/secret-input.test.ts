@@ -16,6 +16,9 @@ async function given(t: Test, files: Record<string, string>, ...args: readonly s
 
 t.test('reads from files what an exporter authenticates by', async (t) => {
     const oauth = { tokenUrl: 'https://example.com/', clientId: 'id', clientSecret: 'secret' };
+    for (const text of ['http://siem:secret@proxy.example.com:3128\n', '{"url":"http://siem:secret@proxy.example.com:3128"}']) {
+        t.same(await given(t, { text }, '--proxy-file', 'text'), { proxy: { url: 'http://siem:secret@proxy.example.com:3128' } });
+    }
     t.same(await given(t, { oauth: JSON.stringify(oauth) }, '--oauth', 'oauth'), { oauth });
     const files = { basic: 'siem:with:colon and blank \n', ca: 'authorities\n', cert: 'certificate\n', key: 'key\n' };
     t.same(await given(t, files), {});
@@ -27,7 +30,8 @@ t.test('reads from files what an exporter authenticates by', async (t) => {
 });
 
 t.test('drops what is not wanted any more', async (t) => {
-    t.same(await given(t, {}, '--no-basic', '--no-client-cert', '--no-ca', '--no-oauth'), {
+    t.same(await given(t, {}, '--no-basic', '--no-client-cert', '--no-ca', '--no-oauth', '--no-proxy'), {
+        proxy: null,
         basic: null,
         ca: null,
         clientCertificate: null,
@@ -39,6 +43,7 @@ t.test('refuses files that do not fit, without what they hold', async (t) => {
     const error = await given(t, { basic: 'hidden' }, '--basic-file', 'basic').catch((thrown) => thrown);
     t.match(error, { code: 'INVALID_INPUT', field: 'basic-file', message: /user:password/ });
     t.notMatch(error.message, /hidden/);
+    await t.rejects(given(t, { text: '{"url' }, '--proxy-file', 'text'), { code: 'INVALID_INPUT', field: 'proxy-file' });
     await t.rejects(given(t, { cert: '' }, '--client-cert', 'cert'), { field: 'client-cert', message: /together/ });
     await t.rejects(given(t, { key: '' }, '--no-client-cert', '--client-key', 'key'), { code: 'INVALID_INPUT', field: 'client-cert' });
     await t.rejects(given(t, {}, '--ca', '/no/such/file'), { code: 'INVALID_INPUT' });

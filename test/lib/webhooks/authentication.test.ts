@@ -222,6 +222,11 @@ t.test('refuses what cannot be, with the field and never with a value', async (t
         [{ oauth: { ...OAUTH, tokenUrl: 'https://10.1.2.3/hidden' } }, 'oauth.tokenUrl', /^Oauth.tokenUrl points to a private address/],
         [{ oauth: { ...OAUTH, ca: 'hidden' } }, 'oauth.ca', /^Oauth.ca must be certificates/],
         [{ oauth: { ...OAUTH, clientSecret: 'hiddén' } }, 'oauth.clientSecret', /visible ASCII/],
+        [{ proxy: { url: 'socks5://hidden@proxy.example.com' } }, 'proxy.url', /^Proxy.url must be an absolute http or https URL/],
+        [{ proxy: { url: 'http://siem:hid%zz@proxy.example.com' } }, 'proxy.url', /percent-encoded/],
+        [{ proxy: { url: 'http://siem:hidden@proxy.example.com/path' } }, 'proxy.url', /must end with its host or port/],
+        [{ proxy: { url: 'http://siem:hidden@10.1.2.3:3128' } }, 'proxy.url', /^Proxy.url points to a private address/],
+        [{ proxy: { url: 'https://proxy.example.com', ca: 'hidden' } }, 'proxy.ca', /^Proxy.ca must be certificates/],
         [{ ...certificates(CLIENT.cert), url: 'http://example.com/' }, 'clientCertificate', /needs a URL with https/],
     ];
     for (const [settings, field, message] of cases) {

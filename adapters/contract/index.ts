@@ -21,6 +21,7 @@ import { healthLaws } from './webhooks/health-laws.ts';
 import { idempotencyLaws, joinedIdempotencyLaws } from './webhooks/idempotency-laws.ts';
 import { noticeLaws } from './webhooks/notice-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
+import { pauseLaws } from './webhooks/pause-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
 import { settingsLaws } from './webhooks/settings-laws.ts';
 import { sharingLaws } from './webhooks/sharing-laws.ts';
@@ -95,6 +96,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         ...dispatchLaws,
         ...sharingLaws,
         ...breakerLaws,
+        ...pauseLaws,
         ...claimLaws,
         ...grantLaws,
         ...begunLaws,

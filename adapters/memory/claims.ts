@@ -7,6 +7,7 @@ import {
     type DeliveryRow,
     type HeldClaim,
     interrupt,
+    isSentTo,
     later,
     move,
     openAttempt,
@@ -43,7 +44,9 @@ function claimableBytes(state: WebhookState, request: ClaimRequest): number {
     if (row === undefined || !isClaimable(row, request)) {
         return 0;
     }
-    return row.priority === 0 || exporter?.state === 'running' ? Buffer.byteLength(row.message?.body ?? row.event.body) : 0;
+    return row.priority === 0 || (exporter !== undefined && isSentTo(exporter))
+        ? Buffer.byteLength(row.message?.body ?? row.event.body)
+        : 0;
 }
 
 /** As `DeliveryStore.claim` says, for one delivery. */
@@ -61,7 +64,7 @@ function claimOne(
     }
 
     const singleAttempt = row.priority === 0;
-    const allowed = current && (singleAttempt || exporter.state === 'running');
+    const allowed = current && (singleAttempt || isSentTo(exporter));
     const read = {
         deliveryId,
         token: holds ? (grant as string) : token,

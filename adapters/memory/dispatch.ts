@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { HandOutOptions } from '../../lib/webhooks/grants.ts';
 import { type Pool, placesForRetries, poolsOf, SHARES } from '../../lib/webhooks/shares.ts';
 import type { DispatchOptions, DispatchResult } from '../../lib/webhooks/store.ts';
-import { type DeliveryRow, type ExporterRow, handOut, later, type WebhookState } from './webhook-state.ts';
+import { type DeliveryRow, type ExporterRow, handOut, isSentTo, later, type WebhookState } from './webhook-state.ts';
 
 /** An exporter with deliveries that are due or in flight. */
 interface Candidate {
@@ -103,7 +103,7 @@ function isDue({ dueAt, queuedAt }: DeliveryRow, { recoveredAt }: ExporterRow, n
 
 /** How many deliveries of the exporter, single-attempt ones aside, may be in flight. */
 function ordinaryWindow(exporter: ExporterRow, { window, breakerAfter }: HandOutOptions, now: Date): number {
-    if (exporter.state !== 'running') {
+    if (!isSentTo(exporter)) {
         return 0;
     }
     if (exporter.pausedUntil !== null || exporter.consecutiveFailures >= breakerAfter) {

@@ -159,6 +159,11 @@ export function asExporter(row: ExporterRow): StoredExporter {
     return structuredClone(exporter);
 }
 
+/** Whether more than a `test` is sent to it. */
+export function isSentTo({ state, pausedAt }: Pick<StoredExporter, 'state' | 'pausedAt'>): boolean {
+    return state === 'running' && pausedAt === null;
+}
+
 /** Whether it chooses which events it gets, or in which format. */
 export function isSelective({ kinds, filter, owner, format }: Pick<StoredExporter, 'kinds' | 'filter' | 'owner' | 'format'>): boolean {
     return kinds !== null || filter !== null || owner !== null || format !== 'native';

@@ -14,6 +14,7 @@ import {
     type ExporterRow,
     end,
     isSelective,
+    later,
     resubscribe,
     type WebhookState,
 } from './webhook-state.ts';
@@ -130,6 +131,10 @@ function exporterStore(state: WebhookState): ExporterStore {
             const before = { ...row };
             const changes = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined));
             Object.assign(row, structuredClone(changes), { updatedAt: state.clock(), generation: row.generation + 1 });
+            // The time for which it was paused is none for which it failed.
+            if (before.pausedAt !== null && row.pausedAt === null && row.failingSince !== null) {
+                row.failingSince = later(row.failingSince, state.clock().getTime() - before.pausedAt.getTime());
+            }
             if (patch.state === 'running') {
                 Object.assign(row, { consecutiveFailures: 0, ...CLOSED_BREAKER });
             }

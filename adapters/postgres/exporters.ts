@@ -31,6 +31,7 @@ const EXPORTER_FIELDS: { readonly [Field in keyof StoredExporter]: 'value' | 'ti
     headerNames: 'value',
     state: 'value',
     stopReason: 'value',
+    pausedAt: 'time',
     consecutiveFailures: 'value',
     sealedSecret: 'value',
     previousSecrets: 'value',

@@ -16,6 +16,7 @@ import { keyLimits } from './migrations/0010-key-limits.ts';
 import { sealedUrls } from './migrations/0011-sealed-urls.ts';
 import { subscriptions } from './migrations/0012-subscriptions.ts';
 import { changes } from './migrations/0015-changes.ts';
+import { operating } from './migrations/0016-operating.ts';
 import { receiverAuthentication } from './migrations/0018-receiver-authentication.ts';
 import { exporterNotices } from './migrations/0024-exporter-notices.ts';
 
@@ -169,6 +170,7 @@ export const migrations: readonly Migration[] = [
     changes,
     receiverAuthentication,
     exporterNotices,
+    operating,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

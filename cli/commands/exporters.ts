@@ -40,6 +40,14 @@ export function define(exporters: Command): void {
         exporterAnswer(await perform('stopExporter', { id })),
     );
 
+    command(exporters, 'pause <id>', 'send it nothing; what is accepted waits', async ({ args: [id = ''], perform }) =>
+        plainAnswer(await perform('pauseExporter', { id })),
+    );
+
+    command(exporters, 'resume <id>', 'send it what waits', async ({ args: [id = ''], perform }) =>
+        plainAnswer(await perform('resumeExporter', { id })),
+    );
+
     command(exporters, 'test <id>', 'send a test event and wait for its outcome', async ({ args: [id = ''], perform }) => {
         const test = await perform('testExporter', { id });
         return { json: test, text: () => sentence(testText(test)), failed: !isDelivered(test) };
@@ -121,12 +129,12 @@ async function listed({ perform }: Call): Promise<Answer> {
         text: () =>
             table(
                 ['ID', 'NAME', 'URL', 'COLLECTOR', 'STATE', 'FAILURES', 'CHANGED'],
-                all.map(({ id, name, url, collector, state, consecutiveFailures, updatedAt }) => [
+                all.map(({ id, name, url, collector, state, pausedAt, consecutiveFailures, updatedAt }) => [
                     id,
                     name,
                     url,
                     collector,
-                    state,
+                    pausedAt === null ? state : `${state}, paused`,
                     String(consecutiveFailures),
                     relativeTime(updatedAt, new Date()),
                 ]),
@@ -152,6 +160,10 @@ async function settingsOf(options: Call['options']): Promise<Partial<ExporterSet
         signatures: signature,
     });
     return { ...settings, ...(await authenticationOf(options)) };
+}
+
+function plainAnswer(exporter: Exporter): Answer {
+    return { json: exporter, text: () => factsText(exporterFacts(exporter)) };
 }
 
 function shownAnswer(exporter: ShownExporter): Answer {
@@ -183,6 +195,7 @@ function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly
         ['URL', url],
         ...more,
         ['State', exporter.stopReason === null ? exporter.state : `${exporter.state}: ${exporter.stopReason}`],
+        ['Paused', exporter.pausedAt === null ? '' : `since ${utcTime(exporter.pausedAt)}`],
         ['Collector', collector],
         ['Type', type],
         ['Owner', owner ?? ''],

@@ -45,6 +45,8 @@ export interface Exporter extends Omit<StoredSettings, 'schedule' | 'url'> {
     readonly state: 'running' | 'stopped';
     /** Why it stopped by itself, for example `The receiver answered 410 Gone`; null when a person stopped it. */
     readonly stopReason: string | null;
+    /** Since when somebody has it paused: what is accepted for it waits, whether it runs or not. Null unless it is. */
+    readonly pausedAt: Date | null;
     /** Failed attempts since the last one that was delivered. */
     readonly consecutiveFailures: number;
     readonly createdAt: Date;
@@ -226,6 +228,7 @@ export function newExporter(id: string, checked: CheckedExporterSettings, now: D
         headerNames: [],
         state: 'stopped',
         stopReason: null,
+        pausedAt: null,
         consecutiveFailures: 0,
         previousSecrets: [],
         sealedHeaders: null,

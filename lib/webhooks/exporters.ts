@@ -76,6 +76,13 @@ export interface Exporters {
     start(id: string): Promise<ChangedExporter>;
     /** New events pass it by; accepted deliveries wait in their rows. Sends a `test`, whose outcome is waited for a moment only. */
     stop(id: string): Promise<ChangedExporter>;
+    /**
+     * From now on events are accepted for it as before, and wait: nothing but a `test` is sent until it is resumed, whether it is stopped and
+     * started meanwhile or not. What is being sent goes on.
+     */
+    pause(id: string): Promise<Exporter>;
+    /** What waits is sent, as far as it runs. The time of the pause is none for which it failed. */
+    resume(id: string): Promise<Exporter>;
     /** Sends a `test` and waits for what it comes to. */
     test(id: string): Promise<TestResult>;
     /** Whether it gets an event, and if not, why not. @throws ScanwireError `INVALID_INPUT` as `publish`. */
@@ -141,13 +148,8 @@ export function exporters(context: WebhooksContext): Exporters {
             return { exporter: visible(exporter, keyRing), secret, warnings: await warningsOf(exporter, valid.url, context) };
         },
 
-        async list() {
-            return (await store.list()).map((exporter) => visible(exporter, keyRing));
-        },
-
-        async get(id) {
-            return visible(await stored(id), keyRing);
-        },
+        list: async () => (await store.list()).map((exporter) => visible(exporter, keyRing)),
+        get: async (id) => visible(await stored(id), keyRing),
 
         async show(id, { showUrl = false } = {}) {
             const found = await stored(id);
@@ -179,6 +181,8 @@ export function exporters(context: WebhooksContext): Exporters {
         async stop(id) {
             return changed(await store.update(id, { state: 'stopped', stopReason: null }), { testTimeout: STOP_TEST_TIMEOUT });
         },
+
+        ...pausing(stored, context),
 
         async test(id) {
             return sendTest(await stored(id), context.claimDuration, context);
@@ -212,6 +216,25 @@ async function withSealed(
         ...sealHeaders(id, headers, context),
         sealedFormatSecret: formatSecret === undefined ? null : sealFormatSecret(id, formatSecret, keyRing),
         ...storedAuthentication(id, null, partAuthentication(settings)[0], keyRing),
+    };
+}
+
+/** How an exporter is paused. Its settings stay as they are: no `test` is sent. */
+function pausing(stored: (id: string) => Promise<StoredExporter>, context: WebhooksContext): Pick<Exporters, 'pause' | 'resume'> {
+    const { exporters: store, deliveries, dispatcher, keyRing } = context;
+    return {
+        async pause(id) {
+            const before = await stored(id);
+            const paused = before.pausedAt === null ? await store.update(id, { pausedAt: await deliveries.now() }) : before;
+            await superseded(id, context);
+            return visible(paused, keyRing);
+        },
+
+        async resume(id) {
+            const resumed = await store.update(id, { pausedAt: null });
+            dispatcher.wake();
+            return visible(resumed, keyRing);
+        },
     };
 }
 

@@ -30,7 +30,7 @@ export interface ExporterStore {
     notices?(limit: number): Promise<readonly ExporterNotice[]>;
     /** Those that were told. */
     forgetNotices?(ids: readonly string[]): Promise<void>;
-    /** The exporter after the change. Starting one (`state: 'running'`) also resets its failures and its breaker. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
+    /** The exporter after the change. Starting one (`state: 'running'`) also resets its failures and its breaker; one that is resumed has not failed while it was paused. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
     update(id: string, patch: ExporterPatch): Promise<StoredExporter>;
     /** Removes the exporter with its secrets; its unfinished deliveries become `cancelled` in the same transaction. False when there was none. */
     remove(id: string): Promise<boolean>;

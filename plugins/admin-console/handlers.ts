@@ -77,6 +77,8 @@ function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> 
         },
         startExporter: ({ id }) => start(id),
         stopExporter: async ({ id }) => tested(await exporters.stop(id)),
+        pauseExporter: ({ id }) => exporters.pause(id),
+        resumeExporter: ({ id }) => exporters.resume(id),
         testExporter: async ({ id }) => testView(await exporters.test(id)),
         explainExporter: ({ id, kind, body, ...options }) => exporters.explain(id, kind, body, options),
         previewExporter: ({ id, kind, body }) => exporters.preview(id, kind, body),

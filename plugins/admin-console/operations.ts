@@ -33,6 +33,8 @@ export interface Operations {
     updateExporter: Operation<ExporterChanges & ById & Start, TestedExporter>;
     startExporter: Operation<ById, TestedExporter>;
     stopExporter: Operation<ById, TestedExporter>;
+    pauseExporter: Operation<ById, Exporter>;
+    resumeExporter: Operation<ById, Exporter>;
     testExporter: Operation<ById, TestView>;
     removeExporter: Operation<ById, { readonly id: string; readonly removed: true }>;
 
@@ -128,6 +130,8 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     updateExporter: { method: 'PATCH', path: '/exporters/{id}', delivers: true },
     startExporter: { method: 'POST', path: '/exporters/{id}/start', delivers: true },
     stopExporter: { method: 'POST', path: '/exporters/{id}/stop', delivers: true },
+    pauseExporter: { method: 'POST', path: '/exporters/{id}/pause' },
+    resumeExporter: { method: 'POST', path: '/exporters/{id}/resume' },
     testExporter: { method: 'POST', path: '/exporters/{id}/test', delivers: true },
     removeExporter: { method: 'DELETE', path: '/exporters/{id}' },
 

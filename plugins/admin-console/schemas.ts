@@ -109,6 +109,7 @@ const exporterSchema = Joi.object({
         .description('What it authenticates by besides; the credentials are not shown'),
     state: Joi.string().valid('running', 'stopped').required(),
     stopReason: nullableText().description('Why it stopped by itself'),
+    pausedAt: nullableDate().description('Since when somebody has it paused; null unless it is'),
     consecutiveFailures: count(),
     createdAt: date(),
     updatedAt: date(),
@@ -232,6 +233,8 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     },
     startExporter: { description: 'Starts an exporter and sends a test event', params: byId, response: testedExporterSchema },
     stopExporter: { description: 'Stops an exporter; what was accepted waits', params: byId, response: testedExporterSchema },
+    pauseExporter: { description: 'Pauses an exporter; what is accepted for it waits', params: byId, response: exporterSchema },
+    resumeExporter: { description: 'Resumes an exporter; what waits is sent', params: byId, response: exporterSchema },
     testExporter: { description: 'Sends a test event and waits for its outcome', params: byId, response: testSchema },
     removeExporter: {
         description: 'Removes an exporter with its secrets; its unfinished deliveries are cancelled',

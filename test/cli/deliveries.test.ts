@@ -76,6 +76,10 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
     t.match(await nextJson(receiver, messages), { event: 'test', verified: false, forms: [], reason: String });
     t.match(await scanwire(['exporters', 'test', exporter.id, '--data', data]), { code: 1, stdout: /^Test failed: client_error 401/ });
 
+    t.match(await json(data, 'exporters', 'pause', exporter.id), { state: 'running', pausedAt: String });
+    t.match(await scanwire(['exporters', 'list', '--data', data]), { stdout: / running, paused / });
+    t.match(await json(data, 'exporters', 'resume', exporter.id), { pausedAt: null });
+
     t.match(await json(data, 'exporters', 'stop', exporter.id), { state: 'stopped', test: { deliveryId: String } });
     t.match(await json(data, 'exporters', 'show', exporter.id), { name: 'Ours' });
     t.match(await json(data, 'exporters', 'remove', exporter.id), { removed: true });

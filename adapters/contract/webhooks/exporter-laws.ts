@@ -15,6 +15,7 @@ const FULL = {
     headerNames: ['Authorization', 'x-"odd"'],
     state: 'stopped',
     stopReason: 'receiver answered 410 Gone',
+    pausedAt: at(3),
     consecutiveFailures: 7,
     createdAt: at(1),
     updatedAt: at(2),

@@ -102,6 +102,8 @@ t.test('does every operation, and answers each as its route documents', async (t
     const { eventId } = published;
     t.match(await as('eraseEvent', { id: eventId }), { id: eventId, erasedAt: String, ended: Number });
     t.match(await as('showEvent', { id: eventId }), { id: eventId, kind: 'idr_investigation_created', erasedAt: String });
+    t.match(await as('pauseExporter', { id }), { state: 'running', pausedAt: String });
+    t.match(await as('resumeExporter', { id }), { state: 'running', pausedAt: null });
     t.match(await as('stopExporter', { id }), { state: 'stopped' });
     t.same(await as('removeExporter', { id }), { id, removed: true });
     t.match(await ask(t, server, 'createExporter', { url, start: true }), { secret: String, test: { attempt: { code: 'delivered' } } });

@@ -21,7 +21,15 @@ export {
 export type * from './http-sender.ts';
 export { httpSender } from './http-sender.ts';
 export type { WebhookStores, WebhooksOptions, WebhooksSettings } from './options.ts';
-export { DELIVERY_EVENTS, type DeliveryEvent, OUTCOME_CODES, type Outcome, type OutcomeCode, type Timings } from './outcome.ts';
+export {
+    DELIVERY_EVENTS,
+    type DeliveryEvent,
+    OUTCOME_CODES,
+    type Outcome,
+    type OutcomeCode,
+    type PresentedCertificate,
+    type Timings,
+} from './outcome.ts';
 export type { Publish, PublishedEvent, PublishOptions } from './publisher.ts';
 export type * from './queue.ts';
 export type { Readiness, UnreadyReason } from './readiness.ts';

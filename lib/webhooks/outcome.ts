@@ -65,6 +65,16 @@ export interface Outcome {
     readonly address: string | null;
     /** SHA-256 fingerprint of the certificate presented, null for http or before the handshake. */
     readonly fingerprint: string | null;
+    /** Of the certificate presented, where this attempt has made its connection; absent over one that was open already, and for http. */
+    readonly certificate?: PresentedCertificate;
+}
+
+/** What is worth knowing of a receiver's certificate before it ends. */
+export interface PresentedCertificate {
+    /** At most 200 characters, as the certificate says: `C=US, O=Let's Encrypt, CN=R11`. */
+    readonly issuer: string;
+    /** ISO 8601, in UTC. */
+    readonly expiresAt: string;
 }
 
 /**
@@ -94,11 +104,12 @@ export type AttemptResult = Pick<Outcome, 'code' | 'status' | 'detail' | 'retryA
 export interface AttemptProgress extends Record<Exclude<keyof Timings, 'total'>, number | null> {
     address: string | null;
     fingerprint: string | null;
+    certificate: PresentedCertificate | null;
 }
 
 /** The progress of an attempt that has not begun. */
 export function newProgress(): AttemptProgress {
-    return { dns: null, connect: null, tls: null, firstByte: null, address: null, fingerprint: null };
+    return { dns: null, connect: null, tls: null, firstByte: null, address: null, fingerprint: null, certificate: null };
 }
 
 /**
@@ -108,7 +119,7 @@ export function newProgress(): AttemptProgress {
  */
 export function outcomeOf(
     result: AttemptResult,
-    { dns, connect, tls, firstByte, address, fingerprint }: AttemptProgress,
+    { dns, connect, tls, firstByte, address, fingerprint, certificate }: AttemptProgress,
     total: number,
 ): Outcome {
     const whole = (time: number | null): number | null => (time === null ? null : Math.round(time));
@@ -117,6 +128,7 @@ export function outcomeOf(
         timings: { dns: whole(dns), connect: whole(connect), tls: whole(tls), firstByte: whole(firstByte), total: Math.round(total) },
         address,
         fingerprint,
+        ...(certificate !== null && { certificate }),
     };
 }
 

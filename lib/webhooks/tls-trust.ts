@@ -3,14 +3,14 @@ import tls from 'node:tls';
 import { type HandshakeOptions, handshake } from '../egress/handshake.ts';
 import { errorCode } from '../errors.ts';
 import type { Trust } from './choices.ts';
-import { AttemptFailure, type AttemptProgress, type OutcomeCode } from './outcome.ts';
+import { AttemptFailure, type AttemptProgress, type OutcomeCode, type PresentedCertificate } from './outcome.ts';
 import { codeOfError } from './outcome-code.ts';
 
 /** A connection to secure, and how far its certificate is trusted. */
 export interface TrustedHandshake extends Pick<HandshakeOptions, 'socket' | 'host' | 'context' | 'timeout' | 'signal'> {
     readonly trust: Trust;
     readonly now: Date;
-    /** Receives the time of `tls` and the certificate's fingerprint. */
+    /** Receives the time of `tls`, and what there is to say of the certificate. */
     readonly progress: AttemptProgress;
 }
 
@@ -34,6 +34,7 @@ export async function secure(options: TrustedHandshake): Promise<tls.TLSSocket> 
     const onSecured = (secured: tls.TLSSocket): void => {
         const certificate = secured.getPeerX509Certificate();
         progress.fingerprint = certificate?.fingerprint256 ?? null;
+        progress.certificate = certificate === undefined ? null : presented(certificate);
         const refusal = judge(secured, certificate, options);
         if (refusal !== null) {
             throw refusal;
@@ -44,6 +45,15 @@ export async function secure(options: TrustedHandshake): Promise<tls.TLSSocket> 
     } finally {
         progress.tls = performance.now() - startedAt;
     }
+}
+
+const MAX_ISSUER = 200;
+
+/** Null for dates that no calendar has. */
+function presented({ issuer, validTo }: X509Certificate): PresentedCertificate | null {
+    const end = new Date(validTo);
+    const expiresAt = Number.isNaN(end.getTime()) ? null : end.toISOString();
+    return expiresAt === null ? null : { issuer: issuer.replaceAll(/[\p{Cc}\p{Cs}]+/gu, ', ').slice(0, MAX_ISSUER), expiresAt };
 }
 
 /** Why the certificate is not trusted; null when it is. */

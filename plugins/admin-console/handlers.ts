@@ -135,7 +135,16 @@ export function testView({ deliveryId, attempt }: TestResult): TestView {
     return { deliveryId, attempt: attempt === null ? null : attemptView(attempt) };
 }
 
-const NO_OUTCOME = { status: null, code: null, detail: null, retryAfter: null, timings: null, address: null, fingerprint: null };
+const NO_OUTCOME = {
+    status: null,
+    code: null,
+    detail: null,
+    retryAfter: null,
+    timings: null,
+    address: null,
+    fingerprint: null,
+    certificate: null,
+};
 
 /** An attempt as the operations show it. */
 export function attemptView({ number, startedAt, finishedAt, outcome, late }: Attempt): AttemptView {

@@ -100,7 +100,7 @@ export interface TestView {
 }
 
 /** An attempt with the fields of its outcome beside its times; they are null while it is under way. */
-export type AttemptView = Omit<Attempt, 'outcome'> & { readonly [Field in keyof Outcome]: Outcome[Field] | null };
+export type AttemptView = Omit<Attempt, 'outcome'> & { readonly [Field in keyof Required<Outcome>]: Required<Outcome>[Field] | null };
 
 /** A delivery with its attempts, first to last. */
 export type DeliveryView = Delivery & { readonly history: readonly AttemptView[] };

@@ -83,6 +83,10 @@ const attemptSchema = Joi.object({
     timings: timingsSchema.allow(null).required(),
     address: nullableText().description('Address that was called'),
     fingerprint: nullableText().description('SHA-256 fingerprint of the certificate that was presented'),
+    certificate: Joi.object({ issuer: text(), expiresAt: date() })
+        .allow(null)
+        .required()
+        .description('Of the certificate that was presented, where the attempt has made its connection'),
     late: flag().description('Its claim had run out by then: another attempt may have sent the same message'),
 }).label('Attempt');
 

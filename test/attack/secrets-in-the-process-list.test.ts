@@ -23,7 +23,12 @@ async function receiver(t: Test): Promise<{ readonly url: string; readonly token
 }
 
 t.test('takes secrets and headers from files, stdin and the environment, so that no argument holds one', async (t) => {
-    const folder = t.testdir({ secret: `${SECRET}\n`, headers: HEADERS });
+    const folder = t.testdir({
+        secret: `${SECRET}\n`,
+        headers: HEADERS,
+        basic: `siem:${SECRET}\n`,
+        proxy: `http://siem:${encodeURIComponent(SECRET)}@proxy.example.com:3128\n`,
+    });
     const ways: { readonly args: string[]; readonly input?: string; readonly env?: Record<string, string> }[] = [
         { args: ['--secret-file', join(folder, 'secret'), '--header-file', join(folder, 'headers')] },
         { args: ['--secret-file', '-', '--header-file', join(folder, 'headers')], input: SECRET },
@@ -31,6 +36,10 @@ t.test('takes secrets and headers from files, stdin and the environment, so that
         { args: ['--secret-env', 'HOOK_SECRET', '--header-env', 'HOOK_HEADERS'], env: { HOOK_SECRET: SECRET, HOOK_HEADERS: HEADERS } },
     ];
     const data = dataOf(t);
+    const credentials = ['--basic-file', join(folder, 'basic'), '--proxy-file', join(folder, 'proxy')];
+    const made = await scanwire(['exporters', 'create', '--url', 'https://example.com/', ...credentials, '--data', data]);
+    t.match(made, { code: 0, stdout: /^Authentication {2}(basic, proxy|proxy, basic)$/m });
+    t.notMatch(made.stdout + made.stderr, SECRET);
     for (const { args, ...options } of ways) {
         const said = await scanwire(['exporters', 'create', '--url', 'https://example.com/', ...args, '--data', data, '--json'], options);
         t.match(said, { code: 0, stderr: '' }, args.join(' '));

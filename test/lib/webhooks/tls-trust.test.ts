@@ -99,6 +99,28 @@ for (const [name, [credentials, ...codes]] of Object.entries(CASES)) {
     });
 }
 
+t.test('tells issuer and end of a certificate, trusted or not, once for each connection', async (t) => {
+    for (const [credentials, trust, code] of [
+        [ofRoot, 'all', 'delivered'],
+        [await certificate({ authority: root, ...past }), 'strict', 'tls_expired'],
+    ] as const) {
+        const { port } = await receiverWith(t, credentials);
+        const sender = httpSender({
+            guard: egressGuard({ allow: ['127.0.0.0/8'] }),
+            lookup: (_name, _options, done) => done(null, [{ address: '127.0.0.1' }]),
+        });
+        t.teardown(() => sender.close());
+        const message = { exporterId: 'e', url: `https://good.test:${port}/`, trust, headers: [], body: Buffer.from('{}') } as const;
+        const expiresAt = new Date(new X509Certificate(credentials.cert).validTo).toISOString();
+        t.match(await sender.send(message), { code, certificate: { issuer: 'CN=Private root', expiresAt } });
+        if (code === 'delivered') {
+            const again = await sender.send(message);
+            t.match(again, { code, fingerprint: String });
+            t.notOk('certificate' in again);
+        }
+    }
+});
+
 t.test("judges the dates of what Node has not verified by the sender's own clock", async (t) => {
     for (const [year, code] of [
         [2000, 'tls_not_yet_valid'],

@@ -18,6 +18,7 @@ import { exporterLaws } from './webhooks/exporter-laws.ts';
 import { onBench, type WebhookStores, webhookAbilities } from './webhooks/fixture.ts';
 import { grantLaws } from './webhooks/grant-laws.ts';
 import { healthLaws } from './webhooks/health-laws.ts';
+import { holdingLaws } from './webhooks/holding-laws.ts';
 import { idempotencyLaws, joinedIdempotencyLaws } from './webhooks/idempotency-laws.ts';
 import { noticeLaws } from './webhooks/notice-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
@@ -114,6 +115,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['transactions', 'notifications'], laws: onBench(notificationLaws) },
         { needs: ['subscriptions'], laws: onBench(subscriptionLaws) },
         { needs: ['subscriptions', 'transactions'], laws: onBench(joinedSubscriptionLaws) },
+        { needs: ['holding'], laws: onBench(holdingLaws) },
         { needs: ['notices'], laws: onBench(noticeLaws) },
         { needs: ['idempotency'], laws: onBench(idempotencyLaws) },
         { needs: ['idempotency', 'transactions'], laws: onBench(joinedIdempotencyLaws) },

@@ -3,7 +3,7 @@ import type { FormattedMessage, NewEvent, Recipients, StoredEvent } from '../../
 import type { Acceptance, DeliveryStore, Dispatched } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { roomFor } from './dispatch.ts';
-import { type DeliveryRow, type ExporterRow, handOut, isSelective, type WebhookState } from './webhook-state.ts';
+import { type DeliveryRow, type ExporterRow, handOut, isSelective, takesEvents, type WebhookState } from './webhook-state.ts';
 
 /** As `DeliveryStore.accept` says. */
 export function accept(
@@ -54,7 +54,8 @@ export function accept(
 }
 
 function handedOutAtOnce(state: WebhookState, rows: readonly DeliveryRow[], options: Required<HandOutOptions>): readonly Dispatched[] {
-    return rows.flatMap((row) => {
+    const waiting = rows.filter(({ state: now }) => now === 'pending');
+    return waiting.flatMap((row) => {
         // Not yet among those that wait, before which nothing else may go.
         state.unfinished.delete(row);
         const room = roomFor(state, state.exporters.get(row.exporterId) as ExporterRow, options);
@@ -71,7 +72,7 @@ function findRecipients(state: WebhookState, recipients: Recipients): readonly (
     if ('types' in recipients) {
         const subscribers = new Map(recipients.subscribers?.map(({ exporterId, message }) => [exporterId, message]));
         return [...state.exporters.values()]
-            .filter((row) => row.state === 'running')
+            .filter(takesEvents)
             .filter((row) => subscribers.has(row.id) || (!isSelective(row) && recipients.types.includes(row.type)))
             .map((row) => [row, subscribers.get(row.id) ?? null]);
     }
@@ -90,6 +91,7 @@ function newRow(
     message: FormattedMessage | null,
     singleAttempt: boolean,
 ): DeliveryRow {
+    const isHeld = !singleAttempt && exporter.state !== 'running';
     const row: DeliveryRow = {
         id: state.newId(),
         seq: state.deliveries.size,
@@ -97,7 +99,7 @@ function newRow(
         message: structuredClone(message),
         exporterId: exporter.id,
         collector: exporter.collector,
-        state: 'pending',
+        state: isHeld ? 'held' : 'pending',
         priority: singleAttempt ? 0 : 1,
         attempts: 0,
         attemptsSinceReplay: 0,
@@ -113,6 +115,8 @@ function newRow(
         history: [],
     };
     state.deliveries.set(row.id, row);
-    state.unfinished.add(row);
+    if (!isHeld) {
+        state.unfinished.add(row);
+    }
     return row;
 }

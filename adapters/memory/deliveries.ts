@@ -17,6 +17,7 @@ import {
     move,
     openAttempt,
     retryAfterFault,
+    unendedOf,
     type WebhookState,
 } from './webhook-state.ts';
 
@@ -25,6 +26,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
     return {
         transactions: false,
         idempotent: true,
+        holds: true,
         accept: async (newEvents, options = {}) => accept(state, newEvents, options),
         now: async () => state.clock(),
         dispatch: async (options) => dispatch(state, options),
@@ -84,7 +86,7 @@ function erase(state: WebhookState, eventId: string): EventSummary & { readonly 
     }
 
     const at = state.clock();
-    const unfinished = [...state.unfinished].filter((row) => row.event.id === eventId);
+    const unfinished = unendedOf(state, (row) => row.event.id === eventId);
     if (!state.erased.has(eventId)) {
         for (const row of [...state.deliveries.values()].filter(({ event }) => event.id === eventId)) {
             row.message = null;
@@ -110,7 +112,7 @@ function list(state: WebhookState, { state: wanted, exporterId, outcome, after, 
         .map((row) => asDelivery(state, row));
 }
 
-const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned'];
+const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'held'];
 
 function replay(state: WebhookState, id: string): Delivery {
     const row = state.deliveries.get(id);

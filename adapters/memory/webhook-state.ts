@@ -169,9 +169,19 @@ export function isSelective({ kinds, filter, owner, format }: Pick<StoredExporte
     return kinds !== null || filter !== null || owner !== null || format !== 'native';
 }
 
+/** Whether events are accepted for it: what was stopped by an outcome holds them. */
+export function takesEvents({ state, stopReason }: Pick<StoredExporter, 'state' | 'stopReason'>): boolean {
+    return state === 'running' || stopReason !== null;
+}
+
+/** The deliveries that have not ended, held ones too. */
+export function unendedOf(state: WebhookState, wanted: (row: DeliveryRow) => boolean): readonly DeliveryRow[] {
+    return [...state.deliveries.values()].filter((row) => (state.unfinished.has(row) || row.state === 'held') && wanted(row));
+}
+
 /** What running exporters choose has changed, when this one has. */
 export function resubscribe(state: WebhookState, ...versions: readonly ExporterRow[]): void {
-    if (versions.some((exporter) => exporter.state === 'running' && isSelective(exporter))) {
+    if (versions.some((exporter) => takesEvents(exporter) && isSelective(exporter))) {
         state.revision += 1;
     }
 }

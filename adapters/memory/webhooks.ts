@@ -16,6 +16,8 @@ import {
     isSelective,
     later,
     resubscribe,
+    takesEvents,
+    unendedOf,
     type WebhookState,
 } from './webhook-state.ts';
 
@@ -91,7 +93,7 @@ function exporterStore(state: WebhookState): ExporterStore {
         },
 
         async subscribers() {
-            const rows = byAge(state).filter((row) => row.state === 'running' && isSelective(row));
+            const rows = byAge(state).filter((row) => takesEvents(row) && isSelective(row));
             return { revision: state.revision, at: state.clock(), exporters: rows.map(asExporter) };
         },
 
@@ -151,7 +153,7 @@ function exporterStore(state: WebhookState): ExporterStore {
 
             state.exporters.delete(id);
             resubscribe(state, exporter);
-            for (const row of [...state.unfinished].filter((row) => row.exporterId === id)) {
+            for (const row of unendedOf(state, (row) => row.exporterId === id)) {
                 row.collector = exporter.collector;
                 end(state, row, 'cancelled', at);
             }

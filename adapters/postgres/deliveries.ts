@@ -51,6 +51,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
     return {
         transactions: true,
         idempotent: true,
+        holds: true,
         ...(notifications?.listen && { listen: notifications.listen }),
         accept: (newEvents, { tx, ...options } = {}) =>
             tx === undefined ? accept(db, newEvents, options) : joined(tx, newEvents, options, notifications),

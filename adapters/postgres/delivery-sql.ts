@@ -124,7 +124,7 @@ replayed as (
         due_at = scanwire.now(),
         finished_at = null
     from exporter e, event v
-    where d.id = $1 and d.exporter_id = e.id and d.event_id = v.id and d.state in ('delivered', 'exhausted', 'poisoned')
+    where d.id = $1 and d.exporter_id = e.id and d.event_id = v.id and d.state in ('delivered', 'exhausted', 'poisoned', 'held')
     returning d.*
 )
 select ${DELIVERY_COLUMNS}
@@ -138,7 +138,14 @@ select v.id, v.kind, v.created_at as "createdAt", v.erased_at as "erasedAt" from
 
 /** `$1` is the id of an event, `$2` the outcome of attempts that are under way. */
 export const ERASE: string = `
-select v.id, v.kind, v.created_at as "createdAt", v.erased_at as "erasedAt", v.ended from scanwire.erase_event($1, $2) v`;
+with held as (
+    update scanwire.deliveries d set state = 'erased', finished_at = scanwire.now()
+    where d.stage = 'failed' and d.state = 'held' and d.event_id = $1
+    returning d.id
+)
+select
+    v.id, v.kind, v.created_at as "createdAt", v.erased_at as "erasedAt", v.ended + (select count(*) from held)::integer as ended
+from scanwire.erase_event($1, $2) v`;
 
 /**
  * `$1` id, `$2` process, `$3` slots, `$4` milliseconds, `$5` generation of the settings, or null, `$6` the time up to which it has said
@@ -156,6 +163,7 @@ export const STAGES: { readonly [State in DeliveryState]: string } = {
     poisoned: 'failed',
     cancelled: 'failed',
     erased: 'failed',
+    held: 'failed',
 };
 
 /**

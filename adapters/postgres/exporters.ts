@@ -66,7 +66,7 @@ const SELECT = `select ${EXPORTER_COLUMNS} from scanwire.exporters e`;
 const SUBSCRIBERS = `
 select s.revision, scanwire.now() as at, ${EXPORTER_COLUMNS}
 from scanwire.subscriptions s
-left join scanwire.exporters e on e.selective and e.state = 'running'
+left join scanwire.exporters e on e.selective and (e.state = 'running' or e.stop_reason is not null)
 order by e.created_at, e.seq`;
 
 interface SubscriberRow extends ExporterRow {

@@ -19,6 +19,7 @@ import { changes } from './migrations/0015-changes.ts';
 import { operating } from './migrations/0016-operating.ts';
 import { receiverAuthentication } from './migrations/0018-receiver-authentication.ts';
 import { exporterNotices } from './migrations/0024-exporter-notices.ts';
+import { heldDeliveries } from './migrations/0025-held-deliveries.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -171,6 +172,7 @@ export const migrations: readonly Migration[] = [
     receiverAuthentication,
     exporterNotices,
     operating,
+    heldDeliveries,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

@@ -16,7 +16,7 @@ export interface ExporterStore {
     /** How it fares; null when there is none. However long its backlog is, a bounded number of rows is read. */
     health(id: string): Promise<ExporterHealth | null>;
     /**
-     * The running exporters that choose: with an owner, kinds, a filter or a format of their own. Absent in a store that keeps none of
+     * The exporters that choose and are running, or stopped by an outcome: with an owner, kinds, a filter or a format of their own. Absent in a store that keeps none of
      * these, where they are refused.
      *
      * @param tx As in {@link DeliveryStore.accept}, whose transaction then sees the same.
@@ -42,8 +42,19 @@ export interface ExporterStore {
  * - `sending`: an attempt was claimed and its outcome has not been recorded.
  * - `delivered`, `exhausted` (no tries left; kept for replay), `poisoned` (its attempts seem to end the processes that make them; kept
  *   for replay), `cancelled` (its exporter was removed), `erased` (the body of its event was, before it had ended): final.
+ * - `held`: was accepted while its exporter was stopped by an outcome, and is kept until it is replayed.
  */
-export const DELIVERY_STATES = ['pending', 'queued', 'sending', 'delivered', 'exhausted', 'poisoned', 'cancelled', 'erased'] as const;
+export const DELIVERY_STATES = [
+    'pending',
+    'queued',
+    'sending',
+    'delivered',
+    'exhausted',
+    'poisoned',
+    'cancelled',
+    'erased',
+    'held',
+] as const;
 
 /** One of {@link DELIVERY_STATES}. */
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
@@ -254,6 +265,12 @@ export interface DeliveryStore {
      */
     readonly idempotent?: boolean;
 
+    /**
+     * Whether `accept` keeps `held` deliveries for exporters that were stopped by an outcome: of those, {@link StoredExporter.stopReason} is
+     * not null. They are not handed out before they are replayed, and end when their exporter is removed or their event erased.
+     */
+    readonly holds?: boolean;
+
     /** Whether `accept` can join a transaction of the application. */
     readonly transactions: boolean;
 
@@ -322,7 +339,7 @@ export interface DeliveryStore {
     list(query: DeliveryQuery): Promise<readonly Delivery[]>;
 
     /**
-     * Starts the retry schedule anew for a delivery that is `delivered`, `exhausted` or `poisoned`: `pending`, due now, the same body and
+     * Starts the retry schedule anew for a delivery that is `delivered`, `exhausted`, `poisoned` or `held`: `pending`, due now, the same body and
      * message id.
      *
      * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is not final yet, its exporter was removed or its event was erased.

@@ -174,6 +174,8 @@ export function formatted({ id, kind, body }: Pick<UnaddressedEvent, 'id' | 'kin
     return formatEvent({ kind: kind.name, id, time, text: body });
 }
 
+const STOPPED = { byUser: 'It is stopped', byOutcome: 'It was stopped by an outcome: what it would get is held until it is replayed' };
+
 /** Whether an exporter gets an event, and if not, why not. */
 export function choiceOf(exporter: StoredExporter, event: UnaddressedEvent): Choice {
     const { kindWanted, failed } = explainSubscription(exporter, { kind: event.kind.name, body: JSON.parse(event.body) });
@@ -182,7 +184,7 @@ export function choiceOf(exporter: StoredExporter, event: UnaddressedEvent): Cho
         refusal(exporter, event),
         kindWanted ? null : `Its kinds do not match ${event.kind.name}`,
         unfit.length === 0 ? null : `Its filter does not match: ${unfit.join(', ')}`,
-        exporter.state === 'running' ? null : 'It is stopped',
+        exporter.state === 'running' ? null : STOPPED[exporter.stopReason === null ? 'byUser' : 'byOutcome'],
     ];
     const reason = reasons.find((one) => one !== null);
     return reason === undefined ? { wanted: true } : { wanted: false, reason: reason as string };

@@ -36,6 +36,8 @@ export interface AcceptedDelivery {
     readonly exporterId: string;
     /** A `test`, which is tried once. */
     readonly single: boolean;
+    /** Its exporter was stopped by an outcome. */
+    readonly held: boolean;
     readonly body: string;
     readonly acceptedAt: number;
 }

@@ -112,6 +112,9 @@ export class Ledger {
             if (entry?.accepted.single === true && this.timeline.now - entry.accepted.acceptedAt < TEST_WITHIN) {
                 continue;
             }
+            if (state === 'held' && entry?.accepted.held === true) {
+                continue;
+            }
             if (entry === undefined || !['delivered', 'exhausted', 'poisoned', 'cancelled'].includes(state)) {
                 this.violate(`${name(id)} is ${state} at the end`);
             } else if (state === 'delivered' && entry.taken === 0) {
@@ -180,10 +183,17 @@ export class Ledger {
 
     /** Deliveries are seen for the first time, if they are seen. */
     private appeared(eventIds: ReadonlySet<string>, rows: readonly Delivery[]): void {
-        for (const { id, eventId, exporterId } of rows) {
+        for (const { id, eventId, exporterId, state } of rows) {
             const event = this.events.get(eventId);
             if (event !== undefined && eventIds.has(eventId) && !this.entries.has(id)) {
-                const entry = new DeliveryModel({ id, eventId, exporterId, ...event, acceptedAt: this.timeline.now });
+                const entry = new DeliveryModel({
+                    id,
+                    eventId,
+                    exporterId,
+                    ...event,
+                    held: state === 'held',
+                    acceptedAt: this.timeline.now,
+                });
                 this.entries.set(id, entry);
                 this.byMessage.set(`${exporterId} ${eventId}`, entry);
             }

@@ -198,7 +198,7 @@ $$;
  * What acceptance does for exporters that choose, and for keys of the caller's. Setting up a plan of many nodes is what a small one costs:
  * without them, there is none of it.
  */
-const choosing = {
+const choosing = ({ takes, chosenFlag }: Holding) => ({
     // Whoever stores the same key at the same time is waited for; the next statement sees what he has committed. A key whose event was
     // never stored is free.
     keys: `
@@ -246,9 +246,9 @@ const choosing = {
             or e.id in (select c.exporter_id from chosen c)`,
     union: `
             union all
-            select c.index, c.event_id, false, e.id, e.seq, e.collector
+            select c.index, c.event_id, false, e.id, e.seq, e.collector${chosenFlag}
             from chosen c
-            join addressed e on e.id = c.exporter_id and e.state = 'running'
+            join addressed e on e.id = c.exporter_id and ${takes}
             where not c.single`,
     messages: `,
     new_messages as (
@@ -268,6 +268,40 @@ const choosing = {
         join input i on i.id = n.event_id and i.key is not null
         where k.owner = coalesce(i.owner, '') and k.key = i.key
     )`,
+});
+
+/** What acceptance does for exporters that are not running. */
+interface Holding {
+    readonly create: string;
+    /** Whether an exporter `e` gets events. */
+    readonly takes: string;
+    /** Columns and conditions beside those that are always there. */
+    readonly reason: string;
+    readonly flag: string;
+    readonly chosenFlag: string;
+    readonly granted: string;
+    readonly held: string;
+}
+
+const notHeld: Holding = {
+    create: 'create',
+    takes: "e.state = 'running'",
+    reason: '',
+    flag: '',
+    chosenFlag: '',
+    granted: '',
+    held: '',
+};
+
+/** What is not for an exporter that somebody has stopped is held for one that was stopped by an outcome: `stop_reason` says so. */
+const held: Holding = {
+    create: 'create or replace',
+    takes: "(e.state = 'running' or e.stop_reason is not null)",
+    reason: ', e.stop_reason',
+    flag: ", i.exporter_id is null and e.state <> 'running' as held",
+    chosenFlag: ", e.state <> 'running'",
+    granted: ' and not t.held',
+    held: " when t.held then 'held'",
 };
 
 /**
@@ -282,9 +316,20 @@ const choosing = {
  */
 const accept = (
     name: string,
-    { keys, input, repeated, conflicting, answers, subscribers, or, union, messages }: { readonly [Part in keyof typeof choosing]: string },
+    {
+        keys,
+        input,
+        repeated,
+        conflicting,
+        answers,
+        subscribers,
+        or,
+        union,
+        messages,
+    }: { readonly [Part in keyof ReturnType<typeof choosing>]: string },
+    { create, takes, reason, flag, granted, held }: Holding,
 ): string => `
-create function scanwire.${name}(
+${create} function scanwire.${name}(
     events json, revision bigint, begin_within interval, max_in_flight integer, breaker_after integer, default_slots integer, slow_after double precision
 )
 returns table (outdated boolean, missing boolean, duplicate boolean, conflicting boolean, event_id uuid, deliveries json)
@@ -304,9 +349,9 @@ begin${keys}
         )
     ),${repeated}${subscribers}
     addressed as materialized (
-        select e.id, e.seq, e.collector, e.type, e.state, e.selective from scanwire.exporters e
+        select e.id, e.seq, e.collector, e.type, e.state, e.selective${reason} from scanwire.exporters e
         where
-            (e.state = 'running' and not e.selective and e.type in (select unnest(i.types) from input i))
+            (${takes} and not e.selective and e.type in (select unnest(i.types) from input i))
             or e.id in (select i.exporter_id from input i)${or}
         order by e.id
         for key share
@@ -314,11 +359,11 @@ begin${keys}
     targets as materialized (
         select t.*, row_number() over (partition by t.exporter_id, t.single order by t.index) as rank
         from (
-            select i.index, i.id as event_id, i.exporter_id is not null as single, e.id as exporter_id, e.seq, e.collector
+            select i.index, i.id as event_id, i.exporter_id is not null as single, e.id as exporter_id, e.seq, e.collector${flag}
             from input i
             join addressed e
                 on e.id = i.exporter_id
-                or (i.exporter_id is null and e.state = 'running' and not e.selective and e.type = any (i.types))${union}
+                or (i.exporter_id is null and ${takes} and not e.selective and e.type = any (i.types))${union}
         ) t
     ),
     verdicts as materialized (
@@ -364,14 +409,14 @@ begin${keys}
         insert into scanwire.deliveries (event_id, exporter_id, due_at, priority, collector, state, queued_at, token, begin_by)
         select
             t.event_id, t.exporter_id, at, case when t.single then 0 else 1 end, t.collector,
-            case when g.granted then 'queued' else 'pending' end,
+            case${held} when g.granted then 'queued' else 'pending' end,
             case when g.granted then at end,
             case when g.granted then gen_random_uuid()::text end,
             case when g.granted then at + begin_within end
         from targets t
         join verdict on accepts
         left join rooms r on r.exporter_id = t.exporter_id
-        cross join lateral (select not t.single and t.rank <= coalesce(r.places, 0) as granted) g
+        cross join lateral (select not t.single${granted} and t.rank <= coalesce(r.places, 0) as granted) g
         order by t.index, t.seq
         returning id, seq, event_id, exporter_id, collector, token, begin_by
     )${messages}
@@ -418,7 +463,14 @@ const nothing = {
     messages: '',
 };
 
+/** Both ways to accept. */
+const acceptance = (holding: Holding): string =>
+    accept('accept_events', nothing, holding) + accept('accept_chosen_events', choosing(holding), holding);
+
+/** Both ways to accept, which hold what is for exporters that were stopped by an outcome. For a later migration. */
+export const holdingAcceptance: string = acceptance(held);
+
 export const subscriptions: Migration = {
     id: '0012-subscriptions',
-    sql: [tables, accept('accept_events', nothing), accept('accept_chosen_events', choosing)].join(''),
+    sql: tables + acceptance(notHeld),
 };

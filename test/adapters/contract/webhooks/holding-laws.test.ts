@@ -1,0 +1,65 @@
+import t from 'tap';
+import { present } from '../../../../adapters/contract/assertions.ts';
+import { holdingLaws } from '../../../../adapters/contract/webhooks/holding-laws.ts';
+import type { DeliveryStore } from '../../../../lib/webhooks/store.ts';
+import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
+
+const MUTANTS: Mutants = {
+    'holds what is accepted for an exporter that an outcome has stopped, and sends none of it': accepting(replayAll),
+    'hands out at once nothing that it holds': (_, deliveries) => ({
+        deliveries: {
+            accept: async (newEvents, options) => {
+                const accepted = await deliveries.accept(newEvents, options);
+                const handedOut = { exporterId: '', collector: '', attempt: 1, singleAttempt: false, grant: null };
+                return accepted.map((one) => ({ ...one, handedOut: one.deliveries.map((deliveryId) => ({ ...handedOut, deliveryId })) }));
+            },
+        },
+    }),
+    'sends what it held once that is replayed': (_, deliveries) => ({
+        deliveries: { replay: async (id) => present(await deliveries.get(id)) },
+    }),
+    'holds nothing for an exporter that a user has stopped': (exporters) => ({
+        exporters: {
+            // forgets who has stopped it
+            update: (id, { stopReason: _, ...patch }) => exporters.update(id, patch),
+        },
+    }),
+    'hands out a test of an exporter that an outcome has stopped': (exporters, deliveries) => ({
+        deliveries: {
+            dispatch: async (options) => {
+                const stopped = (await exporters.list()).some(({ state }) => state === 'stopped');
+                return stopped ? { handedOut: [], more: true } : await deliveries.dispatch(options);
+            },
+        },
+    }),
+    'ends what it held with its exporter and with its event': (_, deliveries) => ({
+        deliveries: { erase: async (id) => ({ ...(await deliveries.erase(id)), ended: 0 }) },
+    }),
+};
+
+proveWebhookLaws(t, holdingLaws, MUTANTS);
+
+/** Does something more with what was accepted. */
+function accepting(more: (deliveries: DeliveryStore, ids: readonly string[]) => Promise<void>): Mutant {
+    return (_, deliveries) => ({
+        deliveries: {
+            accept: async (newEvents, options) => {
+                const accepted = await deliveries.accept(newEvents, options);
+                await more(
+                    deliveries,
+                    accepted.flatMap((one) => one.deliveries),
+                );
+                return accepted;
+            },
+        },
+    });
+}
+
+/** As if it had never been held. */
+async function replayAll(deliveries: DeliveryStore, ids: readonly string[]): Promise<void> {
+    for (const id of ids) {
+        if ((await deliveries.get(id))?.state === 'held') {
+            await deliveries.replay(id);
+        }
+    }
+}

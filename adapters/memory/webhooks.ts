@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { BACKLOG_AGES, type Backlog, backlogOf, breakerOf, type ExporterHealth } from '../../lib/webhooks/exporter-health.ts';
+import type { ExporterStore } from '../../lib/webhooks/exporter-store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import type { SettingsStore } from '../../lib/webhooks/settings.ts';
-import type { ExporterStore } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { deliveryStore } from './deliveries.ts';
 import {

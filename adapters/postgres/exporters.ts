@@ -9,9 +9,9 @@ import {
     type ExporterHealth,
     MAX_COUNTED,
 } from '../../lib/webhooks/exporter-health.ts';
+import type { ExporterStore } from '../../lib/webhooks/exporter-store.ts';
 import type { ExporterNotice } from '../../lib/webhooks/notices.ts';
 import { INTERRUPTIONS, interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
-import type { ExporterStore } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { guarded, isUniqueViolation, type Row, type Time, uuidOrNull, withDates } from './database.ts';
 

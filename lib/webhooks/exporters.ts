@@ -15,6 +15,7 @@ import {
 } from './exporter.ts';
 import { patchOf } from './exporter-changes.ts';
 import type { ShownExporter } from './exporter-health.ts';
+import type { ExporterStore } from './exporter-store.ts';
 import { checkedChoices, type MessagePreview, messageMaker, previewOf, sealedFormatSecret, sealFormatSecret } from './formatting.ts';
 import { GRANTS } from './grants.ts';
 import { sealedHeaders, sealHeaders } from './headers.ts';
@@ -23,7 +24,7 @@ import { type PublishOptions, publishableKind } from './publisher.ts';
 import { checkReceiverUrl, type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { knownUrl, openUrl, sealedUrl, shownUrl, urlToStore } from './sealed-url.ts';
 import { checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret } from './signature.ts';
-import type { Attempt, ExporterStore } from './store.ts';
+import type { Attempt } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
 import { type Choice, choiceOf, formatted, type UnaddressedEvent } from './subscriptions.ts';
 

@@ -10,6 +10,7 @@ import type { ByteBudget } from './byte-budget.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { EventKind, EventKinds } from './events.ts';
 import { collectorSchema, DEFAULT_COLLECTOR } from './exporter.ts';
+import type { ExporterStore } from './exporter-store.ts';
 import type { Format, Formats } from './formats/index.ts';
 import type { Grants } from './grants.ts';
 import type { Sender } from './http-sender.ts';
@@ -21,7 +22,7 @@ import type { ClaimingSession } from './session.ts';
 import type { Membership, Role, SettingsStore } from './settings.ts';
 import { SHARES } from './shares.ts';
 import type { Vendor } from './signature.ts';
-import type { DeliveryStore, ExporterStore } from './store.ts';
+import type { DeliveryStore } from './store.ts';
 import type { Subscriptions } from './subscriptions.ts';
 
 /** The stores, which must share one database: `postgresWebhooks({ pool })`, `memoryWebhooks()`. */

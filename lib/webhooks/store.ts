@@ -1,40 +1,9 @@
 import type { Executor } from '../transaction.ts';
 import type { BreakerRules } from './breaker.ts';
-import type { ExporterPatch, StoredExporter } from './exporter.ts';
-import type { ExporterHealth } from './exporter-health.ts';
+import type { StoredExporter } from './exporter.ts';
 import type { BegunAttempts, Grant, HandOutOptions } from './grants.ts';
-import type { AcceptedEvent, FormattedMessage, NewEvent, StoredEvent, Subscribers } from './new-event.ts';
-import type { ExporterNotice } from './notices.ts';
+import type { AcceptedEvent, FormattedMessage, NewEvent, StoredEvent } from './new-event.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
-
-/** All methods of both stores reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
-export interface ExporterStore {
-    insert(exporter: StoredExporter): Promise<void>;
-    get(id: string): Promise<StoredExporter | null>;
-    /** Oldest first. */
-    list(): Promise<readonly StoredExporter[]>;
-    /** How it fares; null when there is none. However long its backlog is, a bounded number of rows is read. */
-    health(id: string): Promise<ExporterHealth | null>;
-    /**
-     * The exporters that choose and are running, or stopped by an outcome: with an owner, kinds, a filter or a format of their own. Absent in a store that keeps none of
-     * these, where they are refused.
-     *
-     * @param tx As in {@link DeliveryStore.accept}, whose transaction then sees the same.
-     */
-    subscribers?(tx?: Executor): Promise<Subscribers>;
-    /**
-     * What has become of exporters while outcomes were recorded and was not forgotten yet, oldest first: that a breaker opened, that an
-     * exporter was stopped by an outcome, and the first delivered one after either. One for each change, stored with it. Absent in a
-     * store that keeps none.
-     */
-    notices?(limit: number): Promise<readonly ExporterNotice[]>;
-    /** Those that were told. */
-    forgetNotices?(ids: readonly string[]): Promise<void>;
-    /** The exporter after the change. Starting one (`state: 'running'`) also resets its failures and its breaker; one that is resumed has not failed while it was paused. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
-    update(id: string, patch: ExporterPatch): Promise<StoredExporter>;
-    /** Removes the exporter with its secrets; its unfinished deliveries become `cancelled` in the same transaction. False when there was none. */
-    remove(id: string): Promise<boolean>;
-}
 
 /**
  * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
@@ -233,7 +202,7 @@ export interface Listening {
 }
 
 /**
- * Events, deliveries and attempts. Rows are the truth: what `accept` has returned survives the loss of queue and processes.
+ * Events, deliveries and attempts. All methods reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. Rows are the truth: what `accept` has returned survives the loss of queue and processes.
  * Methods that take arrays do so in one statement each where the store can, and resolve with results in the same order.
  *
  * All times are the store's own: those that are given are lengths of time, and those that come back can be compared with each other

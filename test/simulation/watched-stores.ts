@@ -1,5 +1,6 @@
+import type { ExporterStore } from '../../lib/webhooks/exporter-store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
-import type { DeliveryStore, ExporterStore } from '../../lib/webhooks/store.ts';
+import type { DeliveryStore } from '../../lib/webhooks/store.ts';
 import { DispatchLedger } from './dispatch-ledger.ts';
 import type { Ledger } from './ledger.ts';
 

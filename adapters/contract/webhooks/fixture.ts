@@ -4,6 +4,7 @@ import { checked } from '../../../lib/checked.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { BreakerRules } from '../../../lib/webhooks/breaker.ts';
 import { type ExporterPatch, newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporter.ts';
+import type { ExporterStore } from '../../../lib/webhooks/exporter-store.ts';
 import type { NewEvent, Recipients } from '../../../lib/webhooks/new-event.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
 import type { SettingsStore } from '../../../lib/webhooks/settings.ts';
@@ -15,7 +16,6 @@ import type {
     DeliveryStore,
     Dispatched,
     DispatchOptions,
-    ExporterStore,
     RecordedOutcome,
 } from '../../../lib/webhooks/store.ts';
 import { assertFields, only, present } from '../assertions.ts';

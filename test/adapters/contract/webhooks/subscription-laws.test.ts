@@ -1,7 +1,8 @@
 import t from 'tap';
 import { joinedSubscriptionLaws, subscriptionLaws } from '../../../../adapters/contract/webhooks/subscription-laws.ts';
+import type { ExporterStore } from '../../../../lib/webhooks/exporter-store.ts';
 import type { FormattedMessage, NewEvent, Subscribers } from '../../../../lib/webhooks/new-event.ts';
-import type { DeliveryStore, ExporterStore } from '../../../../lib/webhooks/store.ts';
+import type { DeliveryStore } from '../../../../lib/webhooks/store.ts';
 import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
 import { breakingTransactions, type Mutants, migratedPool, proveWebhookLaws, rewriting } from './mutants.ts';
 

@@ -1,0 +1,34 @@
+import type { Executor } from '../transaction.ts';
+import type { ExporterPatch, StoredExporter } from './exporter.ts';
+import type { ExporterHealth } from './exporter-health.ts';
+import type { Subscribers } from './new-event.ts';
+import type { ExporterNotice } from './notices.ts';
+
+/** Exporters. All methods reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
+export interface ExporterStore {
+    insert(exporter: StoredExporter): Promise<void>;
+    get(id: string): Promise<StoredExporter | null>;
+    /** Oldest first. */
+    list(): Promise<readonly StoredExporter[]>;
+    /** How it fares; null when there is none. However long its backlog is, a bounded number of rows is read. */
+    health(id: string): Promise<ExporterHealth | null>;
+    /**
+     * The exporters that choose and are running, or stopped by an outcome: with an owner, kinds, a filter or a format of their own. Absent in a store that keeps none of
+     * these, where they are refused.
+     *
+     * @param tx As in `DeliveryStore.accept`, whose transaction then sees the same.
+     */
+    subscribers?(tx?: Executor): Promise<Subscribers>;
+    /**
+     * What has become of exporters while outcomes were recorded and was not forgotten yet, oldest first: that a breaker opened, that an
+     * exporter was stopped by an outcome, and the first delivered one after either. One for each change, stored with it. Absent in a
+     * store that keeps none.
+     */
+    notices?(limit: number): Promise<readonly ExporterNotice[]>;
+    /** Those that were told. */
+    forgetNotices?(ids: readonly string[]): Promise<void>;
+    /** The exporter after the change. Starting one (`state: 'running'`) also resets its failures and its breaker; one that is resumed has not failed while it was paused. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
+    update(id: string, patch: ExporterPatch): Promise<StoredExporter>;
+    /** Removes the exporter with its secrets; its unfinished deliveries become `cancelled` in the same transaction. False when there was none. */
+    remove(id: string): Promise<boolean>;
+}

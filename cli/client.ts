@@ -61,7 +61,9 @@ function split({ method, path, streamed }: Endpoint, input: object): { readonly 
     }
 
     const pairs = Object.entries(fields).filter(([, value]) => value !== undefined);
-    const query = new URLSearchParams(pairs.map(([name, value]): [string, string] => [name, String(value)])).toString();
+    const query = new URLSearchParams(
+        pairs.map(([name, value]): [string, string] => [name, value instanceof Date ? value.toISOString() : String(value)]),
+    ).toString();
     return { path: query === '' ? filled : `${filled}?${query}`, body: source ?? null };
 }
 

@@ -153,3 +153,23 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
 export function repeated(text: string, before: readonly string[] = []): readonly string[] {
     return [...before, text];
 }
+
+const SPAN = /^([1-9]\d{0,4})([mhd])$/;
+const ZONED = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/;
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Parses an option that is a time: a span after now (1) or before (-1), or a time; a date alone is its beginning in UTC. */
+export function moment(direction: 1 | -1): (text: string) => Date {
+    return (text) => {
+        const [, count, unit = ''] = SPAN.exec(text) ?? [];
+        const named = ZONED.test(text) ? Date.parse(text) : Number.NaN;
+        const time = count === undefined ? named : Date.now() + direction * Number(count) * (UNIT_MS[unit] ?? Number.NaN);
+        if (Number.isNaN(time)) {
+            throw new commander.InvalidArgumentError(
+                'It must be a span such as 12h or 90d, or a time such as 2027-01-31 or 2027-01-31T00:00Z.',
+            );
+        }
+
+        return new Date(time);
+    };
+}

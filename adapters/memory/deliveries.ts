@@ -1,7 +1,8 @@
 import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
+import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliveries.ts';
 import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
-import type { Delivery, DeliveryQuery, DeliveryState, DeliveryStore, EventSummary, RecordedOutcome } from '../../lib/webhooks/store.ts';
+import type { Delivery, DeliveryState, DeliveryStore, EventSummary, RecordedOutcome } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { accept } from './acceptance.ts';
 import { claim, sweep } from './claims.ts';
@@ -66,6 +67,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         },
 
         list: async (query) => list(state, query),
+        count: async (filter, max) => Math.min(max, chosenBy(state, filter).length),
         replay: async (id) => replay(state, id),
         event: async (id) => summaryOf(state, id),
         erase: async (eventId) => erase(state, eventId),
@@ -100,16 +102,25 @@ function erase(state: WebhookState, eventId: string): EventSummary & { readonly 
     return { ...(summaryOf(state, eventId) as EventSummary), ended: unfinished.length };
 }
 
-function list(state: WebhookState, { state: wanted, exporterId, outcome, after, limit }: DeliveryQuery): readonly Delivery[] {
-    const below = after === undefined ? Number.POSITIVE_INFINITY : (state.deliveries.get(after)?.seq ?? -1);
-    const rows = [...state.deliveries.values()].filter((row) => {
-        const asked = (wanted ?? row.state) === row.state && (exporterId ?? row.exporterId) === row.exporterId;
-        return asked && row.seq < below && (outcome ?? row.lastCode) === row.lastCode;
-    });
-    return rows
+function list(state: WebhookState, { limit, ...filter }: DeliveryQuery): readonly Delivery[] {
+    return chosenBy(state, filter)
         .reverse()
         .slice(0, limit)
         .map((row) => asDelivery(state, row));
+}
+
+function chosenBy(
+    state: WebhookState,
+    { exporterId, kind, eventId, since, until, outcome, after, ...asked }: DeliveryFilter,
+): DeliveryRow[] {
+    const below = after === undefined ? Number.POSITIVE_INFINITY : (state.deliveries.get(after)?.seq ?? -1);
+    return [...state.deliveries.values()].filter((row) => {
+        const { event } = row;
+        const ofEvent = (kind ?? event.kind) === event.kind && (eventId ?? event.id) === event.id;
+        const inTime = (since ?? event.createdAt) <= event.createdAt && (until === undefined || event.createdAt < until);
+        const ofState = (asked.state ?? row.state) === row.state && (outcome ?? row.lastCode) === row.lastCode;
+        return ofEvent && inTime && ofState && (exporterId ?? row.exporterId) === row.exporterId && row.seq < below;
+    });
 }
 
 const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'held'];

@@ -10,7 +10,6 @@ import type {
     Claim,
     ClaimRequest,
     Delivery,
-    DeliveryQuery,
     DeliveryStore,
     Dispatched,
     EventSummary,
@@ -19,6 +18,7 @@ import type {
 } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { guarded, isUniqueViolation, isUuid, type Row, sqlState, type Time, uuidOrNull, withDates } from './database.ts';
+import { countDeliveries, deliveryFromRow, listDeliveries } from './delivery-lists.ts';
 import {
     ACCEPT,
     ACCEPT_CHOSEN,
@@ -26,7 +26,6 @@ import {
     ATTEMPTS,
     CLAIM,
     type ClaimRow,
-    DELIVERY_COLUMNS,
     DISPATCH,
     type DispatchRow,
     ERASE,
@@ -36,7 +35,6 @@ import {
     NOW,
     RECORD_OUTCOMES,
     REPLAY,
-    STAGES,
     SWEEP,
 } from './delivery-sql.ts';
 import { exporterFromRow } from './exporters.ts';
@@ -104,7 +102,8 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
             return rows.map((row) => withDates(row, ['startedAt', 'finishedAt']));
         },
 
-        list: (query) => list(db, query),
+        list: (query) => listDeliveries(db, query),
+        count: (filter, max) => countDeliveries(db, filter, max),
         replay: (id) => replay(db, id),
 
         async event(id) {
@@ -307,32 +306,4 @@ async function replay(db: Executor, id: string): Promise<Delivery> {
     }
     const [event] = (await db.query<Row<EventSummary>>(EVENT, [delivery.eventId])).rows;
     throw event?.erasedAt === null ? storeRefusals.notReplayable() : storeRefusals.eventErased();
-}
-
-async function list(db: Executor, query: DeliveryQuery): Promise<readonly Delivery[]> {
-    const { state, exporterId, outcome, after, limit } = query;
-    const values: unknown[] = [limit];
-    const parameter = (value: unknown): string => `$${values.push(value)}`;
-    const conditions = [
-        'true',
-        ...(state === undefined ? [] : [`d.stage = '${STAGES[state]}'`, `d.state = ${parameter(state)}`]),
-        ...(exporterId === undefined ? [] : [`d.exporter_id = ${parameter(uuidOrNull(exporterId))}`]),
-        ...(outcome === undefined ? [] : [`d.last_code = ${parameter(outcome)}`]),
-        // said apart, so that a plan for whatever outcome may use the index of those that are not
-        ...(outcome === undefined || outcome === 'delivered' ? [] : [`d.last_code <> 'delivered'`]),
-        ...(after === undefined ? [] : [`d.seq < (select x.seq from scanwire.deliveries x where x.id = ${parameter(uuidOrNull(after))})`]),
-    ];
-    const { rows } = await db.query<Row<Delivery>>(
-        `select ${DELIVERY_COLUMNS}
-        from (select * from scanwire.deliveries d where ${conditions.join(' and ')} order by d.seq desc limit $1) d
-        join scanwire.events v on v.id = d.event_id
-        left join scanwire.exporters e on e.id = d.exporter_id
-        order by d.seq desc`,
-        values,
-    );
-    return rows.map(deliveryFromRow);
-}
-
-function deliveryFromRow(row: Row<Delivery>): Delivery {
-    return withDates(row, ['dueAt', 'createdAt', 'finishedAt']);
 }

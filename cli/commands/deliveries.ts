@@ -1,21 +1,32 @@
 import type { Command } from 'commander';
-import { DELIVERY_STATES, type Delivery, type DeliveryQuery } from '../../lib/webhooks/store.ts';
+import type { DeliveryCount, DeliveryFilter } from '../../lib/webhooks/deliveries.ts';
+import { DELIVERY_STATES, type Delivery } from '../../lib/webhooks/store.ts';
 import type { AttemptView } from '../../plugins/admin-console/operations.ts';
-import { command, definedFields, wholeNumber } from '../command.ts';
+import { command, definedFields, moment, wholeNumber } from '../command.ts';
 import { aligned, relativeTime, table } from '../output/table.ts';
 import { timesText } from '../output/test-result.ts';
 
 export function define(deliveries: Command): void {
     const list = command(deliveries, 'list', 'list deliveries, newest first', async ({ options, perform }) => {
-        const { state, exporter: exporterId, outcome, after, limit } = options;
-        const found = await perform('listDeliveries', definedFields<DeliveryQuery>({ state, exporterId, outcome, after, limit }));
+        const { state, exporter: exporterId, kind, event: eventId, since, until, outcome, after, limit } = options;
+        const filter = definedFields<DeliveryFilter>({ state, exporterId, kind, eventId, since, until, outcome, after });
+        if (options.count === true) {
+            const counted = await perform('countDeliveries', filter);
+            return { json: counted, text: () => countText(counted) };
+        }
+        const found = await perform('listDeliveries', { ...filter, limit: Number(limit) });
         return { json: found, text: () => deliveriesTable(found) };
     });
     list.addOption(list.createOption('--state <state>', 'only those in this state').choices(DELIVERY_STATES))
         .option('--exporter <id>', 'only those to this exporter')
+        .option('--kind <kind>', 'only those of events of this kind')
+        .option('--event <id>', 'only those of this event')
+        .option('--since <when>', 'only those accepted from then on: 12h or 7d ago, or a time such as 2027-01-31T00:00Z', moment(-1))
+        .option('--until <when>', 'only those accepted before', moment(-1))
         .option('--outcome <code>', 'only those whose last attempt came to this')
         .option('--after <id>', 'continue below this delivery')
-        .option('--limit <n>', 'at most so many', wholeNumber(1, 1000), 100);
+        .option('--limit <n>', 'at most so many', wholeNumber(1, 1000), 100)
+        .option('--count', 'only how many there are, counted up to 10,000');
 
     command(deliveries, 'show <id>', 'show a delivery with its attempts', async ({ args: [id = ''], perform }) => {
         const delivery = await perform('showDelivery', { id });
@@ -26,6 +37,11 @@ export function define(deliveries: Command): void {
         const delivery = await perform('replayDelivery', { id });
         return { json: delivery, text: () => `Replaying ${delivery.id}: ${delivery.state}` };
     });
+}
+
+/** `1,234`, or `10,000+`. */
+function countText({ count, more }: DeliveryCount): string {
+    return `${count.toLocaleString('en')}${more ? '+' : ''}`;
 }
 
 function deliveriesTable(deliveries: readonly Delivery[]): Promise<string> {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import { DEFAULT_SCOPES, SCOPES } from '../../lib/keys/scopes.ts';
-import { command, commander, definedFields, repeated, wholeNumber } from '../command.ts';
+import { command, definedFields, moment, repeated, wholeNumber } from '../command.ts';
 import { aligned, relativeTime, table } from '../output/table.ts';
 
 export function define(keys: Command): void {
@@ -23,7 +23,7 @@ export function define(keys: Command): void {
         .option(
             '--expires <when>',
             'refuse it after so long, such as 12h or 90d, or from a time such as 2027-01-31T00:00Z (default: never)',
-            end,
+            moment(1),
         );
 
     command(keys, 'list', 'list all keys, revoked ones included', async ({ perform }) => {
@@ -64,25 +64,4 @@ const workspaceId = wholeNumber(1, Number.MAX_SAFE_INTEGER);
 
 function workspaceIds(text: string, before: readonly number[] = []): readonly number[] {
     return [...before, workspaceId(text)];
-}
-
-const SPAN = /^([1-9]\d{0,4})([mhd])$/;
-const ZONED = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/;
-const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** The end of a key: after a span from now, or at a time; a date alone is its beginning in UTC. */
-function end(text: string): Date {
-    const [, count, unit = ''] = SPAN.exec(text) ?? [];
-    const time = count === undefined ? timeOf(text) : Date.now() + Number(count) * (UNIT_MS[unit] ?? Number.NaN);
-    if (Number.isNaN(time)) {
-        throw new commander.InvalidArgumentError(
-            'It must be a span such as 12h or 90d, or a time such as 2027-01-31 or 2027-01-31T00:00Z.',
-        );
-    }
-
-    return new Date(time);
-}
-
-function timeOf(text: string): number {
-    return ZONED.test(text) ? Date.parse(text) : Number.NaN;
 }

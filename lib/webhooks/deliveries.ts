@@ -1,9 +1,10 @@
 import Joi from 'joi';
 import { checked } from '../checked.ts';
+import { MAX_COUNTED } from './exporter-health.ts';
 import { GRANTS } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
-import { OUTCOME_CODES } from './outcome.ts';
-import { type Attempt, DELIVERY_STATES, type Delivery, type DeliveryQuery, type EventSummary } from './store.ts';
+import { OUTCOME_CODES, type OutcomeCode } from './outcome.ts';
+import { type Attempt, DELIVERY_STATES, type Delivery, type DeliveryState, type EventSummary } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
 
 /** A delivery with all its attempts, first to last. */
@@ -11,10 +12,41 @@ export interface DeliveryHistory extends Delivery {
     readonly history: readonly Attempt[];
 }
 
+/** Which deliveries are asked for. */
+export interface DeliveryFilter {
+    readonly state?: DeliveryState;
+    readonly exporterId?: string;
+    readonly kind?: string;
+    readonly eventId?: string;
+    /** Those whose events were accepted at this time or later. */
+    readonly since?: Date;
+    /** Those whose events were accepted before this time. */
+    readonly until?: Date;
+    /** What the last attempt came to, as in `lastCode`. */
+    readonly outcome?: OutcomeCode;
+    /** Id of a delivery: only older ones. */
+    readonly after?: string;
+}
+
+/** Reads of many deliveries, newest first. */
+export interface DeliveryQuery extends DeliveryFilter {
+    readonly limit: number;
+}
+
+/** A number of deliveries. */
+export interface DeliveryCount {
+    /** At most 10,000. */
+    readonly count: number;
+    /** Whether there are more than were counted. */
+    readonly more: boolean;
+}
+
 /** Reads of deliveries, and their replay. */
 export interface Deliveries {
     /** Newest first, 100 unless `limit` says otherwise, at most 1,000. @throws ScanwireError `INVALID_INPUT` with the field. */
     list(query?: Partial<DeliveryQuery>): Promise<readonly Delivery[]>;
+    /** How many there are of them. @throws ScanwireError `INVALID_INPUT` with the field. */
+    count(filter?: DeliveryFilter): Promise<DeliveryCount>;
     /** @throws ScanwireError `NOT_FOUND`. */
     show(id: string): Promise<DeliveryHistory>;
     /** Sends the same bytes under the same message id once more. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
@@ -38,12 +70,26 @@ export interface Events {
     erase(id: string): Promise<ErasedEvent>;
 }
 
-/** What deliveries can be asked by; ids are texts, and one that names nothing finds nothing. */
-export const deliveryQuerySchema: Joi.ObjectSchema<DeliveryQuery> = Joi.object<DeliveryQuery, true>({
+/** What deliveries can be asked by; ids and kinds are texts, and one that names nothing finds nothing. */
+const filterSchemas = {
     state: Joi.string().valid(...DELIVERY_STATES),
     exporterId: Joi.string(),
+    kind: Joi.string(),
+    eventId: Joi.string(),
+    since: Joi.date().iso(),
+    until: Joi.date().iso(),
     outcome: Joi.string().valid(...OUTCOME_CODES),
     after: Joi.string(),
+};
+
+/** The rules of {@link DeliveryFilter}. */
+export const deliveryFilterSchema: Joi.ObjectSchema<DeliveryFilter> = Joi.object<DeliveryFilter, true>(filterSchemas)
+    .label('query')
+    .default();
+
+/** The rules of {@link DeliveryQuery}, with their defaults. */
+export const deliveryQuerySchema: Joi.ObjectSchema<DeliveryQuery> = Joi.object<DeliveryQuery, true>({
+    ...filterSchemas,
     limit: Joi.number().integer().min(1).max(1000).default(100),
 })
     .label('query')
@@ -54,6 +100,11 @@ export function deliveriesOf({ deliveries: store, dispatcher }: WebhooksContext)
     return {
         async list(query) {
             return store.list(checked(deliveryQuerySchema, query));
+        },
+
+        async count(filter) {
+            const count = await store.count(checked(deliveryFilterSchema, filter), MAX_COUNTED + 1);
+            return { count: Math.min(count, MAX_COUNTED), more: count > MAX_COUNTED };
         },
 
         async show(id) {

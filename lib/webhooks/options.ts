@@ -93,6 +93,7 @@ export const webhookStoreSchemas: Readonly<Record<keyof WebhookStores, Joi.Schem
         'get',
         'attempts',
         'list',
+        'count',
         'replay',
         'event',
         'erase',

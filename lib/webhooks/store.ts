@@ -1,5 +1,6 @@
 import type { Executor } from '../transaction.ts';
 import type { BreakerRules } from './breaker.ts';
+import type { DeliveryFilter, DeliveryQuery } from './deliveries.ts';
 import type { StoredExporter } from './exporter.ts';
 import type { BegunAttempts, Grant, HandOutOptions } from './grants.ts';
 import type { AcceptedEvent, FormattedMessage, NewEvent, StoredEvent } from './new-event.ts';
@@ -182,17 +183,6 @@ export interface Session {
     readonly opensUrls?: boolean;
 }
 
-/** Reads of many deliveries, newest first. */
-export interface DeliveryQuery {
-    readonly state?: DeliveryState;
-    readonly exporterId?: string;
-    /** What the last attempt came to, as in `lastCode`. */
-    readonly outcome?: OutcomeCode;
-    /** Id of a delivery: the list goes on after it, with older ones. */
-    readonly after?: string;
-    readonly limit: number;
-}
-
 /** Somebody who listens for what others store. */
 export interface Listening {
     /** Resolves once it listens, could not at the first try, or was closed before. Never rejects. */
@@ -306,6 +296,8 @@ export interface DeliveryStore {
     /** Attempts of a delivery, first to last. */
     attempts(deliveryId: string): Promise<readonly Attempt[]>;
     list(query: DeliveryQuery): Promise<readonly Delivery[]>;
+    /** How many there are, counted up to `max`. */
+    count(filter: DeliveryFilter, max: number): Promise<number>;
 
     /**
      * Starts the retry schedule anew for a delivery that is `delivered`, `exhausted`, `poisoned` or `held`: `pending`, due now, the same body and

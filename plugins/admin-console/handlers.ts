@@ -98,6 +98,7 @@ function deliveryHandlers({ publish, deliveries, events }: System['webhooks']): 
         showEvent: ({ id }) => events.show(id),
         eraseEvent: ({ id }) => events.erase(id),
         listDeliveries: (query) => deliveries.list(query),
+        countDeliveries: (filter) => deliveries.count(filter),
         async showDelivery({ id }) {
             const delivery = await deliveries.show(id);
             return { ...delivery, history: delivery.history.map(attemptView) };

@@ -3,14 +3,14 @@ import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { RuleSet } from '../../lib/webhooks/choices.ts';
-import type { ErasedEvent } from '../../lib/webhooks/deliveries.ts';
+import type { DeliveryCount, DeliveryFilter, DeliveryQuery, ErasedEvent } from '../../lib/webhooks/deliveries.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { MessagePreview } from '../../lib/webhooks/formatting.ts';
 import type { AcceptedEvent } from '../../lib/webhooks/new-event.ts';
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
-import type { Attempt, Delivery, DeliveryQuery, EventSummary } from '../../lib/webhooks/store.ts';
+import type { Attempt, Delivery, EventSummary } from '../../lib/webhooks/store.ts';
 import type { Choice } from '../../lib/webhooks/subscriptions.ts';
 
 /*
@@ -47,6 +47,7 @@ export interface Operations {
     /** Erases the body of an event for good. */
     eraseEvent: Operation<ById, ErasedEvent>;
     listDeliveries: Operation<Partial<DeliveryQuery>, readonly Delivery[]>;
+    countDeliveries: Operation<DeliveryFilter, DeliveryCount>;
     showDelivery: Operation<ById, DeliveryView>;
     replayDelivery: Operation<ById, Delivery>;
 
@@ -142,6 +143,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     showEvent: { method: 'GET', path: '/events/{id}' },
     eraseEvent: { method: 'DELETE', path: '/events/{id}/body' },
     listDeliveries: { method: 'GET', path: '/deliveries' },
+    countDeliveries: { method: 'GET', path: '/deliveries/count' },
     showDelivery: { method: 'GET', path: '/deliveries/{id}' },
     replayDelivery: { method: 'POST', path: '/deliveries/{id}/replay' },
 

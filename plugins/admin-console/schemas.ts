@@ -6,9 +6,9 @@ import { newKeySchema, scopesSchema, workspacesSchema } from '../../lib/keys/lim
 import { DEFAULT_SCOPES } from '../../lib/keys/scopes.ts';
 import { AUTHENTICATION_PARTS } from '../../lib/webhooks/authentication.ts';
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
-import { deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
+import { deliveryFilterSchema, deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
 import { exporterChangesSchema, newExporterSchema, ownerSchema, settingSchemas } from '../../lib/webhooks/exporter.ts';
-import { BACKLOG_AGES, BREAKERS } from '../../lib/webhooks/exporter-health.ts';
+import { BACKLOG_AGES, BREAKERS, MAX_COUNTED } from '../../lib/webhooks/exporter-health.ts';
 import { OUTCOME_CODES } from '../../lib/webhooks/outcome.ts';
 import type { OperationName } from './operations.ts';
 
@@ -283,6 +283,14 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         description: 'Deliveries, newest first',
         query: deliveryQuerySchema,
         response: Joi.array().items(deliverySchema),
+    },
+    countDeliveries: {
+        description: 'How many deliveries there are of those that a list would have',
+        query: deliveryFilterSchema,
+        response: Joi.object({
+            count: count().max(MAX_COUNTED),
+            more: flag().description('Whether there are more than were counted'),
+        }).label('DeliveryCount'),
     },
     showDelivery: { description: 'A delivery with its attempts', params: byId, response: deliveryViewSchema },
     replayDelivery: { description: 'Sends a finished delivery once more', params: byId, response: deliverySchema },

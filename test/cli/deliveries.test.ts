@@ -76,6 +76,22 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
     t.match(await nextJson(receiver, messages), { event: 'test', verified: false, forms: [], reason: String });
     t.match(await scanwire(['exporters', 'test', exporter.id, '--data', data]), { code: 1, stdout: /^Test failed: client_error 401/ });
 
+    const { stdout } = await scanwire([
+        'deliveries',
+        'list',
+        '--kind',
+        'test',
+        '--since',
+        '1h',
+        '--until',
+        '2099-01-01',
+        '--count',
+        '--data',
+        data,
+    ]);
+    t.match(stdout, /^[1-9]\n$/);
+    t.same(await json(data, 'deliveries', 'list', '--until', '1h', '--count'), { count: 0, more: false });
+
     t.match(await json(data, 'exporters', 'pause', exporter.id), { state: 'running', pausedAt: String });
     t.match(await scanwire(['exporters', 'list', '--data', data]), { stdout: / running, paused / });
     t.match(await json(data, 'exporters', 'resume', exporter.id), { pausedAt: null });

@@ -72,6 +72,67 @@ export const deliveryLaws: Laws<WebhookBench> = {
         assert.deepEqual(ids(await bench.listed(page)), [published[1]]);
     },
 
+    async 'lists the deliveries of a kind, and those of an event'(bench) {
+        await bench.addExporter();
+        await bench.addExporter({ createdAt: at(1) });
+        const published = await bench.publish({}, { kind: 'ours' }, {}, { kind: 'ours' });
+        assert.deepEqual(
+            ids(await bench.listed({ kind: 'ours' })),
+            [7, 6, 3, 2].map((index) => published[index]),
+        );
+        assert.deepEqual(ids(await bench.listed({ kind: 'ours', after: present(published[6]), limit: 1 })), [published[3]]);
+        assert.deepEqual(await bench.listed({ kind: 'theirs' }), []);
+
+        const { eventId } = present(await bench.deliveries.get(present(published[4])));
+        assert.deepEqual(ids(await bench.listed({ eventId })), [published[5], published[4]]);
+        assert.deepEqual(ids(await bench.listed({ eventId, after: present(published[5]) })), [published[4]]);
+        assert.deepEqual(await bench.listed({ eventId, kind: 'ours' }), []);
+        for (const id of [randomUUID(), 'no-uuid']) {
+            assert.deepEqual(await bench.listed({ eventId: id }), []);
+        }
+    },
+
+    async 'lists the deliveries of a span of time'(bench) {
+        assert.deepEqual(await bench.listed({ since: at(0), until: at(1) }), []);
+        await bench.addExporter();
+        const hours = (count: number): Date => at(count * 3_600_000);
+        const published = [];
+        for (const hour of [0, 1, 2, 3, 4, 5]) {
+            published.push(...(await bench.publishAt(hours(hour), {}, {})));
+        }
+        for (const [query, first, end] of [
+            [{ since: hours(2) }, 4, 12],
+            [{ since: hours(2), until: hours(4) }, 4, 8],
+            [{ until: hours(1) }, 0, 2],
+            [{ since: at(1), until: at(2) }, 0, 0],
+            [{ since: hours(9) }, 0, 0],
+            [{ until: hours(2), after: present(published[2]) }, 0, 2],
+        ] as const) {
+            assert.deepEqual(ids(await bench.listed(query)), published.slice(first, end).reverse(), JSON.stringify(query));
+            assert.equal(await bench.deliveries.count(query, 100), end - first, JSON.stringify(query));
+        }
+    },
+
+    async 'counts what it would list, up to a number'(bench) {
+        const { id } = await bench.addExporter();
+        assert.equal(await bench.deliveries.count({}, 9), 0);
+        const [first] = await bench.publish({}, {}, { kind: 'ours' }, {});
+        const held = only(await bench.claimDue({ limit: 1 }));
+        await bench.record([failure(held, 0, { next: { state: 'exhausted' } })]);
+        for (const [query, count] of [
+            [{}, 4],
+            [{ kind: 'ours' }, 1],
+            [{ state: 'exhausted', exporterId: id }, 1],
+            [{ outcome: 'connect_refused' }, 1],
+            [{ after: present(first) }, 0],
+            [{ exporterId: randomUUID() }, 0],
+            [{ eventId: randomUUID() }, 0],
+        ] as const) {
+            assert.equal(await bench.deliveries.count(query, 9), count, JSON.stringify(query));
+        }
+        assert.equal(await bench.deliveries.count({}, 3), 3);
+    },
+
     async 'lists attempts first to last'(bench) {
         const first = await bench.claimOne();
         for (const number of [2, 3]) {

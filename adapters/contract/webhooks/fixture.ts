@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { checked } from '../../../lib/checked.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { BreakerRules } from '../../../lib/webhooks/breaker.ts';
+import type { DeliveryQuery } from '../../../lib/webhooks/deliveries.ts';
 import { type ExporterPatch, newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporter.ts';
 import type { ExporterStore } from '../../../lib/webhooks/exporter-store.ts';
 import type { NewEvent, Recipients } from '../../../lib/webhooks/new-event.ts';
@@ -12,7 +13,6 @@ import type {
     Acceptance,
     Claim,
     Delivery,
-    DeliveryQuery,
     DeliveryStore,
     Dispatched,
     DispatchOptions,

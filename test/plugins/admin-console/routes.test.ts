@@ -33,7 +33,7 @@ async function ask<Name extends OperationName>(t: Test, server: Server, name: Na
         return value;
     });
     const inQuery = method === 'GET' || method === 'DELETE' || streamed === true;
-    const query = inQuery ? `?${new URLSearchParams(Object.fromEntries(fields) as Record<string, string>)}` : '';
+    const query = inQuery ? `?${new URLSearchParams(JSON.parse(JSON.stringify(Object.fromEntries(fields))))}` : '';
     const { statusCode, payload, headers } = await server.inject({
         method,
         url: `${PREFIX}${url}${query}`,
@@ -97,6 +97,8 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.match(await as('listDeliveries', { state: 'delivered', exporterId: id, limit: 10 }), { length: 4 });
     t.match(await as('listDeliveries', { outcome: 'delivered', exporterId: id }), { length: 4 });
     t.match(await as('listDeliveries', { outcome: 'connect_refused' }), { length: 0 });
+    t.same(await as('countDeliveries', { kind: 'idr_investigation_created', exporterId: id }), { count: 1, more: false });
+    t.match(await as('listDeliveries', { since: new Date(0), until: new Date(1) }), { length: 0 });
     t.match(await as('showDelivery', { id: deliveryId }), { id: deliveryId, attempts: 1, history: [{ number: 1, code: 'delivered' }] });
     t.match(await as('replayDelivery', { id: deliveryId }), { id: deliveryId });
     const { eventId } = published;

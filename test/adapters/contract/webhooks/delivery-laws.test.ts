@@ -2,7 +2,8 @@ import t from 'tap';
 import { deliveryLaws } from '../../../../adapters/contract/webhooks/delivery-laws.ts';
 import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { ScanwireError } from '../../../../lib/errors.ts';
-import type { Delivery, DeliveryQuery, DeliveryStore } from '../../../../lib/webhooks/store.ts';
+import type { DeliveryQuery } from '../../../../lib/webhooks/deliveries.ts';
+import type { Delivery, DeliveryStore } from '../../../../lib/webhooks/store.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {
@@ -17,6 +18,11 @@ const MUTANTS: Mutants = {
     'lists the deliveries of a state': listing(({ state: _, ...query }) => query),
     'lists the deliveries of an exporter': listing(({ exporterId: _, ...query }) => query),
     'lists the deliveries of an outcome': listing(({ outcome: _, ...query }) => query),
+    'lists the deliveries of a kind, and those of an event': listing(({ eventId: _, ...query }) => query),
+    'lists the deliveries of a span of time': listing(({ until: _, ...query }) => query),
+    'counts what it would list, up to a number': (_, deliveries) => ({
+        deliveries: { count: (filter) => deliveries.count(filter, Number.POSITIVE_INFINITY) },
+    }),
     'lists attempts first to last': (_, deliveries) => ({
         deliveries: { attempts: async (id) => (await deliveries.attempts(id)).toReversed() },
     }),

@@ -1,0 +1,146 @@
+import type { Executor } from '../../lib/transaction.ts';
+import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliveries.ts';
+import type { Delivery } from '../../lib/webhooks/store.ts';
+import { type Row, type Time, uuidOrNull, withDates } from './database.ts';
+import { DELIVERY_COLUMNS, STAGES } from './delivery-sql.ts';
+
+/** The newest deliveries that a query asks for. */
+export async function listDeliveries(db: Executor, { limit, ...filter }: DeliveryQuery): Promise<readonly Delivery[]> {
+    return await withinSpans(db, filter, async (span) => {
+        const { source, values } = chosenBy(filter, span, limit);
+        const { rows } = await db.query<Row<Delivery>>(
+            `select ${DELIVERY_COLUMNS}
+            from (select d.* from (${source}) d order by d.seq desc limit $1) d
+            join scanwire.events v on v.id = d.event_id
+            left join scanwire.exporters e on e.id = d.exporter_id
+            order by d.seq desc`,
+            values,
+        );
+        return rows.map(deliveryFromRow);
+    });
+}
+
+/** How many there are of them, `max` at most. */
+export async function countDeliveries(db: Executor, filter: DeliveryFilter, max: number): Promise<number> {
+    const [counted = 0] = await withinSpans(db, filter, async (span) => {
+        const { source, values } = chosenBy(filter, span, max);
+        const sql = `select count(*)::integer as count from (select from (${source}) d limit $1) d`;
+        const { rows } = await db.query<{ count: number }>(sql, values);
+        return rows.flatMap(({ count }) => (count === 0 ? [] : [count]));
+    });
+    return counted;
+}
+
+/** A {@link Delivery} of a row of {@link DELIVERY_COLUMNS}. */
+export function deliveryFromRow(row: Row<Delivery>): Delivery {
+    return withDates(row, ['dueAt', 'createdAt', 'finishedAt']);
+}
+
+/** Numbers of deliveries. */
+interface Span {
+    readonly first: string | null;
+    readonly end: string | null;
+}
+
+/**
+ * Deliveries are numbered soon after the time of their event. Who accepts may have to wait in between, for the same idempotency key in an open
+ * transaction: rarely, and no longer than the last of these. Milliseconds.
+ */
+const [SOON, LATE] = [10_000, 3_600_000];
+
+/**
+ * Times are looked for by numbers, and the deliveries of an event by its time: an index of either would cost each delivery on its way.
+ *
+ * @param read What is asked for among the numbers; what finds none of an event is asked once more, with more of them.
+ */
+async function withinSpans<T>(db: Executor, filter: DeliveryFilter, read: (span: Span) => Promise<readonly T[]>): Promise<readonly T[]> {
+    const { eventId, since, until } = filter;
+    if (eventId === undefined) {
+        return await read(await spanOf(db, since, until, SOON));
+    }
+
+    const sql = 'select v.created_at as "createdAt" from scanwire.events v where v.id = $1';
+    const { rows } = await db.query<{ createdAt: Time }>(sql, [uuidOrNull(eventId)]);
+    if (rows[0] === undefined) {
+        return [];
+    }
+    const createdAt = new Date(rows[0].createdAt);
+    const found = await read(await spanOf(db, createdAt, createdAt, SOON));
+    return found.length > 0 || filter.after !== undefined ? found : await read(await spanOf(db, createdAt, createdAt, LATE));
+}
+
+async function spanOf(db: Executor, since: Date | undefined, until: Date | undefined, slack: number): Promise<Span> {
+    return {
+        first: since === undefined ? null : await firstSince(db, new Date(since.getTime() - SOON)),
+        end: until === undefined ? null : await firstSince(db, new Date(until.getTime() + slack)),
+    };
+}
+
+/** The number from which on deliveries are not older: some twenty steps, each of which halves what is left. */
+const FIRST_SINCE = `
+with recursive look (low, high) as (
+    select min(d.seq), max(d.seq) + 1 from scanwire.deliveries d
+    union all
+    select
+        case when p.earlier then p.seq + 1 else l.low end,
+        case when p.earlier then l.high else (l.low + l.high) / 2 end
+    from look l
+    left join lateral (
+        select d.seq, v.created_at < $1 as earlier
+        from scanwire.deliveries d
+        join scanwire.events v on v.id = d.event_id
+        where d.seq >= (l.low + l.high) / 2 and d.seq < l.high
+        order by d.seq
+        limit 1
+    ) p on true
+    where l.low < l.high
+)
+select l.low as first from look l where l.low >= l.high`;
+
+/** Null where there are no deliveries. */
+async function firstSince(db: Executor, time: Date): Promise<string | null> {
+    const { rows } = await db.query<{ first: string }>(FIRST_SINCE, [time]);
+    return rows[0]?.first ?? null;
+}
+
+/** `$1` of `values` is `limit`. */
+function chosenBy(filter: DeliveryFilter, span: Span, limit: number): { readonly source: string; readonly values: unknown[] } {
+    const values: unknown[] = [limit];
+    const parameter = (value: unknown): string => `$${values.push(value)}`;
+    const conditions = conditionsOf(filter, span, parameter);
+    const { kind, since, until } = filter;
+    const ofEvents = kind === undefined && since === undefined && until === undefined ? '' : 'join scanwire.events v on v.id = d.event_id';
+    const sources = stagesOf(filter).map(
+        (stage) => `(
+            select d.* from scanwire.deliveries d ${ofEvents}
+            where ${[...(stage === null ? [] : [`d.stage = '${stage}'`]), ...conditions].join(' and ')}
+            order by d.seq desc limit $1
+        )`,
+    );
+    return { source: sources.join(' union all '), values };
+}
+
+/** Of which stages they may be, each in an index; null for any. Whatever was delivered came to nothing else. */
+function stagesOf({ state, outcome }: DeliveryFilter): readonly (string | null)[] {
+    if (state !== undefined) {
+        return [STAGES[state]];
+    }
+    return outcome === undefined || outcome === 'delivered' ? [null] : ['waiting', 'in flight', 'failed'];
+}
+
+function conditionsOf(filter: DeliveryFilter, { first, end }: Span, parameter: (value: unknown) => string): readonly string[] {
+    const { state, exporterId, kind, eventId, since, until, outcome, after } = filter;
+    return [
+        'true',
+        ...(state === undefined ? [] : [`d.state = ${parameter(state)}`]),
+        ...(exporterId === undefined ? [] : [`d.exporter_id = ${parameter(uuidOrNull(exporterId))}`]),
+        ...(outcome === undefined ? [] : [`d.last_code = ${parameter(outcome)}`]),
+        ...(eventId === undefined ? [] : [`d.event_id = ${parameter(uuidOrNull(eventId))}`]),
+        ...(kind === undefined ? [] : [`v.kind = ${parameter(kind)}`]),
+        ...(since === undefined ? [] : [`v.created_at >= ${parameter(since)}`]),
+        ...(until === undefined ? [] : [`v.created_at < ${parameter(until)}`]),
+        ...(first === null ? [] : [`d.seq >= ${parameter(first)}`]),
+        ...(end === null ? [] : [`d.seq < ${parameter(end)}`]),
+        ...(after === undefined ? [] : [`d.seq < (select x.seq from scanwire.deliveries x where x.id = ${parameter(uuidOrNull(after))})`]),
+    ];
+}

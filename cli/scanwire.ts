@@ -74,6 +74,11 @@ const COMMANDS: readonly Entry[] = [
         description: 'receive messages, verify their signatures and print them',
         load: () => import('./commands/listen.ts'),
     },
+    {
+        usage: 'mcp',
+        description: 'let an assistant read, by the Model Context Protocol on stdin and stdout',
+        load: () => import('./commands/mcp.ts'),
+    },
 ];
 
 const FAILURE = 1;

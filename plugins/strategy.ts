@@ -56,12 +56,31 @@ export function acceptsApiKeys(server: Server, strategy: string): boolean {
  * application's own concern. Asked of the request, since a server's default strategy may be set after its routes.
  */
 export function needsScope(scope: ApiKeyScope, denial: string): Lifecycle.Method {
-    return ({ auth, server }, h) => {
-        const granted: unknown = auth.credentials?.scope;
-        if (acceptsApiKeys(server, auth.strategy) && !(Array.isArray(granted) && granted.includes(scope))) {
+    return (request, h) => {
+        if (!hasScope(request, scope)) {
             throw Boom.forbidden(denial);
         }
 
+        return h.continue;
+    };
+}
+
+/** Whether a request may do what the scope stands for. Asked like {@link needsScope}: of API keys only. */
+export function hasScope({ auth, server }: Request, scope: ApiKeyScope): boolean {
+    const granted: unknown = auth.credentials?.scope;
+    return !acceptsApiKeys(server, auth.strategy) || (Array.isArray(granted) && granted.includes(scope));
+}
+
+const BEARER = /^bearer +(\S+)$/i;
+
+/** Puts the key of `Authorization: Bearer`, or of the query's `token`, where its strategy looks for it; for `onPreAuth` of a route. */
+export function bearerKey(fromQuery: boolean): Lifecycle.Method {
+    return ({ headers, url }, h) => {
+        const [, bearer] = BEARER.exec(String(headers.authorization ?? '')) ?? [];
+        const key = bearer ?? (fromQuery ? url.searchParams.get('token') : null);
+        if (key) {
+            headers.token = key;
+        }
         return h.continue;
     };
 }

@@ -11,6 +11,7 @@ import { protect } from '../../lib/protect/connections.ts';
 import type { System } from '../../plugins/admin-console/handlers.ts';
 import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';
 import { plugin as httpsRecordSchema } from '../../plugins/https-record-schema/index.ts';
+import { type McpOptions, plugin as mcp } from '../../plugins/mcp/index.ts';
 import { plugin as metasploitData, type WholeInventory } from '../../plugins/metasploit-data/index.ts';
 import { plugin as restApi } from '../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
@@ -125,7 +126,8 @@ async function start(
 
     const own = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
     const system = scan === null ? own : readOnly(own);
-    const admin = await adminServer(socket, system, (file) => backUp(folder, parts.stores.dump, file), onError);
+    const read = readable(parts, system.webhooks, scan?.inventory);
+    const admin = await adminServer(socket, system, read, (file) => backUp(folder, parts.stores.dump, file), onError);
     undo.push(() => admin.stop({ timeout: COMMAND_PATIENCE }));
     const license = await watchLicense(parts.license, undo, onError);
     return {
@@ -174,6 +176,7 @@ async function restServer(
             },
         },
     ]);
+    await addMcp(server, readable(parts, server.plugins['webhook-exporter'], inventory));
     protect(server.listener, { maxConnections, maxPerAddress, isLong: isBatch });
     addReadiness(server);
     return server;
@@ -210,11 +213,31 @@ async function startDataService(
 
 /** Whoever has installed what shows it gets a page about the API. */
 function docsPage(): { readonly page?: string } {
+    return isInstalled('swagger-ui-dist/package.json') ? { page: '/api-docs' } : {};
+}
+
+/** What assistants may read. */
+function readable(
+    { stores, license }: Parts,
+    { deliveries }: Pick<System['webhooks'], 'deliveries'>,
+    inventory: InventoryStore = stores.inventory,
+): McpOptions {
+    return { store: inventory, records: stores.records, deliveries, license: license.source };
+}
+
+/** Lets assistants read where what they speak is installed. Without `auth` they do so as the operator. */
+async function addMcp(server: Server, options: McpOptions): Promise<void> {
+    if (isInstalled('@modelcontextprotocol/sdk/server/index.js')) {
+        await server.register({ plugin: mcp, options });
+    }
+}
+
+function isInstalled(module: string): boolean {
     try {
-        import.meta.resolve('swagger-ui-dist/package.json');
-        return { page: '/api-docs' };
+        import.meta.resolve(module);
+        return true;
     } catch {
-        return {};
+        return false;
     }
 }
 
@@ -289,12 +312,14 @@ async function listen(server: Server, { host, port }: ServeOptions): Promise<voi
 async function adminServer(
     socket: string,
     system: System,
+    read: McpOptions,
     backUpTo: (file: string) => Promise<BackedUp>,
     onError: (error: unknown) => void,
 ): Promise<Server> {
     const admin = hapiServer({ port: socket, debug: false });
     // Whoever can open the socket owns the data folder, which nobody else can enter.
     await admin.register({ plugin: adminConsole, options: { system, auth: false, authorize: () => true, prefix: '' } });
+    await addMcp(admin, { ...read, auth: false });
     addBackup(admin, backUpTo);
     reportErrors(admin, onError);
     await admin.start();

@@ -11,7 +11,7 @@ import { VERSION } from '../../lib/version.ts';
 import { toBoom } from '../errors.ts';
 import { claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { pathId, type StoreFailure, streamCut, unavailable, unsniffed, untilClosed, withFirst } from '../request.ts';
-import { licensed, needsScope, withStrategy, workspacesSeen } from '../strategy.ts';
+import { bearerKey, licensed, needsScope, withStrategy, workspacesSeen } from '../strategy.ts';
 import { called } from './json-rpc.ts';
 import { type Asked, frameworkRow, type ListName, listed, type Reader, related, type WholeInventory } from './rows.ts';
 
@@ -110,27 +110,13 @@ function optionsOfEveryRoute({ auth = 'token', license, queryToken = false }: Me
         auth: auth === false ? false : { strategies: [auth], mode: 'required' },
         cache: { otherwise: 'no-store' },
         ext: {
-            onPreAuth: { method: keyMoved(queryToken) },
+            onPreAuth: { method: bearerKey(queryToken) },
             onCredentials: { method: needsScope('inventory:read', DENIAL) },
             onPostAuth: { method: licensed(license, UNREADABLE) },
             onPreResponse: [{ method: asTheFramework }, unsniffed],
         },
         response: { ranges: false },
         state: { parse: false, failAction: 'ignore' },
-    };
-}
-
-const BEARER = /^bearer +(\S+)$/i;
-
-/** Puts a key where its strategy looks for it. */
-function keyMoved(fromQuery: boolean): Lifecycle.Method {
-    return ({ headers, url }, h) => {
-        const [, bearer] = BEARER.exec(String(headers.authorization ?? '')) ?? [];
-        const key = bearer ?? (fromQuery ? url.searchParams.get('token') : null);
-        if (key) {
-            headers.token = key;
-        }
-        return h.continue;
     };
 }
 

@@ -3,6 +3,7 @@ import { limitsSchema } from '../../lib/protect/connections.ts';
 import { newExporterSchema } from '../../lib/webhooks/exporter.ts';
 import { optionsSchema as adminConsole } from '../../plugins/admin-console/options.ts';
 import { optionsSchema as httpsRecordSchema } from '../../plugins/https-record-schema/options.ts';
+import { optionsSchema as mcp } from '../../plugins/mcp/index.ts';
 import { optionsSchema as metasploitData } from '../../plugins/metasploit-data/index.ts';
 import { optionsSchema as restApiV2 } from '../../plugins/rest-api-v2/options.ts';
 import { optionsSchema as tokenAuth } from '../../plugins/token-auth/options.ts';
@@ -14,6 +15,7 @@ const pages = {
     'docs/admin-console.md': adminConsole,
     'docs/https-record-schema.md': httpsRecordSchema,
     'docs/token-auth.md': tokenAuth,
+    'docs/mcp.md': mcp,
     'docs/metasploit-data.md': metasploitData,
     'docs/rest-api-v2.md': restApiV2,
     'docs/webhook-exporter.md': webhookExporter,

@@ -21,6 +21,7 @@ const needs = {
         options: { store: memory.memoryInventory(), license: modules.get('license').alwaysLicensed() },
     }),
     'metasploit-data': () => needs['rest-api-v2'](),
+    mcp: () => needs['rest-api-v2'](),
     'webhook-exporter': () => ({ options: { stores: memory.memoryWebhooks(), queue: memory.memoryQueue(), keyRing } }),
     'webhook-auth': () => ({ options: { secrets: ['s'] } }),
     'https-record-schema': () => ({ options: {} }),

@@ -1,0 +1,147 @@
+import type { NamedPlugin, Request, ResponseObject, ResponseToolkit, RouteOptions, Server } from '@hapi/hapi';
+import Joi from 'joi';
+import { checked, objectWith } from '../../lib/checked.ts';
+import { optionalPackage, ScanwireError } from '../../lib/errors.ts';
+import type { InventoryStore } from '../../lib/inventory/store.ts';
+import { DENIAL } from '../../lib/keys/api-keys.ts';
+import type { LicenseSource } from '../../lib/license/verify-license.ts';
+import type { RecordStore } from '../../lib/records/store.ts';
+import { VERSION } from '../../lib/version.ts';
+import type { Deliveries } from '../../lib/webhooks/deliveries.ts';
+import { claimInstance, type InstanceOptions, instanceSchema, logFailure } from '../instance.ts';
+import { type StoreFailure, unsniffed } from '../request.ts';
+import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen } from '../strategy.ts';
+import { callTool, type Sight, type Sources, toolsOf } from './tools.ts';
+
+export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
+export type { ScanwireEvent } from '../instance.ts';
+
+/** Options of the plugin. */
+export interface McpOptions extends InstanceOptions, Sources {
+    /** The scan data: `workspaces`, `hosts` and the collections of a whole workspace. */
+    readonly store: InventoryStore;
+    /** HTTPS scan records; without them there is no tool for them. */
+    readonly records?: RecordStore | undefined;
+    /** Deliveries of a webhook exporter; without them there is no tool for them. */
+    readonly deliveries?: Pick<Deliveries, 'list'> | undefined;
+    /** Whether the licence is valid now; asked on every request. */
+    readonly license: LicenseSource;
+    /** Name of the strategy; false where somebody else has let the client in. Default `token`. */
+    readonly auth?: string | false | undefined;
+    /** Default `/mcp`. */
+    readonly path?: string | undefined;
+}
+
+/** Checks the options and fills in their defaults. */
+export const optionsSchema: Joi.ObjectSchema<McpOptions> = Joi.object<McpOptions>({
+    store: Joi.object<InventoryStore>().unknown().required(),
+    records: objectWith<RecordStore>('list'),
+    deliveries: objectWith<Pick<Deliveries, 'list'>>('list'),
+    license: objectWith<LicenseSource>('valid').required(),
+    auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).default('token'),
+    path: Joi.string()
+        .pattern(/^(?:\/[\w.-]+)+$/)
+        .messages({ 'string.pattern.base': '{{#label}} must look like /mcp' })
+        .default('/mcp'),
+    instance: instanceSchema,
+}).required();
+
+const PLUGIN = 'mcp';
+const PACKAGE = '@modelcontextprotocol/sdk';
+const UNREADABLE: StoreFailure = { plugin: PLUGIN, message: 'The data cannot be read now; try again later' };
+const UNKNOWN_STRATEGY = 'mcp options: auth must name a strategy of the server, registered before';
+const MAX_BYTES = 65_536;
+
+/** Lets assistants read the data by the Model Context Protocol: streamable HTTP without sessions, tools that only read. */
+export const plugin: NamedPlugin<McpOptions> = {
+    name: PLUGIN,
+    version: VERSION,
+    requirements: { hapi: '>=21', node: '>=20.19' },
+    multiple: true,
+
+    async register(server, options) {
+        const settings = checked(optionsSchema, options, { subject: 'mcp options', code: 'MISCONFIGURED' });
+        claimInstance(server, PLUGIN, settings);
+        const protocol = await optionalPackage(PACKAGE, 'the plugin mcp', loadProtocol);
+        withStrategy(UNKNOWN_STRATEGY, () => addRoute(server, settings, protocol));
+    },
+};
+
+async function loadProtocol() {
+    const [{ Server: McpServer }, { WebStandardStreamableHTTPServerTransport: Transport }, types] = await Promise.all([
+        import('@modelcontextprotocol/sdk/server/index.js'),
+        import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'),
+        import('@modelcontextprotocol/sdk/types.js'),
+    ]);
+    return { McpServer, Transport, ...types };
+}
+
+type Protocol = Awaited<ReturnType<typeof loadProtocol>>;
+
+function addRoute(server: Server, settings: McpOptions, protocol: Protocol): void {
+    const { auth = 'token', license, path = '/mcp' } = settings;
+    const options: RouteOptions = {
+        auth: auth === false ? false : { strategies: [auth], mode: 'required' },
+        cache: { otherwise: 'no-store' },
+        // With the cookies of somebody who is signed in no other site shall ask.
+        cors: false,
+        ext: {
+            onPreAuth: { method: bearerKey(false) },
+            onCredentials: { method: needsScope('inventory:read', DENIAL) },
+            onPostAuth: { method: licensed(license, UNREADABLE) },
+            onPreResponse: unsniffed,
+        },
+        state: { parse: false, failAction: 'ignore' },
+    };
+    const payload = { maxBytes: MAX_BYTES, allow: 'application/json', protoAction: 'error' } as const;
+    server.route([
+        { method: 'POST', path, options: { ...options, payload }, handler: (request, h) => answer(request, h, settings, protocol) },
+        // There is no session to listen to or to end, as the transport says itself.
+        { method: ['GET', 'DELETE'], path, options, handler: (_, h) => h.response().code(405).header('allow', 'POST') },
+    ]);
+}
+
+/** Each request stands for itself: nothing of one is kept for the next, so that any process may answer it. */
+async function answer(request: Request, h: ResponseToolkit, sources: Sources, protocol: Protocol): Promise<ResponseObject> {
+    const { Transport } = protocol;
+    const server = serverFor(request, sources, protocol);
+    const transport = new Transport({ enableJsonResponse: true });
+    await server.connect(transport as Parameters<typeof server.connect>[0]);
+    try {
+        const asked = new Request('http://localhost/', {
+            method: 'POST',
+            headers: { 'content-type': 'application/json', accept: String(request.headers.accept ?? '') },
+        });
+        const said = await transport.handleRequest(asked, { parsedBody: request.payload });
+        const text = await said.text();
+        return h.response(text).code(said.status).type('application/json; charset=utf-8');
+    } finally {
+        await server.close();
+    }
+}
+
+function serverFor(request: Request, sources: Sources, protocol: Protocol): InstanceType<Protocol['McpServer']> {
+    const { McpServer, ListToolsRequestSchema, CallToolRequestSchema } = protocol;
+    const sight: Sight = { has: (scope) => hasScope(request, scope), workspaces: workspacesSeen(request) };
+    const server = new McpServer({ name: 'scanwire', version: VERSION }, { capabilities: { tools: {} } });
+    server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: [...toolsOf(sources, sight)] as never }));
+    server.setRequestHandler(CallToolRequestSchema, async ({ params: { name, arguments: input } }) => {
+        try {
+            const page = JSON.parse(JSON.stringify(await callTool(sources, name, input, sight)));
+            return { content: [{ type: 'text' as const, text: JSON.stringify(page) }], structuredContent: page };
+        } catch (error) {
+            return { content: [{ type: 'text' as const, text: reasonOf(request, error) }], isError: true };
+        }
+    });
+    return server;
+}
+
+/** What went wrong, for who can do something about it. */
+function reasonOf(request: Request, error: unknown): string {
+    if (error instanceof ScanwireError && (error.code === 'INVALID_INPUT' || error.code === 'NOT_FOUND')) {
+        return error.message;
+    }
+
+    logFailure(request, PLUGIN, error);
+    return UNREADABLE.message;
+}

@@ -1,0 +1,262 @@
+/** What an assistant may read: one tool for each kind of thing, a page of 100 rows at a time. */
+import Joi from 'joi';
+import { checked } from '../../lib/checked.ts';
+import { ScanwireError } from '../../lib/errors.ts';
+import { HOST_STATES } from '../../lib/inventory/host.ts';
+import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
+import { addressRange, type FilterName, type Filters } from '../../lib/inventory/selection.ts';
+import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
+import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
+import type { JsonSchema } from '../../lib/records/record.ts';
+import type { RecordStore } from '../../lib/records/store.ts';
+import { type Deliveries, deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
+import { jsonSchemaOf } from '../json-schema.ts';
+
+/** What the tools read. A tool for what is left out is not there. */
+export interface Sources {
+    readonly store: InventoryStore;
+    readonly records?: RecordStore | undefined;
+    readonly deliveries?: Pick<Deliveries, 'list'> | undefined;
+}
+
+/** What somebody may see. */
+export interface Sight {
+    /** Whether he has the scope. */
+    has(scope: ApiKeyScope): boolean;
+    /** The only workspaces; null for all. */
+    readonly workspaces: ReadonlySet<number> | null;
+}
+
+/** A page of rows. */
+export interface PageOfRows {
+    readonly rows: readonly object[];
+    /** How many rows there are in all, whatever the page; null where the store does not count. */
+    readonly total: number | null;
+    /** For the next page, null after the last. */
+    readonly cursor: string | null;
+}
+
+/** A tool as it is listed. */
+export interface Tool {
+    readonly name: string;
+    readonly description: string;
+    readonly inputSchema: JsonSchema;
+    readonly annotations: { readonly readOnlyHint: true; readonly openWorldHint: false };
+}
+
+const PAGE = 100;
+
+type Input = Readonly<Record<string, string | undefined>>;
+type AnyRow = Readonly<Record<string, unknown>> & { readonly id: number };
+type AnyRows = Collection<AnyRow>;
+
+interface Definition {
+    readonly description: string;
+    readonly scope: ApiKeyScope;
+    readonly input: Joi.ObjectSchema;
+    /** Undefined where the sources lack it. */
+    source(sources: Sources): unknown;
+    page(sources: Sources, input: Input, sight: Sight): Promise<PageOfRows>;
+}
+
+const cursor = Joi.string().max(64).description('The cursor of the page before');
+const workspace = Joi.string().max(255).default(DEFAULT_WORKSPACE).description('Name of the workspace');
+const whole = (what: string): Joi.StringSchema => Joi.string().allow('').max(255).description(what);
+const search = Joi.string().max(255).description('Part of a name, an address or an information, in upper or lower case');
+const since = Joi.string().isoDate().description('Changed at this time or later');
+
+const TOOLS: Readonly<Record<string, Definition>> = {
+    workspaces: {
+        description: 'Workspaces: hosts that belong together',
+        scope: 'inventory:read',
+        input: Joi.object({ name: whole('Exactly this name'), search, cursor }),
+        source: ({ store }) => store.workspaces,
+        page: ({ store }, input, sight) => workspacePage(store.workspaces as unknown as AnyRows, input, sight),
+    },
+    hosts: inventoryTool('hosts', 'Hosts of a workspace', {
+        address: Joi.string().max(255).description('An address, a block such as 192.0.2.0/24, or a range such as 192.0.2.1-192.0.2.9'),
+        state: Joi.string()
+            .valid(...HOST_STATES)
+            .description('Exactly this state'),
+        os_name: whole('Exactly this operating system'),
+        search,
+        updated_since: since,
+    }),
+    services: inventoryTool('workspaceServices', 'Services of all hosts of a workspace; host_id is the id of the host', {
+        state: whole('open, closed, filtered or unknown'),
+        name: whole('Exactly this name, such as https'),
+        search,
+        updated_since: since,
+    }),
+    vulns: inventoryTool('workspaceVulns', 'Vulnerabilities of all hosts of a workspace', {
+        name: whole('Exactly this name'),
+        search,
+        updated_since: since,
+    }),
+    notes: inventoryTool('workspaceNotes', 'Notes on hosts of a workspace', { updated_since: since }),
+    records: {
+        description: 'HTTPS scan records, without the bytes of the responses',
+        scope: 'records:read',
+        input: Joi.object({ host: whole('Name or address of the endpoint'), ip: whole('Address of the endpoint'), cursor }),
+        source: ({ records }) => records,
+        page: ({ records }, input, sight) => recordPage(records as RecordStore, input, sight),
+    },
+    deliveries: {
+        description: 'Deliveries of events to receivers, newest first',
+        scope: 'admin',
+        input: Joi.object({
+            state: deliveryQuerySchema.extract('state').description('Exactly this state'),
+            exporterId: whole('Id of the exporter'),
+            outcome: deliveryQuerySchema.extract('outcome').description('What the last attempt came to'),
+            cursor,
+        }),
+        source: ({ deliveries }) => deliveries,
+        page: ({ deliveries }, input, sight) => deliveryPage(deliveries as Sources['deliveries'] & object, input, sight),
+    },
+};
+
+function inventoryTool(name: keyof InventoryStore, description: string, filters: Joi.SchemaMap): Definition {
+    return {
+        description,
+        scope: 'inventory:read',
+        input: Joi.object({ workspace, ...filters, cursor }),
+        source: ({ store }) => store[name],
+        async page({ store }, { workspace: called, cursor: after, ...filters }, sight) {
+            const id = await workspaceId(store, called ?? DEFAULT_WORKSPACE, sight);
+            return await rowPage(store[name] as unknown as AnyRows, [id], filtersOf(filters), after);
+        },
+    };
+}
+
+/** The tools that there are for somebody. */
+export function toolsOf(sources: Sources, sight: Sight): readonly Tool[] {
+    return Object.entries(TOOLS)
+        .filter(([, { scope, source }]) => source(sources) !== undefined && sight.has(scope))
+        .map(([name, { description, input }]) => {
+            const inputSchema = jsonSchemaOf({ schema: input }, 'input');
+            return { name, description, inputSchema, annotations: { readOnlyHint: true, openWorldHint: false } };
+        });
+}
+
+/**
+ * What a tool answers.
+ *
+ * @throws ScanwireError `NOT_FOUND` for a tool that there is not, or a workspace; `INVALID_INPUT` with the field; `UNAVAILABLE`.
+ */
+export async function callTool(sources: Sources, name: string, input: unknown, sight: Sight): Promise<PageOfRows> {
+    const definition = Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined;
+    if (definition === undefined || definition.source(sources) === undefined || !sight.has(definition.scope)) {
+        throw new ScanwireError('NOT_FOUND', `There is no tool ${JSON.stringify(name)} for this key`, { field: 'name' });
+    }
+
+    return await definition.page(sources, checked(definition.input, input ?? {}) as Input, sight);
+}
+
+function filtersOf({ address, updated_since, ...others }: Input): Filters {
+    return {
+        ...others,
+        ...(address !== undefined && { address: addressRange(address) }),
+        ...(updated_since !== undefined && { updated_since: new Date(updated_since) }),
+    };
+}
+
+async function rowPage(rows: AnyRows, path: readonly number[], where: Filters, after: string | undefined): Promise<PageOfRows> {
+    const { select, filters = [] } = rows;
+    const unknown = Object.keys(where).find((name) => !filters.includes(name as FilterName));
+    if (unknown !== undefined || select === undefined) {
+        const field = unknown ?? 'cursor';
+        throw new ScanwireError('INVALID_INPUT', `${field} cannot be met: the store of this list does not know it`, { field });
+    }
+
+    const byChange = where.updated_since !== undefined;
+    const behind = after === undefined ? {} : { after: positionOf(after, byChange) };
+    const found: AnyRow[] = [];
+    for await (const batch of select(path, { where, limit: PAGE + 1, ...behind })) {
+        found.push(...batch);
+    }
+    const page = found.slice(0, PAGE);
+    const last = page.at(-1);
+    const next = last === undefined || found.length <= PAGE ? null : byChange ? `${Number(last.updated_at)}-${last.id}` : `${last.id}`;
+    return { rows: page, total: await totalOf(rows, path, where), cursor: next };
+}
+
+const CURSOR = /^(?:(\d{1,15})-)?(\d{1,10})$/;
+
+function positionOf(text: string, byChange: boolean): { readonly id: number; readonly updated_at?: Date } {
+    const [, time, id] = CURSOR.exec(text) ?? [];
+    if (id === undefined || (time !== undefined) !== byChange) {
+        throw wrongCursor();
+    }
+    return { id: Number(id), ...(byChange && { updated_at: new Date(Number(time)) }) };
+}
+
+function wrongCursor(): ScanwireError {
+    return new ScanwireError('INVALID_INPUT', 'cursor must be that of the page before, with the same input', { field: 'cursor' });
+}
+
+/** A store that does not count is counted out. */
+async function totalOf(rows: AnyRows, path: readonly number[], where: Filters): Promise<number> {
+    if (rows.count !== undefined) {
+        return await rows.count(path, where);
+    }
+
+    let total = 0;
+    for await (const batch of rows.list(path)) {
+        total += batch.length;
+    }
+    return total;
+}
+
+/** All of them at once are few; those that somebody does not see are not there. */
+async function workspacePage(workspaces: AnyRows, { name, search: part, cursor: after }: Input, sight: Sight): Promise<PageOfRows> {
+    const behind = after === undefined ? 0 : positionOf(after, false).id;
+    const found: AnyRow[] = [];
+    for await (const batch of workspaces.list([])) {
+        const wanted = batch.filter(({ name: called }) =>
+            String(called)
+                .toLowerCase()
+                .includes(part?.toLowerCase() ?? ''),
+        );
+        found.push(...wanted.filter((row) => sees(sight, row.id) && (name === undefined || row.name === name)));
+    }
+    const rows = found.filter(({ id }) => id > behind);
+    return { rows: rows.slice(0, PAGE), total: found.length, cursor: rows.length > PAGE ? `${rows[PAGE - 1]?.id}` : null };
+}
+
+function sees({ workspaces }: Sight, id: number): boolean {
+    return workspaces === null || workspaces.has(id);
+}
+
+async function workspaceId({ workspaces }: InventoryStore, name: string, sight: Sight): Promise<number> {
+    for await (const batch of workspaces.list([])) {
+        const found = batch.find((row) => row.name === name && sees(sight, row.id));
+        if (found !== undefined) {
+            return found.id;
+        }
+    }
+    throw new ScanwireError('NOT_FOUND', `Unknown workspace ${JSON.stringify(name)}`, { field: 'workspace' });
+}
+
+async function recordPage(records: RecordStore, { cursor: after, ...where }: Input, sight: Sight): Promise<PageOfRows> {
+    assertSeesAll(sight);
+    const position = after === undefined ? {} : { after: positionOf(after, false).id };
+    const found = await records.list({ ...where, ...position, limit: PAGE + 1 });
+    const rows = found.slice(0, PAGE).map(({ id, importedAt, record: { data, ...record } }) => {
+        return { id, importedAt, ...record, bytes: Buffer.byteLength(data, 'base64') };
+    });
+    return { rows, total: null, cursor: found.length > PAGE ? `${rows.at(-1)?.id}` : null };
+}
+
+async function deliveryPage(deliveries: Pick<Deliveries, 'list'>, { cursor: after, ...where }: Input, sight: Sight): Promise<PageOfRows> {
+    assertSeesAll(sight);
+    const found = await deliveries.list({ ...where, ...(after !== undefined && { after }), limit: PAGE + 1 } as object);
+    const rows = found.slice(0, PAGE);
+    return { rows, total: null, cursor: found.length > PAGE ? (rows.at(-1)?.id ?? null) : null };
+}
+
+/** Records and deliveries are in no workspace. */
+function assertSeesAll({ workspaces }: Sight): void {
+    if (workspaces !== null) {
+        throw new ScanwireError('NOT_FOUND', 'The API key is limited to workspaces, and what is here belongs to none', { field: 'name' });
+    }
+}

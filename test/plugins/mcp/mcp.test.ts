@@ -1,0 +1,212 @@
+import Hapi from '@hapi/hapi';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import t, { type Test } from 'tap';
+import { memoryApiKeys, memoryInventory, memoryRecords } from '../../../adapters/memory/index.ts';
+import type { ApiKeyScope } from '../../../lib/keys/scopes.ts';
+import { alwaysLicensed } from '../../../lib/license/verify-license.ts';
+import type { Delivery } from '../../../lib/webhooks/store.ts';
+import { type McpOptions, plugin as mcp } from '../../../plugins/mcp/index.ts';
+import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
+
+const https = { port: 443, proto: 'tcp', state: 'open', name: 'https', info: null } as const;
+const RECORD = { data: 'SFRUUC8xLjEgMjAwIE9LDQoNCg==', host: 'www.example.com', ip: '192.0.2.1', port: 443 };
+
+async function* each<T>(items: readonly T[]): AsyncIterable<T> {
+    yield* items;
+}
+
+async function filled() {
+    let now = new Date('2026-11-21T09:00:00Z');
+    const store = memoryInventory({ clock: () => now });
+    const many = Array.from({ length: 250 }, (_, n) => ({ address: `10.0.0.${n + 1}`, ...(n < 2 && { services: [https] }) }));
+    await store.importHosts('default', each(many));
+    await store.importHosts('lab', each([{ address: '192.0.2.1', name: 'web', os_name: 'Linux', services: [https] }]));
+    await store.addVuln(1, { name: 'CVE-2026-0001' });
+    await store.addNote(1, { ntype: 'x', data: { y: 1 } });
+    now = new Date('2026-11-21T10:00:00Z');
+    await store.importHosts('default', each(many.slice(100, 220)));
+    return store;
+}
+
+/** Newest first, as a store lists them. */
+const DELIVERIES = Array.from({ length: 150 }, (_, n) => ({ id: `d${150 - n}`, state: n % 2 === 0 ? 'delivered' : 'pending' }));
+
+async function deliveriesAsListed({ after, limit = 100, state }: { after?: string; limit?: number; state?: string } = {}) {
+    const behind = after === undefined ? 0 : DELIVERIES.findIndex(({ id }) => id === after) + 1;
+    return DELIVERIES.slice(behind)
+        .filter((each) => state === undefined || each.state === state)
+        .slice(0, limit) as unknown as Delivery[];
+}
+
+async function served(t: Test, options: Partial<McpOptions> = {}) {
+    const server = Hapi.server({ host: '127.0.0.1', port: 0, debug: false });
+    const records = memoryRecords();
+    await records.add([RECORD, ...Array.from({ length: 120 }, (_, n) => ({ ...RECORD, port: 1000 + n }))]);
+    await server.register({ plugin: tokenAuth, options: { store: memoryApiKeys(), revealable: false } });
+    await server.register({
+        plugin: mcp,
+        options: { store: await filled(), records, deliveries: { list: deliveriesAsListed }, license: alwaysLicensed(), ...options },
+    });
+    await server.start();
+    t.after(() => server.stop());
+    const { create } = server.plugins['token-auth'];
+    const connected = async (limits: { scopes?: ApiKeyScope[]; workspaces?: number[] } = {}) => {
+        const { key } = await create('assistant', { scopes: ['inventory:read', 'records:read', 'admin'], ...limits });
+        const client = new Client({ name: 'test', version: '1' });
+        const url = new URL(`${server.info.uri}/mcp`);
+        const headers = { authorization: `Bearer ${key}` };
+        await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }) as never);
+        t.after(() => client.close());
+        const call = async (name: string, args: Record<string, unknown> = {}) => {
+            const { structuredContent, content, isError = false } = await client.callTool({ name, arguments: args });
+            const [{ text }] = content as [{ text: string }];
+            return isError
+                ? { error: text }
+                : (structuredContent as { rows: { id: number }[]; total: number | null; cursor: string | null });
+        };
+        return { client, call };
+    };
+    return { server, create, connected };
+}
+
+type Connected = Awaited<ReturnType<Awaited<ReturnType<typeof served>>['connected']>>;
+
+/** Pages from the first to the last. */
+async function allOf({ call }: Connected, name: string, args: Record<string, unknown> = {}) {
+    const pages: { rows: { id: number | string }[]; total: number | null; cursor: string | null }[] = [];
+    for (let cursor: string | null | undefined; cursor !== null; cursor = pages.at(-1)?.cursor) {
+        pages.push((await call(name, { ...args, ...(cursor !== undefined && { cursor }) })) as never);
+    }
+    return {
+        sizes: pages.map(({ rows }) => rows.length),
+        totals: pages.map(({ total }) => total),
+        ids: pages.flatMap(({ rows }) => rows.map(({ id }) => id)),
+    };
+}
+
+t.test('lists tools that only read, for the scopes of the key', async (t) => {
+    const { connected } = await served(t);
+    const names = async (limits: Parameters<typeof connected>[0]) =>
+        (await (await connected(limits)).client.listTools()).tools.map(({ name }) => name);
+    const inventory = ['workspaces', 'hosts', 'services', 'vulns', 'notes'];
+    t.same(await names({}), [...inventory, 'records', 'deliveries']);
+    t.same(await names({ scopes: ['inventory:read'] }), inventory);
+    t.same(await names({ scopes: ['inventory:read', 'records:read'] }), [...inventory, 'records']);
+    const { tools } = await (await connected()).client.listTools();
+    t.ok(tools.every(({ annotations }) => annotations?.readOnlyHint === true));
+    t.match(tools.find(({ name }) => name === 'hosts')?.inputSchema, {
+        type: 'object',
+        properties: { workspace: { type: 'string', default: 'default' }, state: { enum: ['alive', 'down', 'unknown'] }, cursor: {} },
+        additionalProperties: false,
+    });
+    const { call } = await connected({ scopes: ['inventory:read'] });
+    t.same(await call('records'), { error: 'There is no tool "records" for this key' });
+    t.same(await call('constructor'), { error: 'There is no tool "constructor" for this key' });
+});
+
+t.test('gives pages of 100 rows, a cursor and the true total', async (t) => {
+    const { connected } = await served(t);
+    const assistant = await connected();
+    const upTo = (last: number) => Array.from({ length: last }, (_, n) => n + 1);
+    t.same(await allOf(assistant, 'hosts'), { sizes: [100, 100, 50], totals: [250, 250, 250], ids: upTo(250) });
+    const changed = await allOf(assistant, 'hosts', { updated_since: '2026-11-21T10:00:00Z' });
+    t.same(changed, { sizes: [100, 20], totals: [120, 120], ids: upTo(220).slice(100) });
+    t.same(await allOf(assistant, 'records'), { sizes: [100, 21], totals: [null, null], ids: upTo(121) });
+    t.same((await allOf(assistant, 'deliveries')).sizes, [100, 50]);
+    t.same((await allOf(assistant, 'deliveries', { state: 'pending' })).ids.length, 75);
+});
+
+t.test('finds by workspace, address, state, name and text', async (t) => {
+    const { connected } = await served(t);
+    const assistant = await connected();
+    const ids = async (name: string, args: Record<string, unknown>) => (await allOf(assistant, name, args)).ids;
+    t.same(await ids('workspaces', {}), [1, 2]);
+    t.same(await ids('workspaces', { name: 'lab' }), [2]);
+    t.same(await ids('workspaces', { search: 'DEF' }), [1]);
+    t.same(await ids('hosts', { workspace: 'lab' }), [251]);
+    t.same(await ids('hosts', { address: '10.0.0.0/30' }), [1, 2, 3]);
+    t.same(await ids('hosts', { address: '10.0.0.0/30', state: 'down' }), []);
+    t.same(await ids('hosts', { workspace: 'lab', search: 'WEB', os_name: 'Linux' }), [251]);
+    t.same(await ids('services', { workspace: 'default', name: 'https' }), [1, 2]);
+    t.same(await ids('vulns', { search: 'cve' }), [1]);
+    t.same(await ids('notes', {}), [1]);
+    t.same(await ids('records', { host: 'www.example.com', cursor: '120' }), [121]);
+    const {
+        rows: [record],
+    } = (await assistant.call('records')) as { rows: object[] };
+    t.match(record, { id: 1, host: 'www.example.com', bytes: 19, importedAt: /Z$/ });
+    t.notOk('data' in (record as object));
+});
+
+t.test('says what is wrong with the input', async (t) => {
+    const { connected } = await served(t);
+    const { call } = await connected();
+    const refused = async (name: string, args: Record<string, unknown>) => ((await call(name, args)) as { error: string }).error;
+    t.equal(await refused('hosts', { workspace: 'nobody' }), 'Unknown workspace "nobody"');
+    t.match(await refused('hosts', { state: 'up' }), /^state must be one of/);
+    t.match(await refused('hosts', { address: 'x' }), /^address must be an IP address/);
+    t.match(await refused('hosts', { other: 1 }), /^other is not allowed/);
+    for (const args of [{ cursor: 'x' }, { cursor: '1-1' }, { cursor: '5', updated_since: '2026-11-21T10:00:00Z' }]) {
+        t.equal(await refused('hosts', args), 'cursor must be that of the page before, with the same input');
+    }
+});
+
+t.test('holds to keys, workspaces and licence', async (t) => {
+    let valid = true;
+    const { server, create, connected } = await served(t, { license: { valid: async () => valid } });
+    const payload = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    const post = async (headers: Record<string, string>) =>
+        await server.inject({
+            method: 'POST',
+            url: '/mcp',
+            headers: { accept: 'application/json, text/event-stream', ...headers },
+            payload,
+        });
+    const { key } = await create('a');
+    const { key: publisher } = await create('b', { scopes: ['events:publish'] });
+    t.equal((await post({})).statusCode, 403);
+    t.equal((await post({ token: publisher })).statusCode, 403);
+    t.match(await post({ token: key }), { statusCode: 200, headers: { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } });
+    for (const method of ['GET', 'DELETE']) {
+        t.match(await server.inject({ method, url: '/mcp', headers: { token: key } }), { statusCode: 405, headers: { allow: 'POST' } });
+    }
+    t.equal((await post({ token: key, 'content-type': 'text/plain' })).statusCode, 415, 'no form of another site');
+
+    const { call } = await connected({ workspaces: [2] });
+    t.match(await call('workspaces'), { rows: [{ name: 'lab' }], total: 1 });
+    t.match(await call('hosts', { workspace: 'lab' }), { total: 1 });
+    t.same(await call('hosts'), { error: 'Unknown workspace "default"' });
+    for (const name of ['records', 'deliveries']) {
+        t.match(await call(name), { error: /limited to workspaces/ });
+    }
+    valid = false;
+    t.equal((await post({ token: key })).statusCode, 403);
+});
+
+t.test('reads from stores that can do less, and says what they cannot', async (t) => {
+    const store = await filled();
+    const { workspaces, hosts } = store;
+    const { count: _, filters: __, ...less } = hosts as Required<typeof hosts>;
+    const { connected } = await served(t, { store: { workspaces, hosts: less }, records: undefined, deliveries: undefined });
+    const assistant = await connected();
+    t.same(
+        (await assistant.client.listTools()).tools.map(({ name }) => name),
+        ['workspaces', 'hosts'],
+    );
+    t.same((await allOf(assistant, 'hosts')).totals, [250, 250, 250]);
+    t.match(await assistant.call('hosts', { search: 'x' }), { error: /^search cannot be met/ });
+    const { list, get } = hosts;
+    const plain = await (await served(t, { store: { workspaces, hosts: { list, get } } })).connected();
+    t.match(await plain.call('hosts'), { error: /^cursor cannot be met/ });
+});
+
+t.test('tells nobody why a store failed', async (t) => {
+    const store = await filled();
+    const down = () => Promise.reject(new Error('password of the database'));
+    const { server, connected } = await served(t, { store: { ...store, hosts: { ...store.hosts, count: down } } as never });
+    const logged: string[] = [];
+    server.events.on({ name: 'request', channels: 'app' }, (_, { error }) => logged.push((error as Error).message));
+    t.same(await (await connected()).call('hosts'), { error: 'The data cannot be read now; try again later' });
+    t.same(logged, ['password of the database']);
+});

@@ -198,7 +198,7 @@ export interface WebhooksParts {
 export function webhooksOver(
     { stores, keyRing, queue, receivers }: WebhooksParts & { readonly stores: WebhookStores },
     kept: DeploymentSettings | null,
-    more: Pick<WebhooksOptions, 'onError' | 'role' | 'onOutdated'>,
+    more: Pick<WebhooksOptions, 'onError' | 'onEvent' | 'role' | 'onOutdated'>,
 ): Webhooks {
     const { egress, limits, settings } = kept === null ? NOTHING_KEPT : optionsFrom(kept);
     const guard = egressGuard(receivers.egress ?? egress);

@@ -79,11 +79,11 @@ export async function startReceiver({ host, port, secret, onMessage }: ReceiverO
     };
 }
 
-/** What to tell a person whose server cannot listen. */
-export function cannotListen(error: unknown, host: string, port: number): unknown {
+/** What to tell a person whose server cannot listen. @param option Where it was told to. */
+export function cannotListen(error: unknown, host: string, port: number, option = '--port'): unknown {
     const reasons: Readonly<Record<string, string>> = {
-        EADDRINUSE: 'is in use: choose another with --port',
-        EACCES: 'needs rights that this user does not have: choose one above 1023 with --port',
+        EADDRINUSE: `is in use: choose another with ${option}`,
+        EACCES: `needs rights that this user does not have: choose one above 1023 with ${option}`,
         EADDRNOTAVAIL: 'cannot be listened on: this machine does not have that address',
         ENOTFOUND: 'cannot be listened on: the host name is unknown',
     };

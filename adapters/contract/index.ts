@@ -17,7 +17,7 @@ import { erasureLaws } from './webhooks/erasure-laws.ts';
 import { exporterLaws } from './webhooks/exporter-laws.ts';
 import { onBench, type WebhookStores, webhookAbilities } from './webhooks/fixture.ts';
 import { grantLaws } from './webhooks/grant-laws.ts';
-import { healthLaws } from './webhooks/health-laws.ts';
+import { healthLaws, overviewLaws } from './webhooks/health-laws.ts';
 import { holdingLaws } from './webhooks/holding-laws.ts';
 import { idempotencyLaws, joinedIdempotencyLaws } from './webhooks/idempotency-laws.ts';
 import { noticeLaws } from './webhooks/notice-laws.ts';
@@ -116,6 +116,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['subscriptions'], laws: onBench(subscriptionLaws) },
         { needs: ['subscriptions', 'transactions'], laws: onBench(joinedSubscriptionLaws) },
         { needs: ['holding'], laws: onBench(holdingLaws) },
+        { needs: ['overview'], laws: onBench(overviewLaws) },
         { needs: ['notices'], laws: onBench(noticeLaws) },
         { needs: ['idempotency'], laws: onBench(idempotencyLaws) },
         { needs: ['idempotency', 'transactions'], laws: onBench(joinedIdempotencyLaws) },

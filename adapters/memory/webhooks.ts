@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import { BACKLOG_AGES, type Backlog, backlogOf, breakerOf, type ExporterHealth } from '../../lib/webhooks/exporter-health.ts';
+import {
+    BACKLOG_AGES,
+    type Backlog,
+    backlogOf,
+    breakerOf,
+    type ExporterHealth,
+    type Overview,
+    overviewOf,
+} from '../../lib/webhooks/exporter-health.ts';
 import type { ExporterStore } from '../../lib/webhooks/exporter-store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import type { SettingsStore } from '../../lib/webhooks/settings.ts';
@@ -108,6 +116,8 @@ function exporterStore(state: WebhookState): ExporterStore {
             return row === undefined ? null : healthOf(state, row);
         },
 
+        overview: async (limit) => countedIn(state, limit),
+
         async update(id, { ifType, ifSecret, ifHeaders, ifAuthentication, ifUrl, ...patch }) {
             const row = state.exporters.get(id);
             if (row === undefined) {
@@ -183,6 +193,16 @@ function healthOf(state: WebhookState, exporter: ExporterRow): ExporterHealth {
             at,
         ),
     });
+}
+
+function countedIn({ unfinished, exporters }: WebhookState, limit: number): Overview {
+    const states = [...unfinished].map(({ state }) => state);
+    const deliveries = [...new Set(states)].map((state) => ({
+        state,
+        count: Math.min(limit, states.filter((other) => other === state).length),
+    }));
+    const alone = [...exporters.values()].map((row) => ({ ...row, running: row.state === 'running', count: 1 }));
+    return overviewOf(deliveries, alone);
 }
 
 /** All are counted: they are in memory anyway. */

@@ -8,6 +8,8 @@ import {
     breakerOf,
     type ExporterHealth,
     MAX_COUNTED,
+    type Overview,
+    overviewOf,
 } from '../../lib/webhooks/exporter-health.ts';
 import type { ExporterStore } from '../../lib/webhooks/exporter-store.ts';
 import type { ExporterNotice } from '../../lib/webhooks/notices.ts';
@@ -152,6 +154,33 @@ from scanwire.exporters e
 cross join clock
 where e.id = $1`;
 
+/** Deliveries that have not ended, by state; `$1` how many of each stage are counted at most. */
+const UNENDED = `
+select s.state, count(*)::integer as count
+from (
+    (select 'pending' as state from scanwire.deliveries w where w.stage = 'waiting' limit $1)
+    union all
+    (
+        select f.state from scanwire.deliveries f
+        where f.stage = 'in flight' and f.flight >= (select l.last_value from scanwire.landed_flights l)
+        limit $1
+    )
+) s
+group by s.state`;
+
+/** Exporters that are alike, each group with one of their times. */
+const ALIKE = `
+select
+    e.state = 'running' as running, count(*)::integer as count,
+    min(e.paused_until) as "pausedUntil", min(e.probe_at) as "probeAt", min(e.slow_start) as "slowStart"
+from scanwire.exporters e
+group by e.state = 'running', e.paused_until is null, e.probe_at is null, e.slow_start is null`;
+
+interface AlikeRow extends Row<BreakerColumns> {
+    readonly running: boolean;
+    readonly count: number;
+}
+
 const AGES = JSON.stringify(
     BACKLOG_AGES.map(([age, below], index) => ({
         age,
@@ -179,6 +208,17 @@ function healthFromRow({ lastOutcome, lastOutcomeAt, counted, moreRetries, ...ro
         lastOutcome: lastOutcome === null ? null : { ...lastOutcome, at: new Date(lastOutcomeAt) },
         backlog: backlogOf(most, more),
     };
+}
+
+async function countedIn(db: Executor, limit: number): Promise<Overview> {
+    const deliveries = await db.query<{ state: string; count: number }>(UNENDED, [limit]);
+    const { rows } = await db.query<AlikeRow>(ALIKE);
+    const exporters = rows.map(({ running, count, ...columns }) => ({
+        running,
+        count,
+        ...withDates<BreakerColumns>(columns, ['pausedUntil', 'probeAt']),
+    }));
+    return overviewOf(deliveries.rows, exporters);
 }
 
 /** Exporters in `scanwire.exporters`. */
@@ -227,6 +267,8 @@ export function exporters(db: Executor): ExporterStore {
             const { rows } = await db.query<HealthRow>(HEALTH, [uuidOrNull(id), AGES, MAX_COUNTED]);
             return rows[0] === undefined ? null : healthFromRow(rows[0]);
         },
+
+        overview: (limit) => countedIn(db, limit),
 
         async update(id, { ifType, ifSecret, ifHeaders, ifAuthentication, ifUrl, ...patch }) {
             const values = columnValues(patch);

@@ -8,10 +8,12 @@ import { systemClock } from '../../lib/clock.ts';
 import type { InventoryStore } from '../../lib/inventory/store.ts';
 import { ownIdentity } from '../../lib/process-identity.ts';
 import { protect } from '../../lib/protect/connections.ts';
+import { DELIVERY_EVENTS } from '../../lib/webhooks/outcome.ts';
 import type { System } from '../../plugins/admin-console/handlers.ts';
 import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';
 import { plugin as httpsRecordSchema } from '../../plugins/https-record-schema/index.ts';
 import { type McpOptions, plugin as mcp } from '../../plugins/mcp/index.ts';
+import { EVENT } from '../../plugins/instance.ts';
 import { plugin as metasploitData, type WholeInventory } from '../../plugins/metasploit-data/index.ts';
 import { plugin as restApi } from '../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
@@ -22,6 +24,7 @@ import { type Call, performing, wholeNumber } from '../command.ts';
 import { type DataFolder, dataFolder, prepareDataFolder } from '../data-folder.ts';
 import { type Demo, type DemoShown, startDemo } from '../demo.ts';
 import { openParts, type Parts, systemOf } from '../deployment.ts';
+import { addMetrics, type MetricsAddress, startMetrics } from '../metrics-server.ts';
 import { errorLog } from '../output/errors.ts';
 import { type Serving, serving } from '../output/serving.ts';
 import { assertOnlyRead, openScanSource, readOnly } from '../scan-database.ts';
@@ -47,6 +50,7 @@ export function define(self: Command): void {
         .option('--scan-database-file <file>', 'read the inventory from the scan database whose URL is in this file')
         .option('--metasploit-port <port>', 'port of its own for clients of the Metasploit data service', wholeNumber(1, 65535))
         .option('--demo', 'import a scan, make a key, deliver a sample investigation to a receiver of its own');
+    addMetrics(self);
     addDrainTimeout(self);
 }
 
@@ -62,6 +66,7 @@ interface ServeOptions {
     readonly scanDatabaseFile?: string;
     readonly metasploitPort?: number;
     readonly demo?: boolean;
+    readonly metrics?: MetricsAddress;
     /** Seconds. */
     readonly drainTimeout: number;
     /** Workspace that imported records enrich. */
@@ -120,6 +125,7 @@ async function start(
 
     const server = await restServer(options, tls, parts, demo, scan?.inventory);
     reportErrors(server, onError);
+    await addMetricsOf(server, options.metrics, undo, onError);
     await listen(server, options);
     undo.push(() => server.stop({ timeout: PATIENCE }));
     await startDataService(options, tls, { parts, undo, onError, inventory: scan?.inventory ?? parts.stores.inventory });
@@ -269,6 +275,20 @@ function addReadiness(server: Server): void {
             return h.response(readiness).code(readiness.ready ? 200 : 503);
         },
     });
+}
+
+/** Told from before it starts; the server that shows them ends after what is measured. */
+async function addMetricsOf(
+    server: Server,
+    address: MetricsAddress | undefined,
+    undo: Undo[],
+    onError: (error: Error) => void,
+): Promise<void> {
+    if (address !== undefined) {
+        const metrics = await startMetrics(address, { source: () => server.plugins['webhook-exporter'], onError });
+        undo.push(metrics.stop);
+        server.events.on({ name: EVENT, channels: ['event.accepted', ...DELIVERY_EVENTS] }, metrics.hear);
+    }
 }
 
 /** How long of these seconds the sender may take to stop, in milliseconds: most of it, since all else has to end as well. */

@@ -8,12 +8,13 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { CONCURRENCY } from '../../lib/webhooks/options.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
 import { type DeploymentSettings, keptIn } from '../../lib/webhooks/settings.ts';
-import { CLAIM_MARGIN } from '../../lib/webhooks/webhooks.ts';
+import { CLAIM_MARGIN, type Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { type WebhookExporterOptions, webhooksOf } from '../../plugins/webhook-exporter/options.ts';
 import { type Call, performing, repeated, wholeNumber } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
 import { openRedisQueue, openStores, receiversIn, type Stores, type WebhooksParts, webhooksOver } from '../deployment.ts';
 import { existingKeyRing } from '../key-ring.ts';
+import { addMetrics, type MetricsAddress, startMetrics } from '../metrics-server.ts';
 import { errorLog } from '../output/errors.ts';
 import { jsonText, printable } from '../output/table.ts';
 import { addDrainTimeout, type Running, untilStopped } from '../until-stopped.ts';
@@ -23,6 +24,7 @@ export function define(self: Command): void {
     self.requiredOption('--collector <name>', 'collector to send for, repeatable', repeated)
         .option('--concurrency <n>', 'attempts under way at once, per collector', wholeNumber(1, CONCURRENCY.max), CONCURRENCY.byDefault)
         .option('--config <file>', 'ES module whose default export are the options of the host');
+    addMetrics(self);
     addDrainTimeout(self);
 }
 
@@ -30,6 +32,7 @@ interface WorkerOptions {
     readonly collector: readonly string[];
     readonly concurrency: number;
     readonly config?: string;
+    readonly metrics?: MetricsAddress;
     /** Seconds. */
     readonly drainTimeout: number;
 }
@@ -45,7 +48,7 @@ type Config = Partial<WebhookExporterOptions>;
  *     than the host's.
  */
 async function worker({ data, options, json }: Call): Promise<undefined> {
-    const { collector: collectors, concurrency, config: file, drainTimeout } = options as unknown as WorkerOptions;
+    const { collector: collectors, concurrency, config: file, metrics: address, drainTimeout } = options as unknown as WorkerOptions;
     const config = file === undefined ? null : await configIn(file);
     const url = config?.stores === undefined ? required('DATABASE_URL') : undefined;
     const folder = dataFolder(data);
@@ -57,14 +60,19 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
         running.undo.push(async () => database?.pool.end());
         const stores = config?.stores ?? (database as Stores).webhooks;
 
+        let sending: Webhooks | null = null;
+        const metrics = address === undefined ? null : await startMetrics(address, { source: () => sending, onError });
+        running.undo.push(async () => metrics?.stop());
+
         await reloading(running, onError, async (onOutdated) => {
             const deployment = await stores.settings.read();
             const kept = keptIn(deployment);
             const ownQueue = config?.queue === undefined ? workerQueue(database, kept, onError) : null;
             const queue = ownQueue ?? (config as Required<Config>).queue;
             const parts = { stores, keyRing, queue, receivers: receiversIn(process.env) };
-            const more = { role: 'worker', onError, onOutdated } as const;
+            const more = { role: 'worker', onError, onOutdated, ...(metrics && { onEvent: metrics.hear }) } as const;
             const own = config === null ? webhooksOver(parts, kept, more) : webhooksOf(optionsOf(parts, config), more).webhooks;
+            sending = own;
             let ended: Promise<void> | undefined;
             return {
                 async begin() {

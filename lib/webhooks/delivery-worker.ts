@@ -191,8 +191,9 @@ function messageOf({ event, message, exporter, singleAttempt, claimedAt }: Claim
 
 const EVENT_TYPES = { delivered: 'delivery.delivered', exhausted: 'delivery.exhausted', pending: 'delivery.failed' } as const;
 
-function deliveryEvent({ deliveryId, event, exporter, attempt, singleAttempt }: Claim, { outcome, next }: RecordedOutcome): DeliveryEvent {
-    const { code, status, detail } = outcome;
+function deliveryEvent(claim: Claim, { outcome, next }: RecordedOutcome): DeliveryEvent {
+    const { deliveryId, event, exporter, attempt, attemptSinceReplay, singleAttempt, claimedAt } = claim;
+    const { code, status, detail, timings } = outcome;
     return {
         type: EVENT_TYPES[next.state],
         deliveryId,
@@ -202,6 +203,8 @@ function deliveryEvent({ deliveryId, event, exporter, attempt, singleAttempt }: 
         collector: exporter.collector,
         attempt,
         singleAttempt,
+        duration: timings.total,
+        latency: attempt === attemptSinceReplay ? claimedAt.getTime() - event.createdAt.getTime() + timings.total : null,
         code,
         status,
         detail,

@@ -58,6 +58,27 @@ export const BACKLOG_AGES: readonly (readonly [age: BacklogAge, below: number])[
 /** So many are counted and no more, so that the look at a long backlog stays a short one. */
 export const MAX_COUNTED = 10_000;
 
+/** How much there is to do, and how the exporters are that it is for. */
+export interface Overview {
+    /** Deliveries of each state that has not ended; a store may stop to count at the limit that it is given. */
+    readonly deliveries: Readonly<Record<'pending' | 'queued' | 'sending', number>>;
+    /** Exporters that do not run, and of those that do how many have a breaker of each state. */
+    readonly exporters: Readonly<Record<'stopped' | Breaker, number>>;
+}
+
+/** The overview that is made of exporters that are counted together where they are alike. */
+export function overviewOf(
+    deliveries: readonly { readonly state: string; readonly count: number }[],
+    exporters: readonly (BreakerColumns & { readonly running: boolean; readonly count: number })[],
+): Overview {
+    const of = (state: keyof Overview['deliveries']): number => deliveries.find((one) => one.state === state)?.count ?? 0;
+    const counted: Record<keyof Overview['exporters'], number> = { stopped: 0, closed: 0, open: 0, paused: 0, recovering: 0 };
+    for (const { running, count, ...columns } of exporters) {
+        counted[running ? breakerOf(columns).breaker : 'stopped'] += count;
+    }
+    return { deliveries: { pending: of('pending'), queued: of('queued'), sending: of('sending') }, exporters: counted };
+}
+
 /** What the breaker of an exporter says of it, whichever columns hold it. */
 export function breakerOf({ pausedUntil, probeAt, slowStart }: BreakerColumns): Pick<ExporterHealth, 'breaker' | 'nextProbe'> {
     if (pausedUntil !== null || probeAt !== null) {

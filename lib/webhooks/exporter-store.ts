@@ -1,6 +1,6 @@
 import type { Executor } from '../transaction.ts';
 import type { ExporterPatch, StoredExporter } from './exporter.ts';
-import type { ExporterHealth } from './exporter-health.ts';
+import type { ExporterHealth, Overview } from './exporter-health.ts';
 import type { Subscribers } from './new-event.ts';
 import type { ExporterNotice } from './notices.ts';
 
@@ -12,6 +12,8 @@ export interface ExporterStore {
     list(): Promise<readonly StoredExporter[]>;
     /** How it fares; null when there is none. However long its backlog is, a bounded number of rows is read. */
     health(id: string): Promise<ExporterHealth | null>;
+    /** How much there is to do; a bounded number of rows is read. Optional. @param limit How many deliveries of a stage are counted at most. */
+    overview?(limit: number): Promise<Overview>;
     /**
      * The exporters that choose and are running, or stopped by an outcome: with an owner, kinds, a filter or a format of their own. Absent in a store that keeps none of
      * these, where they are refused.

@@ -7,7 +7,7 @@ export type { ExportType, FormatName, RuleSet, SignatureForm, Trust } from './ch
 export type { Deliveries, DeliveryHistory, ErasedEvent, Events } from './deliveries.ts';
 export type { EventKind, EventKinds } from './events.ts';
 export type * from './exporter.ts';
-export type { Backlog, BacklogAge, Breaker, ExporterHealth, ShownExporter } from './exporter-health.ts';
+export type { Backlog, BacklogAge, Breaker, ExporterHealth, Overview, ShownExporter } from './exporter-health.ts';
 export type { ChangedExporter, CreatedExporter, Exporters, TestResult } from './exporters.ts';
 export type { Condition, FailedCondition, Filter, FilterOp, Scalar } from './filter.ts';
 export {
@@ -20,8 +20,10 @@ export {
 } from './formats/index.ts';
 export type * from './http-sender.ts';
 export { httpSender } from './http-sender.ts';
+export { type MetricsOptions, type MetricsRegistry, type WebhookMetrics, webhookMetrics } from './metrics.ts';
 export type { WebhookStores, WebhooksOptions, WebhooksSettings } from './options.ts';
 export {
+    type AcceptedNotice,
     DELIVERY_EVENTS,
     type DeliveryEvent,
     OUTCOME_CODES,
@@ -29,6 +31,7 @@ export {
     type OutcomeCode,
     type PresentedCertificate,
     type Timings,
+    type WebhookEvent,
 } from './outcome.ts';
 export type { Publish, PublishedEvent, PublishOptions } from './publisher.ts';
 export type * from './queue.ts';

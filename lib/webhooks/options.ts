@@ -16,7 +16,7 @@ import type { Grants } from './grants.ts';
 import type { Sender } from './http-sender.ts';
 import type { KeptMessages } from './kept-messages.ts';
 import type { Notices } from './notices.ts';
-import type { DeliveryEvent } from './outcome.ts';
+import type { WebhookEvent } from './outcome.ts';
 import type { DeliveryQueue } from './queue.ts';
 import type { ClaimingSession } from './session.ts';
 import type { Membership, Role, SettingsStore } from './settings.ts';
@@ -69,8 +69,8 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     readonly sleep?: (milliseconds: number) => Promise<void>;
     /** Receives every failure of store and queue that is tried again later. */
     readonly onError?: (error: Error) => void;
-    /** Told of every outcome that this process has recorded. What it throws goes to `onError`. */
-    readonly onEvent?: (event: DeliveryEvent) => void | Promise<void>;
+    /** Told of every event that this process has accepted, and of every outcome that it has recorded. What it throws goes to `onError`. */
+    readonly onEvent?: (event: WebhookEvent) => void | Promise<void>;
     /** `host` by default: `start` keeps the settings in the store. */
     readonly role?: Role;
     /** Called once when another process has changed the settings. Nothing more is handed out or claimed until the next start. */

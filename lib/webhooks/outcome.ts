@@ -93,7 +93,25 @@ export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail
     readonly attempt: number;
     /** Whether it has a single attempt and is never retried: a `test`. */
     readonly singleAttempt: boolean;
+    /** Milliseconds that the attempt took. */
+    readonly duration: number;
+    /** Milliseconds from the acceptance of the event to the end of the attempt; null once the delivery was replayed. */
+    readonly latency: number | null;
 }
+
+/** What is told of an event that was accepted for the first time, by the process that published it. */
+export interface AcceptedNotice {
+    readonly type: 'event.accepted';
+    readonly eventId: string;
+    readonly kind: string;
+    /** How many exporters want it. */
+    readonly deliveries: number;
+    /** Whether it is accepted only if a transaction of the application commits, which it has not yet. */
+    readonly inTransaction: boolean;
+}
+
+/** What `onEvent` of the webhook exporter is told. */
+export type WebhookEvent = DeliveryEvent | AcceptedNotice;
 
 export const DELIVERY_EVENTS = ['delivery.delivered', 'delivery.failed', 'delivery.exhausted'] as const;
 

@@ -87,6 +87,7 @@ const namesSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string }>
 /** Publishes the kinds of an event table into a store. */
 export function publisher(context: WebhooksContext): Publisher {
     const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, grants, kept, subscriptions } = context;
+    const published = publishing(context);
     const acceptBatched = batched<UnaddressedEvent, Acceptance>((events) => subscriptions.addressed(events, accept), BATCH, LANES);
 
     /** Those who publish wait for the rows and not for the queue. */
@@ -154,17 +155,14 @@ export function publisher(context: WebhooksContext): Publisher {
             : subscriptions.addressed(events, (newEvents, revision) => deliveries.accept(newEvents, { tx, ...revision }), tx);
     }
 
-    function published({ eventId, deliveries: ids }: Acceptance): PublishedEvent {
-        return { eventId, deliveries: ids, wake: dispatcher.wake };
-    }
-
     return {
         async publish(kind, body, { tx, ...options } = {}) {
             const event = unaddressed(kind, body, options);
             assertJoinable(tx);
             // A key that is refused must refuse nothing else.
             const shared = tx === undefined && event.idempotency === undefined;
-            return published(shared ? await acceptBatched(event) : ((await acceptIn(tx, [event]))[0] as Acceptance));
+            const acceptance = shared ? await acceptBatched(event) : (await acceptIn(tx, [event]))[0];
+            return published(event, acceptance as Acceptance, tx !== undefined);
         },
 
         async publishAll(events, { tx } = {}) {
@@ -175,8 +173,24 @@ export function publisher(context: WebhooksContext): Publisher {
             assertJoinable(tx);
             const all = events.map(({ kind, body, ...options }, index) => atIndex(index, () => unaddressed(kind, body, options)));
             assertTogether(all);
-            return all.length === 0 ? [] : (await acceptIn(tx, all)).map(published);
+            const accepted = all.length === 0 ? [] : await acceptIn(tx, all);
+            return accepted.map((one, index) => published(all[index] as UnaddressedEvent, one, tx !== undefined));
         },
+    };
+}
+
+/** What an acceptance is for the caller; it is told to the application as well, and what that does with it is no part of publishing. */
+function publishing({ dispatcher, onEvent, onError }: WebhooksContext) {
+    async function tell({ id, kind }: UnaddressedEvent, { eventId, deliveries }: Acceptance, inTransaction: boolean): Promise<void> {
+        // One that was accepted before is no news.
+        if (eventId === id) {
+            await onEvent({ type: 'event.accepted', eventId, kind: kind.name, deliveries: deliveries.length, inTransaction });
+        }
+    }
+
+    return (event: UnaddressedEvent, acceptance: Acceptance, inTransaction: boolean): PublishedEvent => {
+        tell(event, acceptance, inTransaction).catch(onError);
+        return { eventId: acceptance.eventId, deliveries: acceptance.deliveries, wake: dispatcher.wake };
     };
 }
 

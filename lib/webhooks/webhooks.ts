@@ -8,6 +8,7 @@ import { type Deliveries, deliveriesOf, type Events, eventsOf } from './deliveri
 import { deliveryWorker } from './delivery-worker.ts';
 import { dispatcher } from './dispatcher.ts';
 import { type EventKinds, eventKinds } from './events.ts';
+import type { Overview } from './exporter-health.ts';
 import { type Exporters, exporters, sealedForExporters } from './exporters.ts';
 import { formatTable } from './formats/index.ts';
 import { grantsOf } from './grants.ts';
@@ -46,6 +47,11 @@ export interface Webhooks {
      * @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`.
      */
     work(collectors: readonly string[], options?: WorkerOptions): Promise<void>;
+    /**
+     * How much there is to do, for all processes together: deliveries that have not ended, up to 100,000 of a stage, exporters, and how many
+     * processes send. Null with a store that does not count. @throws ScanwireError `UNAVAILABLE`.
+     */
+    overview(): Promise<(Overview & { readonly sessions: number }) | null>;
     /** Whether this process can accept and deliver now. Never rejects, and answers within 2 s. */
     readiness(): Promise<Readiness>;
     /**
@@ -72,6 +78,9 @@ export interface WorkerOptions {
 
 /** How much longer than an attempt a claim holds, so that its outcome can be recorded. Milliseconds. */
 export const CLAIM_MARGIN = 5_000;
+
+/** So many deliveries of a stage are counted and no more: an index is read for them at every scrape. */
+const MAX_OVERVIEW = 100_000;
 
 /** The end of a stop, in milliseconds, for recording what was given up and releasing claims. At most a third of the stop. */
 const GIVING_BACK = 1_000;
@@ -131,9 +140,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     return {
         ...publisher(context),
         exporters: exporters(context),
-        deliveries: deliveriesOf(context),
-        events: eventsOf(context),
-        kinds: () => context.kinds,
+        ...readsOf(context),
 
         async start() {
             await closing.ended();
@@ -174,6 +181,20 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         close({ timeout = DRAIN_TIMEOUT } = {}) {
             phase = 'draining';
             return closing.within(timeout);
+        },
+    };
+}
+
+function readsOf(context: ReturnType<typeof contextOf>): Pick<Webhooks, 'deliveries' | 'events' | 'kinds' | 'overview'> {
+    return {
+        deliveries: deliveriesOf(context),
+        events: eventsOf(context),
+        kinds: () => context.kinds,
+
+        async overview() {
+            const { exporters, deliveries } = context;
+            const [counted, sessions] = await Promise.all([exporters.overview?.(MAX_OVERVIEW), deliveries.sessions()]);
+            return counted === undefined ? null : { ...counted, sessions: sessions.length };
         },
     };
 }

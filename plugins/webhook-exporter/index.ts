@@ -16,7 +16,10 @@ export type { WebhookExporterOptions } from './options.ts';
 export type { ExporterRoutes } from './routes.ts';
 
 /** What `server.plugins['webhook-exporter']` offers. */
-export type WebhookExporterApi = Pick<Webhooks, 'publish' | 'publishAll' | 'exporters' | 'deliveries' | 'events' | 'kinds' | 'readiness'>;
+export type WebhookExporterApi = Pick<
+    Webhooks,
+    'publish' | 'publishAll' | 'exporters' | 'deliveries' | 'events' | 'kinds' | 'readiness' | 'overview'
+>;
 
 declare module '@hapi/hapi' {
     interface PluginProperties {
@@ -36,10 +39,19 @@ export const plugin: Plugin<WebhookExporterOptions> = {
             onError: (error) => server.log([...logTags('webhook-exporter', options.instance), 'error'], error),
             onEvent: announcing(server, 'webhook-exporter', options),
         });
-        const { publish, publishAll, exporters, deliveries, events, kinds, readiness, start, work, close } = webhooks;
+        const { publish, publishAll, exporters, deliveries, events, kinds, readiness, overview, start, work, close } = webhooks;
 
         claimInstance(server, 'webhook-exporter', options);
-        exposeInstance(server, 'webhook-exporter', options, { publish, publishAll, exporters, deliveries, events, kinds, readiness });
+        exposeInstance(server, 'webhook-exporter', options, {
+            publish,
+            publishAll,
+            exporters,
+            deliveries,
+            events,
+            kinds,
+            readiness,
+            overview,
+        });
         if (settings.mapErrors) {
             mapErrors(server);
         }

@@ -5,6 +5,7 @@ import { optionsSchema as adminConsole } from '../../plugins/admin-console/optio
 import { optionsSchema as httpsRecordSchema } from '../../plugins/https-record-schema/options.ts';
 import { optionsSchema as mcp } from '../../plugins/mcp/index.ts';
 import { optionsSchema as metasploitData } from '../../plugins/metasploit-data/index.ts';
+import { optionsSchema as metrics } from '../../plugins/metrics/index.ts';
 import { optionsSchema as restApiV2 } from '../../plugins/rest-api-v2/options.ts';
 import { optionsSchema as tokenAuth } from '../../plugins/token-auth/options.ts';
 import { optionsSchema as webhookAuth } from '../../plugins/webhook-auth/options.ts';
@@ -14,6 +15,7 @@ import { documentedOptions, schemaOptions } from '../support/options-table.ts';
 const pages = {
     'docs/admin-console.md': adminConsole,
     'docs/https-record-schema.md': httpsRecordSchema,
+    'docs/metrics.md': metrics,
     'docs/token-auth.md': tokenAuth,
     'docs/mcp.md': mcp,
     'docs/metasploit-data.md': metasploitData,

@@ -14,6 +14,7 @@ import type { Workspace } from '../../lib/inventory/resources.ts';
 import { newApiKey } from '../../lib/keys/api-keys.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { alwaysLicensed } from '../../lib/license/index.ts';
+import { DELIVERY_EVENTS } from '../../lib/webhooks/outcome.ts';
 import { EVENT_TYPES, redact, type ScanwireEvent } from '../../plugins/instance.ts';
 import { plugin as restApiV2 } from '../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
@@ -54,13 +55,24 @@ async function receiver(t: Test, ...statuses: number[]): Promise<string> {
 
 t.test('tells what attempts came to, to who listens for all or for some of it', async (t) => {
     const server = await exporting(t);
-    const all = heardBy(server);
+    const all = heardBy(server, [...DELIVERY_EVENTS]);
+    const accepted = heardBy(server, ['event.accepted']);
     const failed = heardBy(server, ['delivery.failed', 'delivery.exhausted']);
     const { exporters, publish } = server.plugins['webhook-exporter'];
     const { exporter } = await exporters.create({ url: await receiver(t, 204, 204, 500, 410) });
     await exporters.start(exporter.id);
     const first = await publish('scan_finished', { workspace: 'one' });
     await until(() => all.length === 2);
+    const { eventId } = first;
+    const notice = {
+        type: 'event.accepted',
+        plugin: 'webhook-exporter',
+        eventId,
+        kind: 'scan_finished',
+        deliveries: 1,
+        inTransaction: false,
+    };
+    t.same(accepted, [notice]);
     t.match(all, [
         { type: 'delivery.delivered', plugin: 'webhook-exporter', kind: 'test', singleAttempt: true, attempt: 1, exporterId: exporter.id },
         {

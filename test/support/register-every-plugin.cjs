@@ -23,6 +23,7 @@ const needs = {
     'metasploit-data': () => needs['rest-api-v2'](),
     mcp: () => needs['rest-api-v2'](),
     'webhook-exporter': () => ({ options: { stores: memory.memoryWebhooks(), queue: memory.memoryQueue(), keyRing } }),
+    metrics: () => ({ before: ['webhook-exporter'], options: { auth: false } }),
     'webhook-auth': () => ({ options: { secrets: ['s'] } }),
     'https-record-schema': () => ({ options: {} }),
     'admin-console': () => ({

@@ -40,7 +40,14 @@ export interface WebhookStores extends ContractFixture {
 }
 
 /** Name of something that not every pair of webhook stores can do. */
-export type WebhookAbility = 'transactions' | 'notifications' | 'subscriptions' | 'idempotency' | 'notices' | 'holding';
+export type WebhookAbility =
+    | 'transactions'
+    | 'notifications'
+    | 'subscriptions'
+    | 'idempotency'
+    | 'notices'
+    | 'holding'
+    | 'overview';
 
 /** What the laws of webhook stores may need. */
 export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookStores>>> = {
@@ -57,6 +64,7 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     subscriptions: { has: ({ exporters }) => exporters.subscribers !== undefined, shows: () => true, supply: 'nothing' },
     idempotency: { has: ({ deliveries }) => deliveries.idempotent === true, shows: () => true, supply: 'nothing' },
     holding: { has: ({ deliveries }) => deliveries.holds === true, shows: () => true, supply: 'nothing' },
+    overview: { has: ({ exporters }) => exporters.overview !== undefined, shows: () => true, supply: 'nothing' },
     notices: { has: ({ exporters }) => exporters.notices !== undefined, shows: () => true, supply: 'nothing' },
 };
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import type { Overview } from '../../../lib/webhooks/exporter-health.ts';
 import { assertFields, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, sampleOutcome, success, type WebhookBench } from './fixture.ts';
@@ -89,5 +90,39 @@ export const healthLaws: Laws<WebhookBench> = {
             oldest: at(0),
             ages: { minute: 1, tenMinutes: 1, hour: 2, day: 1, older: 2 },
         });
+    },
+};
+
+async function overview({ exporters }: WebhookBench, limit: number): Promise<Overview> {
+    return present(await exporters.overview?.(limit), 'the overview');
+}
+
+/** What a store counts over all exporters. */
+export const overviewLaws: Laws<WebhookBench> = {
+    async 'counts deliveries that have not ended, by state'(bench) {
+        const limit = 100;
+        const none = await overview(bench, limit);
+        assert.deepEqual(none.deliveries, { pending: 0, queued: 0, sending: 0 });
+        await bench.addExporter();
+        await bench.publish({}, {}, {}, {}, {}, {}, {});
+        const [first, second] = await bench.dispatchedIds({ limit: 4 });
+        const [done] = await bench.claim([present(first), present(second)]);
+        await bench.record([success(present(done))]);
+        const { deliveries } = await overview(bench, limit);
+        assert.deepEqual(deliveries, { pending: 3, queued: 2, sending: 1 });
+        assert.equal((await overview(bench, 2)).deliveries.pending, 2);
+    },
+
+    async 'counts exporters by the state of their breaker'(bench) {
+        await bench.addExporter({ state: 'stopped' });
+        await bench.addExporter({ state: 'stopped' });
+        const failing = await bench.addExporter({ collector: 'failing' });
+        await bench.publish({}, {}, {});
+        const { exporters: well } = await overview(bench, 1);
+        assert.deepEqual(well, { stopped: 2, closed: 1, open: 0, paused: 0, recovering: 0 });
+        await bench.failInTurn(3, 100);
+        assertFields(await bench.exporters.health(failing.id), { breaker: 'open' });
+        const { exporters } = await overview(bench, 1);
+        assert.deepEqual(exporters, { stopped: 2, closed: 0, open: 1, paused: 0, recovering: 0 });
     },
 };

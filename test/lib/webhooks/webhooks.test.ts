@@ -12,7 +12,7 @@ import { ScanwireError } from '../../../lib/errors.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import { httpSender } from '../../../lib/webhooks/http-sender.ts';
 import type { WebhooksOptions } from '../../../lib/webhooks/options.ts';
-import type { DeliveryEvent } from '../../../lib/webhooks/outcome.ts';
+import type { WebhookEvent } from '../../../lib/webhooks/outcome.ts';
 import type { DeliveryState } from '../../../lib/webhooks/store.ts';
 import { type Webhooks, webhooks } from '../../../lib/webhooks/webhooks.ts';
 
@@ -110,8 +110,8 @@ async function settled(exporter: Webhooks, ...states: DeliveryState[]) {
 
 t.test('tells of outcomes by a callback, and reports what it throws', async (t) => {
     const told: string[] = [];
-    const onEvent = async ({ type, code }: DeliveryEvent): Promise<void> => {
-        told.push(`${type} ${code}`);
+    const onEvent = async (event: WebhookEvent): Promise<void> => {
+        told.push(event.type === 'event.accepted' ? event.type : `${event.type} ${event.code}`);
         throw new Error('in the callback');
     };
     const { exporters, errors } = await setting(t, { onEvent });

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { healthLaws } from '../../../../adapters/contract/webhooks/health-laws.ts';
-import type { ExporterHealth } from '../../../../lib/webhooks/exporter-health.ts';
+import { healthLaws, overviewLaws } from '../../../../adapters/contract/webhooks/health-laws.ts';
+import type { ExporterHealth, Overview } from '../../../../lib/webhooks/exporter-health.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {
@@ -22,6 +22,25 @@ const MUTANTS: Mutants = {
 };
 
 proveWebhookLaws(t, healthLaws, MUTANTS);
+proveWebhookLaws(t, overviewLaws, {
+    'counts deliveries that have not ended, by state': counting(({ deliveries }) => ({
+        deliveries: { ...deliveries, queued: deliveries.sending },
+    })),
+    'counts exporters by the state of their breaker': counting(({ exporters }) => ({
+        exporters: { ...exporters, open: 0, closed: exporters.closed + exporters.open },
+    })),
+});
+
+function counting(change: (overview: Overview) => Partial<Overview>): Mutant {
+    return (exporters) => ({
+        exporters: {
+            overview: async (limit) => {
+                const overview = await (exporters.overview as NonNullable<typeof exporters.overview>)(limit);
+                return { ...overview, ...change(overview) };
+            },
+        },
+    });
+}
 
 function telling(change: (health: ExporterHealth) => Partial<ExporterHealth>): Mutant {
     return (exporters) => ({

@@ -1,0 +1,62 @@
+import { server as hapiServer } from '@hapi/hapi';
+import { type Command, InvalidArgumentError } from 'commander';
+import { protect } from '../lib/protect/connections.ts';
+import { type MetricsOptions, type WebhookMetrics, webhookMetrics } from '../lib/webhooks/metrics.ts';
+import type { Readiness } from '../lib/webhooks/readiness.ts';
+import { healthRoutes } from '../plugins/health.ts';
+import { metricsRoute } from '../plugins/metrics/index.ts';
+import { cannotListen } from './verifying-receiver.ts';
+
+/** Where metrics are served. */
+export interface MetricsAddress {
+    readonly host: string;
+    /** 0 for any that is free. */
+    readonly port: number;
+}
+
+/** The option `--metrics`, of `serve` and `worker`. */
+export function addMetrics(self: Command): void {
+    self.option('--metrics <[address:]port>', 'serve health and metrics there, to anybody; address 127.0.0.1 by default', metricsAddress);
+}
+
+/** `9464`, `0.0.0.0:9464`, `[::]:9464`. */
+export function metricsAddress(text: string): MetricsAddress {
+    const colon = text.lastIndexOf(':');
+    const port = text.slice(colon + 1);
+    const host = colon === -1 ? '127.0.0.1' : text.slice(0, colon);
+    const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
+    if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535 || bare === '') {
+        throw new InvalidArgumentError('It must be a port, or an address and a port like 0.0.0.0:9464.');
+    }
+
+    return { host: bare, port: Number(port) };
+}
+
+/** Metrics and the server that shows them. */
+export interface MetricsServer extends Pick<WebhookMetrics, 'hear'> {
+    readonly uri: string;
+    stop(): Promise<void>;
+}
+
+/** Scrapers and supervisors are few. */
+const MAX_CONNECTIONS = 64;
+
+const UNREADY: Readiness = { ready: false, reasons: [] };
+
+/** Serves `/metrics`, `/health/live` and `/health/ready`. @throws ScanwireError `MISCONFIGURED` without prom-client, `CONFLICT` when it cannot listen. */
+export async function startMetrics(
+    { host, port }: MetricsAddress,
+    options: Pick<MetricsOptions, 'source' | 'onError'>,
+): Promise<MetricsServer> {
+    const metrics = await webhookMetrics({ ...options, processMetrics: true });
+    const server = hapiServer({ host, port, debug: false });
+    protect(server.listener, { maxConnections: MAX_CONNECTIONS });
+    server.route([metricsRoute(metrics, '/metrics', false), ...healthRoutes(async () => (await options.source()?.readiness()) ?? UNREADY)]);
+    try {
+        await server.start();
+    } catch (error) {
+        await server.stop();
+        throw cannotListen(error, host, port, '--metrics');
+    }
+    return { hear: metrics.hear, uri: server.info.uri, stop: () => server.stop({ timeout: 100 }) };
+}

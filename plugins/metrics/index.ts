@@ -1,0 +1,100 @@
+import type { NamedPlugin, RouteOptionsAccess, ServerRoute } from '@hapi/hapi';
+import Joi from 'joi';
+import { checked, objectWith } from '../../lib/checked.ts';
+import { ScanwireError } from '../../lib/errors.ts';
+import { VERSION } from '../../lib/version.ts';
+import { type MetricsRegistry, type WebhookMetrics, webhookMetrics } from '../../lib/webhooks/metrics.ts';
+import { DELIVERY_EVENTS, type WebhookEvent } from '../../lib/webhooks/outcome.ts';
+import { claimInstance, EVENT, type InstanceOptions, instanceSchema, logTags, type ScanwireEvent } from '../instance.ts';
+import { unsniffed } from '../request.ts';
+import { needsAllWorkspaces, needsScope, withStrategy } from '../strategy.ts';
+
+export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
+export type { MetricsRegistry } from '../../lib/webhooks/metrics.ts';
+
+/** Options of the plugin. */
+export interface MetricsPluginOptions extends InstanceOptions {
+    /** Path of the metrics. Default `/metrics`. */
+    readonly path?: string;
+    /** Name of an authentication strategy, or false for none. A key of token-auth needs the scope `deliveries:read`. */
+    readonly auth: string | false;
+    /** Name of the instance of webhook-exporter that is measured, where that has one. */
+    readonly of?: string;
+    /** Whether attempts have the id of their exporter as a label. Default false. */
+    readonly perExporter?: boolean;
+    /** Whether memory, processor time, event loop and garbage collection of the process are shown as well. Default false. */
+    readonly processMetrics?: boolean;
+    /** A registry of prom-client, for an application that has metrics of its own in it. */
+    readonly registry?: MetricsRegistry;
+}
+
+type Defaulted = 'path' | 'perExporter' | 'processMetrics';
+
+/** Checks the options and fills in their defaults. */
+export const optionsSchema: Joi.ObjectSchema<MetricsPluginOptions & Required<Pick<MetricsPluginOptions, Defaulted>>> = Joi.object({
+    path: Joi.string()
+        .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
+        .messages({ 'string.pattern.base': '{{#label}} must look like /metrics' })
+        .default('/metrics'),
+    auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).required(),
+    of: instanceSchema,
+    perExporter: Joi.boolean().default(false),
+    processMetrics: Joi.boolean().default(false),
+    registry: objectWith<MetricsRegistry>('metrics'),
+    instance: instanceSchema,
+}).required();
+
+/** Shows metrics of the plugin webhook-exporter, registered before it, in the form of Prometheus. Needs the package `prom-client`. */
+export const plugin: NamedPlugin<MetricsPluginOptions> = {
+    name: 'metrics',
+    version: VERSION,
+    requirements: { hapi: '>=21', node: '>=20.19' },
+    multiple: true,
+
+    async register(server, options) {
+        const settings = checked(optionsSchema, options, { subject: 'metrics options', code: 'MISCONFIGURED' });
+        const { of, path, auth, instance } = settings;
+        claimInstance(server, 'metrics', settings);
+        const exporter = server.plugins['webhook-exporter'];
+        if (exporter === undefined) {
+            throw new ScanwireError('MISCONFIGURED', 'metrics measures the plugin webhook-exporter: register that before');
+        }
+
+        const measured = of === undefined ? exporter : exporter.of(of);
+        const onError = (error: Error): void => server.log([...logTags('metrics', instance), 'error'], error);
+        const metrics = await webhookMetrics({ ...settings, source: () => measured, onError });
+        server.events.on({ name: EVENT, channels: ['event.accepted', ...DELIVERY_EVENTS] }, (event: ScanwireEvent & WebhookEvent) => {
+            if (event.instance === of) {
+                metrics.hear(event);
+            }
+        });
+        withStrategy('metrics options: auth must name a strategy of the server, registered before', () =>
+            server.route(metricsRoute(metrics, path, auth === false ? false : { strategies: [auth], mode: 'required' })),
+        );
+    },
+};
+
+/** `GET path`: what a scrape gets. */
+export function metricsRoute({ text }: WebhookMetrics, path: string, auth: false | RouteOptionsAccess): ServerRoute {
+    return {
+        method: 'GET',
+        path,
+        options: {
+            auth,
+            description: 'Metrics in the form of Prometheus',
+            cache: { otherwise: 'no-store' },
+            state: { parse: false, failAction: 'ignore' },
+            ext: {
+                onCredentials: [
+                    { method: needsScope('deliveries:read', 'The API key needs the scope deliveries:read') },
+                    { method: needsAllWorkspaces },
+                ],
+                onPreResponse: unsniffed,
+            },
+        },
+        async handler(_, h) {
+            const shown = await text();
+            return h.response(shown.text).type(shown.type);
+        },
+    };
+}

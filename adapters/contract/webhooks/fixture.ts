@@ -40,14 +40,7 @@ export interface WebhookStores extends ContractFixture {
 }
 
 /** Name of something that not every pair of webhook stores can do. */
-export type WebhookAbility =
-    | 'transactions'
-    | 'notifications'
-    | 'subscriptions'
-    | 'idempotency'
-    | 'notices'
-    | 'holding'
-    | 'overview';
+export type WebhookAbility = 'transactions' | 'notifications' | 'subscriptions' | 'idempotency' | 'notices' | 'holding' | 'overview';
 
 /** What the laws of webhook stores may need. */
 export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookStores>>> = {

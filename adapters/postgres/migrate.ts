@@ -169,9 +169,9 @@ export const migrations: readonly Migration[] = [
     sealedUrls,
     subscriptions,
     changes,
+    operating,
     receiverAuthentication,
     exporterNotices,
-    operating,
     heldDeliveries,
 ];
 

@@ -109,7 +109,10 @@ t.test('keeps the order of a kind of the host, nested and in arrays', async (t) 
 
 t.test('opens the event table to the host', async (t) => {
     const own: EventKind = { name: 'scan.finished', schema: Joi.object() };
-    t.strictSame([...eventKinds([own]).keys()], ['test', 'idr_investigation_created', 'scan.finished']);
+    t.strictSame(
+        [...eventKinds([own]).keys()],
+        [...['test', 'idr_investigation_created', 'exporter_failing', 'exporter_stopped', 'exporter_recovered'], 'scan.finished'],
+    );
     t.throws(() => eventKinds([own, own]), { code: 'MISCONFIGURED', field: 'kinds[1].name' });
     t.throws(() => eventKinds([{ ...own, name: 'a b' }]), { code: 'MISCONFIGURED' });
     t.throws(() => eventKinds([{ ...own, name: 'test' }]), { code: 'MISCONFIGURED' });

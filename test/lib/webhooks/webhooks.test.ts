@@ -202,11 +202,13 @@ t.test('stops an exporter whose receiver is gone, and holds what it was given be
     const [delivery] = await settled(exporter, 'exhausted');
     t.equal(delivery?.lastCode, 'gone');
     t.match(await exporter.exporters.get(made.id), { state: 'stopped', stopReason: /410/ });
-    t.strictSame((await exporter.publish('idr_investigation_created', investigation)).deliveries, []);
+    const [held = ''] = (await exporter.publish('idr_investigation_created', investigation)).deliveries;
+    t.match(await exporter.deliveries.show(held), { state: 'held', attempts: 0 });
 
     to.answer = (response) => response.writeHead(204).end();
     await exporter.exporters.start(made.id);
     await exporter.deliveries.replay(delivery?.id ?? '');
+    await exporter.deliveries.replay(held);
     await settled(exporter, 'delivered');
 });
 

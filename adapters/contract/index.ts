@@ -3,6 +3,7 @@ import { type AnyInventoryFixture, inventoryAbilities } from './inventory/fixtur
 import { importGroups } from './inventory/import-laws.ts';
 import { readingGroups } from './inventory/reading-laws.ts';
 import { selectingGroups } from './inventory/selecting-laws.ts';
+import { textGroups } from './inventory/text-laws.ts';
 import { enrichingLaws, notEnrichingLaws } from './records/enriching-laws.ts';
 import { type RecordStoreFixture, recordAbilities } from './records/fixture.ts';
 import { storingLaws } from './records/storing-laws.ts';
@@ -63,7 +64,10 @@ export function apiKeyStoreContract(test: ContractTest, create: () => ApiKeyStor
  * }));
  */
 export function inventoryContract(test: ContractTest, create: () => AnyInventoryFixture): void {
-    registerSuite(test, create, { abilities: inventoryAbilities, groups: [...readingGroups, ...selectingGroups, ...importGroups] });
+    registerSuite(test, create, {
+        abilities: inventoryAbilities,
+        groups: [...readingGroups, ...selectingGroups, ...textGroups, ...importGroups],
+    });
 }
 
 /**

@@ -3,7 +3,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../lib/inventory/host.ts';
 import { DEFAULT_WORKSPACE, type Note, type Service, type Session, type Vuln, type Workspace } from '../../lib/inventory/resources.ts';
 import { compareRows, FILTERS, type FilterName, matches, type Selection } from '../../lib/inventory/selection.ts';
-import type { Collection, InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
+import type { InventoryStore, InventoryWriter, SelectableCollection } from '../../lib/inventory/store.ts';
 import type { Endpoint } from '../../lib/records/endpoints.ts';
 
 /** How the inventory is read and stamped. */
@@ -251,7 +251,7 @@ function collection<R extends Row>(
     rows: Table<R>,
     ancestors: readonly Pick<Table<Row>, 'parentOf' | 'idsBelow'>[],
     { batchSize, filters, below = ancestors.length }: CollectionShown,
-): Required<Collection<R>> {
+): SelectableCollection<R> {
     const exists = (path: readonly number[]): boolean =>
         path.length === below && path.every((id, depth) => ancestors[depth]?.parentOf(id) === (path[depth - 1] ?? ROOT));
 

@@ -1,6 +1,7 @@
 import type { FilterName, Filters, SEARCHED, Selection } from '../../lib/inventory/selection.ts';
-import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
+import type { Collection, ReadOptions, SelectableCollection } from '../../lib/inventory/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
+import { textPages } from './row-text.ts';
 import { LARGEST_ID } from './staged-import.ts';
 
 /** How the rows of a resource are found. `rows` stands for the resource's own table in these texts. */
@@ -24,6 +25,8 @@ export interface CollectionSource {
      * change, both parts by their own index: over what is laid over rows there can be none.
      */
     readonly staged?: string;
+    /** Instead of `select` and `from`: the text of a row, null where it has none. Not used while an import lays something over rows. */
+    readonly text?: { readonly row: string; readonly from: string };
 }
 
 /** Large enough that a round trip does not count, small enough that a batch does not either (see `docs/postgres.md`). */
@@ -33,7 +36,7 @@ const BATCH = 250;
  * Rows read in batches, each a statement of its own that goes on behind the last id. So a slow reader holds neither a connection
  * nor a snapshot: a row is seen at most once, and one that is stored behind the reader while it reads is missed.
  */
-export function collection<Row extends { readonly id: number }>(database: Executor, source: CollectionSource): Required<Collection<Row>> {
+export function collection<Row extends { readonly id: number }>(database: Executor, source: CollectionSource): SelectableCollection<Row> {
     const { select: columns, from, parents, filters } = source;
     const below = belowOf(source);
     const one = `select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`;
@@ -58,6 +61,7 @@ export function collection<Row extends { readonly id: number }>(database: Execut
     return {
         filters,
         select,
+        ...(source.text !== undefined && { listText: textOf(database, source, source.text, select) }),
         list: (path, options) => select(path, {}, options),
 
         async get(path, id) {
@@ -80,6 +84,20 @@ export function collection<Row extends { readonly id: number }>(database: Execut
             return rows[0]?.count ?? 0;
         },
     };
+}
+
+/** The reading of a collection as text. While an import lays something over rows they come as rows. */
+function textOf<Row extends { readonly id: number }>(
+    database: Executor,
+    { listed = 'true', ...source }: CollectionSource,
+    { row, from }: NonNullable<CollectionSource['text']>,
+    select: Required<Collection<Row>>['select'],
+): NonNullable<Collection<Row>['listText']> {
+    const behind = `$${source.parents.length + 1}`;
+    const page = `select rows.id, ${row} as text from ${from}
+        where ${[...belowOf(source), listed, `rows.id > ${behind}`].join(' and ')} order by rows.id`;
+    const pages = textPages(database, { page, usable: '(select not staged_shown from scanwire.workspaces where id = $1)' }, select);
+    return (path, options) => (path.every(isId) ? pages(path, options) : select(path, {}, options));
 }
 
 function belowOf({ parents, shown = 'true' }: CollectionSource): readonly string[] {

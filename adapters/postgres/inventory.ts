@@ -1,11 +1,22 @@
 import { systemClock } from '../../lib/clock.ts';
 import { HOST_FIELDS, type Host } from '../../lib/inventory/host.ts';
-import type { Note, Service, Session, Vuln, Workspace, WorkspaceNote, WorkspaceVuln } from '../../lib/inventory/resources.ts';
+import {
+    type Note,
+    SERVICE_FIELDS,
+    type Service,
+    type Session,
+    VULN_FIELDS,
+    type Vuln,
+    type Workspace,
+    type WorkspaceNote,
+    type WorkspaceVuln,
+} from '../../lib/inventory/resources.ts';
 import { FILTERS, SEARCHED } from '../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import { type CollectionSource, collection } from './collection.ts';
 import { assertPoolIn, IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
 import { importHosts } from './import-hosts.ts';
+import { rowText } from './row-text.ts';
 import { LARGEST_ID, overlaid } from './staged-import.ts';
 import { ensureWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
 
@@ -25,13 +36,20 @@ function joinStaged(table: string, condition: string): string {
 }
 
 const GIVEN = overlaid('staged.fields', 'rows');
-/** Those of a host whose value is not the column as it is. */
+/** Those of a host whose value is not the column as it is, with nothing laid over it. */
+const OWN_HOST_COLUMNS: Readonly<Record<string, string>> = {
+    address: 'host(rows.address)',
+    name: `coalesce(nullif(rows.name, ''), host(rows.address))`,
+};
+/** The same with what is laid over it. */
 const COMPUTED: Readonly<Record<string, string>> = {
     address: 'host(rows.address)',
     name: `coalesce(nullif(${GIVEN.get('name')}, ''), host(rows.address))`,
     updated_at: 'coalesce(staged.updated_at, rows.updated_at)',
     service_count: 'rows.service_count + coalesce(staged.services_added, 0)',
 };
+/** Kept by a trigger; a row that was not written since there is one has none. */
+const HOST_TEXT = `coalesce(rows.document, ${rowText(HOST_FIELDS, (field) => OWN_HOST_COLUMNS[field] ?? `rows.${field}`)})`;
 const hostColumn = (field: string): string => COMPUTED[field] ?? GIVEN.get(field) ?? `rows.${field}`;
 const HOST_COLUMNS = Object.keys(HOST_FIELDS)
     .map((field) => `${hostColumn(field)} as ${field}`)
@@ -51,6 +69,7 @@ const SERVICE_COLUMNS = ['id', 'host_id', 'created_at', 'updated_at', 'port', 'p
     .map((field) => `${serviceColumn(field)} as ${field}`)
     .join(', ');
 const BELOW_HOST = 'join scanwire.hosts on hosts.id = rows.host_id';
+const BELOW_SERVICE = 'join scanwire.services on services.id = rows.service_id and services.host_id = hosts.id';
 const HOST_PARENTS = ['hosts.workspace_id', 'rows.host_id'];
 
 const SERVICES: CollectionSource = {
@@ -62,6 +81,7 @@ const SERVICES: CollectionSource = {
     filters: FILTERS.services,
     searched: ['name', 'info'],
     column: serviceColumn,
+    text: { row: rowText(SERVICE_FIELDS, (field) => `rows.${field}`), from: `scanwire.services rows ${BELOW_HOST}` },
 };
 
 const NOTES: CollectionSource = {
@@ -79,14 +99,18 @@ const SESSIONS: CollectionSource = {
     filters: FILTERS.sessions,
 };
 
-const VULNS: CollectionSource = {
+const VULNS = {
     select: `rows.id, rows.host_id, rows.service_id, ${TIMES}, rows.name, rows.info, rows.exploited_at,
         rows.vuln_detail_count, rows.vuln_attempt_count, rows.nexpose_data_vuln_def_id`,
     from: `scanwire.vulns rows ${BELOW_HOST}`,
     parents: HOST_PARENTS,
     filters: FILTERS.vulns,
     searched: ['name', 'info'],
-};
+    text: {
+        row: rowText({ ...VULN_FIELDS, service_id: 'nullableId' }, (field) => `rows.${field}`),
+        from: `scanwire.vulns rows ${BELOW_HOST}`,
+    },
+} satisfies CollectionSource;
 
 /** The same rows below all hosts of a workspace. */
 function ofWorkspace(source: CollectionSource): CollectionSource {
@@ -119,6 +143,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
             searched: SEARCHED,
             column: hostColumn,
             staged: STAGED_HOSTS,
+            text: { row: HOST_TEXT, from: 'scanwire.hosts rows' },
         }),
 
         services: collection<Service>(database, SERVICES),
@@ -126,7 +151,8 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
         sessions: collection<Session>(database, SESSIONS),
         vulns: collection<Vuln>(database, {
             ...VULNS,
-            from: `${VULNS.from} join scanwire.services on services.id = rows.service_id and services.host_id = hosts.id`,
+            from: `${VULNS.from} ${BELOW_SERVICE}`,
+            text: { ...VULNS.text, from: `${VULNS.text.from} ${BELOW_SERVICE}` },
             parents: [...VULNS.parents, 'rows.service_id'],
         }),
         workspaceServices: collection<Service>(database, ofWorkspace(SERVICES)),

@@ -13,7 +13,8 @@ function rowSchema<Fields extends Readonly<Record<string, keyof FieldTypes>>>(fi
     return Joi.object(Object.fromEntries(Object.entries(fields).map(([field, kind]) => [field, FIELD_SCHEMAS[kind]()])));
 }
 
-const SERVICE_FIELDS = {
+/** The fields of a service in the order in which they go out, with their kinds. */
+export const SERVICE_FIELDS = {
     id: 'id',
     host_id: 'id',
     created_at: 'time',
@@ -80,7 +81,8 @@ export type Session = Row<typeof SESSION_FIELDS>;
 /** See {@link Session}. */
 export const sessionSchema: Joi.ObjectSchema<Session> = rowSchema(SESSION_FIELDS);
 
-const VULN_FIELDS = {
+/** The fields of a vulnerability in the order in which they go out, with their kinds. */
+export const VULN_FIELDS = {
     id: 'id',
     host_id: 'id',
     service_id: 'id',

@@ -21,6 +21,13 @@ export interface Collection<Row extends { readonly id: number }> {
      */
     list(parents: readonly number[], options?: ReadOptions): AsyncIterable<readonly Row[]>;
 
+    /**
+     * The same rows as `list` gives, as the text of the answer: objects of JSON with commas between them, the fields in the order of the
+     * resource's schema, times as `2026-11-21T09:30:00+00:00`. Faster where the store has or makes such text anyway. A batch that it has
+     * no text for are the rows themselves.
+     */
+    listText?(parents: readonly number[], options?: ReadOptions): AsyncIterable<string | readonly Row[]>;
+
     /** The row, or null when it does not exist below exactly these parents. */
     get(parents: readonly number[], id: number): Promise<Row | null>;
 
@@ -36,6 +43,10 @@ export interface Collection<Row extends { readonly id: number }> {
     /** How many rows below `parents` fulfil the filters. Without it nobody is told. */
     count?(parents: readonly number[], where: Filters): Promise<number>;
 }
+
+/** A collection of which parts and counts can be asked for. */
+export type SelectableCollection<Row extends { readonly id: number }> = Collection<Row> &
+    Required<Pick<Collection<Row>, 'filters' | 'select' | 'count'>>;
 
 /** What `rest-api-v2` reads. A store without one of the optional collections has no route for it. */
 export interface InventoryStore {

@@ -10,7 +10,7 @@ import { orUnavailable, pathId, type StoreFailure, streamCut, untilClosed, withF
 import { workspacesSeen } from '../strategy.ts';
 import { type Asked, askedOf, nextLink } from './asked.ts';
 import type { ResourceRow } from './options.ts';
-import { indexText, LINES_TYPE, type RowForms } from './row-forms.ts';
+import { indexText, LINES_TYPE, type RowForm, type RowForms } from './row-forms.ts';
 
 export const UNREADABLE: StoreFailure = { plugin: 'rest-api-v2', message: 'The data cannot be read now; try again later' };
 
@@ -26,6 +26,8 @@ export interface Resource {
     /** Rows of the resource right above; null at the top. */
     readonly parents: Collection<ResourceRow> | null;
     readonly forms: RowForms;
+    /** Whether an index of all rows in JSON may be sent as the store writes it. */
+    readonly takesText: boolean;
 }
 
 /** All rows, streamed, or the part of them that is asked for. A HEAD request reads none of them. */
@@ -38,7 +40,10 @@ export function index(resource: Resource): Lifecycle.Method {
         const asked = askedOf(request, rows, forms);
         const { where = {} } = asked.selection ?? {};
         const total = asked.counts ? await orUnavailable(request, UNREADABLE, () => rows.count?.(path, where)) : undefined;
-        const read = request.method === 'head' ? { isEmpty: true, body: [], next: null } : await readIndex(request, rows, path, asked);
+        const read =
+            request.method === 'head'
+                ? { isEmpty: true, body: [], next: null }
+                : await readIndex(request, { ...resource, rows }, path, asked);
         if (read.isEmpty && parents !== null && (await row(request, parents, path)) === null) {
             throw Boom.notFound();
         }
@@ -71,21 +76,32 @@ interface IndexRead {
     readonly next: string | null;
 }
 
-async function readIndex(request: Request, rows: Collection<ResourceRow>, path: readonly number[], asked: Asked): Promise<IndexRead> {
+async function readIndex(request: Request, resource: Resource, path: readonly number[], asked: Asked): Promise<IndexRead> {
     const { form, selection } = asked;
+    const { rows } = resource;
     const options = { signal: untilClosed(request) };
+    const cut = streamCut(request, 'rest-api-v2');
     let next: string | null = null;
     const begin = async () => {
-        let batches = selection === null ? rows.list(path, options) : selected(rows, path, selection, options);
-        if (selection?.limit !== undefined) {
+        if (selection === null) {
+            return await withFirst(indexText(allOf(resource, form, path, options), form), cut);
+        }
+
+        let batches = selected(rows, path, selection, options);
+        if (selection.limit !== undefined) {
             const page = await pageOf(batches, selection.limit);
             batches = oneBatch(page.rows);
             next = page.isLast ? null : nextLink(request, selection, page.rows.at(-1) as ResourceRow);
         }
-        return await withFirst(indexText(batches, form), streamCut(request, 'rest-api-v2'));
+        return await withFirst(indexText(batches, form), cut);
     };
     const { first, all } = await orUnavailable(request, UNREADABLE, begin);
     return { isEmpty: first === undefined || first === form.begin + form.end, body: all, next };
+}
+
+function allOf({ rows, forms, takesText }: Resource, form: RowForm, path: readonly number[], options: ReadOptions) {
+    const text = takesText && form === forms.form('json') ? rows.listText?.(path, options) : undefined;
+    return text ?? rows.list(path, options);
 }
 
 /** One row more than the page has is asked for: it tells whether there is a next page. */
@@ -165,8 +181,9 @@ function seenAt({ path }: Resource, request: Request, [workspace]: readonly numb
 function limitedTo(ids: ReadonlySet<number>, rows: Collection<ResourceRow>): Collection<ResourceRow> {
     const select: NonNullable<typeof rows.select> = (path, { limit, ...selection }, options) =>
         firstOf(limit ?? Number.POSITIVE_INFINITY, only(ids, (rows.select as NonNullable<typeof rows.select>)(path, selection, options)));
+    const { listText: _, ...parts } = rows;
     return {
-        ...rows,
+        ...parts,
         list: (path, options) => only(ids, rows.list(path, options)),
         ...(rows.select !== undefined && { select }),
         ...(rows.count !== undefined && {

@@ -20,6 +20,8 @@ interface ResourceEntry extends Omit<OwnResource, 'store'> {
     /** Undefined where the inventory has no such collection. */
     readonly store: Collection<ResourceRow> | undefined;
     readonly fill?: Fill;
+    /** Whether its schema is the one that {@link Collection.listText} means. */
+    readonly isStandard?: true;
 }
 
 /**
@@ -30,9 +32,9 @@ interface ResourceEntry extends Omit<OwnResource, 'store'> {
 export function resources({ store, timeZone, resources: own = [] }: RestApiV2Options): readonly Resource[] {
     const timestamp = timestampFormat(timeZone);
     const byShape = new Map<string, Collection<ResourceRow>>();
-    const entries: readonly ResourceEntry[] = [...storeEntries(store), ...own];
+    const entries: readonly ResourceEntry[] = [...storeEntries(store).map((entry) => ({ ...entry, isStandard: true }) as const), ...own];
 
-    return entries.flatMap(({ path, store: rows, fill, ...schema }) => {
+    return entries.flatMap(({ path, store: rows, fill, isStandard = false, ...schema }) => {
         if (rows === undefined) {
             return [];
         }
@@ -44,7 +46,7 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
 
         byShape.set(shape(path), rows);
         const forms = rowForms(describedSchema(schema, `Resource ${path}`), timestamp, fill);
-        return { path, idName: idName(path), schema, rows, parents, forms };
+        return { path, idName: idName(path), schema, rows, parents, forms, takesText: isStandard && timeZone === 'UTC' };
     });
 }
 

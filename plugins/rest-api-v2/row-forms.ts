@@ -7,18 +7,17 @@ import type { TimestampFormat } from '../../lib/timestamp.ts';
 /** A store may give batches of any size; this many rows become text at once. */
 const ROWS_PER_TEXT = 500;
 
-/** The text of all rows, in pieces: one for each batch. Ending it early ends the reading; a failure of the reading is its failure. */
-export async function* indexText(batches: AsyncIterable<readonly object[]>, form: RowForm): AsyncGenerator<string, void, undefined> {
+/** The text of all rows, in pieces: one for each batch. A batch that is text already is in this form. Ending it early ends the reading; a failure of the reading is its failure. */
+export async function* indexText(
+    batches: AsyncIterable<string | readonly object[]>,
+    form: RowForm,
+): AsyncGenerator<string, void, undefined> {
     const yieldIfDue = timeSlice();
     let before = form.begin;
     let isEmpty = true;
     for await (const batch of batches) {
-        if (!Array.isArray(batch)) {
-            throw new ScanwireError('MISCONFIGURED', 'The list of a collection must give batches, arrays of rows; it gave something else');
-        }
-
-        for (let start = 0; start < batch.length; start += ROWS_PER_TEXT) {
-            yield before + form.text(batch.slice(start, start + ROWS_PER_TEXT));
+        for (const text of textsOf(batch, form)) {
+            yield before + text;
             before = form.separator;
             isEmpty = false;
             await yieldIfDue();
@@ -28,6 +27,20 @@ export async function* indexText(batches: AsyncIterable<readonly object[]>, form
     const end = isEmpty ? form.begin + form.end : form.end;
     if (end !== '') {
         yield end;
+    }
+}
+
+function* textsOf(batch: string | readonly object[], form: RowForm): Generator<string> {
+    if (typeof batch === 'string') {
+        yield batch;
+        return;
+    }
+    if (!Array.isArray(batch)) {
+        throw new ScanwireError('MISCONFIGURED', 'The list of a collection must give batches, arrays of rows; it gave something else');
+    }
+
+    for (let start = 0; start < batch.length; start += ROWS_PER_TEXT) {
+        yield form.text(batch.slice(start, start + ROWS_PER_TEXT));
     }
 }
 

@@ -59,6 +59,7 @@ export type InventoryAbility =
     | 'filters'
     | 'changes'
     | 'counts'
+    | 'texts'
     | 'rows'
     | 'many-hosts'
     | 'reads-open'
@@ -100,6 +101,7 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     filters: evident(({ hosts }) => hosts.filters !== undefined && hosts.filters.length > 0),
     changes: evident(({ hosts }) => hosts.filters?.includes('updated_since') ?? false),
     counts: evident(({ hosts }) => typeof hosts.count === 'function'),
+    texts: evident(({ hosts }) => typeof hosts.listText === 'function'),
     services: serviceAbility('services'),
     notes: childAbility('notes', 'note'),
     sessions: childAbility('sessions', 'session'),

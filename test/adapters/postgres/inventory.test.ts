@@ -57,6 +57,30 @@ for (const { name, open } of databases) {
             t.same([host?.created_at, host?.updated_at], [AT, LATER]);
         });
 
+        t.test('lists as rows what it has no text of, and writes those of before it kept any', async (t) => {
+            const { workspace } = await store.importHosts('default', each([{ address: '192.0.2.7' }, { address: '192.0.2.8' }]));
+            const written = async (): Promise<unknown> => {
+                const batches: unknown[] = [];
+                for await (const batch of store.hosts.listText?.([workspace.id]) ?? []) {
+                    batches.push(typeof batch === 'string' ? JSON.parse(`[${batch}]`) : batch);
+                }
+                return batches;
+            };
+            t.match(await written(), [[{ address: '192.0.2.7', updated_at: '2026-11-21T09:30:00+00:00' }, { address: '192.0.2.8' }]]);
+
+            await pool.query('alter table scanwire.hosts disable trigger documents; update scanwire.hosts set document = null');
+            await pool.query('alter table scanwire.hosts enable trigger documents');
+            t.match(await written(), [[{ address: '192.0.2.7', updated_at: '2026-11-21T09:30:00+00:00' }, { address: '192.0.2.8' }]]);
+
+            await pool.query(`update scanwire.hosts set updated_at = '12026-11-21T09:30:00Z' where address = '192.0.2.8'`);
+            t.match(await written(), [
+                [
+                    { address: '192.0.2.7', updated_at: AT },
+                    { address: '192.0.2.8', updated_at: new Date('+012026-11-21T09:30:00Z') },
+                ],
+            ]);
+        });
+
         t.test('returns IPv6 addresses in canonical text, and without a mask', async (t) => {
             const { workspace } = await store.importHosts(
                 'default',

@@ -1,3 +1,4 @@
+import Joi from 'joi';
 import t from 'tap';
 import { memoryInventory } from '../../../adapters/memory/inventory.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
@@ -364,4 +365,39 @@ t.test('answers a malformed path as any other that leads nowhere, and takes no n
         t.equal((await get(path, { range: 'bytes=0-3' })).status, 200, path);
     }
     t.equal((await get(`${W}/1`, { range: 'bytes=0-3' })).body, whole.body);
+});
+
+t.test('sends the text of a store for all of an index in JSON and UTC, and for nothing else', async (t) => {
+    const inventory = memoryInventory();
+    await inventory.importHosts('default', list([{ address: '192.0.2.7' }, { address: '192.0.2.8' }]));
+    const texts = (rows: readonly object[]) =>
+        async function* () {
+            yield '{"as":"text"}';
+            yield rows as never;
+        };
+    const [hosts] = [{ ...inventory.hosts, listText: texts([]) }];
+    const workspaces = { ...inventory.workspaces, listText: texts([]) };
+    const store = { ...inventory, hosts, workspaces };
+    const { server, get } = await served({
+        store,
+        resources: [{ path: '/machines', store: hosts as never, schema: Joi.object({ id: Joi.number() }) }],
+    });
+    t.equal((await get('/workspaces/1/hosts')).body, '[{"as":"text"}]');
+    t.equal((await get('/workspaces')).body, '[{"as":"text"}]');
+
+    for (const query of ['?limit=1', '?after=1', '?fields=id', '?state=alive']) {
+        t.notMatch((await get(`/workspaces/1/hosts${query}`)).body, /"as"/, query);
+    }
+    const { key } = await server.plugins['token-auth'].create('all');
+    for (const accept of ['application/x-ndjson', 'text/csv']) {
+        t.notMatch((await get('/workspaces/1/hosts', { headers: { token: key, accept } })).body, /"as"/, accept);
+    }
+    const { key: limited } = await server.plugins['token-auth'].create('some', { workspaces: [1] });
+    t.notMatch((await get('/workspaces', { headers: { token: limited } })).body, /"as"/, 'who sees some workspaces only');
+    t.notMatch((await get('/machines')).body, /"as"/, 'a resource with a schema of its own');
+    const elsewhere = await served({ store, timeZone: 'Europe/Berlin' });
+    t.notMatch((await elsewhere.get('/workspaces/1/hosts')).body, /"as"/, 'another time zone');
+
+    const mixed = await served({ store: { ...store, hosts: { ...hosts, listText: texts([{ id: 7 }, { id: 8 }]) } } });
+    t.match(JSON.parse((await mixed.get('/workspaces/1/hosts')).body), [{ as: 'text' }, { id: 7, state: 'alive' }, { id: 8 }]);
 });

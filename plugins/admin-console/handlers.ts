@@ -1,3 +1,4 @@
+import { ScanwireError } from '../../lib/errors.ts';
 import { workspaceName } from '../../lib/inventory/resources.ts';
 import type { InventoryWriter } from '../../lib/inventory/store.ts';
 import type { ApiKeys } from '../../lib/keys/api-keys.ts';
@@ -35,6 +36,22 @@ export interface HostSystem extends Partial<Omit<System, 'license'>> {
 }
 
 export type Handlers = { readonly [Name in OperationName]: (input: Input<Name>) => Promise<Output<Name>> };
+
+/** Does an operation. */
+export type HandledOperation = <Name extends OperationName>(name: Name, input: Input<Name>) => Promise<Output<Name>>;
+
+/** Does operations by their names. @throws ScanwireError `NOT_FOUND` for those of a part that the system does not have. */
+export function performerOf(system: HostSystem): HandledOperation {
+    const handlers = handlersOf(system);
+    return async (name, input) => {
+        const handler = handlers[name];
+        if (handler === undefined) {
+            throw new ScanwireError('NOT_FOUND', `There is no operation ${name} here`);
+        }
+
+        return await handler(input);
+    };
+}
 
 /** What each operation does, for the parts that the system has. */
 export function handlersOf(system: System): Handlers;

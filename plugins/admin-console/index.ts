@@ -12,7 +12,7 @@ export { type ErrorDetails, toBoom } from '../errors.ts';
 export { redact } from '../instance.ts';
 export type { HostSystem, InstalledLicense, System } from './handlers.ts';
 export type { AttemptView, DeliveryView, Input, OperationName, Operations, Output, TestedExporter, TestView } from './operations.ts';
-export type { AdminConsoleOptions } from './options.ts';
+export type { AdminConsoleOptions, ScreenOptions } from './options.ts';
 
 /** Registers the routes by which people and programs administer a system, behind the application's own authentication. */
 export const plugin: NamedPlugin<AdminConsoleOptions> = {
@@ -21,13 +21,19 @@ export const plugin: NamedPlugin<AdminConsoleOptions> = {
     requirements: { hapi: '>=21', node: '>=20.19' },
     multiple: true,
 
-    register(server, options) {
+    async register(server, options) {
         const settings = checked(optionsSchema, options, { subject: 'admin-console options', code: 'MISCONFIGURED' });
         claimInstance(server, 'admin-console', settings);
         assertMoreThanKey(server, settings.auth);
         withStrategy('admin-console options: auth must name a strategy of the server, registered before', () =>
             server.route(adminRoutes(settings)),
         );
+        const { screens } = settings;
+        if (screens !== undefined) {
+            // Loaded here: whoever has none pays nothing.
+            const { addScreens } = await import('./screens/index.ts');
+            addScreens(server, { ...settings, screens });
+        }
     },
 };
 

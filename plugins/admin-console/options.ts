@@ -16,10 +16,35 @@ export interface AdminConsoleOptions extends InstanceOptions {
     readonly authorize: (request: Request) => boolean | Promise<boolean>;
     /** Path below which the routes are; empty for none. `/admin-console` by default. */
     readonly prefix?: string | undefined;
+    /** Adds pages for people: the same operations as screens. They need `auth` to name a strategy. */
+    readonly screens?: ScreenOptions | undefined;
+}
+
+/** What the screens may be told. */
+export interface ScreenOptions {
+    /** Path below which the pages are; empty for none. `/admin` by default. */
+    readonly prefix?: string | undefined;
+    /** Who may show the pages in a frame: CSP sources with blanks between them, for example `'self'`. `'none'` by default. */
+    readonly frameAncestors?: string | undefined;
+    /** Whether the cookie of the forms goes over https only. By default where the server itself speaks https. */
+    readonly secure?: boolean | undefined;
 }
 
 /** The options with their defaults. */
-export type Settings = AdminConsoleOptions & { readonly prefix: string };
+export type Settings = AdminConsoleOptions & { readonly prefix: string; readonly screens?: ScreenSettings | undefined };
+
+/** The options of the screens with their defaults. */
+export type ScreenSettings = ScreenOptions & { readonly prefix: string; readonly frameAncestors: string };
+
+const prefixSchema = (byDefault: string): Joi.StringSchema =>
+    Joi.string()
+        .allow('')
+        .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
+        .messages({ 'string.pattern.base': `{{#label}} must look like ${byDefault}` })
+        .default(byDefault);
+
+/** No more than sources: what stands there cannot end the directive and begin another. */
+const ANCESTORS = /^[A-Za-z0-9'*.:/[\] -]+$/;
 
 export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, true>({
     system: Joi.object<HostSystem, true>({
@@ -46,10 +71,19 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
         .required(),
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).required(),
     authorize: Joi.function().required(),
-    prefix: Joi.string()
-        .allow('')
-        .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
-        .messages({ 'string.pattern.base': '{{#label}} must look like /admin-console' })
-        .default('/admin-console'),
+    prefix: prefixSchema('/admin-console'),
+    screens: Joi.object<ScreenSettings, true>({
+        prefix: prefixSchema('/admin'),
+        frameAncestors: Joi.string()
+            .max(1000)
+            .pattern(ANCESTORS)
+            .messages({ 'string.pattern.base': '{{#label}} must be sources of a content security policy' })
+            .default("'none'"),
+        secure: Joi.boolean(),
+    }).when('auth', {
+        is: false,
+        // biome-ignore lint/suspicious/noThenProperty: the word of Joi
+        then: Joi.forbidden().messages({ 'any.unknown': '{{#label}} needs auth to name a strategy of the server' }),
+    }),
     instance: instanceSchema,
 }).required();

@@ -1,15 +1,12 @@
 /** A page for people that shows the document of the API and tries its requests. It holds no data, and calls nobody but this server. */
 import { readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 import type { Lifecycle, Server } from '@hapi/hapi';
-import { withoutPackage } from '../../lib/errors.ts';
 import { unsniffed } from '../request.ts';
+import { contentPolicy, packagedFile } from '../web-page.ts';
 
 const PACKAGE = 'swagger-ui-dist';
 
-/** Only what is this server's own runs, is loaded and is called; pictures may be in the style sheet itself. */
-const OWN_ONLY =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const OWN_ONLY = contentPolicy({ formAction: "'none'", frameAncestors: "'none'" });
 
 /**
  * Adds the page, without authentication: it asks for a key, and keeps that in its memory alone.
@@ -40,7 +37,7 @@ export function addDocsPage(server: Server, path: string, document: string): voi
     };
     const prefix = server.realm.modifiers.route.prefix ?? '';
     const packaged = (name: string): (() => Promise<string>) => {
-        const file = fileOf(name);
+        const file = packagedFile(PACKAGE, name, 'rest-api-v2 options: openapi.page');
         return () => readFile(file, 'utf8');
     };
 
@@ -49,14 +46,6 @@ export function addDocsPage(server: Server, path: string, document: string): voi
     add('/page.css', 'text/css; charset=utf-8', () => STYLE);
     add('/swagger-ui.css', 'text/css; charset=utf-8', packaged('swagger-ui.css'));
     add('/swagger-ui-bundle.js', 'text/javascript; charset=utf-8', packaged('swagger-ui-bundle.js'));
-}
-
-function fileOf(name: string): string {
-    try {
-        return fileURLToPath(import.meta.resolve(`${PACKAGE}/${name}`));
-    } catch (cause) {
-        throw withoutPackage(PACKAGE, 'rest-api-v2 options: openapi.page', cause);
-    }
 }
 
 function page(at: string): string {

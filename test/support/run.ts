@@ -68,7 +68,7 @@ async function check(title: string, command: string, args: readonly string[]): P
 async function runTests(): Promise<number> {
     await buildTap();
     heading('Servers');
-    if (given.length === 0 || given.some((argument) => argument.includes('test/interop'))) {
+    if (given.length === 0 || given.some((argument) => /test\/interop|browser/.test(argument))) {
         installForeignPrograms();
     }
 

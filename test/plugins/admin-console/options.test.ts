@@ -20,6 +20,9 @@ t.test('refuses options that cannot work and names the option', async (t) => {
         [{ system: { migrate: true } }, 'system.migrate'],
         [{ prefix: 'admin' }, 'prefix'],
         [{ prefix: '/admin/' }, 'prefix'],
+        [{ auth: false, screens: {} }, 'screens'],
+        [{ screens: { prefix: 'admin' } }, 'screens.prefix'],
+        [{ screens: { frameAncestors: "'self'; script-src *" } }, 'screens.frameAncestors'],
     ];
     for (const [change, field] of cases) {
         const server = await host();

@@ -1,0 +1,54 @@
+import { type Asset, packagedAsset } from '../../web-page.ts';
+
+/** The files that the pages below `base` load. @throws ScanwireError `MISCONFIGURED` without one of the packages. */
+export function screenAssets(base: string, use: string): readonly Asset[] {
+    const at = (name: string): string => `${base}/assets/${name}`;
+    return [
+        packagedAsset({ path: at('pico.css'), type: 'text/css' }, '@picocss/pico', 'css/pico.classless.min.css', use),
+        packagedAsset({ path: at('htmx.js'), type: 'text/javascript' }, 'htmx.org', 'dist/htmx.min.js', use),
+        { path: at('screens.css'), type: 'text/css', text: STYLE },
+        { path: at('screens.js'), type: 'text/javascript', text: SCRIPT },
+    ];
+}
+
+const STYLE = `.skip { position: absolute; left: -100vw; }
+.skip:focus { position: static; }
+body > header { padding-block: 0.5rem; }
+nav { flex-wrap: wrap; }
+nav ul { flex-wrap: wrap; }
+.table { overflow-x: auto; margin-bottom: var(--pico-spacing); }
+.table table { margin-bottom: 0; }
+td form, td details, li form { margin: 0; }
+td button, td summary, td details { margin: 0; }
+td button { padding: 0.25rem 0.5rem; width: auto; }
+button { width: auto; }
+.actions { display: flex; flex-wrap: wrap; gap: 0.5rem; }
+.fault { color: var(--pico-form-element-invalid-border-color, #b00); }
+.key { overflow-wrap: anywhere; }
+dt { font-weight: bold; }
+dd { overflow-wrap: anywhere; }
+td, th { vertical-align: top; }
+@media (prefers-color-scheme: light) { .fault { color: #9b1c1c; } }
+@media (prefers-color-scheme: dark) { .fault { color: #ffb4a9; } }
+`;
+
+/** Only what cannot be done without a script: to copy. What htmx puts into a page has such buttons too. */
+const SCRIPT = `'use strict';
+(() => {
+    const show = () => {
+        for (const button of document.querySelectorAll('button[data-copy][hidden]')) {
+            button.hidden = false;
+        }
+    };
+    document.addEventListener('click', async ({ target }) => {
+        const button = target instanceof Element ? target.closest('button[data-copy]') : null;
+        const text = button && document.getElementById(button.dataset.copy)?.textContent;
+        if (text) {
+            await navigator.clipboard.writeText(text);
+            button.textContent = button.dataset.copied;
+        }
+    });
+    document.addEventListener('htmx:after:swap', show);
+    show();
+})();
+`;

@@ -1,0 +1,162 @@
+import { Liquid } from 'liquidjs';
+import { formToken } from './forms.ts';
+import { type Texts, texts } from './texts.ts';
+
+/** A page as it is to be shown: a template of a screen and what it shows. */
+export interface Page {
+    readonly template: string;
+    readonly title: string;
+    readonly data: object;
+    /** HTTP status, 200 unless it is there. */
+    readonly status?: number;
+}
+
+/** Templates by their names. Whatever they show is escaped. */
+export type Templates = Readonly<Record<string, string>>;
+
+/** What every page shows around its own. */
+export interface Frame {
+    /** Path below which all pages are. */
+    readonly base: string;
+    /** The pages that can be chosen, by their paths below `base`. */
+    readonly screens: readonly { readonly path: string; readonly title: string }[];
+    /** Path below `base` of the page that is shown. */
+    readonly path: string;
+    /** Of the browser that asks; see `forms.ts`. */
+    readonly secret: string;
+    readonly now: Date;
+}
+
+const LAYOUT = `<!DOCTYPE html>
+<html lang="{{ t.locale }}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="htmx-config" content='{"includeIndicatorCSS":false,"mode":"same-origin"}'>
+<title>{{ title }} · {{ t.product }}</title>
+<link rel="stylesheet" href="{{ base }}/assets/pico.css">
+<link rel="stylesheet" href="{{ base }}/assets/screens.css">
+<script src="{{ base }}/assets/htmx.js" defer></script>
+<script src="{{ base }}/assets/screens.js" defer></script>
+</head>
+<body hx-boost:inherited="true">
+<header>
+<a class="skip" href="#content">{{ t.skip }}</a>
+<nav aria-label="{{ t.navigation }}">
+<ul><li><strong>{{ t.product }}</strong></li></ul>
+<ul>
+{% for screen in screens %}<li><a href="{{ base }}{{ screen.path }}"{% if here == screen.path %} aria-current="page"{% endif %}>{{ screen.title }}</a></li>
+{% endfor %}</ul>
+</nav>
+</header>
+<main id="content" tabindex="-1">
+<h1>{{ title }}</h1>
+{% block content %}{% endblock %}
+</main>
+</body>
+</html>
+`;
+
+const PARTS: Templates = {
+    layout: LAYOUT,
+    /** Begins a form that goes to `action`, a path below the base. */
+    form: `<form method="post" action="{{ base }}{{ action }}"{% if name %} aria-label="{{ name }}"{% endif %}>
+<input type="hidden" name="formToken" value="{{ action | token }}">
+`,
+    time: `{% if at %}<time datetime="{{ at | iso }}" title="{{ at | utc }}">{{ at | relative }}</time>{% else %}{{ t.never }}{% endif %}`,
+    /** What is said of a field: what is wrong with it, else what it is. */
+    said: `{% assign fault = error | fault: field %}{% if fault %}<small id="{{ field }}-said" class="fault">{{ fault }}</small>{% elsif hint %}<small id="{{ field }}-said">{{ hint }}</small>{% endif %}`,
+    input: `<label>{{ label }}
+<input name="{{ field }}" type="{{ type | default: 'text' }}" value="{{ value }}"{% if required %} required{% endif %}{% if list %} list="{{ list }}"{% endif %} autocomplete="off" spellcheck="false" {% render 'state', field: field, hint: hint, error: error %}>
+{% render 'said', field: field, hint: hint, error: error %}</label>
+`,
+    text: `<label>{{ label }}
+<textarea name="{{ field }}" rows="{{ rows | default: 3 }}" autocomplete="off" spellcheck="false" {% render 'state', field: field, hint: hint, error: error %}>
+{{ value }}</textarea>
+{% render 'said', field: field, hint: hint, error: error %}</label>
+`,
+    state: `{% assign fault = error | fault: field %}{% if fault %}aria-invalid="true"{% endif %}{% if fault or hint %} aria-describedby="{{ field }}-said"{% endif %}`,
+    error: `{% if error %}<p role="alert" class="fault">{{ error.message }}</p>{% endif %}`,
+    refusal: `{% layout 'layout' %}{% block content %}<p role="alert">{{ message }}</p>{% endblock %}`,
+};
+
+/** A refusal as forms show it: beside the field that is at fault. */
+export interface Fault {
+    readonly field?: string | undefined;
+    readonly message: string;
+}
+
+const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
+    ['year', 31_536_000],
+    ['month', 2_592_000],
+    ['day', 86_400],
+    ['hour', 3600],
+    ['minute', 60],
+    ['second', 1],
+];
+
+/** What a part, or a page, may be given or not. */
+const OPTIONAL = Object.fromEntries(
+    ['error', 'hint', 'list', 'name', 'notice', 'required', 'rows', 'shown', 'type'].map((name) => [name, null]),
+);
+
+/** Writes pages. Strict: a template that names what is not there fails, it shows nothing wrong. */
+export class Renderer {
+    readonly #engine: Liquid;
+    readonly #texts: Texts = texts;
+    readonly #relative: Intl.RelativeTimeFormat = new Intl.RelativeTimeFormat(texts.locale, { numeric: 'auto' });
+
+    constructor(templates: Templates) {
+        this.#engine = new Liquid({
+            templates: { ...PARTS, ...templates },
+            outputEscape: 'escape',
+            strictFilters: true,
+            strictVariables: true,
+            lenientIf: true,
+            ownPropertyOnly: true,
+            jsTruthy: true,
+            cache: true,
+        });
+        const filters: Readonly<Record<string, (value: never, argument: never) => unknown>> = {
+            iso: (at: string | Date) => new Date(at).toISOString(),
+            utc: (at: string | Date) => `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`,
+            fill: (text: string, value: string | number) => text.replace('%', () => String(value)),
+            json: (value: unknown) => JSON.stringify(value),
+            fault: (error: Fault | null, field: string) => (isAbout(error, field) ? error?.message : null),
+        };
+        for (const [name, filter] of Object.entries(filters)) {
+            this.#engine.registerFilter(name, filter as (value: unknown) => unknown);
+        }
+        this.#registerGlobals();
+    }
+
+    /** The page in HTML. */
+    async render({ template, title, data }: Pick<Page, 'template' | 'title' | 'data'>, frame: Frame): Promise<string> {
+        const { base, screens, path, secret, now } = frame;
+        const globals = { ...OPTIONAL, t: this.#texts, base, frame: { secret, now } };
+        return await this.#engine.renderFile(template, { ...data, title, screens, here: path }, { globals });
+    }
+
+    /** Filters that look at the page. */
+    #registerGlobals(): void {
+        const engine = this.#engine;
+        const relative = this.#relative;
+        engine.registerFilter('token', function (action: string) {
+            const { secret } = this.context.globals.frame as Frame;
+            return formToken(secret, action);
+        });
+        engine.registerFilter('relative', function (at: string | Date) {
+            const { now } = this.context.globals.frame as Frame;
+            const seconds = Math.round((new Date(at).getTime() - now.getTime()) / 1000);
+            const [unit, length] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? ['second', 1];
+            return relative.format(Math.trunc(seconds / length), unit);
+        });
+    }
+}
+
+/** `headers[0][1]` is about `headers`, `basic.username` about itself and `basic`. */
+function isAbout(error: Fault | null, field: string): boolean {
+    const at = error?.field ?? '';
+    return at === field || at.startsWith(`${field}.`) || at.startsWith(`${field}[`);
+}

@@ -1,0 +1,166 @@
+/** The screens: pages for people over the operations of the console. What they do needs no script; where there is one, it is quicker. */
+import type { Lifecycle, Request, ResponseObject, ResponseToolkit, Server } from '@hapi/hapi';
+import { systemClock } from '../../../lib/clock.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
+import { STATUS } from '../../errors.ts';
+import { logFailure } from '../../instance.ts';
+import { addAssets, contentPolicy } from '../../web-page.ts';
+import { performerOf } from '../handlers.ts';
+import type { ScreenSettings, Settings } from '../options.ts';
+import { screenAssets } from './assets.ts';
+import { FORM_COOKIE, formCookie, formSecret, isFormToken, isFromHere, newFormSecret, TOKEN_FIELD } from './forms.ts';
+import { type Page, Renderer } from './frame.ts';
+import { keysScreen } from './keys.ts';
+import type { Redirect, Screen, ScreenRoute, Visit } from './screen.ts';
+import { texts } from './texts.ts';
+
+const USE = 'admin-console options: screens';
+const MAX_FORM = 1024 * 1024;
+const FORM_TYPE = 'application/x-www-form-urlencoded';
+
+/**
+ * Adds the pages of the parts that the system has, below the prefix of the options.
+ *
+ * @throws ScanwireError `MISCONFIGURED` without one of the packages that pages load.
+ */
+export function addScreens(server: Server, settings: Settings & { readonly screens: ScreenSettings }): void {
+    const { prefix } = settings.screens;
+    const shown = new Screens(server, settings);
+    addAssets(server, screenAssets(prefix, USE));
+    server.route({ method: 'GET', path: prefix === '' ? '/' : prefix, options: shown.options('GET'), handler: shown.home });
+    for (const route of shown.screens.flatMap(({ routes }) => routes)) {
+        server.route({
+            method: route.method,
+            path: prefix + route.path,
+            options: shown.options(route.method),
+            handler: shown.handler(route),
+        });
+    }
+}
+
+class Screens {
+    readonly screens: readonly Screen[];
+    readonly #settings: Settings & { readonly screens: ScreenSettings };
+    readonly #renderer: Renderer;
+    readonly #base: string;
+    readonly #isSecure: boolean;
+    readonly #headers: Readonly<Record<string, string>>;
+
+    constructor(server: Server, settings: Settings & { readonly screens: ScreenSettings }) {
+        const { system, screens } = settings;
+        this.#settings = settings;
+        this.screens = [...(system.keys ? [keysScreen] : [])];
+        this.#renderer = new Renderer(Object.assign({}, ...this.screens.map(({ templates }) => templates)));
+        this.#base = `${server.realm.modifiers.route.prefix ?? ''}${screens.prefix}`;
+        this.#isSecure = screens.secure ?? server.info.protocol === 'https';
+        this.#headers = {
+            'content-security-policy': contentPolicy({ formAction: "'self'", frameAncestors: screens.frameAncestors }),
+            // With no referrer at all browsers leave out the origin as well.
+            'referrer-policy': 'same-origin',
+            'x-content-type-options': 'nosniff',
+            'cross-origin-opener-policy': 'same-origin',
+        };
+    }
+
+    /** Of a route: who may use it, and what it takes. */
+    options(method: 'GET' | 'POST'): object {
+        const { auth, authorize } = this.#settings;
+        const refuse: Lifecycle.Method = (request, h) => this.#refusal(request, h, 400, texts.refusals.unreadable);
+        return {
+            tags: ['admin-console', 'screens'],
+            auth: { strategies: [auth], mode: 'required' },
+            cors: false,
+            cache: { otherwise: 'no-store' },
+            state: { parse: true, failAction: 'ignore' },
+            ext: { onPostAuth: { method: this.#authorized(authorize) }, onPreResponse: { method: this.#guarded } },
+            ...(method === 'POST' && {
+                payload: { parse: false, output: 'data', allow: [FORM_TYPE], maxBytes: MAX_FORM, failAction: refuse },
+            }),
+        };
+    }
+
+    readonly home: Lifecycle.Method = (_, h) => h.redirect(this.#base + (this.screens[0]?.path ?? '/'));
+
+    handler(route: ScreenRoute): Lifecycle.Method {
+        return async (request, h) => {
+            const form = new URLSearchParams(route.method === 'POST' ? String(request.payload ?? '') : '');
+            if (route.method === 'POST' && !this.#isOwn(request, form)) {
+                return this.#refusal(request, h, 403, texts.refusals.foreignForm);
+            }
+
+            try {
+                return await this.#answered(await route.answer(this.#visit(request, form)), request, h);
+            } catch (error) {
+                return await this.#failure(error, request, h);
+            }
+        };
+    }
+
+    #visit(request: Request, form: URLSearchParams): Visit {
+        return {
+            params: request.params as Visit['params'],
+            query: request.url.searchParams,
+            form,
+            now: systemClock(),
+            perform: performerOf(this.#settings.system),
+        };
+    }
+
+    #isOwn(request: Request, form: URLSearchParams): boolean {
+        const secret = formSecret(request);
+        const action = request.path.slice(this.#base.length);
+        return isFromHere(request) && secret !== null && isFormToken(form.get(TOKEN_FIELD) ?? '', secret, action);
+    }
+
+    async #answered(answer: Page | Redirect, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
+        return 'to' in answer ? h.redirect(this.#base + answer.to).code(303) : await this.#page(answer, request, h);
+    }
+
+    async #page(page: Page, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
+        const kept = formSecret(request);
+        const secret = kept ?? newFormSecret();
+        const at = request.path.slice(this.#base.length);
+        const path = this.screens.find((screen) => at === screen.path || at.startsWith(`${screen.path}/`))?.path ?? '';
+        const frame = { base: this.#base, screens: this.screens, path, secret, now: systemClock() };
+        const response = h
+            .response(await this.#renderer.render(page, frame))
+            .type('text/html; charset=utf-8')
+            .code(page.status ?? 200);
+        return kept === null ? response.state(FORM_COOKIE, secret, formCookie(this.#base || '/', this.#isSecure)) : response;
+    }
+
+    async #failure(error: unknown, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
+        if (error instanceof ScanwireError && STATUS[error.code] < 500) {
+            return await this.#refusal(request, h, STATUS[error.code], error.message);
+        }
+
+        logFailure(request, 'admin-console', error);
+        const status = error instanceof ScanwireError ? STATUS[error.code] : 500;
+        return await this.#refusal(request, h, status, error instanceof ScanwireError ? error.message : texts.refusals.failed);
+    }
+
+    async #refusal(request: Request, h: ResponseToolkit, status: number, message: string): Promise<ResponseObject> {
+        const page = await this.#page({ template: 'refusal', title: texts.refusals.title, data: { message }, status }, request, h);
+        return page.takeover();
+    }
+
+    #authorized(authorize: Settings['authorize']): Lifecycle.Method {
+        return async (request, h) => {
+            try {
+                if ((await authorize(request)) === true) {
+                    return h.continue;
+                }
+            } catch (error) {
+                logFailure(request, 'admin-console', error);
+            }
+
+            return await this.#refusal(request, h, 403, texts.refusals.forbidden);
+        };
+    }
+
+    /** Every answer, also that of who is not signed in, tells the browser what it must not do with it. */
+    readonly #guarded: Lifecycle.Method = ({ response }, h) => {
+        Object.assign('isBoom' in response ? response.output.headers : response.headers, this.#headers);
+        return h.continue;
+    };
+}

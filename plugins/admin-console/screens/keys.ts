@@ -1,0 +1,150 @@
+import { ScanwireError } from '../../../lib/errors.ts';
+import type { NewKeyOptions } from '../../../lib/keys/limits.ts';
+import { type ApiKeyScope, DEFAULT_SCOPES, SCOPES } from '../../../lib/keys/scopes.ts';
+import type { Fault, Page } from './frame.ts';
+import type { Screen, Visit } from './screen.ts';
+import { texts } from './texts.ts';
+
+const KEYS = `{% layout 'layout' %}{% block content %}
+{% render 'keys-made', shown: shown %}
+{% if notice %}<p role="status">{{ notice }}</p>{% endif %}
+{% if keys.length == 0 %}<p>{{ t.keys.empty }}</p>{% else %}
+<div class="table" role="region" tabindex="0" aria-label="{{ t.keys.title }}"><table>
+<thead><tr><th scope="col">{{ t.keys.name }}</th><th scope="col">{{ t.keys.token }}</th><th scope="col">{{ t.keys.scopes }}</th><th scope="col">{{ t.keys.workspaces }}</th><th scope="col">{{ t.keys.created }}</th><th scope="col">{{ t.keys.expiresAt }}</th><th scope="col">{{ t.keys.lastUsed }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.actions }}</th></tr></thead>
+<tbody>
+{% for key in keys %}{% render 'key', key: key %}{% endfor %}</tbody>
+</table></div>{% endif %}
+{% render 'new-key', values: values, error: error, scopes: scopes %}
+{% endblock %}`;
+
+const KEY = `<tr><th scope="row">{{ key.name }}</th>
+<td>{% if key.revealable and key.state != 'revoked' %}{% assign action = '/keys/' | append: key.id | append: '/reveal' %}{% render 'form', action: action %}<button class="outline" aria-label="{{ key.start }}••••••••: {{ t.keys.show | fill: key.name }}">{{ key.start }}••••••••</button></form>{% else %}{{ key.start }}••••••••{% endif %}</td>
+<td>{% for scope in key.scopes %}<code>{{ scope }}</code> {% endfor %}</td>
+<td>{% if key.workspaces %}{{ key.workspaces | join: ', ' }}{% else %}{{ t.keys.allWorkspaces }}{% endif %}</td>
+<td>{% render 'time', at: key.createdAt %}</td>
+<td>{% render 'time', at: key.expiresAt %}</td>
+<td>{% render 'time', at: key.lastUsedAt %}</td>
+<td>{{ t.keys[key.state] }}</td>
+<td>{% if key.state != 'revoked' %}{% assign action = '/keys/' | append: key.id | append: '/revoke' %}<details><summary aria-label="{{ t.keys.revokeNow | fill: key.name }}">{{ t.keys.revoke }}</summary>
+<p>{{ t.keys.revokeAsk | fill: key.name }}</p>
+{% render 'form', action: action %}<button>{{ t.keys.revokeNow | fill: key.name }}</button></form></details>{% endif %}</td></tr>
+`;
+
+const MADE = `{% if shown %}<section role="status"><h2>{{ shown.title | fill: shown.name }}</h2>
+<p><code id="shown-key" class="key">{{ shown.key }}</code></p>
+{% unless shown.revealable %}<p><strong>{{ t.keys.shownOnce }}</strong></p>{% endunless %}
+<button type="button" hidden data-copy="shown-key" data-copied="{{ t.copied }}">{{ t.copy }}</button></section>{% endif %}`;
+
+const NEW_KEY = `<section aria-labelledby="create"><h2 id="create">{{ t.keys.create }}</h2><p>{{ t.keys.about }}</p>
+{% render 'form', action: '/keys' %}{% render 'error', error: error %}
+{% render 'input', field: 'name', label: t.keys.name, value: values.name, hint: t.keys.nameHint, required: true, error: error %}
+<details{% if values.open %} open{% endif %}><summary>{{ t.keys.limits }}</summary>
+<fieldset><legend>{{ t.keys.scopes }}</legend>
+{% for scope in scopes %}<label><input type="checkbox" name="scopes" value="{{ scope }}"{% if values.scopes contains scope %} checked{% endif %}> {{ scope }}</label>
+{% endfor %}{% render 'said', field: 'scopes', hint: t.keys.scopesHint, error: error %}</fieldset>
+{% render 'input', field: 'workspaces', label: t.keys.workspaces, value: values.workspaces, hint: t.keys.workspacesHint, error: error %}
+{% render 'input', field: 'expiresAt', type: 'date', label: t.keys.expiresAt, value: values.expiresAt, hint: t.keys.expiresAtHint, error: error %}
+</details>
+<button>{{ t.keys.create }}</button></form></section>
+`;
+
+/** API Keys: the table, the form that makes one, and what a click shows. */
+export const keysScreen: Screen = {
+    path: '/keys',
+    title: texts.keys.title,
+    templates: { keys: KEYS, key: KEY, 'keys-made': MADE, 'new-key': NEW_KEY },
+    routes: [
+        { method: 'GET', path: '/keys', answer: listed },
+        { method: 'POST', path: '/keys', answer: created },
+        { method: 'POST', path: '/keys/{id}/reveal', answer: revealed },
+        { method: 'POST', path: '/keys/{id}/revoke', answer: revoked },
+        // Where a page is loaded again that a form has led to.
+        ...['reveal', 'revoke'].map((name) => ({
+            method: 'GET' as const,
+            path: `/keys/{id}/${name}`,
+            answer: async () => ({ to: '/keys' }),
+        })),
+    ],
+};
+
+interface Shown {
+    readonly title: string;
+    readonly name: string;
+    readonly key: string;
+    readonly revealable: boolean;
+}
+
+interface Values {
+    readonly name: string;
+    readonly scopes: readonly string[];
+    readonly workspaces: string;
+    readonly expiresAt: string;
+    /** Whether what is folded away is open. */
+    readonly open: boolean;
+}
+
+const NEW: Values = { name: '', scopes: DEFAULT_SCOPES, workspaces: '', expiresAt: '', open: false };
+
+interface Said {
+    readonly shown?: Shown;
+    readonly notice?: string;
+    readonly values?: Values;
+    readonly error?: Fault;
+    readonly status?: number;
+}
+
+async function listPage({ perform }: Visit, { status = 200, values = NEW, ...said }: Said): Promise<Page> {
+    const keys = await perform('listKeys', {});
+    const rows = keys.map((key) => ({
+        ...key,
+        state: key.revokedAt !== null ? 'revoked' : key.expired ? 'expired' : 'active',
+    }));
+    return { template: 'keys', title: texts.keys.title, status, data: { keys: rows, scopes: SCOPES, values, ...said } };
+}
+
+async function listed(visit: Visit): Promise<Page> {
+    return await listPage(visit, visit.query.has('revoked') ? { notice: texts.keys.wasRevoked } : {});
+}
+
+/** The key is in the answer itself, never in an address. */
+async function created(visit: Visit): Promise<Page> {
+    const { form, perform } = visit;
+    const values: Values = {
+        name: form.get('name') ?? '',
+        scopes: form.getAll('scopes'),
+        workspaces: form.get('workspaces')?.trim() ?? '',
+        expiresAt: form.get('expiresAt') ?? '',
+        open: true,
+    };
+    try {
+        const key = await perform('createKey', { name: values.name, ...limitsOf(values) });
+        const kept = (await perform('listKeys', {})).find(({ id }) => id === key.id);
+        const shown = { title: texts.keys.made, name: key.name, key: key.key, revealable: kept?.revealable === true };
+        return await listPage(visit, { shown, status: 201 });
+    } catch (error) {
+        if (error instanceof ScanwireError && error.code === 'INVALID_INPUT') {
+            return await listPage(visit, { values, error, status: 400 });
+        }
+
+        throw error;
+    }
+}
+
+/** What the form says of scopes and limits; the operation knows their rules, and takes texts for what they hold. */
+function limitsOf({ scopes, workspaces, expiresAt }: Values): NewKeyOptions {
+    return {
+        scopes: scopes as readonly ApiKeyScope[],
+        ...(workspaces !== '' && { workspaces: workspaces.split(',').map((id) => id.trim() as unknown as number) }),
+        ...(expiresAt !== '' && { expiresAt: expiresAt as unknown as Date }),
+    };
+}
+
+async function revealed(visit: Visit): Promise<Page> {
+    const { name, key } = await visit.perform('revealKey', { id: visit.params.id ?? '' });
+    return await listPage(visit, { shown: { title: texts.keys.shown, name, key, revealable: true } });
+}
+
+async function revoked({ params, perform }: Visit): Promise<{ to: string }> {
+    await perform('revokeKey', { id: params.id ?? '' });
+    return { to: '/keys?revoked' };
+}

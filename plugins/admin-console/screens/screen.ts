@@ -1,0 +1,36 @@
+import type { HandledOperation } from '../handlers.ts';
+import type { Page, Templates } from './frame.ts';
+
+/** What somebody asks of a screen. */
+export interface Visit {
+    /** Parts of the path that a screen names in braces. */
+    readonly params: Readonly<Record<string, string>>;
+    readonly query: URLSearchParams;
+    /** What a form has sent; empty for a GET. */
+    readonly form: URLSearchParams;
+    readonly now: Date;
+    /** Does an operation of the console, as its route and its command do. */
+    readonly perform: HandledOperation;
+}
+
+/** Path below the base that is shown next. */
+export interface Redirect {
+    readonly to: string;
+}
+
+export interface ScreenRoute {
+    readonly method: 'GET' | 'POST';
+    /** Below the base. */
+    readonly path: string;
+    /** @throws ScanwireError what is shown as a page of its own. */
+    answer(visit: Visit): Promise<Page | Redirect>;
+}
+
+/** A part of the screens: what it shows, and where. */
+export interface Screen {
+    /** Of its first page, below the base. */
+    readonly path: string;
+    readonly title: string;
+    readonly templates: Templates;
+    readonly routes: readonly ScreenRoute[];
+}

@@ -1,0 +1,68 @@
+/** Pages for people: what their browsers may load, and the files of others that they load from this server. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Server } from '@hapi/hapi';
+import { withoutPackage } from '../lib/errors.ts';
+import { unsniffed } from './request.ts';
+
+/** What a page may do beyond loading, and calling, what is this server's own. */
+export interface PageRights {
+    /** Where its forms may go: CSP sources, for example `'self'`. */
+    readonly formAction: string;
+    /** Who may show it in a frame: CSP sources. */
+    readonly frameAncestors: string;
+}
+
+/** Only what is this server's own runs, is loaded and is called; pictures may be in a style sheet itself. No code stands in a page. */
+export function contentPolicy({ formAction, frameAncestors }: PageRights): string {
+    return (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
+        `form-action ${formAction}; frame-ancestors ${frameAncestors}`
+    );
+}
+
+/**
+ * Path of a file of an optional package.
+ *
+ * @param use What it is needed for.
+ * @throws ScanwireError `MISCONFIGURED` with the line that installs the package.
+ */
+export function packagedFile(name: string, file: string, use: string): string {
+    try {
+        return fileURLToPath(import.meta.resolve(`${name}/${file}`));
+    } catch (cause) {
+        throw withoutPackage(name, use, cause);
+    }
+}
+
+/** A file that pages load. */
+export interface Asset {
+    readonly path: string;
+    readonly type: 'text/css' | 'text/javascript';
+    readonly text: string;
+}
+
+/** An asset that a package brings. @throws ScanwireError as {@link packagedFile}, and when it cannot be read. */
+export function packagedAsset(asset: Omit<Asset, 'text'>, ...from: Parameters<typeof packagedFile>): Asset {
+    return { ...asset, text: readFileSync(packagedFile(...from), 'utf8') };
+}
+
+/** Serves assets to everybody: there is nothing in them but what the packages publish. */
+export function addAssets(server: Server, assets: readonly Asset[]): void {
+    for (const { path, type, text } of assets) {
+        const tag = createHash('sha256').update(text).digest('base64url');
+        server.route({
+            method: 'GET',
+            path,
+            options: {
+                auth: false,
+                cors: false,
+                cache: { otherwise: 'no-cache' },
+                ext: { onPreResponse: unsniffed },
+                state: { parse: false, failAction: 'ignore' },
+            },
+            handler: (_, h) => h.response(text).type(`${type}; charset=utf-8`).etag(tag),
+        });
+    }
+}

@@ -1,0 +1,85 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { findOnPath } from './find-program.ts';
+
+/** Path of a Chromium on this machine, null when there is none. */
+export function findBrowser(): string | null {
+    return findOnPath('chromium') ?? findOnPath('chromium-browser') ?? findOnPath('google-chrome');
+}
+
+/** A Chromium without a window. @throws Error when there is none on this machine. */
+export async function startBrowser(): Promise<Browser> {
+    const executablePath = findBrowser();
+    if (executablePath === null) {
+        throw new Error('Missing Chromium: install the Debian package chromium');
+    }
+
+    // As root, and in a container with little shared memory.
+    return await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+}
+
+/** A tab that writes down what it complains of, and every request to another host than those it was opened for. */
+export interface WatchedPage {
+    readonly page: Page;
+    /** Errors of scripts, refusals by the content security policy, requests to others. */
+    readonly complaints: string[];
+    close(): Promise<void>;
+}
+
+/** How long anything is waited for, in milliseconds. */
+const PATIENCE = 10_000;
+
+export async function watchedPage(browser: Browser, origin: string, options: BrowserContextOptions = {}): Promise<WatchedPage> {
+    const context: BrowserContext = await browser.newContext({ ignoreHTTPSErrors: true, ...options });
+    context.setDefaultTimeout(PATIENCE);
+    const page = await context.newPage();
+    const complaints: string[] = [];
+    page.on('console', (message) => {
+        // A refusal is what a test asks for; that Chromium notes its status is no fault of the page.
+        if (['error', 'warning'].includes(message.type()) && !message.text().startsWith('Failed to load resource')) {
+            complaints.push(`${message.type()}: ${message.text()}`);
+        }
+    });
+    page.on('pageerror', (error) => complaints.push(`error: ${error.message}`));
+    page.on('request', (request) => {
+        const url = new URL(request.url());
+        if (url.origin !== origin && url.protocol !== 'data:') {
+            complaints.push(`request: ${request.url()}`);
+        }
+    });
+    return { page, complaints, close: () => context.close() };
+}
+
+/** Whether all of the page is to be seen without scrolling to the side. */
+export async function fits(page: Page): Promise<boolean> {
+    return (await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')) === 0;
+}
+
+const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+
+/** What keeps people out of the page, as axe sees it: rule and the elements. It runs beside the page, whose policy it need not pass. */
+export async function barriers(page: Page): Promise<readonly string[]> {
+    const client = await page.context().newCDPSession(page);
+    const { frameTree } = await client.send('Page.getFrameTree');
+    const world = await client.send('Page.createIsolatedWorld', { frameId: frameTree.frame.id, worldName: 'axe' });
+    const evaluate = async (expression: string): Promise<unknown> => {
+        const contextId = world.executionContextId;
+        const { result, exceptionDetails } = await client.send('Runtime.evaluate', {
+            expression,
+            contextId,
+            awaitPromise: true,
+            returnByValue: true,
+        });
+        if (exceptionDetails !== undefined) {
+            throw new Error(`axe failed: ${exceptionDetails.exception?.description ?? exceptionDetails.text}`);
+        }
+
+        return result.value;
+    };
+    await evaluate(`${AXE};undefined`);
+    const found = await evaluate(`axe.run(document).then(({ violations }) => violations.flatMap(({ id, nodes }) =>
+        nodes.map(({ html, any }) => id + ': ' + html.slice(0, 200) + ' ' + any.map(({ message }) => message).join(' '))))`);
+    await client.detach();
+    return found as readonly string[];
+}

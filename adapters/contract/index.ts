@@ -25,6 +25,7 @@ import { noticeLaws } from './webhooks/notice-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { pauseLaws } from './webhooks/pause-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
+import { replayLaws } from './webhooks/replay-laws.ts';
 import { settingsLaws } from './webhooks/settings-laws.ts';
 import { sharingLaws } from './webhooks/sharing-laws.ts';
 import { joinedSubscriptionLaws, subscriptionLaws } from './webhooks/subscription-laws.ts';
@@ -122,6 +123,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['holding'], laws: onBench(holdingLaws) },
         { needs: ['overview'], laws: onBench(overviewLaws) },
         { needs: ['notices'], laws: onBench(noticeLaws) },
+        { needs: ['replays'], laws: onBench(replayLaws) },
         { needs: ['idempotency'], laws: onBench(idempotencyLaws) },
         { needs: ['idempotency', 'transactions'], laws: onBench(joinedIdempotencyLaws) },
     ] as const;

@@ -7,6 +7,7 @@ import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { accept } from './acceptance.ts';
 import { claim, sweep } from './claims.ts';
 import { dispatch } from './dispatch.ts';
+import { replayStore } from './replays.ts';
 import {
     type AttemptRow,
     applyHealth,
@@ -19,6 +20,7 @@ import {
     openAttempt,
     retryAfterFault,
     unendedOf,
+    startAnew,
     type WebhookState,
 } from './webhook-state.ts';
 
@@ -28,6 +30,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         transactions: false,
         idempotent: true,
         holds: true,
+        replays: replayStore(state),
         accept: async (newEvents, options = {}) => accept(state, newEvents, options),
         now: async () => state.clock(),
         dispatch: async (options) => dispatch(state, options),
@@ -137,11 +140,7 @@ function replay(state: WebhookState, id: string): Delivery {
         throw storeRefusals.notReplayable();
     }
 
-    const now = state.clock();
-    move(state, row, 'pending', now);
-    row.dueAt = now;
-    Object.assign(row, { attemptsSinceReplay: 0, faults: 0, expiredClaims: 0 });
-    row.priority = row.priority === 0 ? 0 : 1;
+    startAnew(state, row, state.clock());
     return asDelivery(state, row);
 }
 

@@ -224,6 +224,14 @@ export function retryAfterFault(row: DeliveryRow, now: Date): void {
     row.dueAt = later(now, faultDelay(row.faults));
 }
 
+/** Starts the retry schedule of a delivery anew. */
+export function startAnew(state: WebhookState, row: DeliveryRow, now: Date): void {
+    move(state, row, 'pending', now);
+    row.dueAt = now;
+    Object.assign(row, { attemptsSinceReplay: 0, faults: 0, expiredClaims: 0 });
+    row.priority = row.priority === 0 ? 0 : 1;
+}
+
 /** So many milliseconds after the time. */
 export function later(time: Date, milliseconds: number): Date {
     return new Date(time.getTime() + milliseconds);

@@ -39,6 +39,7 @@ import {
 } from './delivery-sql.ts';
 import { exporterFromRow } from './exporters.ts';
 import type { Notifications } from './notifications.ts';
+import { replayStore } from './replays.ts';
 
 /**
  * Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` rejects with `UNAVAILABLE` by itself.
@@ -50,6 +51,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         transactions: true,
         idempotent: true,
         holds: true,
+        replays: replayStore(db),
         ...(notifications?.listen && { listen: notifications.listen }),
         accept: (newEvents, { tx, ...options } = {}) =>
             tx === undefined ? accept(db, newEvents, options) : joined(tx, newEvents, options, notifications),

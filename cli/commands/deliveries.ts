@@ -1,9 +1,11 @@
 import type { Command } from 'commander';
+import { ScanwireError } from '../../lib/errors.ts';
 import type { DeliveryCount, DeliveryFilter } from '../../lib/webhooks/deliveries.ts';
+import type { Replay } from '../../lib/webhooks/replays.ts';
 import { DELIVERY_STATES, type Delivery } from '../../lib/webhooks/store.ts';
 import type { AttemptView } from '../../plugins/admin-console/operations.ts';
-import { command, definedFields, moment, wholeNumber } from '../command.ts';
-import { aligned, relativeTime, table } from '../output/table.ts';
+import { type Answer, type Call, command, definedFields, moment, wholeNumber } from '../command.ts';
+import { aligned, relativeTime, table, utcTime } from '../output/table.ts';
 import { timesText } from '../output/test-result.ts';
 
 export function define(deliveries: Command): void {
@@ -33,10 +35,61 @@ export function define(deliveries: Command): void {
         return { json: delivery, text: async () => `${await deliveryFacts(delivery)}\n\n${await attemptsTable(delivery.history)}` };
     });
 
-    command(deliveries, 'replay <id>', 'send a finished delivery once more', async ({ args: [id = ''], perform }) => {
+    command(deliveries, 'replay [id]', 'send once more: a finished delivery, or all that failed', replayed)
+        .option('--exporter <id>', 'all that this exporter was sent in vain')
+        .option('--failed-since <when>', 'since then: 12h or 7d ago, or a time such as 2027-01-31T00:00Z', moment(-1))
+        .option('--rate <n/s>', 'so many a second (default: 100/s)', perSecond)
+        .option('--dry-run', 'only say how many that would be')
+        .option('--cancel <id>', 'end this replay');
+
+    command(deliveries, 'replays', 'list replays and how far they are', async ({ perform }) => {
+        const all = await perform('listReplays', {});
+        return { json: all, text: () => replaysTable(all) };
+    });
+}
+
+async function replayed({ args: [id], options, perform }: Call): Promise<Answer> {
+    const { exporter, failedSince, rate, dryRun, cancel } = options;
+    const ways = [id, exporter ?? failedSince, cancel].filter((way) => way !== undefined);
+    if (ways.length !== 1 || (exporter === undefined) !== (failedSince === undefined)) {
+        throw new ScanwireError('INVALID_INPUT', 'Replay needs one of: the id of a delivery, --exporter with --failed-since, --cancel');
+    }
+    if (id !== undefined) {
         const delivery = await perform('replayDelivery', { id });
         return { json: delivery, text: () => `Replaying ${delivery.id}: ${delivery.state}` };
-    });
+    }
+    if (cancel !== undefined) {
+        const replay = await perform('cancelReplay', { id: String(cancel) });
+        return { json: replay, text: () => replaysTable([replay]) };
+    }
+
+    const asked = { exporterId: String(exporter), failedSince: failedSince as Date, ...definedFields<{ rate: number }>({ rate }) };
+    const answer = await perform('beginReplay', { ...asked, dryRun: dryRun === true });
+    return {
+        json: answer,
+        text: () => ('id' in answer ? replaysTable([answer]) : `Would replay ${answer.total.toLocaleString('en')}`),
+    };
+}
+
+/** `20/s` or `20` as 20. */
+function perSecond(text: string): number {
+    return wholeNumber(1, 1000)(text.replace(/\/s$/, ''));
+}
+
+function replaysTable(replays: readonly Replay[]): Promise<string> {
+    return table(
+        ['ID', 'EXPORTER', 'FAILED SINCE', 'RATE', 'DONE', 'STATE', 'BEGUN'],
+        replays.map(({ id, exporterId, failedSince, rate, done, total, state, createdAt }) => [
+            id,
+            exporterId,
+            utcTime(failedSince),
+            `${rate}/s`,
+            `${done.toLocaleString('en')} of ${total.toLocaleString('en')}`,
+            state,
+            relativeTime(createdAt, new Date()),
+        ]),
+        'No replays.',
+    );
 }
 
 /** `1,234`, or `10,000+`. */

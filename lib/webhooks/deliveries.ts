@@ -4,6 +4,7 @@ import { MAX_COUNTED } from './exporter-health.ts';
 import { GRANTS } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
 import { OUTCOME_CODES, type OutcomeCode } from './outcome.ts';
+import { type Replays, replaysOf } from './replays.ts';
 import { type Attempt, DELIVERY_STATES, type Delivery, type DeliveryState, type EventSummary } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
 
@@ -49,6 +50,8 @@ export interface Deliveries {
     count(filter?: DeliveryFilter): Promise<DeliveryCount>;
     /** @throws ScanwireError `NOT_FOUND`. */
     show(id: string): Promise<DeliveryHistory>;
+    /** Replays of many deliveries. */
+    readonly replays: Replays;
     /** Sends the same bytes under the same message id once more. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
     replay(id: string): Promise<Delivery>;
 }
@@ -96,7 +99,8 @@ export const deliveryQuerySchema: Joi.ObjectSchema<DeliveryQuery> = Joi.object<D
     .default();
 
 /** The deliveries of a store. */
-export function deliveriesOf({ deliveries: store, dispatcher }: WebhooksContext): Deliveries {
+export function deliveriesOf(context: WebhooksContext): Deliveries {
+    const { deliveries: store, dispatcher } = context;
     return {
         async list(query) {
             return store.list(checked(deliveryQuerySchema, query));
@@ -115,6 +119,8 @@ export function deliveriesOf({ deliveries: store, dispatcher }: WebhooksContext)
 
             return { ...delivery, history };
         },
+
+        replays: replaysOf(context),
 
         async replay(id) {
             const delivery = await store.replay(id);

@@ -15,6 +15,8 @@ export interface Dispatcher {
     wake(): void;
     /** Something that was lost may be free to be handed out once more: sweeps now. */
     sweep(): void;
+    /** A replay was begun: looks for it now. */
+    replay(): void;
     /** A place became free: looks for what may have waited for it. */
     freed(): void;
     /** How what is accepted now can be handed out at once; undefined when it has to wait in its rows. */
@@ -40,12 +42,16 @@ const GRACE = 5_000;
 /** A delivery that has been queued for so long, in milliseconds, is added to the queue once more. */
 const REQUEUE_AFTER = 10_000;
 
+/** How often replays go on, and how often they are looked for when none is known, in milliseconds. */
+const REPLAY_EVERY = 1_000;
+const LOOK_FOR_REPLAYS_EVERY = 10_000;
+
 /** Deliveries moved per statement. */
 const BATCH = 500;
 
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
-    const { begin, handOut, sweepNext, enqueue, isBehind, leftSome } = handingOut(context);
+    const { begin, handOut, sweepNext, replayNext, enqueue, isBehind, leftSome } = handingOut(context);
     const { window, breakerAfter, onError } = context;
     const adding = new Set<Promise<void>>();
     let running: Promise<void> | null = null;
@@ -80,6 +86,11 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
 
         sweep() {
             sweepNext();
+            wake();
+        },
+
+        replay() {
+            replayNext();
             wake();
         },
 
@@ -124,6 +135,8 @@ interface HandingOut {
     handOut(): Promise<void>;
     /** The next hand-out sweeps. */
     sweepNext(): void;
+    /** The next hand-out looks for replays. */
+    replayNext(): void;
     /** Adds jobs, before them those that could not be added earlier. */
     enqueue(handedOut: readonly Dispatched[]): Promise<void>;
     /** Whether jobs wait for the queue. */
@@ -136,6 +149,7 @@ interface HandingOut {
 function handingOut(context: DispatcherContext): HandingOut {
     const { deliveries, queue, monotonic, window, breakerAfter, onError } = context;
     let nextSweep = Number.NEGATIVE_INFINITY;
+    let nextReplay = Number.NEGATIVE_INFINITY;
     let graceEnds = Number.POSITIVE_INFINITY;
     /** Marked queued in their rows, not yet in the queue. */
     let unqueued: readonly DeliveryJob[] = [];
@@ -168,6 +182,11 @@ function handingOut(context: DispatcherContext): HandingOut {
             swept = await fromStore(deliveries.sweep({ requeueAfter, limit: BATCH, endedOnly: monotonic() < graceEnds }));
             await enqueue(swept);
         } while (swept.length === BATCH);
+    }
+
+    async function advanceReplays(): Promise<void> {
+        const open = (await deliveries.replays?.advance(2 * BATCH)) === true;
+        nextReplay = monotonic() + (open ? REPLAY_EVERY : LOOK_FOR_REPLAYS_EVERY);
     }
 
     async function dispatch(): Promise<void> {
@@ -209,10 +228,17 @@ function handingOut(context: DispatcherContext): HandingOut {
             nextSweep = Number.NEGATIVE_INFINITY;
         },
 
+        replayNext() {
+            nextReplay = Number.NEGATIVE_INFINITY;
+        },
+
         async handOut() {
             await enqueue([]);
             if (monotonic() >= nextSweep) {
                 await sweep();
+            }
+            if (monotonic() >= nextReplay) {
+                await advanceReplays();
             }
             await dispatch();
         },

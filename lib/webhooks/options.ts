@@ -179,7 +179,7 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     /** How long a claim holds, in milliseconds; longer than an attempt can take. */
     readonly claimDuration: number;
     readonly breaker: BreakerRules;
-    readonly dispatcher: Pick<Dispatcher, 'wake' | 'freed' | 'handOut' | 'add'>;
+    readonly dispatcher: Pick<Dispatcher, 'wake' | 'replay' | 'freed' | 'handOut' | 'add'>;
     readonly session: ClaimingSession;
     readonly grants: Grants;
     /** Room for the bodies that are sent, or kept to be. */

@@ -25,6 +25,7 @@ export const storeRefusals = {
             field: 'idempotencyKey',
         }),
     unknownEvent: (): ScanwireError => new ScanwireError('NOT_FOUND', 'Unknown event', { field: 'id' }),
+    unknownReplay: (): ScanwireError => new ScanwireError('NOT_FOUND', 'Unknown replay', { field: 'id' }),
     eventErased: (): ScanwireError => new ScanwireError('CONFLICT', 'Cannot replay a delivery whose event was erased: its body is gone'),
     notReplayable: (): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot replay a delivery that is not final yet or whose exporter was removed'),

@@ -5,6 +5,7 @@ import type { StoredExporter } from './exporter.ts';
 import type { BegunAttempts, Grant, HandOutOptions } from './grants.ts';
 import type { AcceptedEvent, FormattedMessage, NewEvent, StoredEvent } from './new-event.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
+import type { ReplayStore } from './replays.ts';
 
 /**
  * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
@@ -306,6 +307,9 @@ export interface DeliveryStore {
      * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is not final yet, its exporter was removed or its event was erased.
      */
     replay(id: string): Promise<Delivery>;
+
+    /** Replays of many deliveries. Absent in a store that keeps none, where they are refused. */
+    readonly replays?: ReplayStore;
 
     /** An event, whether its body is there or not. */
     event(id: string): Promise<EventSummary | null>;

@@ -121,6 +121,11 @@ function deliveryHandlers({ publish, deliveries, events }: System['webhooks']): 
             return { ...delivery, history: delivery.history.map(attemptView) };
         },
         replayDelivery: ({ id }) => deliveries.replay(id),
+        async beginReplay({ dryRun = false, ...options }) {
+            return dryRun ? { total: await deliveries.replays.count(options) } : await deliveries.replays.begin(options);
+        },
+        listReplays: () => deliveries.replays.list(),
+        cancelReplay: ({ id }) => deliveries.replays.cancel(id),
     };
 }
 

@@ -10,6 +10,8 @@ import type { MessagePreview } from '../../lib/webhooks/formatting.ts';
 import type { AcceptedEvent } from '../../lib/webhooks/new-event.ts';
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
+import type { Replay, ReplayOptions } from '../../lib/webhooks/replays.ts';
+
 import type { Attempt, Delivery, EventSummary } from '../../lib/webhooks/store.ts';
 import type { Choice } from '../../lib/webhooks/subscriptions.ts';
 
@@ -50,6 +52,11 @@ export interface Operations {
     countDeliveries: Operation<DeliveryFilter, DeliveryCount>;
     showDelivery: Operation<ById, DeliveryView>;
     replayDelivery: Operation<ById, Delivery>;
+
+    /** Begins a replay of what an exporter was sent in vain; answers with nothing but its length when it is a dry run. */
+    beginReplay: Operation<ReplayOptions & { readonly dryRun?: boolean }, Replay | { readonly total: number }>;
+    listReplays: Operation<object, readonly Replay[]>;
+    cancelReplay: Operation<ById, Replay>;
 
     showLicense: Operation<object, LicenseStatus>;
     installLicense: Operation<{ readonly text: string }, LicenseStatus>;
@@ -146,6 +153,10 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     countDeliveries: { method: 'GET', path: '/deliveries/count' },
     showDelivery: { method: 'GET', path: '/deliveries/{id}' },
     replayDelivery: { method: 'POST', path: '/deliveries/{id}/replay' },
+
+    beginReplay: { method: 'POST', path: '/replays' },
+    listReplays: { method: 'GET', path: '/replays' },
+    cancelReplay: { method: 'POST', path: '/replays/{id}/cancel' },
 
     showLicense: { method: 'GET', path: '/license' },
     installLicense: { method: 'POST', path: '/license', creates: true },

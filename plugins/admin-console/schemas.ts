@@ -10,6 +10,7 @@ import { deliveryFilterSchema, deliveryQuerySchema } from '../../lib/webhooks/de
 import { exporterChangesSchema, newExporterSchema, ownerSchema, settingSchemas } from '../../lib/webhooks/exporter.ts';
 import { BACKLOG_AGES, BREAKERS, MAX_COUNTED } from '../../lib/webhooks/exporter-health.ts';
 import { OUTCOME_CODES } from '../../lib/webhooks/outcome.ts';
+import { replaySchema } from '../../lib/webhooks/replays.ts';
 import type { OperationName } from './operations.ts';
 
 /** What an operation accepts and answers with over HTTP, as its route is checked and documented. */
@@ -172,6 +173,18 @@ const deliverySchema = Joi.object({
     lastCode: attemptSchema.extract('code').description('Outcome of the last attempt that has one'),
 }).label('Delivery');
 
+const replayViewSchema = Joi.object({
+    id: id(),
+    exporterId: id(),
+    failedSince: date(),
+    rate: count().description('Deliveries a second'),
+    total: count().description('How many there were when it was planned'),
+    done: count(),
+    state: Joi.string().valid('running', 'done', 'cancelled').required(),
+    createdAt: date(),
+    finishedAt: nullableDate(),
+}).label('Replay');
+
 const eventSchema = Joi.object({
     id: id(),
     kind: id(),
@@ -294,6 +307,14 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     },
     showDelivery: { description: 'A delivery with its attempts', params: byId, response: deliveryViewSchema },
     replayDelivery: { description: 'Sends a finished delivery once more', params: byId, response: deliverySchema },
+
+    beginReplay: {
+        description: 'Begins to send once more what an exporter was sent in vain',
+        payload: (replaySchema as Joi.ObjectSchema).keys({ dryRun: Joi.boolean().description('Only says how many deliveries that would be') }),
+        response: Joi.alternatives(replayViewSchema, Joi.object({ total: count() })),
+    },
+    listReplays: { description: 'The newest 100 replays, newest first', response: Joi.array().items(replayViewSchema) },
+    cancelReplay: { description: 'Ends a replay; what has been replayed by then goes on', params: byId, response: replayViewSchema },
 
     showLicense: { description: 'The installed licence', response: licenseSchema },
     installLicense: {

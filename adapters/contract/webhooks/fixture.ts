@@ -40,7 +40,7 @@ export interface WebhookStores extends ContractFixture {
 }
 
 /** Name of something that not every pair of webhook stores can do. */
-export type WebhookAbility = 'transactions' | 'notifications' | 'subscriptions' | 'idempotency' | 'notices' | 'holding' | 'overview';
+export type WebhookAbility = 'transactions' | 'notifications' | 'subscriptions' | 'idempotency' | 'notices' | 'holding' | 'overview' | 'replays';
 
 /** What the laws of webhook stores may need. */
 export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookStores>>> = {
@@ -55,6 +55,7 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
         supply: 'begin(), which opens a transaction of the application',
     },
     subscriptions: { has: ({ exporters }) => exporters.subscribers !== undefined, shows: () => true, supply: 'nothing' },
+    replays: { has: ({ deliveries }) => deliveries.replays !== undefined, shows: () => true, supply: 'nothing' },
     idempotency: { has: ({ deliveries }) => deliveries.idempotent === true, shows: () => true, supply: 'nothing' },
     holding: { has: ({ deliveries }) => deliveries.holds === true, shows: () => true, supply: 'nothing' },
     overview: { has: ({ exporters }) => exporters.overview !== undefined, shows: () => true, supply: 'nothing' },

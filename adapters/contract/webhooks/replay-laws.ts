@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { Replay, ReplayStore } from '../../../lib/webhooks/replays.ts';
+import type { NextStep } from '../../../lib/webhooks/store.ts';
+import { assertFields, only, present } from '../assertions.ts';
+import type { Laws } from '../register-laws.ts';
+import { at, failure, success, type WebhookBench } from './fixture.ts';
+
+/** Replays of many deliveries. */
+export const replayLaws: Laws<WebhookBench> = {
+    async 'replays what was sent in vain since a time, and nothing else'(bench) {
+        const { id } = await bench.addExporter();
+        await fail(bench, 2, at(100));
+        const exhausted = await fail(bench, 2, at(1_000));
+        const waiting = await fail(bench, 1, at(1_100), { state: 'pending', delay: 3_600_000 });
+        await bench.publishAt(at(1_200), {});
+        await bench.record([success(only(await bench.claimDue({ now: at(1_200) })))], at(1_201));
+        const other = await bench.addExporter({ createdAt: at(1) });
+        await fail(bench, 1, at(1_300), { state: 'exhausted' }, other.id);
+
+        await bench.setTime(at(5_000));
+        const store = storeOf(bench);
+        assert.equal(await store.count(id, at(500)), 3);
+        const planned = await plan(bench, id, { failedSince: at(500) });
+        const row = { exporterId: id, failedSince: at(500), rate: 10, total: 3, done: 0, state: 'running', createdAt: at(5_000) };
+        assertFields(planned, { ...row, finishedAt: null } as Partial<Replay>);
+        assert.deepEqual(await store.list(9), [planned]);
+
+        assert.equal(await store.advance(100), false);
+        assertFields(only(await store.list(9)), { done: 3, state: 'done', finishedAt: at(5_000) });
+        const again = await bench.claimDue({ now: at(5_000) });
+        assert.deepEqual(new Set(again.map(({ deliveryId }) => deliveryId)), new Set([...exhausted, ...waiting]));
+        assert.ok(again.every(({ attempt, attemptSinceReplay }) => attempt === 2 && attemptSinceReplay === 1));
+    },
+
+    async 'replays no faster than its rate, and at most so many at once'(bench) {
+        const { id } = await bench.addExporter();
+        await fail(bench, 8, at(0));
+        await bench.setTime(at(5_000));
+        const store = storeOf(bench);
+        const { id: replayId } = await plan(bench, id, { rate: 4 });
+        const doneAt = async (milliseconds: number, limit = 100): Promise<number> => {
+            await bench.setTime(at(milliseconds));
+            assert.equal(await store.advance(limit), milliseconds < 8_000, String(milliseconds));
+            return present((await store.list(9)).find((one) => one.id === replayId)).done;
+        };
+        assert.deepEqual(
+            [
+                await doneAt(5_000),
+                await doneAt(5_200),
+                await doneAt(5_500),
+                await doneAt(6_000, 1),
+                await doneAt(7_000),
+                await doneAt(8_000),
+            ],
+            [4, 4, 6, 7, 8, 8],
+        );
+    },
+
+    async 'replays nothing that is sent in vain once more, and nothing that was accepted later'(bench) {
+        const { id } = await bench.addExporter();
+        const [first, second] = await fail(bench, 2, at(0));
+        const [waits] = await fail(bench, 1, at(100), { state: 'pending', delay: 60_000 });
+        await bench.setTime(at(5_000));
+        await plan(bench, id, { rate: 1 });
+        const later = await fail(bench, 1, at(5_010));
+        for (const [index, expected] of [first, second, waits].entries()) {
+            const now = at(10_000 * (index + 1));
+            await bench.setTime(now);
+            assert.equal(await storeOf(bench).advance(1), true);
+            const again = only(await bench.claimDue({ now }));
+            assert.equal(again.deliveryId, expected);
+            await bench.record([failure(again, 600_000, index === 0 ? { next: { state: 'exhausted' } } : {})], now);
+        }
+        await bench.setTime(at(50_000));
+        assert.equal(await storeOf(bench).advance(9), false);
+        assertFields(only(await storeOf(bench).list(9)), { done: 3, total: 3 });
+        await bench.assertDelivery(present(later[0]), { state: 'exhausted' });
+    },
+
+    async 'replays nothing more once it is cancelled'(bench) {
+        const { id } = await bench.addExporter();
+        await fail(bench, 4, at(0));
+        await bench.setTime(at(5_000));
+        const replay = await plan(bench, id, { rate: 2 });
+        const store = storeOf(bench);
+        assert.equal(await store.advance(100), true);
+        const cancelled = { ...replay, done: 2, state: 'cancelled', finishedAt: at(5_000) };
+        assert.deepEqual(await store.cancel(replay.id), cancelled);
+        await bench.setTime(at(9_000));
+        assert.equal(await store.advance(100), false);
+        assert.deepEqual(await store.cancel(replay.id), cancelled, 'once more changes nothing');
+        assert.deepEqual(await store.list(9), [cancelled]);
+        for (const unknown of [randomUUID(), 'no-uuid']) {
+            await assert.rejects(store.cancel(unknown), { code: 'NOT_FOUND' });
+        }
+    },
+
+    async 'replays nothing for an exporter that was removed, and no event that was erased'(bench) {
+        const removed = await bench.addExporter();
+        await fail(bench, 1, at(0));
+        await bench.setTime(at(5_000));
+        await plan(bench, removed.id, {});
+        await bench.remove(removed.id, at(5_001));
+        assert.equal(await storeOf(bench).advance(9), false);
+        assertFields(only(await storeOf(bench).list(9)), { state: 'cancelled', done: 0 });
+        for (const unknown of [removed.id, 'no-uuid']) {
+            await assert.rejects(plan(bench, unknown, {}), { code: 'NOT_FOUND' });
+            await assert.rejects(storeOf(bench).count(unknown, at(0)), { code: 'NOT_FOUND' });
+        }
+
+        const { id } = await bench.addExporter();
+        const [erased] = await fail(bench, 1, at(6_000));
+        await bench.deliveries.erase(present(await bench.deliveries.get(present(erased))).eventId);
+        assert.equal(await storeOf(bench).count(id, at(0)), 0);
+    },
+
+    async 'replays each delivery once, however many advance it'(bench) {
+        const { id } = await bench.addExporter();
+        await fail(bench, 6, at(0));
+        await bench.setTime(at(5_000));
+        await plan(bench, id, { rate: 100 });
+        await Promise.all([1, 2, 3, 4].map(() => storeOf(bench).advance(4)));
+        await storeOf(bench).advance(100);
+        assertFields(only(await storeOf(bench).list(9)), { done: 6, state: 'done' });
+    },
+};
+
+function storeOf({ deliveries }: WebhookBench): ReplayStore {
+    return present(deliveries.replays, 'replays');
+}
+
+async function plan(bench: WebhookBench, exporterId: string, { failedSince = at(0), rate = 10 }): Promise<Replay> {
+    return await storeOf(bench).plan({ id: randomUUID(), exporterId, failedSince, rate });
+}
+
+/** Accepts so many events at a time, the deliveries of which fail then; those that are due to anybody else end as well. */
+async function fail(
+    bench: WebhookBench,
+    count: number,
+    now: Date,
+    next: NextStep = { state: 'exhausted' },
+    exporterId?: string,
+): Promise<readonly string[]> {
+    await bench.publishAt(now, ...Array(count).fill({}));
+    const claims = await bench.claimDue({ now });
+    const failed = claims.filter(({ exporter }) => exporterId === undefined || exporter.id === exporterId);
+    await bench.record(
+        claims.map((one) => (failed.includes(one) ? failure(one, 0, { next, health: 'none' }) : success(one, { health: 'none' }))),
+        now,
+    );
+    return failed.map(({ deliveryId }) => deliveryId);
+}

@@ -1,0 +1,105 @@
+import Joi from 'joi';
+import { checked } from '../checked.ts';
+import { ScanwireError } from '../errors.ts';
+import type { WebhooksContext } from './options.ts';
+
+/**
+ * A replay of what an exporter was sent in vain: its deliveries that are `exhausted` or `poisoned`, and those that wait to be tried once more,
+ * which are then due. It goes on in slices, in whichever process runs, until it is done or cancelled.
+ */
+export interface Replay extends ReplaySelection {
+    /** UUID. */
+    readonly id: string;
+    /** Deliveries a second. */
+    readonly rate: number;
+    /** How many there were when it was planned; some may have ended otherwise by their turn. */
+    readonly total: number;
+    readonly done: number;
+    /** `cancelled` too when its exporter was removed. */
+    readonly state: 'running' | 'done' | 'cancelled';
+    readonly createdAt: Date;
+    /** When it was done or cancelled, else null. */
+    readonly finishedAt: Date | null;
+}
+
+/** Which deliveries are sent once more. */
+export interface ReplaySelection {
+    readonly exporterId: string;
+    /** Those whose last attempt began, or that have ended, at this time or later. */
+    readonly failedSince: Date;
+}
+
+/** Replays that are kept in the store. Methods reject with ScanwireError `NOT_FOUND` for an unknown exporter or replay. */
+export interface ReplayStore {
+    /** How many deliveries a replay that is planned now would have. */
+    count(exporterId: string, failedSince: Date): Promise<number>;
+    plan(replay: Pick<Replay, 'id' | 'exporterId' | 'failedSince' | 'rate'>): Promise<Replay>;
+    /** Newest first. */
+    list(limit: number): Promise<readonly Replay[]>;
+    /**
+     * Makes the deliveries of all that are open `pending` and due as their rates allow by now, of each `limit` at most: those that have ended before those that
+     * wait. Each starts its retry schedule anew, with the same bytes and message id. What fails again after the replay was planned is none of it. Any number of
+     * processes may do so at once.
+     *
+     * @returns Whether any is left open.
+     */
+    advance(limit: number): Promise<boolean>;
+    /** What has been replayed by now goes on. One that has ended stays as it is. */
+    cancel(id: string): Promise<Replay>;
+}
+
+/** What is to be replayed, and how. */
+export interface ReplayOptions extends ReplaySelection {
+    /** Deliveries a second, 1 to 1,000. Default 100. */
+    readonly rate?: number;
+}
+
+/** The rules of {@link ReplayOptions}, with their defaults. */
+export const replaySchema: Joi.ObjectSchema<Required<ReplayOptions>> = Joi.object<Required<ReplayOptions>, true>({
+    exporterId: Joi.string().required().description('Whose deliveries are sent once more'),
+    failedSince: Joi.date().iso().required().description('Those that were sent in vain at this time or later'),
+    rate: Joi.number().integer().min(1).max(1000).default(100).description('Deliveries a second'),
+})
+    .label('replay')
+    .required();
+
+/** Replays of many deliveries. Methods reject with ScanwireError `NOT_FOUND` for an unknown exporter or replay. */
+export interface Replays {
+    /** How many deliveries it would have. @throws ScanwireError `INVALID_INPUT` with the field. */
+    count(options: ReplayOptions): Promise<number>;
+    /** Begins it. @throws ScanwireError `INVALID_INPUT` with the field. */
+    begin(options: ReplayOptions): Promise<Replay>;
+    /** The newest 100, newest first. */
+    list(): Promise<readonly Replay[]>;
+    /** Ends it; what has been replayed by now goes on. */
+    cancel(id: string): Promise<Replay>;
+}
+
+const MAX_LISTED = 100;
+
+/** The replays of a store. @throws ScanwireError `MISCONFIGURED` in each method when the store keeps none. */
+export function replaysOf({ deliveries, dispatcher, newId }: WebhooksContext): Replays {
+    function store(): ReplayStore {
+        if (deliveries.replays === undefined) {
+            throw new ScanwireError('MISCONFIGURED', 'Cannot replay many deliveries: the store keeps no replays');
+        }
+        return deliveries.replays;
+    }
+
+    return {
+        async count(options) {
+            const { exporterId, failedSince } = checked(replaySchema, options);
+            return store().count(exporterId, failedSince);
+        },
+
+        async begin(options) {
+            const valid = checked(replaySchema, options);
+            const replay = await store().plan({ id: newId(), ...valid });
+            dispatcher.replay();
+            return replay;
+        },
+
+        list: async () => store().list(MAX_LISTED),
+        cancel: async (id) => store().cancel(id),
+    };
+}

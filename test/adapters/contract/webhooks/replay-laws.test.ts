@@ -1,0 +1,36 @@
+import t from 'tap';
+import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
+import { replayLaws } from '../../../../adapters/contract/webhooks/replay-laws.ts';
+import type { ReplayStore } from '../../../../lib/webhooks/replays.ts';
+import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
+
+/** Stores whose replays are wrong in some way. */
+function replaying(change: (honest: ReplayStore) => Partial<ReplayStore>): Mutant {
+    return (_, deliveries) => {
+        const honest = deliveries.replays as ReplayStore;
+        return { deliveries: { replays: { ...honest, ...change(honest) } } };
+    };
+}
+
+const MUTANTS: Mutants = {
+    'replays what was sent in vain since a time, and nothing else': replaying((honest) => ({
+        plan: (replay) => honest.plan({ ...replay, failedSince: at(0) }),
+    })),
+    'replays no faster than its rate, and at most so many at once': replaying((honest) => ({ advance: () => honest.advance(100) })),
+    'replays nothing that is sent in vain once more, and nothing that was accepted later': replaying((honest) => ({
+        plan: (replay) => honest.plan({ ...replay, rate: 1_000 }),
+        advance: () => honest.advance(2),
+    })),
+    'replays nothing more once it is cancelled': replaying((honest) => ({
+        cancel: async (id) =>
+            ({ ...(await honest.list(9)).find((one) => one.id === id), state: 'cancelled', finishedAt: at(5_000) }) as never,
+    })),
+    'replays nothing for an exporter that was removed, and no event that was erased': (_, deliveries) => ({
+        deliveries: { erase: async (id) => ({ ...((await deliveries.event(id)) as never as object), ended: 0 }) as never },
+    }),
+    'replays each delivery once, however many advance it': replaying((honest) => ({
+        list: async (limit) => (await honest.list(limit)).map((replay) => ({ ...replay, done: replay.done + 1 })),
+    })),
+};
+
+proveWebhookLaws(t, replayLaws, MUTANTS);

@@ -7,7 +7,7 @@ interface ReplayRow {
     replay: Replay;
     /** What was accepted from this number on is none of it. */
     readonly end: number;
-    /** Those that had ended are done below this number. */
+    /** Those that had ended, or are held, are done below this number. */
     position: number;
     /** Its rate is used up until then. */
     paidUntil: Date;
@@ -17,16 +17,15 @@ interface ReplayRow {
 export function replayStore(state: WebhookState): ReplayStore {
     const rows = new Map<string, ReplayRow>();
     return {
-        async count(exporterId, failedSince) {
-            assertExporter(state, exporterId);
-            const now = state.clock();
-            return failedDeliveries(state, { exporterId, failedSince, createdAt: now }).length;
+        async count(selection) {
+            assertExporter(state, selection.exporterId);
+            return chosenDeliveries(state, { ...selection, createdAt: state.clock() }).length;
         },
 
         async plan({ id, exporterId, failedSince, rate }) {
             assertExporter(state, exporterId);
             const createdAt = state.clock();
-            const total = failedDeliveries(state, { exporterId, failedSince, createdAt }).length;
+            const total = chosenDeliveries(state, { exporterId, failedSince, createdAt }).length;
             const replay: Replay = { id, exporterId, failedSince, rate, total, done: 0, state: 'running', createdAt, finishedAt: null };
             rows.set(id, { replay, end: state.deliveries.size, position: 0, paidUntil: later(createdAt, -1_000) });
             return structuredClone(replay);
@@ -77,7 +76,7 @@ function advanceOne(state: WebhookState, row: ReplayRow, limit: number): void {
         return;
     }
 
-    const chosen = failedDeliveries(state, replay, row).slice(0, room);
+    const chosen = chosenDeliveries(state, replay, row).slice(0, room);
     row.position = Math.max(row.position, ...chosen.filter(({ state }) => state !== 'pending').map(({ seq }) => seq + 1));
     for (const delivery of chosen) {
         startAnew(state, delivery, now);
@@ -88,8 +87,8 @@ function advanceOne(state: WebhookState, row: ReplayRow, limit: number): void {
     row.replay = { ...replay, done: replay.done + chosen.length, ...(ends && { state: 'done', finishedAt: now }) };
 }
 
-/** What had ended comes first, each in the order of acceptance. */
-function failedDeliveries(
+/** What waits for another try comes last, each in the order of acceptance. */
+function chosenDeliveries(
     state: WebhookState,
     { exporterId, failedSince, createdAt }: Pick<Replay, 'exporterId' | 'failedSince' | 'createdAt'>,
     { position, end }: Pick<ReplayRow, 'position' | 'end'> = { position: 0, end: Number.POSITIVE_INFINITY },
@@ -97,6 +96,10 @@ function failedDeliveries(
     const rows = [...state.deliveries.values()].filter((row) => {
         return row.exporterId === exporterId && row.priority > 0 && row.seq < end && !state.erased.has(row.event.id);
     });
+    if (failedSince === null) {
+        return rows.filter(({ state, seq }) => state === 'held' && seq >= position);
+    }
+
     const ended = rows.filter(({ state, finishedAt, seq }) => {
         return (state === 'exhausted' || state === 'poisoned') && finishedAt !== null && finishedAt >= failedSince && seq >= position;
     });

@@ -9,10 +9,10 @@ const COLUMNS = `r.id, r.exporter_id as "exporterId", r.failed_since as "failedS
 /** Replays in `scanwire.replays`. */
 export function replayStore(db: Executor): ReplayStore {
     return {
-        async count(exporterId, failedSince) {
+        async count({ exporterId, failedSince }) {
             const { rows } = await db.query<{ known: boolean; count: number }>(
                 `select exists (select from scanwire.exporters e where e.id = $1) as known, count(*)::integer as count
-                from scanwire.failed_deliveries($1, $2, scanwire.now(), 0, 9223372036854775807, null)`,
+                from scanwire.replayable_deliveries($1, $2, scanwire.now(), 0, 9223372036854775807, null)`,
                 [uuidOrNull(exporterId), failedSince],
             );
             if (rows[0]?.known !== true) {

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { DeliveryCount, DeliveryFilter } from '../../lib/webhooks/deliveries.ts';
+import type { DeliveryFilter } from '../../lib/webhooks/deliveries.ts';
 import type { Replay } from '../../lib/webhooks/replays.ts';
 import { DELIVERY_STATES, type Delivery } from '../../lib/webhooks/store.ts';
 import type { AttemptView } from '../../plugins/admin-console/operations.ts';
 import { type Answer, type Call, command, definedFields, moment, wholeNumber } from '../command.ts';
-import { aligned, relativeTime, table, utcTime } from '../output/table.ts';
+import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { timesText } from '../output/test-result.ts';
 
 export function define(deliveries: Command): void {
@@ -36,8 +36,9 @@ export function define(deliveries: Command): void {
     });
 
     command(deliveries, 'replay [id]', 'send once more: a finished delivery, or all that failed', replayed)
-        .option('--exporter <id>', 'all that this exporter was sent in vain')
+        .option('--exporter <id>', 'what this exporter was sent in vain, or was not sent')
         .option('--failed-since <when>', 'since then: 12h or 7d ago, or a time such as 2027-01-31T00:00Z', moment(-1))
+        .option('--held', 'all that was held for it while an outcome had stopped it')
         .option('--rate <n/s>', 'so many a second (default: 100/s)', perSecond)
         .option('--dry-run', 'only say how many that would be')
         .option('--cancel <id>', 'end this replay');
@@ -49,10 +50,11 @@ export function define(deliveries: Command): void {
 }
 
 async function replayed({ args: [id], options, perform }: Call): Promise<Answer> {
-    const { exporter, failedSince, rate, dryRun, cancel } = options;
-    const ways = [id, exporter ?? failedSince, cancel].filter((way) => way !== undefined);
-    if (ways.length !== 1 || (exporter === undefined) !== (failedSince === undefined)) {
-        throw new ScanwireError('INVALID_INPUT', 'Replay needs one of: the id of a delivery, --exporter with --failed-since, --cancel');
+    const { exporter, failedSince, held, rate, dryRun, cancel } = options;
+    const ways = [id, failedSince, held, cancel].filter((way) => way !== undefined);
+    if (ways.length !== 1 || (exporter === undefined) === (failedSince !== undefined || held !== undefined)) {
+        const message = 'Replay needs one of: the id of a delivery, --exporter with --failed-since or --held, --cancel';
+        throw new ScanwireError('INVALID_INPUT', message);
     }
     if (id !== undefined) {
         const delivery = await perform('replayDelivery', { id });
@@ -63,8 +65,8 @@ async function replayed({ args: [id], options, perform }: Call): Promise<Answer>
         return { json: replay, text: () => replaysTable([replay]) };
     }
 
-    const asked = { exporterId: String(exporter), failedSince: failedSince as Date, ...definedFields<{ rate: number }>({ rate }) };
-    const answer = await perform('beginReplay', { ...asked, dryRun: dryRun === true });
+    const selection = definedFields<{ failedSince: Date; held: true; rate: number }>({ failedSince, held, rate });
+    const answer = await perform('beginReplay', { exporterId: String(exporter), ...selection, dryRun: dryRun === true });
     return {
         json: answer,
         text: () => ('id' in answer ? replaysTable([answer]) : `Would replay ${answer.total.toLocaleString('en')}`),
@@ -78,11 +80,11 @@ function perSecond(text: string): number {
 
 function replaysTable(replays: readonly Replay[]): Promise<string> {
     return table(
-        ['ID', 'EXPORTER', 'FAILED SINCE', 'RATE', 'DONE', 'STATE', 'BEGUN'],
+        ['ID', 'EXPORTER', 'OF', 'RATE', 'DONE', 'STATE', 'BEGUN'],
         replays.map(({ id, exporterId, failedSince, rate, done, total, state, createdAt }) => [
             id,
             exporterId,
-            utcTime(failedSince),
+            failedSince === null ? 'held' : `failed since ${utcTime(failedSince)}`,
             `${rate}/s`,
             `${done.toLocaleString('en')} of ${total.toLocaleString('en')}`,
             state,
@@ -90,11 +92,6 @@ function replaysTable(replays: readonly Replay[]): Promise<string> {
         ]),
         'No replays.',
     );
-}
-
-/** `1,234`, or `10,000+`. */
-function countText({ count, more }: DeliveryCount): string {
-    return `${count.toLocaleString('en')}${more ? '+' : ''}`;
 }
 
 function deliveriesTable(deliveries: readonly Delivery[]): Promise<string> {

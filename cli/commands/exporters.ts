@@ -8,7 +8,7 @@ import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
 import type { TestView, WarnedExporter } from '../../plugins/admin-console/operations.ts';
 import { type Answer, type Call, command, definedFields, repeated } from '../command.ts';
 import { readJson, readText } from '../input.ts';
-import { aligned, relativeTime, table, utcTime } from '../output/table.ts';
+import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
 import { addAuthentication, addHeaders, addSecret, authenticationOf, headersOf, secretOf } from '../secret-input.ts';
 
@@ -33,7 +33,7 @@ export function define(exporters: Command): void {
         .option('--start', 'start it as well');
 
     command(exporters, 'start <id>', 'start it and send a test event', async ({ args: [id = ''], perform }) =>
-        exporterAnswer(await perform('startExporter', { id })),
+        exporterAnswer(await perform('startExporter', { id }), await heldFacts(id, perform)),
     );
 
     command(exporters, 'stop <id>', 'stop it; what was accepted waits', async ({ args: [id = ''], perform }) =>
@@ -119,7 +119,8 @@ async function updated({ args: [id = ''], options, perform }: Call): Promise<Ans
         throw new ScanwireError('INVALID_INPUT', 'Nothing to change: give at least one setting, for example --url');
     }
 
-    return exporterAnswer(await perform('updateExporter', { ...changes, id, start: options.start === true }));
+    const changed = await perform('updateExporter', { ...changes, id, start: options.start === true });
+    return exporterAnswer(changed, options.start === true ? await heldFacts(id, perform) : []);
 }
 
 async function listed({ perform }: Call): Promise<Answer> {
@@ -174,6 +175,12 @@ function exporterAnswer(exporter: WarnedExporter & { readonly test?: TestView },
     const { test, warnings } = exporter;
     const outcome = test === undefined ? '' : sentence(testText(test)).replace(/^Test /, '');
     return { json: exporter, text: () => factsText([...exporterFacts(exporter, more), ['Test', outcome], ...warnings.map(warningFact)]) };
+}
+
+/** What was held for it, and how to send that. */
+async function heldFacts(id: string, perform: Call['perform']): Promise<readonly Fact[]> {
+    const held = await perform('countDeliveries', { exporterId: id, state: 'held' });
+    return held.count === 0 ? [] : [['Held', `${countText(held)}; to send them: scanwire deliveries replay --exporter ${id} --held`]];
 }
 
 function warningFact({ message }: ReceiverWarning): Fact {
@@ -238,7 +245,7 @@ const AGE_TEXTS: Readonly<Record<BacklogAge, string>> = {
 function waitingText({ waiting, more, ages }: Backlog): string {
     const counts = Object.entries(AGE_TEXTS).map(([age, text]) => [ages[age as BacklogAge], text] as const);
     const parts = counts.filter(([count]) => count > 0).map(([count, text]) => `${count.toLocaleString('en')} ${text}`);
-    return `${waiting.toLocaleString('en')}${more ? '+' : ''}${parts.length === 0 ? '' : `: ${parts.join(', ')}`}`;
+    return `${countText({ count: waiting, more })}${parts.length === 0 ? '' : `: ${parts.join(', ')}`}`;
 }
 
 function sentence(text: string): string {

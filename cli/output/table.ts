@@ -84,3 +84,8 @@ export function relativeTime(time: string | Date | null, now: Date): string {
 export function utcTime(time: string | Date): string {
     return `${new Date(time).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
+
+/** `1,234`, or `10,000+`. */
+export function countText({ count, more }: { readonly count: number; readonly more: boolean }): string {
+    return `${count.toLocaleString('en')}${more ? '+' : ''}`;
+}

@@ -185,8 +185,10 @@ function handingOut(context: DispatcherContext): HandingOut {
     }
 
     async function advanceReplays(): Promise<void> {
-        const open = (await deliveries.replays?.advance(2 * BATCH)) === true;
-        nextReplay = monotonic() + (open ? REPLAY_EVERY : LOOK_FOR_REPLAYS_EVERY);
+        // First tries of others go on when this fails.
+        nextReplay = monotonic() + LOOK_FOR_REPLAYS_EVERY;
+        const open = deliveries.replays !== undefined && (await fromStore(deliveries.replays.advance(2 * BATCH)));
+        nextReplay = open ? monotonic() + REPLAY_EVERY : nextReplay;
     }
 
     async function dispatch(): Promise<void> {

@@ -4,8 +4,8 @@ import { ScanwireError } from '../errors.ts';
 import type { WebhooksContext } from './options.ts';
 
 /**
- * A replay of what an exporter was sent in vain: its deliveries that are `exhausted` or `poisoned`, and those that wait to be tried once more,
- * which are then due. It goes on in slices, in whichever process runs, until it is done or cancelled.
+ * A replay of what an exporter was sent in vain, its deliveries that are `exhausted` or `poisoned`, and those that wait to be tried once more,
+ * which are then due; or of those that are `held`. It goes on in slices, in whichever process runs, until it is done or cancelled.
  */
 export interface Replay extends ReplaySelection {
     /** UUID. */
@@ -25,14 +25,14 @@ export interface Replay extends ReplaySelection {
 /** Which deliveries are sent once more. */
 export interface ReplaySelection {
     readonly exporterId: string;
-    /** Those whose last attempt began, or that have ended, at this time or later. */
-    readonly failedSince: Date;
+    /** Those whose last attempt began, or that have ended, at this time or later; null for those that are `held`. */
+    readonly failedSince: Date | null;
 }
 
 /** Replays that are kept in the store. Methods reject with ScanwireError `NOT_FOUND` for an unknown exporter or replay. */
 export interface ReplayStore {
     /** How many deliveries a replay that is planned now would have. */
-    count(exporterId: string, failedSince: Date): Promise<number>;
+    count(selection: ReplaySelection): Promise<number>;
     plan(replay: Pick<Replay, 'id' | 'exporterId' | 'failedSince' | 'rate'>): Promise<Replay>;
     /** Newest first. */
     list(limit: number): Promise<readonly Replay[]>;
@@ -49,19 +49,32 @@ export interface ReplayStore {
 }
 
 /** What is to be replayed, and how. */
-export interface ReplayOptions extends ReplaySelection {
+export interface ReplayOptions {
+    readonly exporterId: string;
+    /** Those whose last attempt began, or that have ended, at this time or later. */
+    readonly failedSince?: Date;
+    /** In place of `failedSince`: those that are `held`. */
+    readonly held?: true;
     /** Deliveries a second, 1 to 1,000. Default 100. */
     readonly rate?: number;
 }
 
 /** The rules of {@link ReplayOptions}, with their defaults. */
-export const replaySchema: Joi.ObjectSchema<Required<ReplayOptions>> = Joi.object<Required<ReplayOptions>, true>({
+export const replaySchema: Joi.ObjectSchema<CheckedReplay> = Joi.object<CheckedReplay>({
     exporterId: Joi.string().required().description('Whose deliveries are sent once more'),
-    failedSince: Joi.date().iso().required().description('Those that were sent in vain at this time or later'),
+    failedSince: Joi.date().iso().description('Those that were sent in vain at this time or later'),
+    held: Joi.valid(true).description('In place of `failedSince`: those that are held, since an outcome had stopped the exporter'),
     rate: Joi.number().integer().min(1).max(1000).default(100).description('Deliveries a second'),
 })
+    .xor('failedSince', 'held')
     .label('replay')
     .required();
+
+type CheckedReplay = ReplayOptions & Pick<Replay, 'rate'>;
+
+function selectionOf({ exporterId, failedSince }: ReplayOptions): ReplaySelection {
+    return { exporterId, failedSince: failedSince ?? null };
+}
 
 /** Replays of many deliveries. Methods reject with ScanwireError `NOT_FOUND` for an unknown exporter or replay. */
 export interface Replays {
@@ -88,13 +101,12 @@ export function replaysOf({ deliveries, dispatcher, newId }: WebhooksContext): R
 
     return {
         async count(options) {
-            const { exporterId, failedSince } = checked(replaySchema, options);
-            return store().count(exporterId, failedSince);
+            return store().count(selectionOf(checked(replaySchema, options)));
         },
 
         async begin(options) {
             const valid = checked(replaySchema, options);
-            const replay = await store().plan({ id: newId(), ...valid });
+            const replay = await store().plan({ id: newId(), rate: valid.rate, ...selectionOf(valid) });
             dispatcher.replay();
             return replay;
         },

@@ -11,7 +11,6 @@ import type { AcceptedEvent } from '../../lib/webhooks/new-event.ts';
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
 import type { Replay, ReplayOptions } from '../../lib/webhooks/replays.ts';
-
 import type { Attempt, Delivery, EventSummary } from '../../lib/webhooks/store.ts';
 import type { Choice } from '../../lib/webhooks/subscriptions.ts';
 
@@ -53,7 +52,7 @@ export interface Operations {
     showDelivery: Operation<ById, DeliveryView>;
     replayDelivery: Operation<ById, Delivery>;
 
-    /** Begins a replay of what an exporter was sent in vain; answers with nothing but its length when it is a dry run. */
+    /** Begins a replay of what an exporter was sent in vain, or of what is held for it; answers with nothing but its length when it is a dry run. */
     beginReplay: Operation<ReplayOptions & { readonly dryRun?: boolean }, Replay | { readonly total: number }>;
     listReplays: Operation<object, readonly Replay[]>;
     cancelReplay: Operation<ById, Replay>;

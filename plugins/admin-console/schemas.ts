@@ -176,7 +176,7 @@ const deliverySchema = Joi.object({
 const replayViewSchema = Joi.object({
     id: id(),
     exporterId: id(),
-    failedSince: date(),
+    failedSince: nullableDate().description('Null for a replay of what was held'),
     rate: count().description('Deliveries a second'),
     total: count().description('How many there were when it was planned'),
     done: count(),
@@ -309,7 +309,7 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     replayDelivery: { description: 'Sends a finished delivery once more', params: byId, response: deliverySchema },
 
     beginReplay: {
-        description: 'Begins to send once more what an exporter was sent in vain',
+        description: 'Begins to send what an exporter was sent in vain, or what is held for it',
         payload: (replaySchema as Joi.ObjectSchema).keys({ dryRun: Joi.boolean().description('Only says how many deliveries that would be') }),
         response: Joi.alternatives(replayViewSchema, Joi.object({ total: count() })),
     },

@@ -59,6 +59,13 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
         health: { breaker: 'closed', lastOutcome: { code: 'delivered', detail: 'Answered 204' }, backlog: { waiting: 0, more: false } },
     });
     await json(data, 'deliveries', 'replay', delivery);
+    const failed = ['--exporter', exporter.id, '--failed-since', '1h'];
+    t.same(await json(data, 'deliveries', 'replay', ...failed, '--dry-run'), { total: 0 });
+    const planned = await json<{ id: string }>(data, 'deliveries', 'replay', '--exporter', exporter.id, '--held', '--rate', '5/s');
+    t.match(planned, { failedSince: null, rate: 5, total: 0 });
+    t.match(await scanwire(['deliveries', 'replays', '--data', data]), { code: 0, stdout: / held +5\/s +0 of 0 / });
+    t.match(await json(data, 'deliveries', 'replay', '--cancel', planned.id), { id: planned.id });
+    t.match(await scanwire(['deliveries', 'replay', delivery, ...failed, '--data', data]), { code: 1, stderr: /Replay needs one of/ });
     t.match(await nextJson(receiver, messages), { event: 'idr_investigation_created', verified: true });
 
     const wrong = await scanwire([

@@ -20,7 +20,7 @@ export const replayLaws: Laws<WebhookBench> = {
 
         await bench.setTime(at(5_000));
         const store = storeOf(bench);
-        assert.equal(await store.count(id, at(500)), 3);
+        assert.equal(await store.count({ exporterId: id, failedSince: at(500) }), 3);
         const planned = await plan(bench, id, { failedSince: at(500) });
         const row = { exporterId: id, failedSince: at(500), rate: 10, total: 3, done: 0, state: 'running', createdAt: at(5_000) };
         assertFields(planned, { ...row, finishedAt: null } as Partial<Replay>);
@@ -106,13 +106,40 @@ export const replayLaws: Laws<WebhookBench> = {
         assertFields(only(await storeOf(bench).list(9)), { state: 'cancelled', done: 0 });
         for (const unknown of [removed.id, 'no-uuid']) {
             await assert.rejects(plan(bench, unknown, {}), { code: 'NOT_FOUND' });
-            await assert.rejects(storeOf(bench).count(unknown, at(0)), { code: 'NOT_FOUND' });
+            await assert.rejects(storeOf(bench).count({ exporterId: unknown, failedSince: at(0) }), { code: 'NOT_FOUND' });
         }
 
         const { id } = await bench.addExporter();
         const [erased] = await fail(bench, 1, at(6_000));
         await bench.deliveries.erase(present(await bench.deliveries.get(present(erased))).eventId);
-        assert.equal(await storeOf(bench).count(id, at(0)), 0);
+        assert.equal(await storeOf(bench).count({ exporterId: id, failedSince: at(0) }), 0);
+    },
+
+    async 'replays what was held in the order of its acceptance, and nothing that is held later'(bench) {
+        const { id } = await bench.addExporter();
+        const gap = { failedSince: null, rate: 2 };
+        const stops = { next: { state: 'exhausted' }, stopReason: 'It is gone' } as const;
+        await bench.publish({});
+        await bench.record([failure(only(await bench.claimDue()), 0, stops)], at(10));
+        const [first, second, third] = await bench.publishAt(at(100), {}, {}, {});
+        await bench.setTime(at(5_000));
+        const store = storeOf(bench);
+        assert.equal(await store.count({ exporterId: id, failedSince: null }), 3);
+        assertFields(await plan(bench, id, gap), { failedSince: null, total: 3, rate: 2 });
+        const [later] = await bench.publishAt(at(5_010), {});
+        await bench.exporters.update(id, { state: 'running', stopReason: null });
+
+        assert.equal(await store.advance(100), true);
+        const claims = await bench.claimDue({ now: at(5_010) });
+        assert.deepEqual(
+            claims.map(({ deliveryId }) => deliveryId),
+            [first, second],
+        );
+        await bench.setTime(at(8_000));
+        assert.equal(await store.advance(100), false);
+        assert.deepEqual(await bench.dispatchedIds({ now: at(8_000) }), [third]);
+        assertFields(only(await store.list(9)), { done: 3, state: 'done' });
+        await bench.assertDelivery(present(later), { state: 'held' });
     },
 
     async 'replays each delivery once, however many advance it'(bench) {
@@ -130,7 +157,11 @@ function storeOf({ deliveries }: WebhookBench): ReplayStore {
     return present(deliveries.replays, 'replays');
 }
 
-async function plan(bench: WebhookBench, exporterId: string, { failedSince = at(0), rate = 10 }): Promise<Replay> {
+async function plan(
+    bench: WebhookBench,
+    exporterId: string,
+    { failedSince = at(0), rate = 10 }: Partial<Pick<Replay, 'failedSince' | 'rate'>>,
+): Promise<Replay> {
     return await storeOf(bench).plan({ id: randomUUID(), exporterId, failedSince, rate });
 }
 

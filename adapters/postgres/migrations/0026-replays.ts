@@ -6,7 +6,8 @@ create table scanwire.replays (
     id uuid primary key,
     seq bigint generated always as identity,
     exporter_id uuid not null,
-    failed_since timestamptz not null,
+    -- null for what is held
+    failed_since timestamptz,
     -- deliveries a second
     rate integer not null,
     total integer not null,
@@ -25,8 +26,8 @@ create table scanwire.replays (
 create index replays_running on scanwire.replays (seq) where state = 'running';
 
 -- What an exporter was sent in vain since a time, and what of it waits to be sent once more: from then on it is due, and no retry any more, so that it is not found
--- again. What has ended is found after a number. What is tried in vain after 'planned' is none of it.
-create function scanwire.failed_deliveries(
+-- again. Without a time, what is held. What has ended is found after a number. What is tried in vain after 'planned' is none of it.
+create function scanwire.replayable_deliveries(
     of_exporter uuid, since timestamptz, planned timestamptz, after_seq bigint, last_seq bigint, max_rows integer
 )
 returns table (id uuid, event_id uuid, seq bigint, ended boolean)
@@ -38,7 +39,8 @@ as $$
     join scanwire.events v on v.id = d.event_id
     where
         d.stage = 'failed' and d.seq > after_seq and d.seq <= last_seq and d.exporter_id = of_exporter and d.priority > 0
-        and d.state in ('exhausted', 'poisoned') and d.finished_at >= since and v.erased_at is null
+        and case when since is null then d.state = 'held' else d.state in ('exhausted', 'poisoned') and d.finished_at >= since end
+        and v.erased_at is null
     order by d.seq
     limit max_rows)
     union all
@@ -66,7 +68,7 @@ begin
     return query
     insert into scanwire.replays (id, exporter_id, failed_since, rate, total, created_at, last_seq, paid_until)
     select replay_id, of_exporter, since, its_rate, count(*), at, last, at - interval '1 second'
-    from scanwire.failed_deliveries(of_exporter, since, at, 0, last, null)
+    from scanwire.replayable_deliveries(of_exporter, since, at, 0, last, null)
     returning *;
 end
 $$;
@@ -100,7 +102,7 @@ begin
 
         with chosen as materialized (
             select f.*
-            from scanwire.failed_deliveries(
+            from scanwire.replayable_deliveries(
                 replay.exporter_id, replay.failed_since, replay.created_at, replay.after_seq, replay.last_seq, room
             ) f
             order by not f.ended, f.seq
@@ -111,7 +113,7 @@ begin
             from scanwire.deliveries d
             join scanwire.events v on v.id = d.event_id
             where
-                d.id = any (array(select c.id from chosen c)) and d.state in ('exhausted', 'poisoned', 'pending') and v.erased_at is null
+                d.id = any (array(select c.id from chosen c)) and d.state in ('exhausted', 'poisoned', 'pending', 'held') and v.erased_at is null
             for update of d skip locked
             for share of v skip locked
         ),
@@ -141,4 +143,4 @@ end
 $$;
 `;
 
-export const replays: Migration = { id: '0017-replays', sql };
+export const replays: Migration = { id: '0026-replays', sql };

@@ -37,6 +37,9 @@ t.test('sends what failed once more, the same bytes under the same id, in a proc
     t.match(await second.deliveries.replays.cancel(replay.id), { state: 'done' });
     await t.rejects(second.deliveries.replays.cancel('unknown'), { code: 'NOT_FOUND' });
     await t.rejects(second.deliveries.replays.begin({ ...options, rate: 0 }), { code: 'INVALID_INPUT', field: 'rate' });
+    await t.rejects(second.deliveries.replays.begin({ exporterId: id }), { code: 'INVALID_INPUT' });
+    await t.rejects(second.deliveries.replays.begin({ ...options, held: true }), { code: 'INVALID_INPUT' });
+    t.match(await second.deliveries.replays.begin({ exporterId: id, held: true }), { failedSince: null, total: 0 });
 });
 
 t.test('says that a store keeps no replays', async (t) => {

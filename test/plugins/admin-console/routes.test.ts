@@ -101,6 +101,13 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.match(await as('listDeliveries', { since: new Date(0), until: new Date(1) }), { length: 0 });
     t.match(await as('showDelivery', { id: deliveryId }), { id: deliveryId, attempts: 1, history: [{ number: 1, code: 'delivered' }] });
     t.match(await as('replayDelivery', { id: deliveryId }), { id: deliveryId });
+    const failed = { exporterId: id, failedSince: new Date(0) };
+    t.same(await as('beginReplay', { ...failed, dryRun: true }), { total: 0 });
+    const replay = await as('beginReplay', { ...failed, rate: 7 });
+    t.match(replay, { id: String, failedSince: '1970-01-01T00:00:00.000Z', rate: 7, total: 0 });
+    t.match(await as('beginReplay', { exporterId: id, held: true }), { failedSince: null, rate: 100 });
+    t.match(await as('listReplays', {}), [{ failedSince: null }, { rate: 7 }]);
+    t.match(await as('cancelReplay', { id: 'id' in replay ? replay.id : '' }), { rate: 7, finishedAt: String });
     const { eventId } = published;
     t.match(await as('eraseEvent', { id: eventId }), { id: eventId, erasedAt: String, ended: Number });
     t.match(await as('showEvent', { id: eventId }), { id: eventId, kind: 'idr_investigation_created', erasedAt: String });

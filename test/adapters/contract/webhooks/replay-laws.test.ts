@@ -28,6 +28,9 @@ const MUTANTS: Mutants = {
     'replays nothing for an exporter that was removed, and no event that was erased': (_, deliveries) => ({
         deliveries: { erase: async (id) => ({ ...((await deliveries.event(id)) as never as object), ended: 0 }) as never },
     }),
+    'replays what was held in the order of its acceptance, and nothing that is held later': replaying((honest) => ({
+        plan: (replay) => honest.plan({ ...replay, failedSince: at(0) }),
+    })),
     'replays each delivery once, however many advance it': replaying((honest) => ({
         list: async (limit) => (await honest.list(limit)).map((replay) => ({ ...replay, done: replay.done + 1 })),
     })),

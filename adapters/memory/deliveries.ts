@@ -19,8 +19,8 @@ import {
     move,
     openAttempt,
     retryAfterFault,
-    unendedOf,
     startAnew,
+    unendedOf,
     type WebhookState,
 } from './webhook-state.ts';
 

@@ -67,7 +67,8 @@ function assertExporter(state: WebhookState, exporterId: string): void {
 function advanceOne(state: WebhookState, row: ReplayRow, limit: number): void {
     const now = state.clock();
     const { replay } = row;
-    const room = Math.min(limit, Math.floor((replay.rate * (now.getTime() - row.paidUntil.getTime())) / 1000));
+    const unpaid = Math.min(1_000, now.getTime() - row.paidUntil.getTime());
+    const room = Math.min(limit, Math.floor((replay.rate * unpaid) / 1000));
     if (room < 1) {
         return;
     }

@@ -20,8 +20,8 @@ import { operating } from './migrations/0016-operating.ts';
 import { receiverAuthentication } from './migrations/0018-receiver-authentication.ts';
 import { exporterNotices } from './migrations/0024-exporter-notices.ts';
 import { heldDeliveries } from './migrations/0025-held-deliveries.ts';
-import { hostDocuments } from './migrations/0027-host-documents.ts';
 import { replays } from './migrations/0026-replays.ts';
+import { hostDocuments } from './migrations/0027-host-documents.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -175,8 +175,8 @@ export const migrations: readonly Migration[] = [
     receiverAuthentication,
     exporterNotices,
     heldDeliveries,
-    hostDocuments,
     replays,
+    hostDocuments,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

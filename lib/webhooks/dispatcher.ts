@@ -42,8 +42,8 @@ const GRACE = 5_000;
 /** A delivery that has been queued for so long, in milliseconds, is added to the queue once more. */
 const REQUEUE_AFTER = 10_000;
 
-/** How often replays go on, and how often they are looked for when none is known, in milliseconds. */
-const REPLAY_EVERY = 1_000;
+/** How often replays go on, below every second that they may have at once, and how often they are looked for when none is known, in milliseconds. */
+const REPLAY_EVERY = 500;
 const LOOK_FOR_REPLAYS_EVERY = 10_000;
 
 /** Deliveries moved per statement. */

@@ -37,7 +37,7 @@ export interface ReplayStore {
     /** Newest first. */
     list(limit: number): Promise<readonly Replay[]>;
     /**
-     * Makes the deliveries of all that are open `pending` and due as their rates allow by now, of each `limit` at most: those that have ended before those that
+     * Makes the deliveries of all that are open `pending` and due as their rates allow by now, a second's worth and `limit` of each at most: those that have ended before those that
      * wait. Each starts its retry schedule anew, with the same bytes and message id. What fails again after the replay was planned is none of it. Any number of
      * processes may do so at once.
      *
@@ -63,7 +63,9 @@ export interface ReplayOptions {
 export const replaySchema: Joi.ObjectSchema<CheckedReplay> = Joi.object<CheckedReplay>({
     exporterId: Joi.string().required().description('Whose deliveries are sent once more'),
     failedSince: Joi.date().iso().description('Those that were sent in vain at this time or later'),
-    held: Joi.valid(true).description('In place of `failedSince`: those that are held, since an outcome had stopped the exporter'),
+    held: Joi.boolean()
+        .valid(true)
+        .description('In place of `failedSince`: those that are held, since an outcome had stopped the exporter'),
     rate: Joi.number().integer().min(1).max(1000).default(100).description('Deliveries a second'),
 })
     .xor('failedSince', 'held')

@@ -185,6 +185,9 @@ const replayViewSchema = Joi.object({
     finishedAt: nullableDate(),
 }).label('Replay');
 
+/** What the answer to a dry run lacks. */
+const UNPLANNED = ['id', 'exporterId', 'failedSince', 'rate', 'done', 'state', 'createdAt', 'finishedAt'];
+
 const eventSchema = Joi.object({
     id: id(),
     kind: id(),
@@ -310,8 +313,10 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
 
     beginReplay: {
         description: 'Begins to send what an exporter was sent in vain, or what is held for it',
-        payload: (replaySchema as Joi.ObjectSchema).keys({ dryRun: Joi.boolean().description('Only says how many deliveries that would be') }),
-        response: Joi.alternatives(replayViewSchema, Joi.object({ total: count() })),
+        payload: (replaySchema as Joi.ObjectSchema).keys({
+            dryRun: Joi.boolean().description('Only says how many deliveries that would be'),
+        }),
+        response: replayViewSchema.fork(UNPLANNED, (field) => field.optional()).label('PlannedReplay'),
     },
     listReplays: { description: 'The newest 100 replays, newest first', response: Joi.array().items(replayViewSchema) },
     cancelReplay: { description: 'Ends a replay; what has been replayed by then goes on', params: byId, response: replayViewSchema },

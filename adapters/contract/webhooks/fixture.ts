@@ -40,7 +40,15 @@ export interface WebhookStores extends ContractFixture {
 }
 
 /** Name of something that not every pair of webhook stores can do. */
-export type WebhookAbility = 'transactions' | 'notifications' | 'subscriptions' | 'idempotency' | 'notices' | 'holding' | 'overview' | 'replays';
+export type WebhookAbility =
+    | 'transactions'
+    | 'notifications'
+    | 'subscriptions'
+    | 'idempotency'
+    | 'notices'
+    | 'holding'
+    | 'overview'
+    | 'replays';
 
 /** What the laws of webhook stores may need. */
 export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookStores>>> = {

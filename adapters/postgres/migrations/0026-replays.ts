@@ -73,7 +73,7 @@ begin
 end
 $$;
 
--- Replays what the rates of those that are open allow by now, of each so many at most, and tells whether any is left open. Whatever somebody else
+-- Replays what the rates of those that are open allow by now, of each so many at most and no more than a second's worth, and tells whether any is left open. Whatever somebody else
 -- is changing now is left out; who advances the same replay is not waited for.
 create function scanwire.advance_replays(max_rows integer)
 returns boolean
@@ -90,7 +90,7 @@ declare
     last_ended bigint;
 begin
     for replay in select r.* from scanwire.replays r where r.state = 'running' order by r.seq for update skip locked loop
-        room := least(max_rows, floor(replay.rate * extract(epoch from at - replay.paid_until)));
+        room := least(max_rows, floor(replay.rate * least(1, extract(epoch from at - replay.paid_until))));
         continue when room < 1;
 
         -- against its removal, which cancels what waits

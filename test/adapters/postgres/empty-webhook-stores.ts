@@ -14,7 +14,8 @@ export function emptyWebhookStores(pool: PoolLike): Required<Omit<WebhookStores,
         async start() {
             await pool.query(
                 `truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts, scanwire.worker_sessions,
-                    scanwire.deployment, scanwire.delivery_messages, scanwire.idempotency_keys, scanwire.exporter_notices`,
+                    scanwire.deployment, scanwire.delivery_messages, scanwire.idempotency_keys, scanwire.exporter_notices,
+                    scanwire.replays`,
             );
             await pool.query(CLOCK);
         },

@@ -6,7 +6,7 @@ export type ScannedHost = Readonly<Record<string, unknown>>;
 /** Takes the elements inside of a `host` as they open; knows nothing of those it does not use. */
 export interface NmapHost {
     open(element: string, attributes: Attributes): void;
-    /** The host; null for one that is down and of which nothing else is known, or that has no address. */
+    /** The host; null for one that has no address, or of which nothing is known but that it is down or was never probed. */
     finish(): ScannedHost | null;
 }
 
@@ -78,7 +78,7 @@ export function nmapHost(): NmapHost {
 
         finish() {
             const address = addresses.ip;
-            if (address === undefined || (state === 'down' && ports.size === 0)) {
+            if (address === undefined || ((state === 'down' || state === 'unknown') && ports.size === 0)) {
                 return null;
             }
 
@@ -157,7 +157,7 @@ function describe(matchName: string, { vendor = '', osfamily = '', osgen = '' }:
         ...(osName !== '' && { os_name: osName }),
         ...(osgen !== '' && { os_flavor: osgen }),
         ...(servicePack !== undefined && { os_sp: `SP${servicePack}` }),
-        ...(architecture !== undefined && { detected_arch: architecture }),
+        ...(architecture !== undefined && { arch: architecture.toLowerCase(), detected_arch: architecture }),
     };
 }
 

@@ -14,7 +14,8 @@ const MAX_DEPTH = 64;
  * Reads the XML of nmap (and of scanners that write the same form), as it arrives and in constant memory.
  *
  * A host that is down is left out unless the scan says more about it than that: nmap lists such hosts only when it is verbose,
- * so a ping sweep gives the same hosts with and without `-v`. Entities other than XML's own five are refused, never expanded.
+ * so a ping sweep gives the same hosts with and without `-v`. So is one of unknown state: a list scan (`-sL`) probes none of the
+ * addresses that it lists. Entities other than XML's own five are refused, never expanded.
  *
  * @throws ScanwireError `INVALID_INPUT` with line, column and reason: not XML, not a scan, cut off, an impossible value.
  */

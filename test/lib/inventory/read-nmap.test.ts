@@ -71,7 +71,7 @@ t.test('maps states, addresses and names', async (t) => {
         await hostsOf(
             `<host>${UP}${ADDRESS}<address addr="00:16:3E:5A:21:07" addrtype="mac" vendor="Xensource"/>
              <hostnames><hostname name="ptr.example.test" type="PTR"/><hostname name="asked.example.test" type="user"/></hostnames></host>`,
-            '<host><status state="unknown"/><address addr="192.0.2.2"/></host>',
+            '<host><status state="unknown"/><address addr="192.0.2.2"/><ports><port protocol="tcp" portid="80"/></ports></host>',
         ),
         [
             { address: '192.0.2.1', mac: /^00:16:3e:5a:21:07$/i, name: 'asked.example.test', state: 'alive' },
@@ -94,6 +94,11 @@ t.test('leaves out hosts that are down, unless there is more to say about them',
         ),
         [{ address: '192.0.2.2', state: 'down' }],
     );
+});
+
+t.test('makes no hosts of addresses that a list scan names and does not probe', async (t) => {
+    const listed = (address: string): string => `<host><status state="unknown"/><address addr="${address}"/></host>`;
+    t.same(await hostsOf(listed('192.0.2.1'), listed('192.0.2.2')), []);
 });
 
 t.test('leaves out hosts without an address, port 0 and protocols that have no ports here', async (t) => {
@@ -132,7 +137,11 @@ t.test('takes the likeliest operating system apart', async (t) => {
     t.match(await hostsOf(match('Microsoft Windows 7 SP1', 96, windows)), [{ os_name: 'Microsoft Windows', os_flavor: '7', os_sp: 'SP1' }]);
 
     const bsd = '<osclass vendor="OpenBSD" osfamily="OpenBSD" osgen="4.X" accuracy="99"/>';
-    t.match(await hostsOf(match('OpenBSD 4.0 (x86)', 99, bsd)), [{ os_name: 'OpenBSD', os_flavor: '4.X', detected_arch: 'x86' }]);
+    t.match(await hostsOf(match('OpenBSD 4.0 (x86)', 99, bsd)), [
+        { os_name: 'OpenBSD', os_flavor: '4.X', arch: 'x86', detected_arch: 'x86' },
+    ]);
+    t.match(await hostsOf(match('Microsoft Windows Server 2012 (X64)', 99, windows)), [{ arch: 'x64', detected_arch: 'X64' }]);
+    t.match(await hostsOf(match('Linux 5.4 (arm64)', 99, '')), [{ arch: 'Unknown', detected_arch: 'arm64' }]);
     t.match(await hostsOf(match('Some appliance', 99, '')), [{ os_name: 'Some appliance' }]);
     t.match(await hostsOf(match('Unlikely', 10, '')), [{ os_name: 'X Y' }]);
 });

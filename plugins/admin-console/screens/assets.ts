@@ -24,6 +24,9 @@ td button { padding: 0.25rem 0.5rem; width: auto; }
 button { width: auto; }
 .actions { display: flex; flex-wrap: wrap; gap: 0.5rem; }
 .fault { color: var(--pico-form-element-invalid-border-color, #b00); }
+.pair { display: flex; flex-wrap: wrap; gap: 0 0.5rem; }
+.pair input { flex: 1 1 12rem; }
+.actions form { margin: 0; }
 .key { overflow-wrap: anywhere; }
 dt { font-weight: bold; }
 dd { overflow-wrap: anywhere; }

@@ -2,7 +2,7 @@ import type { Server } from '@hapi/hapi';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { barriers, findBrowser, fits, startBrowser, watchedPage } from '../../support/browser.ts';
-import { host, register, systemOf } from './host.ts';
+import { host, receiver, register, systemOf } from './host.ts';
 
 /*
  * The screens in a real browser: with scripts and without, small and large, light and dark. None of them may complain, call anybody
@@ -17,13 +17,14 @@ const VARIANTS: Readonly<Record<string, BrowserContextOptions>> = {
 
 const skip = findBrowser() === null ? 'Chromium is not installed' : false;
 
-t.test('people do all they can in a browser', { skip }, async (t) => {
+t.test('people do all they can in a browser', { skip, timeout: 600_000 }, async (t) => {
     const browser = await startBrowser();
     t.teardown(() => browser.close());
     for (const [title, options] of Object.entries(VARIANTS)) {
-        await t.test(title, async (t) => {
+        await t.test(title, { timeout: 200_000 }, async (t) => {
             const { page, check, complaints } = await opened(t, browser, options);
             await keys(t, page, check);
+            await exporters(t, page, check);
             t.same(complaints, [], 'nothing complains and nobody else is called');
         });
     }
@@ -91,4 +92,48 @@ async function keys(t: Test, page: Page, check: Opened['check']): Promise<void> 
     await page.getByText('The key was revoked').waitFor();
     t.equal(new URL(page.url()).pathname, '/admin/keys');
     await check('API Keys, revoked');
+}
+
+async function exporters(t: Test, page: Page, check: Opened['check']): Promise<void> {
+    await page.getByRole('link', { name: 'Data Exporters' }).click();
+    await page.getByText('There is no exporter yet').waitFor();
+    await check('Data Exporters, empty');
+    await page.getByRole('link', { name: 'Add Data Exporter' }).click();
+    await page.getByLabel('URL').fill('ftp://example.com');
+    await page.getByLabel('Header 1', { exact: true }).fill('X-Key');
+    await page.getByLabel('Value 1', { exact: true }).fill('<i>1</i>');
+    await page.getByRole('button', { name: 'More headers' }).click();
+    await page.getByLabel('Header 3', { exact: true }).waitFor();
+    await check('Add Data Exporter');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.locator('#url-said.fault').waitFor();
+    await check('Add Data Exporter, refused');
+    await page.getByLabel('URL').fill(await receiver(t));
+    await page.getByLabel('Name', { exact: false }).first().fill('alerts');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('The exporter was saved').waitFor();
+    await page.getByText('First byte').waitFor();
+    await check('An exporter');
+    for (const [name, said] of [
+        ['Pause', 'is paused'],
+        ['Resume', 'What waits is sent'],
+        ['Send test', 'A test event was sent'],
+        ['Stop', 'is stopped'],
+    ] as const) {
+        await page.getByRole('button', { name, exact: true }).click();
+        await page.getByText(said).first().waitFor();
+    }
+    await page.getByText('Rotate the secret').click();
+    await page.getByRole('button', { name: 'Use this secret from now on' }).click();
+    await page.getByText('The new secret signs from now on').waitFor();
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByLabel('Trust self-signed certificates').check();
+    await check('Edit');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('The changes were saved').waitFor();
+    await page.getByRole('link', { name: 'Data Exporters' }).click();
+    await page.getByRole('link', { name: 'alerts' }).click();
+    await page.getByText('Remove', { exact: true }).click();
+    await page.getByRole('button', { name: 'Remove it for good' }).click();
+    await page.getByText('The exporter was removed').waitFor();
 }

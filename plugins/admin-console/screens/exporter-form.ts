@@ -1,0 +1,182 @@
+import { ScanwireError } from '../../../lib/errors.ts';
+import { EXPORT_TYPES, type ExportType, FORMATS, SIGNATURE_FORMS, type SignatureForm, type Trust } from '../../../lib/webhooks/choices.ts';
+import {
+    DEFAULT_COLLECTOR,
+    type Exporter,
+    type ExporterChanges,
+    type HeaderPairs,
+    type NewExporterSettings,
+} from '../../../lib/webhooks/exporter.ts';
+import { generateSecret } from '../../../lib/webhooks/signature.ts';
+import type { Templates } from './frame.ts';
+
+/*
+ * The form of an exporter, for a new one and for one that there is. Fields are called as the settings are, so that a refusal finds the
+ * one that it is about; what a text comes to is for the operation to judge.
+ */
+
+const FORM = `{% render 'form', action: action, name: title %}{% render 'error', error: error %}
+<fieldset>
+<label>{{ t.exporters.kind }} <select name="kind"><option selected value="webhook">{{ t.exporters.universal }}</option></select></label>
+{% render 'input', field: 'collector', label: t.exporters.collector, value: values.collector, hint: t.exporters.collectorHint, required: true, list: 'collectors', error: error %}
+<datalist id="collectors">{% for name in collectors %}<option value="{{ name }}"></option>{% endfor %}</datalist>
+{% render 'input', field: 'name', label: t.exporters.name, value: values.name, hint: t.exporters.nameHint, error: error %}
+{% render 'input', field: 'url', label: t.exporters.url, value: values.url, hint: t.exporters.urlHint, required: true, error: error %}
+{% if isNew %}{% render 'input', field: 'secret', label: t.exporters.secret, value: values.secret, hint: t.exporters.secretHint, required: true, error: error %}{% endif %}
+</fieldset>
+<fieldset><legend>{{ t.exporters.headers }}</legend>
+{% for row in values.headers %}<div class="pair"><input name="headerName" value="{{ row[0] }}" autocomplete="off" aria-label="{{ t.exporters.headerName }} {{ forloop.index }}" placeholder="{{ t.exporters.headerName }}"><input name="headerValue" value="{{ row[1] }}" autocomplete="off" aria-label="{{ t.exporters.headerValue }} {{ forloop.index }}" placeholder="{{ t.exporters.headerValue }}"></div>
+{% endfor %}{% if isNew %}{% render 'said', field: 'headers', hint: t.exporters.headersHint, error: error %}{% else %}{% render 'said', field: 'headers', hint: t.exporters.headersKept, error: error %}
+<label><input type="checkbox" name="dropHeaders"{% if values.dropHeaders %} checked{% endif %}> {{ t.exporters.dropHeaders }}</label>
+<label><input type="checkbox" name="keepHeaders"{% if values.keepHeaders %} checked{% endif %}> {{ t.exporters.keepHeaders }}</label>{% endif %}
+<button name="moreHeaders" value="yes" class="secondary" formnovalidate>{{ t.exporters.moreHeaders }}</button></fieldset>
+<fieldset><label>{{ t.exporters.type }} <select name="type">{% for type in types %}<option value="{{ type }}"{% if type == values.type %} selected{% endif %}>{{ t.exporters.types[type] }}</option>{% endfor %}</select>
+{% render 'said', field: 'type', hint: typeHint, error: error %}</label></fieldset>
+<fieldset><legend>{{ t.exporters.trust }}</legend>
+<label><input type="checkbox" name="trustAll"{% if values.trust == 'all' %} checked{% endif %}> {{ t.exporters.trustAll }}</label>
+<label><input type="checkbox" name="trustSelfSigned"{% if values.trust == 'self-signed' %} checked{% endif %}> {{ t.exporters.trustSelfSigned }}</label>
+{% render 'said', field: 'trust', hint: t.exporters.trustHint, error: error %}</fieldset>
+<details{% if values.open %} open{% endif %}><summary>{{ t.more }}</summary>
+{% render 'input', field: 'kinds', label: t.exporters.kinds, value: values.kinds, hint: t.exporters.kindsHint, error: error %}
+{% render 'text', field: 'filter', label: t.exporters.filter, value: values.filter, hint: t.exporters.filterHint, error: error %}
+{% render 'input', field: 'format', label: t.exporters.format, value: values.format, hint: t.exporters.formatHint, list: 'formats', error: error %}
+<datalist id="formats">{% for name in formats %}<option value="{{ name }}"></option>{% endfor %}</datalist>
+{% render 'text', field: 'template', label: t.exporters.template, value: values.template, hint: t.exporters.templateHint, error: error %}
+{% render 'input', field: 'formatSecret', type: 'password', label: t.exporters.formatSecret, value: '', hint: t.exporters.formatSecretHint, error: error %}
+<fieldset><legend>{{ t.exporters.signatures }}</legend>
+{% for form in forms %}<label><input type="checkbox" name="signatures" value="{{ form }}"{% if values.signatures contains form %} checked{% endif %}> {{ form }}</label>
+{% endfor %}{% render 'said', field: 'signatures', error: error %}</fieldset>
+<fieldset><legend>{{ t.exporters.basic }}</legend>
+{% render 'input', field: 'basic.username', label: t.exporters.username, value: values.username, error: error %}
+{% render 'input', field: 'basic.password', type: 'password', label: t.exporters.password, value: '', hint: t.exporters.passwordHint, error: error %}
+</fieldset>
+{% if isNew %}{% render 'input', field: 'owner', label: t.exporters.owner, value: values.owner, hint: t.exporters.ownerHint, error: error %}
+<label><input type="checkbox" name="legacy"{% if values.legacy %} checked{% endif %}> {{ t.exporters.legacy }}</label>{% endif %}
+</details>
+<label><input type="checkbox" name="start"{% if values.start %} checked{% endif %}> {{ t.exporters.startNow }}</label>
+<button>{{ t.exporters.save }}</button></form>
+`;
+
+export const formTemplates: Templates = { 'exporter-form': FORM };
+
+/** What the fields of the form hold. */
+export interface ExporterValues {
+    readonly collector: string;
+    readonly name: string;
+    readonly url: string;
+    readonly secret: string;
+    readonly headers: HeaderPairs;
+    readonly dropHeaders: boolean;
+    readonly keepHeaders: boolean;
+    readonly type: string;
+    readonly trust: Trust;
+    readonly kinds: string;
+    readonly filter: string;
+    readonly format: string;
+    readonly template: string;
+    readonly formatSecret: string;
+    readonly signatures: readonly string[];
+    readonly username: string;
+    readonly password: string;
+    readonly owner: string;
+    readonly legacy: boolean;
+    readonly start: boolean;
+    /** Whether what is folded away is open. */
+    readonly open: boolean;
+}
+
+const ROWS = 2;
+const EMPTY_ROWS: HeaderPairs = Array.from({ length: ROWS }, () => ['', ''] as const);
+
+/** What a form for a new exporter begins with: a secret is there already. */
+export function newValues(): ExporterValues {
+    return {
+        ...valuesOf(new URLSearchParams({ collector: DEFAULT_COLLECTOR, format: 'native', signatures: 'base64', start: 'on' })),
+        secret: generateSecret(),
+        open: false,
+    };
+}
+
+/** What a form for an exporter begins with. @param exporter With its whole URL. */
+export function valuesFrom(exporter: Exporter): ExporterValues {
+    const { collector, name, url, type, trust, kinds, filter, format, template, signatures } = exporter;
+    const json = (value: unknown): string => (value === null ? '' : JSON.stringify(value, null, 2));
+    const texts = { kinds: kinds?.join(', ') ?? '', filter: json(filter), template: json(template) };
+    return { ...newValues(), collector, name, url, type, trust, format, signatures, ...texts, secret: '', start: false };
+}
+
+/** What was typed into the form. */
+export function valuesOf(form: URLSearchParams): ExporterValues {
+    const text = (name: string): string => form.get(name) ?? '';
+    const values = form.getAll('headerValue');
+    const rows = form.getAll('headerName').map((name, index) => [name, values[index] ?? ''] as const);
+    return {
+        collector: text('collector'),
+        name: text('name'),
+        url: text('url'),
+        secret: text('secret'),
+        headers: rows.length === 0 || form.has('moreHeaders') ? [...rows, ...EMPTY_ROWS] : rows,
+        dropHeaders: form.has('dropHeaders'),
+        keepHeaders: form.has('keepHeaders'),
+        type: text('type') || 'investigation',
+        trust: form.has('trustAll') ? 'all' : form.has('trustSelfSigned') ? 'self-signed' : 'strict',
+        kinds: text('kinds').trim(),
+        filter: text('filter').trim(),
+        format: text('format'),
+        template: text('template').trim(),
+        formatSecret: text('formatSecret'),
+        signatures: form.getAll('signatures'),
+        username: text('basic.username'),
+        password: text('basic.password'),
+        owner: text('owner'),
+        legacy: form.has('legacy'),
+        start: form.has('start'),
+        open: true,
+    };
+}
+
+/** The settings of a new exporter. @throws ScanwireError `INVALID_INPUT` for what is no JSON. */
+export function newSettings(values: ExporterValues): NewExporterSettings {
+    const { secret, owner, legacy } = values;
+    return { ...changesOf(values), url: values.url, headers: typed(values.headers), secret, legacy, ...(owner !== '' && { owner }) };
+}
+
+/** What the form changes of an exporter; secrets that are left empty stay. @throws ScanwireError as {@link newSettings}. */
+export function changesOf(values: ExporterValues, before?: Pick<Exporter, 'type'>): ExporterChanges {
+    const { name, url, collector, trust, signatures, kinds, filter, format, template, formatSecret, username, password, type } = values;
+    const headers = typed(values.headers);
+    return {
+        name,
+        url,
+        collector,
+        trust,
+        signatures: signatures as readonly SignatureForm[],
+        kinds: kinds === '' ? null : kinds.split(',').map((kind) => kind.trim()),
+        filter: jsonIn('filter', filter) as NonNullable<ExporterChanges['filter']>,
+        format,
+        template: jsonIn('template', template),
+        ...(formatSecret !== '' && { formatSecret }),
+        ...((username !== '' || password !== '') && { basic: { username, password } }),
+        ...((headers.length > 0 || values.dropHeaders) && { headers }),
+        ...(before !== undefined && before.type !== type && { type: type as ExportType }),
+        ...(values.keepHeaders && { keepHeaders: true }),
+    };
+}
+
+function typed(headers: HeaderPairs): HeaderPairs {
+    return headers.filter(([name, value]) => name !== '' || value !== '');
+}
+
+function jsonIn(field: string, text: string): unknown {
+    try {
+        return text === '' ? null : JSON.parse(text);
+    } catch (cause) {
+        throw new ScanwireError('INVALID_INPUT', `${field} must be JSON`, { field, cause });
+    }
+}
+
+/** What the form chooses from. @param before Of the exporter that there is. */
+export function choicesFor(before?: Pick<Exporter, 'legacy' | 'type'>): object {
+    const isLegacy = before?.legacy === true;
+    return { forms: SIGNATURE_FORMS, formats: FORMATS, types: isLegacy ? EXPORT_TYPES.slice(1) : EXPORT_TYPES.slice(0, 1), isLegacy };
+}

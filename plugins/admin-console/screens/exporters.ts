@@ -1,0 +1,280 @@
+import { ScanwireError } from '../../../lib/errors.ts';
+import type { Exporter } from '../../../lib/webhooks/exporter.ts';
+import { generateSecret } from '../../../lib/webhooks/signature.ts';
+import type { AttemptView, Output } from '../operations.ts';
+import {
+    changesOf,
+    choicesFor,
+    type ExporterValues,
+    formTemplates,
+    newSettings,
+    newValues,
+    valuesFrom,
+    valuesOf,
+} from './exporter-form.ts';
+import type { Fault, Page } from './frame.ts';
+import type { Redirect, Screen, ScreenRoute, Visit } from './screen.ts';
+import { texts } from './texts.ts';
+
+const LIST = `{% layout 'layout' %}{% block content %}
+{% if notice %}<p role="status">{{ notice }}</p>{% endif %}
+<p><a href="{{ base }}/exporters/new">{{ t.exporters.add }}</a></p>
+{% if exporters.length == 0 %}<p>{{ t.exporters.empty }}</p>{% else %}
+<div class="table" role="region" tabindex="0" aria-label="{{ t.exporters.title }}"><table>
+<thead><tr><th scope="col">{{ t.exporters.name }}</th><th scope="col">{{ t.exporters.url }}</th><th scope="col">{{ t.exporters.collector }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.exporters.lastOutcome }}</th><th scope="col">{{ t.exporters.health }}</th><th scope="col">{{ t.exporters.waiting }}</th></tr></thead>
+<tbody>{% for exporter in exporters %}<tr>
+<th scope="row"><a href="{{ base }}/exporters/{{ exporter.id }}">{% if exporter.name == '' %}{{ exporter.id }}{% else %}{{ exporter.name }}{% endif %}</a></th>
+<td>{{ exporter.url }}</td><td>{{ exporter.collector }}</td>
+<td>{% render 'exporter-state', exporter: exporter %}</td>
+<td>{% render 'exporter-outcome', health: exporter.health %}</td>
+<td>{% render 'exporter-health', exporter: exporter %}</td>
+<td>{% render 'exporter-waiting', backlog: exporter.health.backlog %}</td></tr>
+{% endfor %}</tbody></table></div>{% endif %}
+{% if next %}<p><a rel="next" href="{{ base }}/exporters?after={{ next }}">{{ t.exporters.next }}</a></p>{% endif %}
+{% endblock %}`;
+
+const STATE = `{{ t.exporters.states[exporter.state] }}{% if exporter.pausedAt %}, {{ t.exporters.paused }}{% endif %}`;
+const OUTCOME = `{% if health.lastOutcome %}<code>{{ health.lastOutcome.code }}</code> {% render 'time', at: health.lastOutcome.at %}{% else %}{{ t.none }}{% endif %}`;
+const HEALTH = `{% if exporter.consecutiveFailures == 0 %}{{ t.exporters.well }}{% else %}{{ t.exporters.failing | fill: exporter.consecutiveFailures }}{% endif %}{% if exporter.health.breaker != 'closed' %}, {{ t.exporters.breakers }} {{ exporter.health.breaker }}{% if exporter.health.nextProbe %}, {{ t.exporters.nextProbe }} {% render 'time', at: exporter.health.nextProbe %}{% endif %}{% endif %}`;
+const WAITING = `{{ backlog.waiting }}{% if backlog.more %}+{% endif %}{% if backlog.oldest %}, {{ t.exporters.oldest }} {% render 'time', at: backlog.oldest %}{% endif %}`;
+
+const SHOW = `{% layout 'layout' %}{% block content %}
+{% if notice %}<p role="status">{{ notice }}</p>{% endif %}
+{% for warning in warnings %}<p role="status"><strong>{{ t.exporters.warning }}</strong> {{ warning }}</p>{% endfor %}
+{% if shown %}<section role="status"><h2>{{ t.exporters.test }}</h2>{% render 'exporter-test', attempt: shown.attempt %}</section>{% endif %}
+<dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}{% if exporter.stopReason %}: {{ exporter.stopReason }}{% endif %}</dd>
+<dt>{{ t.exporters.lastOutcome }}</dt><dd>{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% endif %}</dd>
+<dt>{{ t.exporters.health }}</dt><dd>{% render 'exporter-health', exporter: exporter %}</dd>
+<dt>{{ t.exporters.waiting }}</dt><dd>{% render 'exporter-waiting', backlog: exporter.health.backlog %}</dd>
+{% for fact in facts %}<dt>{{ fact[0] }}</dt><dd>{{ fact[1] }}</dd>{% endfor %}</dl>
+<div class="actions" role="group" aria-label="{{ t.actions }}">
+{% for name in actions %}{% assign action = '/exporters/' | append: exporter.id | append: '/' | append: name %}{% render 'form', action: action %}<button>{{ t.exporters.actions[name] }}</button></form>{% endfor %}
+<a role="button" class="secondary" href="{{ base }}/exporters/{{ exporter.id }}/edit">{{ t.exporters.edit }}</a></div>
+<details{% if error %} open{% endif %}><summary>{{ t.exporters.rotate }}</summary>{% assign action = '/exporters/' | append: exporter.id | append: '/secret' %}{% render 'form', action: action %}
+{% render 'input', field: 'secret', label: t.exporters.secret, value: secret, hint: t.exporters.rotateHint, required: true, error: error %}<button>{{ t.exporters.rotateNow }}</button></form></details>
+<details><summary>{{ t.exporters.remove }}</summary><p>{{ t.exporters.removeAsk }}</p>{% assign action = '/exporters/' | append: exporter.id | append: '/remove' %}{% render 'form', action: action %}<button>{{ t.exporters.removeNow }}</button></form></details>
+{% endblock %}`;
+
+const TEST = `{% if attempt %}<p><code>{{ attempt.code }}</code>{% if attempt.status %} {{ attempt.status }}{% endif %} {{ attempt.detail }}</p>
+{% if attempt.timings %}<dl>{% for step in t.exporters.steps %}{% assign ms = attempt.timings[step[0]] %}<dt>{{ step[1] }}</dt><dd>{% if ms == null %}–{% else %}{{ ms }} ms{% endif %}</dd>{% endfor %}</dl>{% endif %}
+{% else %}<p>{{ t.exporters.noOutcome }}</p>{% endif %}`;
+
+const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, values: values, error: error, collectors: collectors, forms: forms, formats: formats, types: types, typeHint: typeHint %}{% endblock %}`;
+
+/** Rows of a page: each is asked how it fares. */
+const PAGE = 25;
+
+/** What is done by a button of the page of an exporter. Those that send a test show what it came to. */
+const ACTIONS = ['start', 'stop', 'pause', 'resume', 'test'] as const;
+
+/** Data Exporters: the list, the form, and each with what can be done to it. */
+export const exportersScreen: Screen = {
+    path: '/exporters',
+    title: texts.exporters.title,
+    templates: {
+        exporters: LIST,
+        'exporter-state': STATE,
+        'exporter-outcome': OUTCOME,
+        'exporter-health': HEALTH,
+        'exporter-waiting': WAITING,
+        exporter: SHOW,
+        'exporter-test': TEST,
+        'exporter-edit': EDIT,
+        ...formTemplates,
+    },
+    routes: [
+        { method: 'GET', path: '/exporters', answer: listed },
+        { method: 'POST', path: '/exporters', answer: created },
+        { method: 'GET', path: '/exporters/new', answer: (visit) => formPage(visit, { values: newValues() }) },
+        { method: 'GET', path: '/exporters/{id}', answer: (visit) => exporterPage(visit) },
+        { method: 'GET', path: '/exporters/{id}/edit', answer: edited },
+        { method: 'POST', path: '/exporters/{id}/edit', answer: changed },
+        { method: 'POST', path: '/exporters/{id}/secret', answer: rotated },
+        { method: 'POST', path: '/exporters/{id}/remove', answer: removed },
+        ...ACTIONS.map((name): ScreenRoute => ({ method: 'POST', path: `/exporters/{id}/${name}`, answer: acting(name) })),
+        // Where a page is loaded again that a form has led to.
+        ...[...ACTIONS, 'secret', 'remove'].map(
+            (name): ScreenRoute => ({ method: 'GET', path: `/exporters/{id}/${name}`, answer: async (visit) => ({ to: at(idOf(visit)) }) }),
+        ),
+    ],
+};
+
+function idOf({ params }: Visit): string {
+    return params.id ?? '';
+}
+
+/** Where an exporter is shown, and what is said there. */
+function at(id: string, said: Readonly<Record<string, string>> = {}): string {
+    const query = new URLSearchParams(said).toString();
+    return `/exporters/${encodeURIComponent(id)}${query === '' ? '' : `?${query}`}`;
+}
+
+async function listed({ query, perform }: Visit): Promise<Page> {
+    const all = await perform('listExporters', {});
+    const first = all.findIndex(({ id }) => id === query.get('after')) + 1;
+    const page = all.slice(first, first + PAGE);
+    const exporters = await Promise.all(page.map(({ id }) => perform('showExporter', { id })));
+    const next = all.length > first + PAGE ? page.at(-1)?.id : null;
+    const notice = query.has('removed') ? texts.exporters.wasRemoved : null;
+    return { template: 'exporters', title: texts.exporters.title, data: { exporters, next, notice } };
+}
+
+interface FormState {
+    readonly values: ExporterValues;
+    /** The one that is changed, absent for a new one. */
+    readonly before?: Exporter;
+    readonly error?: Fault;
+    readonly status?: number;
+}
+
+async function formPage({ perform }: Visit, { values, before, error, status = 200 }: FormState): Promise<Page> {
+    const all = await perform('listExporters', {});
+    const collectors = [...new Set([values.collector, ...all.map(({ collector }) => collector)])].filter((name) => name !== '');
+    const [title, action] =
+        before === undefined
+            ? [texts.exporters.add, '/exporters']
+            : [texts.exporters.editOne.replace('%', () => before.name || before.id), `/exporters/${before.id}/edit`];
+    const typeHint = before?.legacy === true ? texts.exporters.oneWay : null;
+    const data = { values, error: error ?? null, collectors, action, isNew: before === undefined, typeHint, ...choicesFor(before) };
+    return { template: 'exporter-edit', title, status, data };
+}
+
+/** What the form has to say of an error; one that is not about what was typed is shown as a page. */
+function faultOf(error: unknown): { error: Fault; status: number } {
+    if (error instanceof ScanwireError && (error.code === 'INVALID_INPUT' || error.code === 'CONFLICT')) {
+        return { error, status: error.code === 'CONFLICT' ? 409 : 400 };
+    }
+
+    throw error;
+}
+
+async function created(visit: Visit): Promise<Page | Redirect> {
+    const { form, perform } = visit;
+    const values = valuesOf(form);
+    if (form.has('moreHeaders')) {
+        return await formPage(visit, { values });
+    }
+
+    let made: Output<'createExporter'>;
+    try {
+        made = await perform('createExporter', newSettings(values));
+    } catch (error) {
+        return await formPage(visit, { values, ...faultOf(error) });
+    }
+
+    const warning = made.warnings.map(({ code }) => code).join(' ');
+    const said = { done: 'created', ...(warning !== '' && { warning }) };
+    const started = values.start ? await perform('startExporter', { id: made.id }) : null;
+    return { to: at(made.id, { ...said, ...(started !== null && { test: started.test.deliveryId }) }) };
+}
+
+async function edited(visit: Visit): Promise<Page> {
+    const before = await visit.perform('showExporter', { id: idOf(visit), showUrl: true });
+    return await formPage(visit, { values: valuesFrom(before), before });
+}
+
+async function changed(visit: Visit): Promise<Page | Redirect> {
+    const { form, perform } = visit;
+    const before = await perform('showExporter', { id: idOf(visit) });
+    const values = valuesOf(form);
+    if (form.has('moreHeaders')) {
+        return await formPage(visit, { values, before });
+    }
+
+    try {
+        const { id, test, warnings } = await perform('updateExporter', {
+            ...changesOf(values, before),
+            id: before.id,
+            start: values.start,
+        });
+        const warning = warnings.map(({ code }) => code).join(' ');
+        return { to: at(id, { done: 'changed', test: test.deliveryId, ...(warning !== '' && { warning }) }) };
+    } catch (error) {
+        return await formPage(visit, { values, before, ...faultOf(error) });
+    }
+}
+
+async function rotated(visit: Visit): Promise<Page | Redirect> {
+    const { form, perform } = visit;
+    const secret = form.get('secret') ?? '';
+    try {
+        const { id, test } = await perform('updateExporter', { id: idOf(visit), secret });
+        return { to: at(id, { done: 'rotated', test: test.deliveryId }) };
+    } catch (error) {
+        const fault = faultOf(error);
+        return { ...(await exporterPage(visit, fault.error)), status: fault.status };
+    }
+}
+
+async function removed(visit: Visit): Promise<Redirect> {
+    await visit.perform('removeExporter', { id: idOf(visit) });
+    return { to: '/exporters?removed' };
+}
+
+function acting(name: (typeof ACTIONS)[number]): ScreenRoute['answer'] {
+    return async (visit) => {
+        const id = idOf(visit);
+        const { perform } = visit;
+        if (name === 'pause' || name === 'resume') {
+            await perform(name === 'pause' ? 'pauseExporter' : 'resumeExporter', { id });
+            return { to: at(id, { done: name }) };
+        }
+
+        const test =
+            name === 'test'
+                ? await perform('testExporter', { id })
+                : (await perform(name === 'start' ? 'startExporter' : 'stopExporter', { id })).test;
+        return { to: at(id, { done: name, test: test.deliveryId }) };
+    };
+}
+
+async function exporterPage(visit: Visit, error: Fault | null = null): Promise<Page> {
+    const { query, perform } = visit;
+    const exporter = await perform('showExporter', { id: idOf(visit) });
+    const notices: Readonly<Record<string, string>> = texts.exporters.done;
+    const warnings: Readonly<Record<string, string>> = texts.exporters.warnings;
+    const said = (query.get('warning') ?? '').split(' ').flatMap((code) => (Object.hasOwn(warnings, code) ? [warnings[code]] : []));
+    const done = query.get('done') ?? '';
+    const data = {
+        exporter,
+        facts: factsOf(exporter),
+        actions: actionsOf(exporter),
+        secret: generateSecret(),
+        notice: Object.hasOwn(notices, done) ? notices[done] : null,
+        warnings: said,
+        error,
+        shown: query.has('test') ? { attempt: await testOf(visit, exporter.id) } : null,
+    };
+    return { template: 'exporter', title: exporter.name || exporter.id, data };
+}
+
+/** What the test came to that the page was asked for; null while there is no outcome. One of another exporter is none. */
+async function testOf({ query, perform }: Visit, exporterId: string): Promise<AttemptView | null> {
+    const delivery = await perform('showDelivery', { id: query.get('test') ?? '' });
+    const last = delivery.exporterId === exporterId ? delivery.history.at(-1) : undefined;
+    return last === undefined || last.code === null ? null : last;
+}
+
+function actionsOf({ state, pausedAt }: Exporter): readonly string[] {
+    return [state === 'running' ? 'stop' : 'start', pausedAt === null ? 'pause' : 'resume', 'test'];
+}
+
+function factsOf(exporter: Exporter): readonly (readonly [string, string])[] {
+    const { id, url, collector, type, owner, kinds, filter, format, trust, signatures, headerNames, authentication } = exporter;
+    const t = texts.exporters;
+    const facts: readonly (readonly [string, string])[] = [
+        [t.id, id],
+        [t.url, url],
+        [t.collector, collector],
+        [t.type, t.types[type]],
+        [t.trust, t.trusts[trust]],
+        [t.headers, headerNames.join(', ')],
+        [t.kinds, kinds?.join(', ') ?? ''],
+        [t.filter, filter === null ? '' : JSON.stringify(filter)],
+        [t.format, format],
+        [t.signatures, signatures.join(', ')],
+        [t.authentication, authentication.join(', ')],
+        [t.owner, owner ?? ''],
+    ];
+    return facts.filter(([, value]) => value !== '');
+}

@@ -1,0 +1,180 @@
+import type { Server } from '@hapi/hapi';
+import t, { type Test } from 'tap';
+import { host, receiver, register, systemOf } from './host.ts';
+import { fieldsOf, Visitor } from './visitor.ts';
+
+const ID = /\/exporters\/([0-9a-f-]{36})/;
+
+async function visited(t: Test): Promise<{ server: Server; visitor: Visitor }> {
+    const server = await host();
+    await register(server, { system: systemOf(server), screens: {} });
+    await server.initialize();
+    t.teardown(() => server.stop());
+    return { server, visitor: new Visitor(server) };
+}
+
+/** An exporter that somebody has added by the form, and its page. */
+async function added(t: Test, fields: Record<string, string | readonly string[] | null> = {}) {
+    const { server, visitor } = await visited(t);
+    const url = await receiver(t);
+    const form = await visitor.get('/admin/exporters/new');
+    const page = await visitor.send(form, '/admin/exporters', { url, name: 'alerts', ...fields });
+    const [, id = ''] = ID.exec(page.path) ?? [];
+    return { server, visitor, url, form, page, at: `/admin/exporters/${id}`, id, exporters: server.plugins['webhook-exporter'].exporters };
+}
+
+t.test('adds an exporter by the fields of the specification and shows its test', async (t) => {
+    const { form, page, exporters, id } = await added(t, { headerName: ['Authorization', ''], headerValue: ['Bearer x', ''] });
+    t.match(new Map(fieldsOf(form.html, '/admin/exporters')).get('secret'), /^whsec_/, 'a secret is there already');
+    t.match(page.html, /The exporter was saved/);
+    t.match(page.html, /Warning:<\/strong> messages and header values go out unencrypted/);
+    t.match(page.html, /<code>delivered<\/code> 204/);
+    t.match(page.html, /<dt>Connection<\/dt><dd>\d+ ms/);
+    t.match(await exporters.show(id), {
+        name: 'alerts',
+        state: 'running',
+        collector: 'default',
+        type: 'investigation',
+        trust: 'strict',
+        headerNames: ['Authorization'],
+        kinds: null,
+    });
+    t.notMatch(page.html, 'Bearer x');
+});
+
+t.test('says beside the field what is wrong with an exporter, and adds rows for headers', async (t) => {
+    const { visitor } = await visited(t);
+    const form = await visitor.get('/admin/exporters/new');
+    const cases: readonly [Record<string, string>, string, RegExp][] = [
+        [{ url: 'ftp://example.com' }, 'url', /URL must/],
+        [{ url: 'http://10.0.0.1/' }, 'url', /not open to receivers/],
+        [{ url: 'https://example.com', headerName: 'Host', headerValue: 'x' }, 'headers', /./],
+        [{ url: 'https://example.com', filter: '{' }, 'filter', /filter must be JSON/],
+        [{ url: 'https://example.com', template: 'x' }, 'template', /template must be JSON/],
+        [{ url: 'https://example.com', collector: 'a b' }, 'collector', /letters, digits/],
+        [{ url: 'https://example.com', 'basic.username': 'a:b' }, 'basic.username', /colon/],
+    ];
+    for (const [fields, field, message] of cases) {
+        const refused = await visitor.send(form, '/admin/exporters', fields);
+        t.equal(refused.status, 400, field);
+        t.match(refused.html, new RegExp(`<small id="${field}-said" class="fault">[^<]*${message.source}`), field);
+        t.match(refused.html, `value="${fields.url}"`, 'what was typed is kept');
+    }
+    const more = await visitor.send(form, '/admin/exporters', { moreHeaders: 'yes', url: 'kept' });
+    t.equal(more.status, 200);
+    t.equal(more.html.match(/name="headerName"/g)?.length, 4);
+    t.match(more.html, 'value="kept"');
+    t.match((await visitor.get('/admin/exporters')).html, /There is no exporter yet/);
+});
+
+t.test('does to an exporter what its page offers', async (t) => {
+    const { visitor, exporters, at, id } = await added(t, { start: null });
+    const steps: readonly [string, RegExp, object][] = [
+        ['start', /The exporter runs/, { state: 'running' }],
+        ['pause', /is paused/, { pausedAt: Date }],
+        ['resume', /What waits is sent/, { pausedAt: null }],
+        ['test', /A test event was sent[\s\S]*<code>delivered/, {}],
+        ['stop', /is stopped/, { state: 'stopped' }],
+    ];
+    for (const [name, said, expected] of steps) {
+        const page = await visitor.send(await visitor.get(at), `${at}/${name}`);
+        t.equal(page.status, 200, name);
+        t.match(page.html, said);
+        t.match(await exporters.show(id), expected);
+        t.equal((await visitor.get(`${at}/${name}`)).path, at, 'loading it again shows the exporter');
+    }
+    const list = await visitor.get('/admin/exporters');
+    t.match(list.html, /alerts<\/a>[\s\S]*<td>stopped<\/td>\s*<td>none<\/td>\s*<td>well<\/td>/);
+
+    const rotated = await visitor.send(await visitor.get(at), `${at}/secret`);
+    t.match(rotated.html, /The new secret signs from now on/);
+    const refused = await visitor.send(rotated, `${at}/secret`, { secret: 'whsec_short' });
+    t.equal(refused.status, 400);
+    t.match(refused.html, /<small id="secret-said" class="fault">/);
+
+    const gone = await visitor.send(rotated, `${at}/remove`);
+    t.equal(gone.path, '/admin/exporters?removed');
+    t.match(gone.html, /The exporter was removed/);
+    t.equal((await visitor.get(at)).status, 404);
+});
+
+t.test('changes an exporter, and keeps the secrets that are left empty', async (t) => {
+    const { visitor, exporters, at, id, url } = await added(t, {
+        headerName: 'X-Key',
+        headerValue: 'v',
+        'basic.username': 'u',
+        'basic.password': 'p',
+    });
+    const form = await visitor.get(`${at}/edit`);
+    t.match(form.html, `value="${url}"`, 'the whole URL');
+    const changed = await visitor.send(form, `${at}/edit`, {
+        name: 'renamed',
+        kinds: 'idr_investigation_*',
+        trustSelfSigned: 'on',
+        signatures: ['hex'],
+        filter: '{"all":[]}',
+    });
+    const kept = await exporters.show(id);
+    t.match(kept, { name: 'alerts' }, 'what is refused changes nothing');
+    t.equal(changed.status, 400);
+    const saved = await visitor.send(form, `${at}/edit`, {
+        name: 'renamed',
+        kinds: 'idr_investigation_*',
+        trustSelfSigned: 'on',
+        signatures: ['hex'],
+    });
+    t.match(saved.html, /The changes were saved/);
+    t.match(await exporters.show(id), {
+        name: 'renamed',
+        kinds: ['idr_investigation_*'],
+        trust: 'self-signed',
+        signatures: ['hex'],
+        headerNames: ['X-Key'],
+        authentication: ['basic'],
+    });
+    const more = await visitor.send(form, `${at}/edit`, { moreHeaders: 'yes' });
+    t.equal(more.html.match(/name="headerName"/g)?.length, 4);
+    await visitor.send(form, `${at}/edit`, { dropHeaders: 'on', trustAll: 'on' });
+    t.match(await exporters.show(id), { headerNames: [], trust: 'all' });
+});
+
+t.test('takes a legacy exporter to the library, and never back', async (t) => {
+    const { visitor, exporters, at, id } = await added(t, { legacy: 'on', start: null, owner: 'acme' });
+    t.match(await exporters.show(id), { type: 'investigation_legacy', owner: 'acme' });
+    const form = await visitor.get(`${at}/edit`);
+    t.match(form.html, /there is no way back/);
+    await visitor.send(form, `${at}/edit`, { type: 'investigation_legacy_and_library' });
+    t.match(await exporters.show(id), { type: 'investigation_legacy_and_library' });
+    const back = await visitor.send(form, `${at}/edit`, { type: 'investigation_legacy' });
+    t.equal(back.status, 409);
+    t.match(back.html, /<small id="type-said" class="fault">|role="alert" class="fault"/);
+});
+
+t.test('shows nothing of an exporter as markup, and no test of another', async (t) => {
+    const name = '"><script>alert(1)</script>';
+    const { server, visitor, at, url } = await added(t, { name, headerName: 'X-A', headerValue: '"><img src=x>' });
+    for (const path of ['/admin/exporters', at, `${at}/edit`, `${at}?done=constructor&warning=<b>+toString+plain_http`]) {
+        const page = await visitor.get(path);
+        t.equal(page.status, 200, path);
+        t.notMatch(page.html, /<script>|<img|<b>|native code/);
+    }
+    const { exporters } = server.plugins['webhook-exporter'];
+    const { exporter } = await exporters.create({ url: `${url}other` });
+    const { test } = await exporters.start(exporter.id);
+    t.match((await visitor.get(`${at}?test=${test.deliveryId}`)).html, /It has no outcome yet/);
+    t.equal((await visitor.get(`${at}?test=nothing`)).status, 404);
+});
+
+t.test('lists many exporters on several pages', async (t) => {
+    const { server, visitor } = await visited(t);
+    for (let number = 1; number <= 26; number += 1) {
+        await server.plugins['webhook-exporter'].exporters.create({ url: `https://example.com/${number}`, name: `number ${number}` });
+    }
+    const first = await visitor.get('/admin/exporters');
+    t.match(first.html, /number 25</);
+    t.notMatch(first.html, /number 26</);
+    const [, next = ''] = /rel="next" href="([^"]+)"/.exec(first.html) ?? [];
+    const second = await visitor.get(next);
+    t.match(second.html, /number 26</);
+    t.notMatch(second.html, /number 25<|rel="next"/);
+});

@@ -3,7 +3,7 @@ import type { Request, Server } from '@hapi/hapi';
 import Joi from 'joi';
 import { ScanwireError } from '../lib/errors.ts';
 import { KEY_EVENTS, type KeyEvent } from '../lib/keys/api-keys.ts';
-import { DELIVERY_EVENTS, type WebhookEvent } from '../lib/webhooks/outcome.ts';
+import { DELIVERY_EVENTS, EXPORTER_EVENTS, type WebhookEvent } from '../lib/webhooks/outcome.ts';
 
 /** What the options of every plugin have in common. */
 export interface InstanceOptions {
@@ -97,7 +97,7 @@ export interface StreamEvent {
 export const EVENT = 'scanwire';
 
 /** What {@link EVENT} tells, and its channels: a listener for some of them says `channels`. */
-export const EVENT_TYPES: readonly HostEvent['type'][] = ['event.accepted', ...DELIVERY_EVENTS, ...KEY_EVENTS, 'stream.cut'];
+export const EVENT_TYPES: readonly HostEvent['type'][] = ['event.accepted', ...DELIVERY_EVENTS, ...EXPORTER_EVENTS, ...KEY_EVENTS, 'stream.cut'];
 
 type HostEvent = WebhookEvent | KeyEvent | StreamEvent;
 

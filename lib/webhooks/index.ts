@@ -5,6 +5,7 @@ export { timestamp } from '../timestamp.ts';
 export type * from './authentication.ts';
 export type { ExportType, FormatName, RuleSet, SignatureForm, Trust } from './choices.ts';
 export type { Deliveries, DeliveryHistory, ErasedEvent, Events } from './deliveries.ts';
+export type { Diagnosis, Doctor, Finding, FindingPart } from './doctor.ts';
 export type { EventKind, EventKinds } from './events.ts';
 export type * from './exporter.ts';
 export type { Backlog, BacklogAge, Breaker, ExporterHealth, Overview, ShownExporter } from './exporter-health.ts';
@@ -26,6 +27,8 @@ export {
     type AcceptedNotice,
     DELIVERY_EVENTS,
     type DeliveryEvent,
+    EXPORTER_EVENTS,
+    type ExporterEvent,
     OUTCOME_CODES,
     type Outcome,
     type OutcomeCode,

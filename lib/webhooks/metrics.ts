@@ -105,7 +105,13 @@ function heardBy(client: Client, registry: Prometheus.Registry, perExporter: boo
         }
     }
 
-    return (event) => (event.type === 'event.accepted' ? accepted.inc({ kind: event.kind }) : heardOfDelivery(event));
+    return (event) => {
+        if (event.type === 'event.accepted') {
+            accepted.inc({ kind: event.kind });
+        } else if ('deliveryId' in event) {
+            heardOfDelivery(event);
+        }
+    };
 }
 
 /** What is counted in the store at each scrape, once for all gauges of it. Without an answer of the store they are absent, and the scrape goes on. */

@@ -41,23 +41,31 @@ const QUIET = 500;
 /** Notices of one look. */
 const BATCH = 100;
 
-type TellingContext = Pick<WebhooksContext, 'exporters' | 'deliveries' | 'subscriptions' | 'dispatcher' | 'stopAfter' | 'onError'>;
+type TellingContext = Pick<WebhooksContext, 'exporters' | 'deliveries' | 'subscriptions' | 'dispatcher' | 'stopAfter' | 'onError' | 'onEvent'>;
 
 /** The notices of a store, none in one that makes none. What fails is reported and tried again at the next poll. */
 export function noticesOf(context: TellingContext): Notices {
-    const { exporters, onError } = context;
+    const { exporters, onError, onEvent } = context;
     const failing = new Set<string>();
     let poll: NodeJS.Timeout | undefined;
     let quiet: NodeJS.Timeout | undefined;
     let wanted = false;
     let telling: Promise<void> = Promise.resolve();
 
+    /** What the application does with it is no part of telling. */
+    async function announce({ kind, exporterId, collector, at, failures, failingSince, reason, lastOutcome }: ExporterNotice): Promise<void> {
+        const code = lastOutcome?.code ?? null;
+        await onEvent({ type: EVENT_TYPES[kind], exporterId, collector, at, failures, failingSince, reason, code });
+    }
+
     async function tellAll(): Promise<void> {
         let found: readonly ExporterNotice[];
         do {
             found = (await exporters.notices?.(BATCH)) ?? [];
             for (const notice of found) {
-                await tell(notice, context);
+                if (await tell(notice, context)) {
+                    announce(notice).catch(onError);
+                }
             }
         } while (found.length === BATCH);
     }
@@ -107,12 +115,23 @@ export function noticesOf(context: TellingContext): Notices {
     };
 }
 
-/** A crash between the event and the end of its notice tells it once more, as the same event. */
+const EVENT_TYPES = {
+    exporter_failing: 'exporter.failing',
+    exporter_stopped: 'exporter.stopped',
+    exporter_recovered: 'exporter.recovered',
+} as const;
+
+/**
+ * A crash between the event and the end of its notice tells it once more, as the same event.
+ *
+ * @returns Whether it was told by this, and not before.
+ */
 async function tell(
     notice: ExporterNotice,
     { exporters, deliveries, subscriptions, dispatcher, stopAfter }: TellingContext,
-): Promise<void> {
+): Promise<boolean> {
     const event = noticeEvent(notice, stopAfter);
+    let first = true;
     try {
         const [accepted] = await subscriptions.addressed([event], (newEvents, revision) => deliveries.accept(newEvents, revision));
         if (accepted !== undefined && accepted.deliveries.length > 0) {
@@ -122,8 +141,10 @@ async function tell(
         if (!(error instanceof ScanwireError) || error.code !== 'CONFLICT' || error.field !== undefined) {
             throw error;
         }
+        first = false;
     }
     await exporters.forgetNotices?.([notice.id]);
+    return first;
 }
 
 /** The event that tells a notice; never to the exporter that it is about. */

@@ -69,7 +69,7 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     readonly sleep?: (milliseconds: number) => Promise<void>;
     /** Receives every failure of store and queue that is tried again later. */
     readonly onError?: (error: Error) => void;
-    /** Told of every event that this process has accepted, and of every outcome that it has recorded. What it throws goes to `onError`. */
+    /** Told of every event that this process has accepted, of every outcome that it has recorded, and of what became of exporters. What it throws goes to `onError`. */
     readonly onEvent?: (event: WebhookEvent) => void | Promise<void>;
     /** `host` by default: `start` keeps the settings in the store. */
     readonly role?: Role;

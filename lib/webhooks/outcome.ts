@@ -99,6 +99,25 @@ export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail
     readonly latency: number | null;
 }
 
+/** What became of an exporter: told by one process of the deployment, the first that finds it noted in the store. */
+export interface ExporterEvent {
+    readonly type: (typeof EXPORTER_EVENTS)[number];
+    readonly exporterId: string;
+    readonly collector: string;
+    /** When it was, in the store's time. */
+    readonly at: Date;
+    /** Failures in a row. */
+    readonly failures: number;
+    /** Since when it fails or, of one that has recovered, had failed; null when it was never seen to. */
+    readonly failingSince: Date | null;
+    /** Why it was stopped, else null. */
+    readonly reason: string | null;
+    /** Of the last outcome, null before the first. */
+    readonly code: OutcomeCode | null;
+}
+
+export const EXPORTER_EVENTS = ['exporter.failing', 'exporter.stopped', 'exporter.recovered'] as const;
+
 /** What is told of an event that was accepted for the first time, by the process that published it. */
 export interface AcceptedNotice {
     readonly type: 'event.accepted';
@@ -111,7 +130,7 @@ export interface AcceptedNotice {
 }
 
 /** What `onEvent` of the webhook exporter is told. */
-export type WebhookEvent = DeliveryEvent | AcceptedNotice;
+export type WebhookEvent = DeliveryEvent | AcceptedNotice | ExporterEvent;
 
 export const DELIVERY_EVENTS = ['delivery.delivered', 'delivery.failed', 'delivery.exhausted'] as const;
 

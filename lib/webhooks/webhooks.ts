@@ -7,6 +7,7 @@ import { byteBudget } from './byte-budget.ts';
 import { type Deliveries, deliveriesOf, type Events, eventsOf } from './deliveries.ts';
 import { deliveryWorker } from './delivery-worker.ts';
 import { dispatcher } from './dispatcher.ts';
+import { type Doctor, doctorOf, MAX_DIFFERENCE } from './doctor.ts';
 import { type EventKinds, eventKinds } from './events.ts';
 import type { Overview } from './exporter-health.ts';
 import { type Exporters, exporters, sealedForExporters } from './exporters.ts';
@@ -47,6 +48,11 @@ export interface Webhooks {
      * @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`.
      */
     work(collectors: readonly string[], options?: WorkerOptions): Promise<void>;
+    /**
+     * Looks at what publishing and sending need: store, clock, key ring, queue, who sends; with the id of an exporter at its receiver too, step
+     * by step, by a `test`. @throws ScanwireError `NOT_FOUND` for an unknown exporter.
+     */
+    readonly doctor: Doctor;
     /**
      * How much there is to do, for all processes together: deliveries that have not ended, up to 100,000 of a stage, exporters, and how many
      * processes send. Null with a store that does not count. @throws ScanwireError `UNAVAILABLE`.
@@ -102,6 +108,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     const contact = firstContact(watched.queue, settings.onError);
     const sealing = urlSealing(context);
     const closing = shortenable(settings, finish);
+    const readiness = readinessCheck(settings.deliveries, watched, () => phase);
     let claiming = false;
 
     function is(what: Phase): boolean {
@@ -139,8 +146,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
 
     return {
         ...publisher(context),
-        exporters: exporters(context),
-        ...readsOf(context),
+        ...readsOf(context, readiness),
 
         async start() {
             await closing.ended();
@@ -176,8 +182,6 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             }
         },
 
-        readiness: readinessCheck(settings.deliveries, watched, () => phase),
-
         close({ timeout = DRAIN_TIMEOUT } = {}) {
             phase = 'draining';
             return closing.within(timeout);
@@ -185,8 +189,14 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     };
 }
 
-function readsOf(context: ReturnType<typeof contextOf>): Pick<Webhooks, 'deliveries' | 'events' | 'kinds' | 'overview'> {
+type Read = 'exporters' | 'deliveries' | 'events' | 'kinds' | 'readiness' | 'overview' | 'doctor';
+
+function readsOf(context: ReturnType<typeof contextOf>, readiness: Webhooks['readiness']): Pick<Webhooks, Read> {
+    const own = exporters(context);
     return {
+        exporters: own,
+        readiness,
+        doctor: doctorOf(context, own, readiness),
         deliveries: deliveriesOf(context),
         events: eventsOf(context),
         kinds: () => context.kinds,
@@ -287,9 +297,6 @@ function shortenable({ monotonic, onError }: Required<WebhooksOptions>, stop: (w
         },
     };
 }
-
-/** Milliseconds between the clock of this process and that of the store from which on people should hear of it. */
-const MAX_DIFFERENCE = 1_000;
 
 /** Nothing here depends on the clock of this process, but its log and that of the receivers are hard to read side by side then. */
 function reportDifference(storeTime: Date, onError: (error: Error) => void): void {

@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap';
 import { present } from '../../../adapters/contract/assertions.ts';
 import type { NewEvent } from '../../../lib/webhooks/new-event.ts';
+import type { WebhookEvent } from '../../../lib/webhooks/outcome.ts';
 import type { Webhooks } from '../../../lib/webhooks/webhooks.ts';
 import { INVESTIGATION, type SimulatedDeployment, simulatedDeployment } from '../../support/simulated-deployment.ts';
 
@@ -138,4 +139,31 @@ t.test('refuses them from the application, and takes them for subscriptions', as
     });
     const filter = { path: 'exporterName', op: '=', value: 'siem' } as const;
     await host.exporters.create({ url: 'http://127.0.0.1/', kinds: ['exporter_failing'], filter });
+});
+
+t.test('tells the application of the process, whatever that does with it', async (t) => {
+    const { deployment } = listening(t);
+    const heard: WebhookEvent[] = [];
+    const onEvent = (event: WebhookEvent): void => {
+        if (event.type.startsWith('exporter.')) {
+            heard.push(event);
+            throw new Error('in the callback');
+        }
+    };
+    const errors: Error[] = [];
+    const host = await deployment.start('host', { breakerAfter: 3, stopAfter: 3_600_000, onEvent, onError: (error) => errors.push(error) });
+    const id = await add(deployment, host, { url: FAILING });
+    deployment.receive = () => ({ result: 500 });
+    await deployment.publish(host, 4);
+    await deployment.advance(400_000);
+    const [failing] = heard;
+    t.match(failing, { type: 'exporter.failing', exporterId: id, collector: 'default', failures: 3, reason: null, code: 'server_error' });
+    deployment.receive = () => ({ result: 410 });
+    await deployment.advance(4_000_000);
+    t.strictSame(
+        heard.map(({ type }) => type),
+        ['exporter.failing', 'exporter.stopped'],
+    );
+    t.match(heard[1], { exporterId: id, reason: /410/ });
+    t.equal(errors.filter(({ message }) => message === 'in the callback').length, 2);
 });

@@ -115,6 +115,16 @@ t.test('docs/metrics.md has every metric', async (t) => {
     t.strictSame(documented.toSorted(), shown.toSorted());
 });
 
+t.test('docs/grafana-dashboard.json shows every metric, and no other', async (t) => {
+    const server = await measured(t);
+    const { payload } = await server.inject('/metrics');
+    const shown = [...payload.matchAll(/^# TYPE (\w+) \w+$/gm)].map(([, name]) => name);
+    const { panels } = JSON.parse(readFileSync('docs/grafana-dashboard.json', 'utf8')) as { panels: { targets: { expr: string }[] }[] };
+    const asked = panels.flatMap(({ targets }) => targets.flatMap(({ expr }) => expr.match(/scanwire_\w+/g) ?? []));
+    const names = new Set(asked.map((name) => name.replace(/_bucket$/, '')));
+    t.strictSame([...names].toSorted(), shown.toSorted());
+});
+
 t.test('shares the registry of an application', async (t) => {
     const registry = new Registry();
     new Counter({ name: 'own_total', help: 'x', registers: [registry] }).inc(3);

@@ -1,0 +1,188 @@
+import { ScanwireError } from '../errors.ts';
+import { assertOpens } from '../keys/key-ring.ts';
+import type { Exporter } from './exporter.ts';
+import { type Exporters, sealedForExporters } from './exporters.ts';
+import type { WebhooksContext } from './options.ts';
+import type { Outcome, Timings } from './outcome.ts';
+import type { Readiness } from './readiness.ts';
+import type { Attempt } from './store.ts';
+
+/** What was found of one part. */
+export interface Finding {
+    /** What was looked at. Of a receiver step by step: `resolve`, `connect`, `tls`, `first byte`, `answer`. */
+    readonly part: FindingPart;
+    readonly state: 'ok' | 'warning' | 'wrong';
+    /** One sentence for people, without secrets. */
+    readonly text: string;
+    /** What to do about it; null where nothing is to be done. */
+    readonly advice: string | null;
+}
+
+export const FINDING_PARTS = [
+    'store',
+    'clock',
+    'keys',
+    'queue',
+    'workers',
+    'exporters',
+    'exporter',
+    'resolve',
+    'connect',
+    'tls',
+    'first byte',
+    'answer',
+] as const;
+
+export type FindingPart = (typeof FINDING_PARTS)[number];
+
+/** What was found, in the order in which one thing needs the other. */
+export interface Diagnosis {
+    /** Whether nothing is wrong; a warning is no fault. */
+    readonly healthy: boolean;
+    readonly findings: readonly Finding[];
+}
+
+/** @throws ScanwireError `NOT_FOUND` for an unknown exporter. */
+export type Doctor = (exporterId?: string) => Promise<Diagnosis>;
+
+/** Milliseconds between the clock of this process and that of the store from which on people should hear of it. */
+export const MAX_DIFFERENCE = 1_000;
+
+/** Looks at what publishing and sending need and, with an exporter, at its receiver, to which it sends a `test`. */
+export function doctorOf(
+    context: Pick<WebhooksContext, 'deliveries' | 'keyRing' | 'exporters'>,
+    { get, test }: Pick<Exporters, 'get' | 'test'>,
+    readiness: () => Promise<Readiness>,
+): Doctor {
+    return async (exporterId) => {
+        const { now, finding } = await storeFinding(context.deliveries);
+        const findings =
+            now === null
+                ? [finding]
+                : [
+                      finding,
+                      clockFinding(now),
+                      await keysFinding(context, now),
+                      queueFinding(await readiness()),
+                      await workersFinding(context.deliveries),
+                      await exportersFinding(context.exporters),
+                      ...(exporterId === undefined ? [] : await receiverFindings(await get(exporterId), test)),
+                  ];
+        return { healthy: findings.every(({ state }) => state !== 'wrong'), findings };
+    };
+}
+
+function ok(part: FindingPart, text: string): Finding {
+    return { part, state: 'ok', text, advice: null };
+}
+
+function wrong(part: FindingPart, text: string, advice: string): Finding {
+    return { part, state: 'wrong', text, advice };
+}
+
+function warning(part: FindingPart, text: string, advice: string): Finding {
+    return { part, state: 'warning', text, advice };
+}
+
+async function storeFinding({ now }: WebhooksContext['deliveries']): Promise<{ readonly now: Date | null; readonly finding: Finding }> {
+    try {
+        return { now: await now(), finding: ok('store', 'The store answers') };
+    } catch (error) {
+        const advice = 'Start the database, or correct where it is looked for; nothing else can be looked at before';
+        return { now: null, finding: wrong('store', `The store cannot be used: ${(error as Error).message}`, advice) };
+    }
+}
+
+function clockFinding(now: Date): Finding {
+    const difference = Date.now() - now.getTime();
+    const text = `The clock of this process is ${(Math.abs(difference) / 1000).toFixed(1)} s ${difference > 0 ? 'ahead of' : 'behind'} that of the store`;
+    return Math.abs(difference) > MAX_DIFFERENCE
+        ? warning('clock', text, 'Let both machines take their time from NTP: nothing depends on it but reading logs side by side')
+        : ok('clock', text);
+}
+
+async function keysFinding({ exporters, keyRing }: Pick<WebhooksContext, 'exporters' | 'keyRing'>, now: Date): Promise<Finding> {
+    try {
+        assertOpens(keyRing, await sealedForExporters(exporters, now));
+        return ok('keys', 'The key ring opens what is sealed for exporters');
+    } catch (error) {
+        if (!(error instanceof ScanwireError) || error.code !== 'MISCONFIGURED') {
+            throw error;
+        }
+        return wrong('keys', error.message, 'Start with the key ring that sealed it; a key that is replaced stays in the ring beside the new one');
+    }
+}
+
+function queueFinding({ reasons }: Readiness): Finding {
+    const failure = reasons.find(({ part }) => part === 'queue');
+    return failure === undefined
+        ? ok('queue', 'The queue has taken what it was given last')
+        : wrong('queue', failure.message, 'Start its server, or correct where it is looked for; what was accepted waits in the store meanwhile');
+}
+
+async function workersFinding({ sessions }: WebhooksContext['deliveries']): Promise<Finding> {
+    const { length } = await sessions();
+    return length === 0
+        ? wrong('workers', 'No process sends', 'Start a server that sends, or scanwire worker')
+        : ok('workers', `${length} ${length === 1 ? 'process sends' : 'processes send'}`);
+}
+
+async function exportersFinding({ list }: WebhooksContext['exporters']): Promise<Finding> {
+    const stopped = (await list()).filter(({ stopReason }) => stopReason !== null);
+    return stopped.length === 0
+        ? ok('exporters', 'No exporter was stopped by its receiver')
+        : warning(
+              'exporters',
+              `Stopped by what their receivers did: ${stopped.map(({ id, stopReason }) => `${id} (${stopReason})`).join(', ')}`,
+              'Look at each with its id, mend its receiver and start it again',
+          );
+}
+
+async function receiverFindings(exporter: Exporter, test: Exporters['test']): Promise<readonly Finding[]> {
+    const { id, state, collector, url } = exporter;
+    const own =
+        state === 'running' ? ok('exporter', `It runs, for ${url}`) : warning('exporter', `It is ${state}, for ${url}`, 'Start it: it gets nothing but tests');
+    const { attempt } = await test(id);
+    return [own, ...stepsOf(attempt, collector)];
+}
+
+const STEPS = [
+    ['dns', 'resolve', 'Correct the name in the URL, or ask who runs its name servers'],
+    ['connect', 'connect', 'Start the receiver, or let it be reached from here: port, firewall, routes, and the egress rules of this deployment'],
+    ['tls', 'tls', 'Give the receiver a certificate that fits its name, or set trust for this exporter'],
+    ['firstByte', 'first byte', 'The receiver takes the message and does not answer: look at its log'],
+] as const satisfies readonly (readonly [keyof Timings, FindingPart, string])[];
+
+/** What the attempt of a test says of each step; those behind the one that failed were not reached, and are not listed. */
+function stepsOf(attempt: Attempt | null, collector: string): readonly Finding[] {
+    if (attempt === null || attempt.outcome === null) {
+        const advice = `Start a process that sends for the collector ${collector}, or wait for those that do`;
+        return [wrong('answer', 'The test was not sent in time', advice)];
+    }
+
+    const { outcome } = attempt;
+    const last = STEPS.findLastIndex(([phase]) => outcome.timings[phase] !== null);
+    const reached = STEPS.slice(0, last + 1).map(([phase, part]) => reachedStep(part, outcome.timings[phase], outcome));
+    if (outcome.code === 'delivered') {
+        return [...reached, ok('answer', outcome.detail)];
+    }
+    if (outcome.status !== null) {
+        return [...reached, wrong('answer', outcome.detail, `See ${outcome.code} in docs/outcomes.md`)];
+    }
+
+    const [, part, advice] = STEPS[failedStep(outcome, last)] as (typeof STEPS)[number];
+    return [...reached, wrong(part, outcome.detail, `${advice}; see ${outcome.code} in docs/outcomes.md`)];
+}
+
+function reachedStep(part: FindingPart, milliseconds: number | null, { address, fingerprint }: Outcome): Finding {
+    const about = part === 'connect' ? address : part === 'tls' ? fingerprint : null;
+    const note = about === null ? '' : ` (${about})`;
+    return ok(part, milliseconds === null ? 'Not needed' : `Took ${milliseconds} ms${note}`);
+}
+
+/** By its code where that names a step, else the one behind the last that was reached. */
+function failedStep({ code }: Outcome, last: number): number {
+    const prefixes = ['dns_', 'connect_', 'tls_', 'headers_'];
+    const named = prefixes.findIndex((prefix) => code.startsWith(prefix));
+    return named === -1 ? Math.min(last + 1, STEPS.length - 1) : named;
+}

@@ -1,0 +1,128 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import { memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
+import { keyRing } from '../../../lib/keys/key-ring.ts';
+import { type WebhookExporterOptions, webhooksOf } from '../../../plugins/webhook-exporter/options.ts';
+import { countingReceiver } from '../../support/counting-receiver.ts';
+
+const options = (): WebhookExporterOptions => ({
+    stores: memoryWebhooks(),
+    queue: memoryQueue(),
+    keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
+    egress: { allow: ['127.0.0.0/8'] },
+});
+
+async function running(t: Test, given: WebhookExporterOptions = options(), collectors = ['default']) {
+    const { webhooks } = webhooksOf(given, { onError: () => {} });
+    await webhooks.start();
+    await webhooks.work(collectors);
+    t.teardown(() => webhooks.close({ timeout: 100 }));
+    return webhooks;
+}
+
+/** The parts that were found, each with its state. */
+function statesOf({ findings }: { readonly findings: readonly { readonly part: string; readonly state: string }[] }): string {
+    return findings.map(({ part, state }) => `${part} ${state}`).join(', ');
+}
+
+const WELL = 'store ok, clock ok, keys ok, queue ok, workers ok, exporters ok';
+
+t.test('finds nothing wrong where all is well, down to what the receiver answers', async (t) => {
+    const receiver = await countingReceiver(t, (response) => response.writeHead(204).end());
+    const { doctor, exporters } = await running(t);
+    t.match(await doctor(), { healthy: true, findings: { length: 6 } });
+    const { exporter } = await exporters.create({ url: receiver.url });
+    const stopped = await doctor(exporter.id);
+    const steps = 'resolve ok, connect ok, tls ok, first byte ok, answer ok';
+    t.equal(statesOf(stopped), `${WELL}, exporter warning, ${steps}`);
+    t.equal(stopped.healthy, true);
+    await exporters.start(exporter.id);
+    t.equal(statesOf(await doctor(exporter.id)), `${WELL}, exporter ok, ${steps}`);
+    await t.rejects(doctor(randomUUID()), { code: 'NOT_FOUND' });
+});
+
+t.test('names the step at which a receiver cannot be reached', async (t) => {
+    const { doctor, exporters } = await running(t);
+    const { exporter } = await exporters.create({ url: 'http://127.0.0.1:9/' });
+    const { healthy, findings } = await doctor(exporter.id);
+    t.equal(healthy, false);
+    t.match(findings.at(-1), { part: 'connect', state: 'wrong', text: /refused/, advice: /connect_refused/ });
+});
+
+t.test('names a handshake that fails', async (t) => {
+    const receiver = await countingReceiver(t, (response) => response.writeHead(204).end());
+    const { doctor, exporters } = await running(t);
+    const { exporter } = await exporters.create({ url: receiver.url.replace('http:', 'https:') });
+    t.match((await doctor(exporter.id)).findings.at(-1), { part: 'tls', state: 'wrong', advice: /tls_failed|protocol/ });
+});
+
+t.test('names an answer that is no 2xx', async (t) => {
+    const server = createServer((request, response) => {
+        request.resume();
+        response.writeHead(404).end();
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.teardown(() => {
+        server.closeAllConnections();
+        server.close();
+    });
+    const { doctor, exporters } = await running(t);
+    const { exporter } = await exporters.create({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+    const { findings } = await doctor(exporter.id);
+    t.match(findings.slice(-2), [
+        { part: 'first byte', state: 'ok' },
+        { part: 'answer', state: 'wrong', text: /404/, advice: /client_error/ },
+    ]);
+});
+
+t.test('says that nobody sends', async (t) => {
+    const { webhooks } = webhooksOf(options(), { onError: () => {} });
+    t.match((await webhooks.doctor()).findings, { 4: { part: 'workers', state: 'wrong', text: 'No process sends' } });
+});
+
+t.test('looks no further than a store that is away', async (t) => {
+    const given = options();
+    const now = () => Promise.reject(new ScanwireError('UNAVAILABLE', 'The database cannot be used now'));
+    const stores = { ...given.stores, deliveries: { ...given.stores.deliveries, now } };
+    const { webhooks } = webhooksOf({ ...given, stores }, { onError: () => {} });
+    t.match(await webhooks.doctor(), {
+        healthy: false,
+        findings: [{ part: 'store', state: 'wrong', text: /The database cannot be used now/, advice: String }],
+    });
+});
+
+t.test('warns of a clock that differs', async (t) => {
+    const given = options();
+    const now = async () => new Date(Date.now() + 60_000);
+    const stores = { ...given.stores, deliveries: { ...given.stores.deliveries, now } };
+    const { webhooks } = webhooksOf({ ...given, stores }, { onError: () => {} });
+    t.match((await webhooks.doctor()).findings[1], { part: 'clock', state: 'warning', text: /behind/ });
+});
+
+t.test('says that the key ring does not fit, and that the queue is away', async (t) => {
+    const given = options();
+    const { exporters, doctor } = webhooksOf(given, { onError: () => {} }).webhooks;
+    await exporters.create({ url: 'http://127.0.0.1:9/' });
+    t.equal((await doctor()).findings[2]?.state, 'ok');
+    const other = keyRing({ current: 'other', keys: { other: randomBytes(32) } });
+    const { webhooks } = webhooksOf({ ...given, keyRing: other }, { onError: () => {} });
+    t.match((await webhooks.doctor()).findings[2], { part: 'keys', state: 'wrong', text: /Missing key k/ });
+
+    const queue = { ...memoryQueue(), ready: () => Promise.reject(new ScanwireError('UNAVAILABLE', 'away')) };
+    const without = webhooksOf({ ...options(), queue }, { onError: () => {} }).webhooks;
+    await without.start().catch(() => {});
+    t.teardown(() => without.close({ timeout: 100 }));
+    t.match((await without.doctor()).findings[3], { part: 'queue', state: 'wrong' });
+});
+
+t.test('warns of exporters that their receivers have stopped', async (t) => {
+    const given = options();
+    const { exporters, doctor } = webhooksOf(given, { onError: () => {} }).webhooks;
+    const { exporter } = await exporters.create({ url: 'http://127.0.0.1:9/' });
+    await given.stores.exporters.update(exporter.id, { state: 'stopped', stopReason: 'The receiver answered 410 Gone' });
+    t.match((await doctor()).findings[5], { part: 'exporters', state: 'warning', text: /410 Gone/ });
+});

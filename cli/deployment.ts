@@ -1,3 +1,4 @@
+import { statfs } from 'node:fs/promises';
 import Joi from 'joi';
 import type pg from 'pg';
 import { postgresQueue, redisQueue } from '../adapters/bullmq/index.ts';
@@ -10,6 +11,7 @@ import { type Resolver, resolverSchema } from '../lib/egress/resolver.ts';
 import { optionalPackage, ScanwireError } from '../lib/errors.ts';
 import { apiKeys, sealedKeys } from '../lib/keys/api-keys.ts';
 import { assertOpens, type KeyRing } from '../lib/keys/key-ring.ts';
+import { type Doctor, diagnosis, type Finding } from '../lib/webhooks/doctor.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter.ts';
 import { sealedForExporters } from '../lib/webhooks/exporters.ts';
 import { httpSender } from '../lib/webhooks/http-sender.ts';
@@ -25,6 +27,7 @@ import { type StoredLicense, storedLicense } from './stored-license.ts';
 
 /** The parts of a deployment, chosen by its environment and opened. */
 export interface Parts extends WebhooksParts {
+    readonly folder: DataFolder;
     readonly stores: Stores;
     /** One that is installed takes effect within a second. */
     readonly license: StoredLicense;
@@ -58,6 +61,7 @@ export async function openParts({ folder, environment, onError }: SystemOptions)
             license,
             queue,
             receivers,
+            folder,
             async close() {
                 // An attempt that is still under way holds the queue; the stores are closed properly all the same.
                 await within(queue.close(), { timeout: QUEUE_PATIENCE }).catch(() => {});
@@ -95,12 +99,12 @@ export async function withOwnSystem<T>(options: SystemOptions, delivers: boolean
 }
 
 /** The system over parts that others work with as well, for example the plugins of a server. */
-export function systemOf({ stores, license }: Parts, keys: System['keys'], own: System['webhooks']): System {
+export function systemOf({ stores, license, folder }: Parts, keys: System['keys'], own: Pick<Webhooks, keyof System['webhooks']>): System {
     // What opening the stores has migrated is said once, to whoever asks first.
     let applied = stores.applied;
     return {
         keys,
-        webhooks: own,
+        webhooks: { ...own, doctor: withDisk(own.doctor, folder) },
         inventory: stores.inventory,
         license,
 
@@ -109,6 +113,33 @@ export function systemOf({ stores, license }: Parts, keys: System['keys'], own: 
             applied = [];
             return [...before, ...(await stores.migrate())];
         },
+    };
+}
+
+/** Looks at the disk of the data folder as well, before receivers. */
+function withDisk(doctor: Doctor, folder: DataFolder): Doctor {
+    return async (exporterId) => {
+        const [{ findings }, disk] = await Promise.all([doctor(exporterId), diskFinding(folder)]);
+        const first = findings.findIndex(({ part }) => part === 'exporter');
+        return diagnosis(findings.toSpliced(first === -1 ? findings.length : first, 0, disk));
+    };
+}
+
+/** What the database and its log need before somebody can look, and what is worth a warning, in bytes. */
+const [TOO_LITTLE, LITTLE] = [256 * 2 ** 20, 2 * 2 ** 30];
+
+async function diskFinding({ path }: DataFolder): Promise<Finding> {
+    const { bavail, bsize } = await statfs(path);
+    const free = bavail * bsize;
+    const text = `${(free / 2 ** 30).toFixed(1)} GiB are free at ${path}`;
+    if (free >= LITTLE) {
+        return { part: 'disk', state: 'ok', text, advice: null };
+    }
+    return {
+        part: 'disk',
+        state: free < TOO_LITTLE ? 'wrong' : 'warning',
+        text,
+        advice: 'Make room: without any nothing is accepted any more',
     };
 }
 

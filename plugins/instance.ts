@@ -97,7 +97,13 @@ export interface StreamEvent {
 export const EVENT = 'scanwire';
 
 /** What {@link EVENT} tells, and its channels: a listener for some of them says `channels`. */
-export const EVENT_TYPES: readonly HostEvent['type'][] = ['event.accepted', ...DELIVERY_EVENTS, ...EXPORTER_EVENTS, ...KEY_EVENTS, 'stream.cut'];
+export const EVENT_TYPES: readonly HostEvent['type'][] = [
+    'event.accepted',
+    ...DELIVERY_EVENTS,
+    ...EXPORTER_EVENTS,
+    ...KEY_EVENTS,
+    'stream.cut',
+];
 
 type HostEvent = WebhookEvent | KeyEvent | StreamEvent;
 

@@ -10,7 +10,15 @@ export type TlsIdentity = Pick<Authentication, 'ca' | 'clientCertificate'>;
 
 const MAX_CERTIFICATES = 200;
 const BEGINNINGS = /-----BEGIN /g;
-const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
+const [BEGIN, END] = ['-----BEGIN CERTIFICATE-----', '-----END CERTIFICATE-----'];
+
+/** The certificates in a PEM text, each a PEM text of its own. */
+function pemBlocks(pem: string): readonly string[] {
+    return pem.split(BEGIN).flatMap((part, index) => {
+        const end = part.indexOf('-');
+        return index > 0 && part.startsWith(END, end) ? [`${BEGIN}${part.slice(0, end)}${END}`] : [];
+    });
+}
 
 /** What connections are secured with by default. */
 const PLAIN: tls.SecureContextOptions = { minVersion: 'TLSv1.2' };
@@ -36,7 +44,7 @@ export function tlsContext(identity: TlsIdentity | null): tls.SecureContextOptio
 function contextOptions({ ca, clientCertificate }: TlsIdentity): tls.SecureContextOptions {
     return {
         ...PLAIN,
-        ...(ca !== undefined && { ca: [...ca.matchAll(CERTIFICATES)].map(([pem]) => pem) }),
+        ...(ca !== undefined && { ca: [...pemBlocks(ca)] }),
         ...(clientCertificate !== undefined && { cert: clientCertificate.certificate, key: clientCertificate.key }),
     };
 }
@@ -83,7 +91,7 @@ function privateKey(pem: string): KeyObject {
 /** All certificates of a text, which may explain them. One that is broken is not passed over. */
 export function certificatesIn(pem: string, field: string): readonly X509Certificate[] {
     const subject = subjectOf(field);
-    const texts = [...pem.matchAll(CERTIFICATES)].map(([text]) => text);
+    const texts = pemBlocks(pem);
     if (texts.length === 0 || texts.length !== [...pem.matchAll(BEGINNINGS)].length) {
         throw refused(field, `${subject} must be certificates in PEM, and nothing else that is in PEM`);
     }

@@ -1,3 +1,5 @@
+import { isIP } from 'node:net';
+import type { Resolve } from '../egress/resolver.ts';
 import { ScanwireError } from '../errors.ts';
 import { assertOpens } from '../keys/key-ring.ts';
 import type { Exporter } from './exporter.ts';
@@ -9,14 +11,16 @@ import type { Attempt } from './store.ts';
 
 /** What was found of one part. */
 export interface Finding {
-    /** What was looked at. Of a receiver step by step: `resolve`, `connect`, `tls`, `first byte`, `answer`. */
+    /** What was looked at. `disk` is told by `scanwire` alone. Of a receiver step by step: `resolve`, `connect`, `tls`, `first byte`, `answer`. */
     readonly part: FindingPart;
-    readonly state: 'ok' | 'warning' | 'wrong';
+    readonly state: (typeof FINDING_STATES)[number];
     /** One sentence for people, without secrets. */
     readonly text: string;
     /** What to do about it; null where nothing is to be done. */
     readonly advice: string | null;
 }
+
+export const FINDING_STATES = ['ok', 'warning', 'wrong'] as const;
 
 export const FINDING_PARTS = [
     'store',
@@ -24,7 +28,9 @@ export const FINDING_PARTS = [
     'keys',
     'queue',
     'workers',
+    'names',
     'exporters',
+    'disk',
     'exporter',
     'resolve',
     'connect',
@@ -45,31 +51,43 @@ export interface Diagnosis {
 /** @throws ScanwireError `NOT_FOUND` for an unknown exporter. */
 export type Doctor = (exporterId?: string) => Promise<Diagnosis>;
 
+/** So many names are looked up at once, and no more in all, each for so many milliseconds. */
+export const MAX_NAMES = 50;
+export const NAME_TIMEOUT = 5_000;
+
 /** Milliseconds between the clock of this process and that of the store from which on people should hear of it. */
 export const MAX_DIFFERENCE = 1_000;
 
 /** Looks at what publishing and sending need and, with an exporter, at its receiver, to which it sends a `test`. */
 export function doctorOf(
     context: Pick<WebhooksContext, 'deliveries' | 'keyRing' | 'exporters'>,
-    { get, test }: Pick<Exporters, 'get' | 'test'>,
+    { get, list, test }: Pick<Exporters, 'get' | 'list' | 'test'>,
     readiness: () => Promise<Readiness>,
+    resolve: Resolve,
 ): Doctor {
     return async (exporterId) => {
         const { now, finding } = await storeFinding(context.deliveries);
-        const findings =
-            now === null
-                ? [finding]
-                : [
-                      finding,
-                      clockFinding(now),
-                      await keysFinding(context, now),
-                      queueFinding(await readiness()),
-                      await workersFinding(context.deliveries),
-                      await exportersFinding(context.exporters),
-                      ...(exporterId === undefined ? [] : await receiverFindings(await get(exporterId), test)),
-                  ];
-        return { healthy: findings.every(({ state }) => state !== 'wrong'), findings };
+        if (now === null) {
+            return diagnosis([finding]);
+        }
+
+        const exporters = await list();
+        return diagnosis([
+            finding,
+            clockFinding(now),
+            await keysFinding(context, now),
+            queueFinding(await readiness()),
+            await workersFinding(context.deliveries),
+            await namesFinding(exporters, resolve),
+            exportersFinding(exporters),
+            ...(exporterId === undefined ? [] : await receiverFindings(await get(exporterId), test)),
+        ]);
     };
+}
+
+/** What the findings come to. */
+export function diagnosis(findings: readonly Finding[]): Diagnosis {
+    return { healthy: findings.every(({ state }) => state !== 'wrong'), findings };
 }
 
 function ok(part: FindingPart, text: string): Finding {
@@ -109,7 +127,11 @@ async function keysFinding({ exporters, keyRing }: Pick<WebhooksContext, 'export
         if (!(error instanceof ScanwireError) || error.code !== 'MISCONFIGURED') {
             throw error;
         }
-        return wrong('keys', error.message, 'Start with the key ring that sealed it; a key that is replaced stays in the ring beside the new one');
+        return wrong(
+            'keys',
+            error.message,
+            'Start with the key ring that sealed it; a key that is replaced stays in the ring beside the new one',
+        );
     }
 }
 
@@ -117,7 +139,11 @@ function queueFinding({ reasons }: Readiness): Finding {
     const failure = reasons.find(({ part }) => part === 'queue');
     return failure === undefined
         ? ok('queue', 'The queue has taken what it was given last')
-        : wrong('queue', failure.message, 'Start its server, or correct where it is looked for; what was accepted waits in the store meanwhile');
+        : wrong(
+              'queue',
+              failure.message,
+              'Start its server, or correct where it is looked for; what was accepted waits in the store meanwhile',
+          );
 }
 
 async function workersFinding({ sessions }: WebhooksContext['deliveries']): Promise<Finding> {
@@ -127,8 +153,30 @@ async function workersFinding({ sessions }: WebhooksContext['deliveries']): Prom
         : ok('workers', `${length} ${length === 1 ? 'process sends' : 'processes send'}`);
 }
 
-async function exportersFinding({ list }: WebhooksContext['exporters']): Promise<Finding> {
-    const stopped = (await list()).filter(({ stopReason }) => stopReason !== null);
+/** Around an IPv6 address in a URL. */
+const BRACKETS = /^\[|\]$/g;
+
+/** Whether the names of the receivers that are sent to can be looked up here. */
+async function namesFinding(exporters: readonly Exporter[], resolve: Resolve): Promise<Finding> {
+    const hosts = new Set(exporters.filter(({ state }) => state === 'running').map(({ url }) => new URL(url).hostname));
+    const names = [...hosts].filter((host) => isIP(host.replace(BRACKETS, '')) === 0).slice(0, MAX_NAMES);
+    const answers = await Promise.allSettled(names.map((name) => resolve(name, AbortSignal.timeout(NAME_TIMEOUT))));
+    const unknown = names.filter((_, index) => answers[index]?.status === 'rejected');
+    if (unknown.length === 0) {
+        return ok(
+            'names',
+            names.length === 0 ? 'No receiver has a name to look up' : `${names.length} of ${names.length} receivers' names are known`,
+        );
+    }
+
+    const text = `No addresses for ${unknown.join(', ')}`;
+    return unknown.length === names.length
+        ? wrong('names', text, 'Look at the name servers of this machine, in /etc/resolv.conf; if those answer, at the names')
+        : warning('names', text, 'Correct the URLs of their exporters, or ask who runs these domains');
+}
+
+function exportersFinding(exporters: readonly Exporter[]): Finding {
+    const stopped = exporters.filter(({ stopReason }) => stopReason !== null);
     return stopped.length === 0
         ? ok('exporters', 'No exporter was stopped by its receiver')
         : warning(
@@ -141,14 +189,20 @@ async function exportersFinding({ list }: WebhooksContext['exporters']): Promise
 async function receiverFindings(exporter: Exporter, test: Exporters['test']): Promise<readonly Finding[]> {
     const { id, state, collector, url } = exporter;
     const own =
-        state === 'running' ? ok('exporter', `It runs, for ${url}`) : warning('exporter', `It is ${state}, for ${url}`, 'Start it: it gets nothing but tests');
+        state === 'running'
+            ? ok('exporter', `It runs, for ${url}`)
+            : warning('exporter', `It is ${state}, for ${url}`, 'Start it: it gets nothing but tests');
     const { attempt } = await test(id);
     return [own, ...stepsOf(attempt, collector)];
 }
 
 const STEPS = [
     ['dns', 'resolve', 'Correct the name in the URL, or ask who runs its name servers'],
-    ['connect', 'connect', 'Start the receiver, or let it be reached from here: port, firewall, routes, and the egress rules of this deployment'],
+    [
+        'connect',
+        'connect',
+        'Start the receiver, or let it be reached from here: port, firewall, routes, and the egress rules of this deployment',
+    ],
     ['tls', 'tls', 'Give the receiver a certificate that fits its name, or set trust for this exporter'],
     ['firstByte', 'first byte', 'The receiver takes the message and does not answer: look at its log'],
 ] as const satisfies readonly (readonly [keyof Timings, FindingPart, string])[];
@@ -161,28 +215,41 @@ function stepsOf(attempt: Attempt | null, collector: string): readonly Finding[]
     }
 
     const { outcome } = attempt;
-    const last = STEPS.findLastIndex(([phase]) => outcome.timings[phase] !== null);
-    const reached = STEPS.slice(0, last + 1).map(([phase, part]) => reachedStep(part, outcome.timings[phase], outcome));
-    if (outcome.code === 'delivered') {
-        return [...reached, ok('answer', outcome.detail)];
+    const { code, status, detail, timings } = outcome;
+    const failed = code === 'delivered' || status !== null ? STEPS.length : STEPS.findIndex(([phase]) => phase === failedPhase(outcome));
+    const reached = STEPS.slice(0, failed).map(([phase, part]) => reachedStep(part, timings[phase], outcome));
+    const [, part, advice] = STEPS[failed] ?? [];
+    if (part !== undefined) {
+        return [...reached, wrong(part, detail, `${advice}; see ${code} in docs/outcomes.md`)];
     }
-    if (outcome.status !== null) {
-        return [...reached, wrong('answer', outcome.detail, `See ${outcome.code} in docs/outcomes.md`)];
-    }
-
-    const [, part, advice] = STEPS[failedStep(outcome, last)] as (typeof STEPS)[number];
-    return [...reached, wrong(part, outcome.detail, `${advice}; see ${outcome.code} in docs/outcomes.md`)];
+    return [...reached, code === 'delivered' ? ok('answer', detail) : wrong('answer', detail, `See ${code} in docs/outcomes.md`)];
 }
 
-function reachedStep(part: FindingPart, milliseconds: number | null, { address, fingerprint }: Outcome): Finding {
+const CONNECTING = /^(?:address|connect|proxy)_/;
+
+/** A phase has a time however it ended; of a handshake that came to its end there is a certificate. */
+function failedPhase({ code, timings, fingerprint }: Outcome): (typeof STEPS)[number][0] {
+    if (code.startsWith('dns_')) {
+        return 'dns';
+    }
+    if (CONNECTING.test(code) || timings.connect === null) {
+        return 'connect';
+    }
+    return timings.tls !== null && fingerprint === null ? 'tls' : 'firstByte';
+}
+
+function reachedStep(part: FindingPart, milliseconds: number | null, { address, fingerprint, certificate }: Outcome): Finding {
     const about = part === 'connect' ? address : part === 'tls' ? fingerprint : null;
     const note = about === null ? '' : ` (${about})`;
-    return ok(part, milliseconds === null ? 'Not needed' : `Took ${milliseconds} ms${note}`);
+    const text = milliseconds === null ? 'Not needed' : `Took ${milliseconds} ms${note}`;
+    if (part !== 'tls' || certificate === undefined) {
+        return ok(part, text);
+    }
+
+    const left = Date.parse(certificate.expiresAt) - Date.now();
+    const issued = `${text}, issued by ${certificate.issuer}, until ${certificate.expiresAt.slice(0, 10)}`;
+    return left < ENDS_SOON ? warning(part, issued, 'The receiver needs a new certificate soon') : ok(part, issued);
 }
 
-/** By its code where that names a step, else the one behind the last that was reached. */
-function failedStep({ code }: Outcome, last: number): number {
-    const prefixes = ['dns_', 'connect_', 'tls_', 'headers_'];
-    const named = prefixes.findIndex((prefix) => code.startsWith(prefix));
-    return named === -1 ? Math.min(last + 1, STEPS.length - 1) : named;
-}
+/** When people should hear that a certificate ends, in milliseconds: those that are renewed by machines are so a month before. */
+const ENDS_SOON = 14 * 86_400_000;

@@ -41,7 +41,10 @@ const QUIET = 500;
 /** Notices of one look. */
 const BATCH = 100;
 
-type TellingContext = Pick<WebhooksContext, 'exporters' | 'deliveries' | 'subscriptions' | 'dispatcher' | 'stopAfter' | 'onError' | 'onEvent'>;
+type TellingContext = Pick<
+    WebhooksContext,
+    'exporters' | 'deliveries' | 'subscriptions' | 'dispatcher' | 'stopAfter' | 'onError' | 'onEvent'
+>;
 
 /** The notices of a store, none in one that makes none. What fails is reported and tried again at the next poll. */
 export function noticesOf(context: TellingContext): Notices {
@@ -53,7 +56,16 @@ export function noticesOf(context: TellingContext): Notices {
     let telling: Promise<void> = Promise.resolve();
 
     /** What the application does with it is no part of telling. */
-    async function announce({ kind, exporterId, collector, at, failures, failingSince, reason, lastOutcome }: ExporterNotice): Promise<void> {
+    async function announce({
+        kind,
+        exporterId,
+        collector,
+        at,
+        failures,
+        failingSince,
+        reason,
+        lastOutcome,
+    }: ExporterNotice): Promise<void> {
         const code = lastOutcome?.code ?? null;
         await onEvent({ type: EVENT_TYPES[kind], exporterId, collector, at, failures, failingSince, reason, code });
     }

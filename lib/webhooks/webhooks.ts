@@ -1,4 +1,5 @@
 import { checked } from '../checked.ts';
+import { nameResolver, type Resolve } from '../egress/resolver.ts';
 import { ScanwireError } from '../errors.ts';
 import { assertOpens } from '../keys/key-ring.ts';
 import { within } from '../within.ts';
@@ -7,7 +8,7 @@ import { byteBudget } from './byte-budget.ts';
 import { type Deliveries, deliveriesOf, type Events, eventsOf } from './deliveries.ts';
 import { deliveryWorker } from './delivery-worker.ts';
 import { dispatcher } from './dispatcher.ts';
-import { type Doctor, doctorOf, MAX_DIFFERENCE } from './doctor.ts';
+import { type Doctor, doctorOf, MAX_DIFFERENCE, MAX_NAMES, NAME_TIMEOUT } from './doctor.ts';
 import { type EventKinds, eventKinds } from './events.ts';
 import type { Overview } from './exporter-health.ts';
 import { type Exporters, exporters, sealedForExporters } from './exporters.ts';
@@ -15,7 +16,7 @@ import { formatTable } from './formats/index.ts';
 import { grantsOf } from './grants.ts';
 import { keptMessages } from './kept-messages.ts';
 import { noticesOf } from './notices.ts';
-import { DRAIN_TIMEOUT, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
+import { DRAIN_TIMEOUT, type WebhooksContext, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
 import { type Publish, type PublishAll, publisher } from './publisher.ts';
 import { type DeliveryQueue, firstContact, type QueueWorker } from './queue.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './readiness.ts';
@@ -196,7 +197,7 @@ function readsOf(context: ReturnType<typeof contextOf>, readiness: Webhooks['rea
     return {
         exporters: own,
         readiness,
-        doctor: doctorOf(context, own, readiness),
+        doctor: doctorOf(context, own, readiness, namesAsTheSender(context)),
         deliveries: deliveriesOf(context),
         events: eventsOf(context),
         kinds: () => context.kinds,
@@ -233,6 +234,12 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
         subscriptions: chosen,
         notices: noticesOf({ ...parts, dispatcher: dispatching, subscriptions: chosen }),
     };
+}
+
+/** Names are looked up in the way in which it does. */
+function namesAsTheSender({ sender }: Pick<WebhooksContext, 'sender'>): Resolve {
+    const resolver = sender.limits?.resolver;
+    return nameResolver({ timeout: NAME_TIMEOUT, maxPending: MAX_NAMES, ...(resolver !== undefined && { resolver }) });
 }
 
 /** What is made of the settings. */

@@ -13,7 +13,7 @@ export interface System {
     /** For example `server.plugins['token-auth']`. */
     readonly keys: Pick<ApiKeys, 'create' | 'list' | 'reveal' | 'revoke'>;
     /** For example `server.plugins['webhook-exporter']`. */
-    readonly webhooks: Pick<Webhooks, 'publish' | 'exporters' | 'deliveries' | 'events'>;
+    readonly webhooks: Pick<Webhooks, 'publish' | 'exporters' | 'deliveries' | 'events'> & Partial<Pick<Webhooks, 'doctor'>>;
     /** For example `postgresInventory({ pool })`. */
     readonly inventory: Pick<InventoryWriter, 'importHosts'>;
     readonly license: InstalledLicense;
@@ -59,7 +59,7 @@ export function handlersOf(system: HostSystem): Partial<Handlers>;
 export function handlersOf({ keys, webhooks, inventory, license, migrate }: HostSystem): Partial<Handlers> {
     return {
         ...(keys && keyHandlers(keys)),
-        ...(webhooks && { ...exporterHandlers(webhooks), ...deliveryHandlers(webhooks) }),
+        ...(webhooks && { ...exporterHandlers(webhooks), ...deliveryHandlers(webhooks), ...doctorHandlers(webhooks) }),
         ...(license && licenseHandlers(license)),
         ...(inventory && inventoryHandlers(inventory)),
         ...(migrate && { migrate: async () => ({ applied: await migrate() }) }),
@@ -127,6 +127,10 @@ function deliveryHandlers({ publish, deliveries, events }: System['webhooks']): 
         listReplays: () => deliveries.replays.list(),
         cancelReplay: ({ id }) => deliveries.replays.cancel(id),
     };
+}
+
+function doctorHandlers({ doctor }: System['webhooks']): Partial<Handlers> {
+    return doctor === undefined ? {} : { diagnose: () => doctor(), diagnoseExporter: ({ id }) => doctor(id) };
 }
 
 function licenseHandlers(license: NonNullable<HostSystem['license']>): Partial<Handlers> {

@@ -4,6 +4,7 @@ import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { RuleSet } from '../../lib/webhooks/choices.ts';
 import type { DeliveryCount, DeliveryFilter, DeliveryQuery, ErasedEvent } from '../../lib/webhooks/deliveries.ts';
+import type { Diagnosis } from '../../lib/webhooks/doctor.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { MessagePreview } from '../../lib/webhooks/formatting.ts';
@@ -56,6 +57,11 @@ export interface Operations {
     beginReplay: Operation<ReplayOptions & { readonly dryRun?: boolean }, Replay | { readonly total: number }>;
     listReplays: Operation<object, readonly Replay[]>;
     cancelReplay: Operation<ById, Replay>;
+
+    /** What publishing and sending need, looked at one after the other. */
+    diagnose: Operation<object, Diagnosis>;
+    /** The same, and the receiver of an exporter step by step, to which a test is sent. */
+    diagnoseExporter: Operation<ById, Diagnosis>;
 
     showLicense: Operation<object, LicenseStatus>;
     installLicense: Operation<{ readonly text: string }, LicenseStatus>;
@@ -156,6 +162,9 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     beginReplay: { method: 'POST', path: '/replays' },
     listReplays: { method: 'GET', path: '/replays' },
     cancelReplay: { method: 'POST', path: '/replays/{id}/cancel' },
+
+    diagnose: { method: 'GET', path: '/doctor' },
+    diagnoseExporter: { method: 'POST', path: '/exporters/{id}/doctor', delivers: true },
 
     showLicense: { method: 'GET', path: '/license' },
     installLicense: { method: 'POST', path: '/license', creates: true },

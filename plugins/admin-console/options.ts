@@ -62,6 +62,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
                 'remove',
             ).required(),
             deliveries: objectWith<System['webhooks']['deliveries']>('list', 'show', 'replay').required(),
+            doctor: Joi.function(),
         }).unknown(),
         inventory: objectWith<System['inventory']>('importHosts'),
         license: objectWith<InstalledLicense>('inspect'),

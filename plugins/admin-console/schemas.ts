@@ -7,6 +7,7 @@ import { DEFAULT_SCOPES } from '../../lib/keys/scopes.ts';
 import { AUTHENTICATION_PARTS } from '../../lib/webhooks/authentication.ts';
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
 import { deliveryFilterSchema, deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
+import { FINDING_PARTS, FINDING_STATES } from '../../lib/webhooks/doctor.ts';
 import { exporterChangesSchema, newExporterSchema, ownerSchema, settingSchemas } from '../../lib/webhooks/exporter.ts';
 import { BACKLOG_AGES, BREAKERS, MAX_COUNTED } from '../../lib/webhooks/exporter-health.ts';
 import { OUTCOME_CODES } from '../../lib/webhooks/outcome.ts';
@@ -97,6 +98,25 @@ const testSchema = Joi.object({
 }).label('Test');
 
 const { schedule: _, ...shownSettings } = settingSchemas;
+
+const diagnosisSchema = Joi.object({
+    healthy: flag().description('Whether nothing is wrong; a warning is no fault'),
+    findings: Joi.array()
+        .items(
+            Joi.object({
+                part: Joi.string()
+                    .valid(...FINDING_PARTS)
+                    .required()
+                    .description('What was looked at; what needs another comes after it'),
+                state: Joi.string()
+                    .valid(...FINDING_STATES)
+                    .required(),
+                text: text().description('One sentence for people'),
+                advice: nullableText().description('What to do about it'),
+            }).label('Finding'),
+        )
+        .required(),
+}).label('Diagnosis');
 
 const exporterSchema = Joi.object({
     id: id(),
@@ -320,6 +340,13 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     },
     listReplays: { description: 'The newest 100 replays, newest first', response: Joi.array().items(replayViewSchema) },
     cancelReplay: { description: 'Ends a replay; what has been replayed by then goes on', params: byId, response: replayViewSchema },
+
+    diagnose: { description: 'What publishing and sending need, looked at one after the other', response: diagnosisSchema },
+    diagnoseExporter: {
+        description: 'The same, and the receiver of an exporter step by step, to which a test is sent',
+        params: byId,
+        response: diagnosisSchema,
+    },
 
     showLicense: { description: 'The installed licence', response: licenseSchema },
     installLicense: {

@@ -18,7 +18,7 @@ export type { ExporterRoutes } from './routes.ts';
 /** What `server.plugins['webhook-exporter']` offers. */
 export type WebhookExporterApi = Pick<
     Webhooks,
-    'publish' | 'publishAll' | 'exporters' | 'deliveries' | 'events' | 'kinds' | 'readiness' | 'overview'
+    'publish' | 'publishAll' | 'exporters' | 'deliveries' | 'events' | 'kinds' | 'readiness' | 'overview' | 'doctor'
 >;
 
 declare module '@hapi/hapi' {
@@ -39,7 +39,7 @@ export const plugin: Plugin<WebhookExporterOptions> = {
             onError: (error) => server.log([...logTags('webhook-exporter', options.instance), 'error'], error),
             onEvent: announcing(server, 'webhook-exporter', options),
         });
-        const { publish, publishAll, exporters, deliveries, events, kinds, readiness, overview, start, work, close } = webhooks;
+        const { publish, publishAll, exporters, deliveries, events, kinds, readiness, overview, doctor, start, work, close } = webhooks;
 
         claimInstance(server, 'webhook-exporter', options);
         exposeInstance(server, 'webhook-exporter', options, {
@@ -50,6 +50,7 @@ export const plugin: Plugin<WebhookExporterOptions> = {
             events,
             kinds,
             readiness,
+            doctor,
             overview,
         });
         if (settings.mapErrors) {

@@ -53,6 +53,11 @@ t.test('answers commands through its socket', async (t) => {
     t.match(await scanwire(['keys', 'revoke', key.id, '--data', data]), { code: 1, stderr: /^scanwire: .*revoked already.*\n$/ });
     t.match(await scanwire(['keys', 'reveal', 'nonsense', '--data', data]), { code: 1, stderr: /^scanwire: Unknown API key.*\n$/ });
 
+    const found = await scanwire(['doctor', '--data', data]);
+    t.match(found, {
+        code: 0,
+        stdout: /^PART +STATE +FOUND\nstore +ok +The store answers\n(.+\n)+disk +(?:ok|warning) +[\d.]+ GiB are free at/,
+    });
     t.match(await json(data, 'migrate'), { applied: [String] });
     t.match(await json(data, 'migrate'), { applied: [] });
     t.match(await json(data, 'license', 'show'), { valid: true });

@@ -106,9 +106,16 @@ async function written({ schema, collection, path }: Pick<TextList, 'schema' | '
 async function assertWritten(list: TextList): Promise<void> {
     const [text, expected] = [await written(list), textOf(await rows(list.collection, list.path), list.schema)];
     // Not by assert.equal: it lays out the difference of long texts at a price that grows with its square.
-    const at = Math.max(0, [...expected].findIndex((_, index) => text[index] !== expected[index]) - 40);
-    const difference = `${text.slice(at, at + 80)} instead of ${expected.slice(at, at + 80)}`;
-    assert.ok(text === expected, `the text of ${list.name} below ${list.path} has ${difference}`);
+    assert.ok(text === expected, `the text of ${list.name} below ${list.path} ${difference(text, expected)}`);
+}
+
+function difference(text: string, expected: string): string {
+    let at = 0;
+    while (at < expected.length && text[at] === expected[at]) {
+        at += 1;
+    }
+    const around = (whole: string): string => whole.slice(Math.max(0, at - 40), at + 40);
+    return `has ${around(text)} instead of ${around(expected)}`;
 }
 
 const utc = timestampFormat();

@@ -29,12 +29,12 @@ function statesOf({ findings }: { readonly findings: readonly { readonly part: s
     return findings.map(({ part, state }) => `${part} ${state}`).join(', ');
 }
 
-const WELL = 'store ok, clock ok, keys ok, queue ok, workers ok, exporters ok';
+const WELL = 'store ok, clock ok, keys ok, queue ok, workers ok, names ok, exporters ok';
 
 t.test('finds nothing wrong where all is well, down to what the receiver answers', async (t) => {
     const receiver = await countingReceiver(t, (response) => response.writeHead(204).end());
     const { doctor, exporters } = await running(t);
-    t.match(await doctor(), { healthy: true, findings: { length: 6 } });
+    t.match(await doctor(), { healthy: true, findings: { length: 7 } });
     const { exporter } = await exporters.create({ url: receiver.url });
     const stopped = await doctor(exporter.id);
     const steps = 'resolve ok, connect ok, tls ok, first byte ok, answer ok';
@@ -119,10 +119,23 @@ t.test('says that the key ring does not fit, and that the queue is away', async 
     t.match((await without.doctor()).findings[3], { part: 'queue', state: 'wrong' });
 });
 
+t.test('looks up the names of receivers that are sent to', async (t) => {
+    const given = options();
+    const { exporters, doctor } = webhooksOf(given, { onError: () => {} }).webhooks;
+    const named = async (name: string): Promise<void> => {
+        const { exporter } = await exporters.create({ url: `https://${name}/` });
+        await given.stores.exporters.update(exporter.id, { state: 'running' });
+    };
+    await named('first.example.invalid');
+    t.match((await doctor()).findings[5], { part: 'names', state: 'wrong', text: 'No addresses for first.example.invalid' });
+    await given.stores.exporters.list().then((all) => Promise.all(all.map(({ id }) => given.stores.exporters.remove(id))));
+    t.match((await doctor()).findings[5], { part: 'names', state: 'ok' });
+});
+
 t.test('warns of exporters that their receivers have stopped', async (t) => {
     const given = options();
     const { exporters, doctor } = webhooksOf(given, { onError: () => {} }).webhooks;
     const { exporter } = await exporters.create({ url: 'http://127.0.0.1:9/' });
     await given.stores.exporters.update(exporter.id, { state: 'stopped', stopReason: 'The receiver answered 410 Gone' });
-    t.match((await doctor()).findings[5], { part: 'exporters', state: 'warning', text: /410 Gone/ });
+    t.match((await doctor()).findings[6], { part: 'exporters', state: 'warning', text: /410 Gone/ });
 });

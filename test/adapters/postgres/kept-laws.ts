@@ -1,0 +1,67 @@
+import t from 'tap';
+import { present } from '../../../adapters/contract/assertions.ts';
+import { apiKeyStoreContract, inventoryContract, recordStoreContract } from '../../../adapters/contract/index.ts';
+import { migrate, type PoolLike, postgresApiKeys, postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
+import { tapTest } from '../contract/tap-test.ts';
+import { databases, startAfresh } from './databases.ts';
+
+/** The laws of inventories, keys and records on one kind of database. A file for each: together they take longer than a file may. */
+export function keepsLaws(name: (typeof databases)[number]['name']): void {
+    t.test(`keeps the laws on ${name}`, async (t) => {
+        const { pool, stop } = await present(
+            databases.find((one) => one.name === name),
+            name,
+        ).open();
+        t.after(stop);
+        await migrate(pool);
+        const start = () => startAfresh(pool);
+
+        inventoryContract(tapTest(t), () => ({
+            store: postgresInventory({ pool }),
+            add: adding(pool),
+            openReads: () => checkedOut(pool),
+            start,
+        }));
+        apiKeyStoreContract(tapTest(t), () => ({ store: postgresApiKeys({ pool }), start }));
+        recordStoreContract(tapTest(t), () => {
+            let now = new Date();
+            const options = { pool, clock: () => now };
+            return {
+                store: postgresRecords(options),
+                inventory: postgresInventory(options),
+                setTime(time) {
+                    now = time;
+                },
+                start,
+            };
+        });
+    });
+}
+
+/** Clients of a node-postgres pool that somebody holds; the embedded database has none to count. */
+function checkedOut(pool: PoolLike): number {
+    const { totalCount = 0, idleCount = 0 } = pool as Partial<Record<'totalCount' | 'idleCount', number>>;
+    return totalCount - idleCount;
+}
+
+function adding(pool: PoolLike) {
+    const insert = async (sql: string, parent: number): Promise<number> =>
+        (await pool.query<{ id: number }>(`${sql} returning id`, [parent])).rows[0]?.id ?? 0;
+    return {
+        note: (hostId: number) =>
+            insert(
+                `insert into scanwire.notes (workspace_id, host_id, data) select workspace_id, id, '{}' from scanwire.hosts where id = $1`,
+                hostId,
+            ),
+        session: (hostId: number) =>
+            insert(
+                `insert into scanwire.sessions (host_id, datastore, opened_at) select id, '{}', now() from scanwire.hosts where id = $1`,
+                hostId,
+            ),
+        vuln: (serviceId: number) =>
+            insert(
+                `insert into scanwire.vulns (host_id, service_id, name) select host_id, id, 'x' from scanwire.services where id = $1`,
+                serviceId,
+            ),
+    };
+}

@@ -10,9 +10,6 @@ alter table scanwire.deliveries
     add constraint deliveries_state_check
         check (state in ('pending', 'queued', 'sending', 'delivered', 'exhausted', 'poisoned', 'cancelled', 'erased', 'held')) not valid;
 
--- What was not delivered of an exporter. The predicate is on 'stage': one on 'state' would cost each change of a delivery an index.
-create index deliveries_undelivered on scanwire.deliveries (exporter_id, seq) where stage = 'failed';
-
 create or replace trigger exporters_subscribed
 after insert on scanwire.exporters
 for each row

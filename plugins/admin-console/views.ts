@@ -1,0 +1,224 @@
+import Joi from 'joi';
+import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
+import { scopesSchema, workspacesSchema } from '../../lib/keys/limits.ts';
+import { AUTHENTICATION_PARTS } from '../../lib/webhooks/authentication.ts';
+import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
+import { deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
+import { FINDING_PARTS, FINDING_STATES } from '../../lib/webhooks/doctor.ts';
+import { ownerSchema, settingSchemas } from '../../lib/webhooks/exporter.ts';
+import { BACKLOG_AGES, BREAKERS } from '../../lib/webhooks/exporter-health.ts';
+import { OUTCOME_CODES } from '../../lib/webhooks/outcome.ts';
+
+/* What operations answer with, and what several of them take, as their routes are checked and documented. */
+
+/** An id, or another text that is not empty. */
+export const id = (): Joi.StringSchema => Joi.string().required();
+const { count, time: date, text, nullableText } = FIELD_SCHEMAS;
+const nullableCount = (): Joi.NumberSchema => count().allow(null);
+/** True or false. */
+export const flag = (): Joi.BooleanSchema => Joi.boolean().required();
+const nullableDate = (): Joi.DateSchema => date().allow(null);
+/** True. */
+export const yes = (): Joi.BooleanSchema => flag().valid(true);
+
+/** Input of an operation on one of several. */
+export const byId: Joi.ObjectSchema = Joi.object({ id: id().description('Id as lists show it') });
+/** Settings of an exporter, and whether it is started. */
+export const withStart = (settings: Joi.ObjectSchema): Joi.ObjectSchema =>
+    settings.keys({ start: Joi.boolean().description('Starts it too, which sends a test event') });
+
+export const revealedKeySchema: Joi.ObjectSchema = Joi.object({
+    id: id(),
+    name: text(),
+    key: id().description('The key itself, for the header `token`').example('scw_QfO4IXtQ…'),
+}).label('RevealedApiKey');
+
+export const keySummarySchema: Joi.ObjectSchema = Joi.object({
+    id: id(),
+    name: text(),
+    start: id().description('First characters of the key'),
+    revealable: flag().description('Whether the key can be shown again'),
+    scopes: scopesSchema.required().description('What the key may do'),
+    workspaces: workspacesSchema.required().allow(null).description('Ids of the only workspaces that it sees; null for all'),
+    createdAt: date(),
+    expiresAt: nullableDate().description('From when on it is refused; null for never'),
+    expired: flag(),
+    lastUsedAt: nullableDate().description('Exact to a minute'),
+    revokedAt: nullableDate(),
+}).label('ApiKey');
+
+const timingsSchema = Joi.object({
+    dns: nullableCount(),
+    connect: nullableCount(),
+    tls: nullableCount(),
+    firstByte: nullableCount(),
+    total: count(),
+}).description('Milliseconds; null for a phase that was not reached or not needed');
+
+const attemptSchema = Joi.object({
+    number: count().description('From 1'),
+    startedAt: date(),
+    finishedAt: nullableDate().description('Null, like all below, while it is under way'),
+    code: Joi.string()
+        .valid(...OUTCOME_CODES)
+        .allow(null)
+        .required(),
+    status: nullableCount().description('HTTP status of the receiver'),
+    detail: nullableText().description('One sentence for people'),
+    retryAfter: nullableCount().description('Milliseconds that the receiver asked to wait'),
+    timings: timingsSchema.allow(null).required(),
+    address: nullableText().description('Address that was called'),
+    fingerprint: nullableText().description('SHA-256 fingerprint of the certificate that was presented'),
+    certificate: Joi.object({ issuer: text(), expiresAt: date() })
+        .allow(null)
+        .required()
+        .description('Of the certificate that was presented, where the attempt has made its connection'),
+    late: flag().description('Its claim had run out by then: another attempt may have sent the same message'),
+}).label('Attempt');
+
+export const testSchema: Joi.ObjectSchema = Joi.object({
+    deliveryId: id(),
+    attempt: attemptSchema.allow(null).required().description('Null when it had no outcome in the time that it was waited for'),
+}).label('Test');
+
+const { schedule: _, ...shownSettings } = settingSchemas;
+
+export const diagnosisSchema: Joi.ObjectSchema = Joi.object({
+    healthy: flag().description('Whether nothing is wrong; a warning is no fault'),
+    findings: Joi.array()
+        .items(
+            Joi.object({
+                part: Joi.string()
+                    .valid(...FINDING_PARTS)
+                    .required()
+                    .description('What was looked at; what needs another comes after it'),
+                state: Joi.string()
+                    .valid(...FINDING_STATES)
+                    .required(),
+                text: text().description('One sentence for people'),
+                advice: nullableText().description('What to do about it'),
+            }).label('Finding'),
+        )
+        .required(),
+}).label('Diagnosis');
+
+export const exporterSchema: Joi.ObjectSchema = Joi.object({
+    id: id(),
+    ...Object.fromEntries(Object.entries(shownSettings).map(([name, rule]) => [name, rule.required()])),
+    url: id().description('Scheme, host and port of the receiver, then `/…` for what may hold a token').example('https://example.com/…'),
+    type: Joi.string()
+        .valid(...EXPORT_TYPES)
+        .required(),
+    legacy: flag(),
+    owner: nullableText().description('Whose it is: it gets events of this owner only'),
+    headerNames: Joi.array().items(Joi.string()).required().description('Names of its additional headers; their values are not shown'),
+    authentication: Joi.array()
+        .items(Joi.string().valid(...AUTHENTICATION_PARTS))
+        .required()
+        .description('What it authenticates by besides; the credentials are not shown'),
+    state: Joi.string().valid('running', 'stopped').required(),
+    stopReason: nullableText().description('Why it stopped by itself'),
+    pausedAt: nullableDate().description('Since when somebody has it paused; null unless it is'),
+    consecutiveFailures: count(),
+    createdAt: date(),
+    updatedAt: date(),
+}).label('Exporter');
+
+const backlogSchema = Joi.object({
+    waiting: count(),
+    more: flag().description('Whether more wait than were counted'),
+    oldest: nullableDate().description('Since when the oldest of those counted waits'),
+    ages: Joi.object(Object.fromEntries(BACKLOG_AGES.map(([age]) => [age, count()])))
+        .required()
+        .description('How many of those counted are of each age'),
+}).description('Deliveries that wait for their time or for room');
+
+const healthSchema = Joi.object({
+    at: date(),
+    breaker: Joi.string()
+        .valid(...BREAKERS)
+        .required()
+        .description('`closed` when it is sent to as usual'),
+    failingSince: nullableDate().description('First failure, or first pause, since the last success'),
+    nextProbe: nullableDate().description('From when on it gets a probe; null when it gets more than that'),
+    pausedUntil: nullableDate().description('Until when it wants to be left alone'),
+    stopsAt: nullableDate().description('A failure from then on stops it'),
+    lastOutcome: Joi.object({ code: attemptSchema.extract('code'), detail: text(), at: date() })
+        .allow(null)
+        .required()
+        .description('What the receiver did last, exact to a second'),
+    inFlight: count().description('Deliveries in the queue or being sent'),
+    backlog: backlogSchema.required(),
+})
+    .required()
+    .label('ExporterHealth')
+    .description('How it fares, by the clock of the store');
+
+export const shownExporterSchema: Joi.ObjectSchema = exporterSchema.keys({ health: healthSchema }).label('ShownExporter');
+
+export const warningsSchema: Joi.ArraySchema = Joi.array()
+    .items(Joi.object({ code: Joi.string().required().example('plain_http'), message: text() }).label('ReceiverWarning'))
+    .required()
+    .description('What is doubtful about its receiver');
+
+export const testedExporterSchema: Joi.ObjectSchema = exporterSchema
+    .keys({ test: testSchema.required(), warnings: warningsSchema })
+    .label('TestedExporter');
+
+export const deliverySchema: Joi.ObjectSchema = Joi.object({
+    id: id(),
+    eventId: id().description('Message id on every try'),
+    kind: id(),
+    exporterId: id(),
+    collector: id(),
+    state: deliveryQuerySchema.extract('state').required(),
+    attempts: count().description('Number of attempts so far'),
+    dueAt: date(),
+    createdAt: date(),
+    finishedAt: nullableDate(),
+    lastCode: attemptSchema.extract('code').description('Outcome of the last attempt that has one'),
+}).label('Delivery');
+
+export const replayViewSchema: Joi.ObjectSchema = Joi.object({
+    id: id(),
+    exporterId: id(),
+    failedSince: nullableDate().description('Null for a replay of what was held'),
+    rate: count().description('Deliveries a second'),
+    total: count().description('How many there were when it was planned'),
+    done: count(),
+    state: Joi.string().valid('running', 'done', 'cancelled').required(),
+    createdAt: date(),
+    finishedAt: nullableDate(),
+}).label('Replay');
+
+/** What the answer to a dry run lacks. */
+export const UNPLANNED: string[] = ['id', 'exporterId', 'failedSince', 'rate', 'done', 'state', 'createdAt', 'finishedAt'];
+
+export const eventSchema: Joi.ObjectSchema = Joi.object({
+    id: id(),
+    kind: id(),
+    createdAt: date(),
+    erasedAt: nullableDate().description('When its body was erased; null while it is there'),
+}).label('Event');
+
+export const deliveryViewSchema: Joi.ObjectSchema = deliverySchema
+    .keys({ history: Joi.array().items(attemptSchema).required() })
+    .label('DeliveryWithAttempts');
+
+export const licenseSchema: Joi.ObjectSchema = Joi.object({
+    holder: nullableText().description('Null, like the times, unless the signature is right'),
+    notBefore: nullableDate(),
+    expires: nullableDate(),
+    valid: flag(),
+    reason: nullableText().description('Why it is not valid'),
+}).label('License');
+
+export const newEventSchema: Joi.ObjectSchema = Joi.object({
+    body: Joi.object().unknown().required().description('Body of the event, as its kind wants it'),
+    rules: Joi.string()
+        .valid(...RULE_SETS)
+        .description('Rule set that raised an investigation'),
+    owner: ownerSchema.description("Whose event it is; the deployment's own when absent"),
+}).required();
+
+export const countsSchema: Joi.ObjectSchema = Joi.object({ created: count(), updated: count() }).required();

@@ -13,15 +13,20 @@ export function screenAssets(base: string, use: string): readonly Asset[] {
 
 const STYLE = `.skip { position: absolute; left: -100vw; }
 .skip:focus { position: static; }
+:root { --pico-font-size: 100%; }
+body > header, body > main, body > footer { max-width: min(80rem, 100% - 2rem); padding-inline: 0; }
 body > header { padding-block: 0.5rem; }
 nav { flex-wrap: wrap; }
 nav ul { flex-wrap: wrap; }
 .table { overflow-x: auto; margin-bottom: var(--pico-spacing); }
-.table table { margin-bottom: 0; }
+.table table { margin-bottom: 0; font-size: 0.875rem; }
+.table th, .table td { padding: 0.5rem 0.625rem; }
 td form, td details, li form { margin: 0; }
 td button, td summary, td details { margin: 0; }
 td button { padding: 0.25rem 0.5rem; width: auto; }
+td button { font-size: 0.875rem; }
 button { width: auto; }
+main form:not(.table form) { max-width: 48rem; }
 .actions { display: flex; flex-wrap: wrap; gap: 0.5rem; }
 .fault { color: var(--pico-form-element-invalid-border-color, #b00); }
 .pair { display: flex; flex-wrap: wrap; gap: 0 0.5rem; }

@@ -1,12 +1,14 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import { type WebhookExporterOptions, webhooksOf } from '../../../plugins/webhook-exporter/options.ts';
+import { certificate } from '../../support/certificates.ts';
 import { countingReceiver } from '../../support/counting-receiver.ts';
 
 const options = (): WebhookExporterOptions => ({
@@ -53,11 +55,41 @@ t.test('names the step at which a receiver cannot be reached', async (t) => {
     t.match(findings.at(-1), { part: 'connect', state: 'wrong', text: /refused/, advice: /connect_refused/ });
 });
 
+t.test('names a name that nobody knows', async (t) => {
+    const { doctor, exporters } = await running(t);
+    const { exporter } = await exporters.create({ url: 'https://receiver.example.invalid/' });
+    t.match((await doctor(exporter.id)).findings.at(-1), { part: 'resolve', state: 'wrong', advice: /dns_/ });
+});
+
 t.test('names a handshake that fails', async (t) => {
     const receiver = await countingReceiver(t, (response) => response.writeHead(204).end());
     const { doctor, exporters } = await running(t);
     const { exporter } = await exporters.create({ url: receiver.url.replace('http:', 'https:') });
     t.match((await doctor(exporter.id)).findings.at(-1), { part: 'tls', state: 'wrong', advice: /tls_failed|protocol/ });
+});
+
+t.test('warns of a certificate that ends soon, and says who issued it', async (t) => {
+    for (const [to, state] of [
+        [new Date(Date.now() + 3 * 86_400_000), 'warning'],
+        [new Date(Date.now() + 90 * 86_400_000), 'ok'],
+    ] as const) {
+        const server = createTlsServer(await certificate({ to: to.toISOString() }), (request, response) => {
+            request.resume();
+            response.writeHead(204).end();
+        }).listen(0, '127.0.0.1');
+        await once(server, 'listening');
+        t.teardown(() => server.close().closeAllConnections());
+        const { doctor, exporters } = await running(t);
+        const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+        const { exporter } = await exporters.create({ url, trust: 'all' });
+        const { findings, healthy } = await doctor(exporter.id);
+        const text = new RegExp(`issued by CN=good.test, until ${to.toISOString().slice(0, 10)}`);
+        t.match(
+            findings.find(({ part }) => part === 'tls'),
+            { state, text },
+        );
+        t.equal(healthy, true);
+    }
 });
 
 t.test('names an answer that is no 2xx', async (t) => {

@@ -1,5 +1,7 @@
 import type { Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
+import { ScanwireError } from '../../../lib/errors.ts';
+import { performerOf } from '../../../plugins/admin-console/handlers.ts';
 import { host, receiver, register, systemOf } from './host.ts';
 import { fieldsOf, Visitor } from './visitor.ts';
 
@@ -177,4 +179,22 @@ t.test('lists many exporters on several pages', async (t) => {
     const second = await visitor.get(next);
     t.match(second.html, /number 26</);
     t.notMatch(second.html, /number 25<|rel="next"/);
+});
+
+t.test('answers with a page when an exporter cannot be saved, since the store is away', async (t) => {
+    const server = await host();
+    const { webhooks } = systemOf(server);
+    const create = async (): Promise<never> => {
+        throw new ScanwireError('UNAVAILABLE', 'The database cannot be used now');
+    };
+    await register(server, { system: { webhooks: { ...webhooks, exporters: { ...webhooks.exporters, create } } }, screens: {} });
+    const visitor = new Visitor(server);
+    const form = await visitor.get('/admin/exporters/new');
+    const page = await visitor.send(form, '/admin/exporters', { url: 'https://hooks.example.com/', name: 'alerts' });
+    t.equal(page.status, 503);
+    t.match(page.html, /The database cannot be used now/);
+});
+
+t.test('does nothing of a part that the system does not have', async (t) => {
+    await t.rejects(performerOf({})('listKeys', {}), { code: 'NOT_FOUND', message: 'There is no operation listKeys here' });
 });

@@ -1,5 +1,6 @@
 import type { Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
+import { ScanwireError } from '../../../lib/errors.ts';
 import { host, register, systemOf } from './host.ts';
 import { fieldsOf, Visitor } from './visitor.ts';
 
@@ -204,4 +205,17 @@ t.test('answers with a page when the store fails, and says no more of it than th
     t.match(page.payload, /The server failed; its log says why/);
     t.notMatch(page.payload, /secret of the host/);
     t.match(logged, [{ message: 'secret of the host' }]);
+});
+
+t.test('answers with a page when a key cannot be made, since the store is away', async (t) => {
+    const server = await host();
+    const { keys } = systemOf(server);
+    const create = async (): Promise<never> => {
+        throw new ScanwireError('UNAVAILABLE', 'The database cannot be used now');
+    };
+    await register(server, { system: { keys: { ...keys, create } }, screens: {} });
+    const visitor = new Visitor(server);
+    const page = await visitor.send(await visitor.get('/admin/keys'), '/admin/keys', { name: 'nightly job' });
+    t.equal(page.status, 503);
+    t.match(page.html, /The database cannot be used now/);
 });

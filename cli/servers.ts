@@ -122,7 +122,7 @@ export function readable(
     return { store: inventory, records: stores.records, deliveries, license: license.source };
 }
 
-/** Lets assistants read where what they speak is installed. Without `auth` they do so as the operator. */
+/** Lets assistants read where what they speak is installed: with a key, or with `auth: false` as the operator. */
 export async function addMcp(server: Server, options: McpOptions): Promise<void> {
     if (isInstalled('@modelcontextprotocol/sdk/server/index.js')) {
         await server.register({ plugin: mcp, options });

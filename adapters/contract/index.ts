@@ -16,7 +16,7 @@ import { deliveryLaws } from './webhooks/delivery-laws.ts';
 import { dispatchLaws } from './webhooks/dispatch-laws.ts';
 import { erasureLaws } from './webhooks/erasure-laws.ts';
 import { exporterLaws } from './webhooks/exporter-laws.ts';
-import { onBench, type WebhookStores, webhookAbilities } from './webhooks/fixture.ts';
+import { onBench } from './webhooks/fixture.ts';
 import { grantLaws } from './webhooks/grant-laws.ts';
 import { healthLaws, overviewLaws } from './webhooks/health-laws.ts';
 import { holdingLaws } from './webhooks/holding-laws.ts';
@@ -28,14 +28,15 @@ import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
 import { replayLaws } from './webhooks/replay-laws.ts';
 import { settingsLaws } from './webhooks/settings-laws.ts';
 import { sharingLaws } from './webhooks/sharing-laws.ts';
+import { type WebhookStores, webhookAbilities } from './webhooks/stores.ts';
 import { joinedSubscriptionLaws, subscriptionLaws } from './webhooks/subscription-laws.ts';
 
 export type { ApiKeyStoreFixture } from './api-keys-laws.ts';
 export type { InventoryFixture, InventoryRows, ReadOnlyInventoryFixture } from './inventory/fixture.ts';
 export type { RecordStoreFixture } from './records/fixture.ts';
 export type { ContractFixture, ContractTest } from './register-laws.ts';
-export type { HostTransaction, WebhookStores } from './webhooks/fixture.ts';
 export type { Queues } from './webhooks/queue-laws.ts';
+export type { HostTransaction, WebhookStores } from './webhooks/stores.ts';
 
 /**
  * Registers one test for each law of `ApiKeyStore`.

@@ -163,10 +163,7 @@ async function namesFinding(exporters: readonly Exporter[], resolve: Resolve): P
     const answers = await Promise.allSettled(names.map((name) => resolve(name, AbortSignal.timeout(NAME_TIMEOUT))));
     const unknown = names.filter((_, index) => answers[index]?.status === 'rejected');
     if (unknown.length === 0) {
-        return ok(
-            'names',
-            names.length === 0 ? 'No receiver has a name to look up' : `${names.length} of ${names.length} receivers' names are known`,
-        );
+        return ok('names', names.length === 0 ? 'No receiver has a name to look up' : `Names of receivers that are known: ${names.length}`);
     }
 
     const text = `No addresses for ${unknown.join(', ')}`;

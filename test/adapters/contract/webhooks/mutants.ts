@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { Test } from 'tap';
 import { webhookStoresContract } from '../../../../adapters/contract/index.ts';
-import type { WebhookStores } from '../../../../adapters/contract/webhooks/fixture.ts';
+import type { WebhookStores } from '../../../../adapters/contract/webhooks/stores.ts';
 import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
 import { migrate } from '../../../../adapters/postgres/index.ts';
 import type { ExporterStore } from '../../../../lib/webhooks/exporter-store.ts';

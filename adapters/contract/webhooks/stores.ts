@@ -1,0 +1,54 @@
+import type { Executor } from '../../../lib/transaction.ts';
+import type { ExporterStore } from '../../../lib/webhooks/exporter-store.ts';
+import type { SettingsStore } from '../../../lib/webhooks/settings.ts';
+import type { DeliveryStore } from '../../../lib/webhooks/store.ts';
+import type { Ability, ContractFixture } from '../register-laws.ts';
+
+/** A transaction of the application, on a connection of its own. */
+export interface HostTransaction {
+    readonly tx: Executor;
+    commit(): Promise<void>;
+    rollback(): Promise<void>;
+}
+
+/** The stores under test, over the same data; empty once started. */
+export interface WebhookStores extends ContractFixture {
+    readonly exporters: ExporterStore;
+    readonly deliveries: DeliveryStore;
+    readonly settings: SettingsStore;
+    /** Sets the store's time, which stands still until it is set again. It begins wherever the store likes. */
+    readonly setTime: (time: Date) => void | Promise<void>;
+    /** Opens a transaction of the application; needed where `deliveries.transactions` is true. */
+    readonly begin?: () => Promise<HostTransaction>;
+}
+
+/** Name of something that not every pair of webhook stores can do. */
+export type WebhookAbility =
+    | 'transactions'
+    | 'notifications'
+    | 'subscriptions'
+    | 'idempotency'
+    | 'notices'
+    | 'holding'
+    | 'overview'
+    | 'replays';
+
+/** What the laws of webhook stores may need. */
+export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookStores>>> = {
+    transactions: {
+        has: ({ deliveries }) => deliveries.transactions,
+        shows: ({ begin }) => begin !== undefined,
+        supply: 'begin(), which opens a transaction of the application',
+    },
+    notifications: {
+        has: ({ deliveries }) => deliveries.listen !== undefined,
+        shows: ({ begin }) => begin !== undefined,
+        supply: 'begin(), which opens a transaction of the application',
+    },
+    subscriptions: { has: ({ exporters }) => exporters.subscribers !== undefined, shows: () => true, supply: 'nothing' },
+    replays: { has: ({ deliveries }) => deliveries.replays !== undefined, shows: () => true, supply: 'nothing' },
+    idempotency: { has: ({ deliveries }) => deliveries.idempotent === true, shows: () => true, supply: 'nothing' },
+    holding: { has: ({ deliveries }) => deliveries.holds === true, shows: () => true, supply: 'nothing' },
+    overview: { has: ({ exporters }) => exporters.overview !== undefined, shows: () => true, supply: 'nothing' },
+    notices: { has: ({ exporters }) => exporters.notices !== undefined, shows: () => true, supply: 'nothing' },
+};

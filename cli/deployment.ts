@@ -1,7 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import Joi from 'joi';
 import type pg from 'pg';
-import { postgresQueue, redisQueue } from '../adapters/bullmq/index.ts';
 import { memoryQueue } from '../adapters/memory/index.ts';
 import { openEmbeddedDatabase } from '../adapters/pglite/index.ts';
 import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../adapters/postgres/index.ts';
@@ -54,7 +53,7 @@ export async function openParts({ folder, environment, onError }: SystemOptions)
     try {
         await assertRingFits(stores, keyRing);
         const { REDIS_URL: url } = environment;
-        const queue = url === undefined ? queueBeside(stores) : openRedisQueue(url, onError);
+        const queue = url === undefined ? await queueBeside(stores) : await openRedisQueue(url, onError);
         return {
             stores,
             keyRing,
@@ -144,8 +143,8 @@ async function diskFinding({ path }: DataFolder): Promise<Finding> {
 }
 
 /** An embedded database is this process's alone, and rows are the truth: a queue that outlives the process would buy nothing. */
-function queueBeside({ embedded, pool }: Stores): DeliveryQueue {
-    return embedded ? memoryQueue() : postgresQueue({ pool });
+async function queueBeside({ embedded, pool }: Stores): Promise<DeliveryQueue> {
+    return embedded ? memoryQueue() : await openPostgresQueue(pool);
 }
 
 /** The database of a deployment, its schema up to date. */
@@ -205,8 +204,17 @@ async function connect(connectionString: string): Promise<pg.Pool> {
     });
 }
 
+// BullMQ is loaded where it is the queue: it is the largest package of all, and the embedded deployment has no use for it.
+const bullmq = () => import('../adapters/bullmq/index.ts');
+
+/** A queue in the database itself. */
+export async function openPostgresQueue(pool: Stores['pool']): Promise<DeliveryQueue> {
+    return (await bullmq()).postgresQueue({ pool });
+}
+
 /** A queue on Redis, with the prefix of the deployment or the one that was given. */
-export function openRedisQueue(url: string, onError: (error: Error) => void, prefix?: string): DeliveryQueue {
+export async function openRedisQueue(url: string, onError: (error: Error) => void, prefix?: string): Promise<DeliveryQueue> {
+    const { redisQueue } = await bullmq();
     const onWarning = (message: string): void => onError(new Error(message));
     return redisQueue({ url, onWarning, ...(prefix !== undefined && { prefix }) });
 }

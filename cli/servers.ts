@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:net';
 import { server as hapiServer, type RouteOptionsSecureObject, type Server } from '@hapi/hapi';
+import { isInstalled } from '../lib/errors.ts';
 import type { InventoryStore } from '../lib/inventory/store.ts';
 import { protect } from '../lib/protect/connections.ts';
 import type { System } from '../plugins/admin-console/handlers.ts';
@@ -126,15 +127,6 @@ export function readable(
 export async function addMcp(server: Server, options: McpOptions): Promise<void> {
     if (isInstalled('@modelcontextprotocol/sdk/server/index.js')) {
         await server.register({ plugin: mcp, options });
-    }
-}
-
-function isInstalled(module: string): boolean {
-    try {
-        import.meta.resolve(module);
-        return true;
-    } catch {
-        return false;
     }
 }
 

@@ -70,9 +70,24 @@ export async function optionalPackage<Module>(name: string, use: string, load: (
     }
 }
 
+/** Whether what is loaded only when it is used can be found, for example `pg` or `some-package/one-of-its-files.js`. */
+export function isInstalled(module: string): boolean {
+    try {
+        import.meta.resolve(module);
+        return true;
+    } catch {
+        return false;
+    }
+}
+
 /** What {@link optionalPackage} throws. */
 export function withoutPackage(name: string, use: string, cause: unknown): ScanwireError {
-    const missing = errorCode(cause) === 'ERR_MODULE_NOT_FOUND';
-    const why = missing ? `${use} needs the package ${name}: npm install ${name}` : `Cannot load ${name} for ${use}${codeNote(cause)}`;
-    return new ScanwireError('MISCONFIGURED', why, { cause });
+    return errorCode(cause) === 'ERR_MODULE_NOT_FOUND'
+        ? missingPackage(name, use, cause)
+        : new ScanwireError('MISCONFIGURED', `Cannot load ${name} for ${use}${codeNote(cause)}`, { cause });
+}
+
+/** Says how to install it. */
+export function missingPackage(name: string, use: string, cause?: unknown): ScanwireError {
+    return new ScanwireError('MISCONFIGURED', `${use} needs the package ${name}: npm install ${name}`, { cause });
 }

@@ -2,7 +2,6 @@ import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
-import { postgresQueue } from '../../adapters/bullmq/index.ts';
 import { isObject } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { CONCURRENCY } from '../../lib/webhooks/options.ts';
@@ -12,7 +11,15 @@ import { CLAIM_MARGIN, type Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { type WebhookExporterOptions, webhooksOf } from '../../plugins/webhook-exporter/options.ts';
 import { type Call, performing, repeated, wholeNumber } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
-import { openRedisQueue, openStores, receiversIn, type Stores, type WebhooksParts, webhooksOver } from '../deployment.ts';
+import {
+    openPostgresQueue,
+    openRedisQueue,
+    openStores,
+    receiversIn,
+    type Stores,
+    type WebhooksParts,
+    webhooksOver,
+} from '../deployment.ts';
 import { existingKeyRing } from '../key-ring.ts';
 import { addMetrics, type MetricsAddress, startMetrics } from '../metrics-server.ts';
 import { errorLog } from '../output/errors.ts';
@@ -67,7 +74,7 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
         await reloading(running, onError, async (onOutdated) => {
             const deployment = await stores.settings.read();
             const kept = keptIn(deployment);
-            const ownQueue = config?.queue === undefined ? workerQueue(database, kept, onError) : null;
+            const ownQueue = config?.queue === undefined ? await workerQueue(database, kept, onError) : null;
             const queue = ownQueue ?? (config as Required<Config>).queue;
             const parts = { stores, keyRing, queue, receivers: receiversIn(process.env) };
             const more = { role: 'worker', onError, onOutdated, ...(metrics && { onEvent: metrics.hear }) } as const;
@@ -145,10 +152,10 @@ function newSignal(): { readonly given: Promise<void>; readonly give: () => void
 }
 
 /** Where the host's queue is, as far as this machine can reach it. */
-function workerQueue(database: Stores | null, kept: DeploymentSettings, onError: (error: Error) => void): DeliveryQueue {
+async function workerQueue(database: Stores | null, kept: DeploymentSettings, onError: (error: Error) => void): Promise<DeliveryQueue> {
     return database !== null && kept.queue === 'PostgreSQL' && process.env.REDIS_URL === undefined
-        ? postgresQueue({ pool: database.pool })
-        : openRedisQueue(required('REDIS_URL'), onError, kept.prefix);
+        ? await openPostgresQueue(database.pool)
+        : await openRedisQueue(required('REDIS_URL'), onError, kept.prefix);
 }
 
 function optionsOf(

@@ -1,7 +1,7 @@
 import type { NamedPlugin, Request, ResponseObject, ResponseToolkit, RouteOptions, Server } from '@hapi/hapi';
 import Joi from 'joi';
 import { checked, objectWith } from '../../lib/checked.ts';
-import { optionalPackage, ScanwireError } from '../../lib/errors.ts';
+import { isInstalled, missingPackage, optionalPackage, ScanwireError } from '../../lib/errors.ts';
 import type { InventoryStore } from '../../lib/inventory/store.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
@@ -48,6 +48,7 @@ export const optionsSchema: Joi.ObjectSchema<McpOptions> = Joi.object<McpOptions
 
 const PLUGIN = 'mcp';
 const PACKAGE = '@modelcontextprotocol/sdk';
+const USE = 'The plugin mcp';
 const UNREADABLE: StoreFailure = { plugin: PLUGIN, message: 'The data cannot be read now; try again later' };
 const UNKNOWN_STRATEGY = 'mcp options: auth must name a strategy of the server, registered before';
 const MAX_BYTES = 65_536;
@@ -62,8 +63,12 @@ export const plugin: NamedPlugin<McpOptions> = {
     async register(server, options) {
         const settings = checked(optionsSchema, options, { subject: 'mcp options', code: 'MISCONFIGURED' });
         claimInstance(server, PLUGIN, settings);
-        const protocol = await optionalPackage(PACKAGE, 'the plugin mcp', loadProtocol);
-        withStrategy(UNKNOWN_STRATEGY, () => addRoute(server, settings, protocol));
+        // It brings 200 files: the first request loads them.
+        if (!isInstalled(`${PACKAGE}/server/index.js`)) {
+            throw missingPackage(PACKAGE, USE);
+        }
+
+        withStrategy(UNKNOWN_STRATEGY, () => addRoute(server, settings));
     },
 };
 
@@ -78,7 +83,7 @@ async function loadProtocol() {
 
 type Protocol = Awaited<ReturnType<typeof loadProtocol>>;
 
-function addRoute(server: Server, settings: McpOptions, protocol: Protocol): void {
+function addRoute(server: Server, settings: McpOptions): void {
     const { auth = 'token', license, path = '/mcp' } = settings;
     const options: RouteOptions = {
         auth: auth === false ? false : { strategies: [auth], mode: 'required' },
@@ -95,14 +100,15 @@ function addRoute(server: Server, settings: McpOptions, protocol: Protocol): voi
     };
     const payload = { maxBytes: MAX_BYTES, allow: 'application/json', protoAction: 'error' } as const;
     server.route([
-        { method: 'POST', path, options: { ...options, payload }, handler: (request, h) => answer(request, h, settings, protocol) },
+        { method: 'POST', path, options: { ...options, payload }, handler: (request, h) => answer(request, h, settings) },
         // There is no session to listen to or to end, as the transport says itself.
         { method: ['GET', 'DELETE'], path, options, handler: (_, h) => h.response().code(405).header('allow', 'POST') },
     ]);
 }
 
 /** Each request stands for itself: nothing of one is kept for the next, so that any process may answer it. */
-async function answer(request: Request, h: ResponseToolkit, sources: Sources, protocol: Protocol): Promise<ResponseObject> {
+async function answer(request: Request, h: ResponseToolkit, sources: Sources): Promise<ResponseObject> {
+    const protocol = await optionalPackage(PACKAGE, USE, loadProtocol);
     const { Transport } = protocol;
     const server = serverFor(request, sources, protocol);
     const transport = new Transport({ enableJsonResponse: true });

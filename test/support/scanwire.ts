@@ -4,6 +4,12 @@ import { fileURLToPath } from 'node:url';
 
 const ENTRY = fileURLToPath(new URL('../../cli/scanwire.js', import.meta.url));
 
+/**
+ * The embedded database is WebAssembly, which V8 compiles twice: at once, and well. A command of a test ends before the second is done, but
+ * pays for it: half of its processor time (measured: 8.1 s for a first start, 4.4 s with this).
+ */
+export const QUICK: readonly string[] = ['--liftoff-only'];
+
 export interface Ran {
     readonly code: number | null;
     readonly stdout: string;
@@ -35,7 +41,7 @@ export async function scanwire(args: readonly string[], options: RunOptions = {}
 
 /** One that goes on running: wait for {@link nextJson}, then signal it. */
 export function startScanwire(args: readonly string[], { env = {}, cwd }: RunOptions = {}): ChildProcess {
-    return spawn(process.execPath, [ENTRY, ...args], {
+    return spawn(process.execPath, [...QUICK, ENTRY, ...args], {
         env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
         ...(cwd !== undefined && { cwd }),
         stdio: ['pipe', 'pipe', 'pipe'],

@@ -5,7 +5,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { endpointsOf } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
-import type { MemoryInventoryWriter } from './inventory.ts';
+import type { MemoryInventoryWriter } from './inventory-writer.ts';
 
 /** How a store of records in memory is made. */
 export interface MemoryRecordsOptions {

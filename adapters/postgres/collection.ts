@@ -1,8 +1,8 @@
+import { isRowId } from '../../lib/inventory/fields.ts';
 import type { FilterName, Filters, SEARCHED, Selection } from '../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions, SelectableCollection } from '../../lib/inventory/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { textPages } from './row-text.ts';
-import { LARGEST_ID } from './staged-import.ts';
 
 /** How the rows of a resource are found. `rows` stands for the resource's own table in these texts. */
 export interface CollectionSource {
@@ -42,7 +42,7 @@ export function collection<Row extends { readonly id: number }>(database: Execut
     const one = `select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`;
 
     async function* select(path: readonly number[], { where = {}, after, limit }: Selection, { signal }: ReadOptions = {}) {
-        let left = path.every(isId) ? (limit ?? Number.POSITIVE_INFINITY) : 0;
+        let left = path.every(isRowId) ? (limit ?? Number.POSITIVE_INFINITY) : 0;
         for (let behind = after; left > 0; ) {
             signal?.throwIfAborted();
             const size = Math.min(left, BATCH);
@@ -65,7 +65,7 @@ export function collection<Row extends { readonly id: number }>(database: Execut
         list: (path, options) => select(path, {}, options),
 
         async get(path, id) {
-            if (![...path, id].every(isId)) {
+            if (![...path, id].every(isRowId)) {
                 return null;
             }
 
@@ -74,7 +74,7 @@ export function collection<Row extends { readonly id: number }>(database: Execut
         },
 
         async count(path, where) {
-            if (!path.every(isId)) {
+            if (!path.every(isRowId)) {
                 return 0;
             }
 
@@ -97,7 +97,7 @@ function textOf<Row extends { readonly id: number }>(
     const page = `select rows.id, ${row} as text from ${from}
         where ${[...belowOf(source), listed, `rows.id > ${behind}`].join(' and ')} order by rows.id`;
     const pages = textPages(database, { page, usable: '(select not staged_shown from scanwire.workspaces where id = $1)' }, select);
-    return (path, options) => (path.every(isId) ? pages(path, options) : select(path, {}, options));
+    return (path, options) => (path.every(isRowId) ? pages(path, options) : select(path, {}, options));
 }
 
 function belowOf({ parents, shown = 'true' }: CollectionSource): readonly string[] {
@@ -164,9 +164,4 @@ function conditions(source: CollectionSource, where: Filters, values: unknown[])
         said.push(`${columnOf(source, 'updated_at')} >= ${place(updated_since)}::timestamptz`);
     }
     return said;
-}
-
-/** What no column can hold is the id of nothing. */
-function isId(id: number): boolean {
-    return Number.isInteger(id) && id >= 1 && id <= LARGEST_ID;
 }

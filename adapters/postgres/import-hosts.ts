@@ -6,7 +6,8 @@ import type { ImportOptions, ImportProgress, ImportSummary } from '../../lib/inv
 import type { Executor } from '../../lib/transaction.ts';
 import { type PoolLike, patiently, sqlState } from './database.ts';
 import { type Lease, paceOf } from './slices.ts';
-import { applyStaged, discardStaged, isShown, lease, release, show, stageBatch } from './staged-import.ts';
+import { addStaged, NOTHING_STAGED, type StagedBatch, stageBatch } from './stage-batch.ts';
+import { applyStaged, discardStaged, isShown, lease, release, show } from './staged-import.ts';
 import { inTurn, readWorkspace } from './workspaces.ts';
 
 /** So many make a short transaction also on the embedded database, where everybody waits for it. */
@@ -32,7 +33,7 @@ export async function importHosts(
     try {
         const sizes = await readAside(database, importId, hosts);
         const summary = await takeOver(pool, { importId, name: workspaceName, sizes, clock, onProgress });
-        if (sizes.length > 1) {
+        if (sizes.length > 1 && summary.hosts.new + summary.services.new > 0) {
             await learnSizes(database);
         }
 
@@ -62,9 +63,9 @@ async function takeOver(pool: PoolLike, work: Work): Promise<ImportSummary> {
         const own = { workspaceId, importId };
         return { ...own, generation: await lease(client, own), workspace: await readWorkspace(client, workspaceId) };
     });
-    const counts = await stageAll(pool, held, work, { generation, at: clock() });
+    const { aside, ...counts } = await stageAll(pool, held, work, { generation, at: clock() });
     await showOrDiscard(pool, held, generation);
-    await settle(pool, held, work, counts.hosts.updated);
+    await settle(pool, held, work, aside);
     return { workspace, ...counts };
 }
 
@@ -73,19 +74,14 @@ async function stageAll(
     held: Lease,
     { sizes, onProgress }: Work,
     { generation, at }: { readonly generation: number; readonly at: Date },
-): Promise<Omit<ImportSummary, 'workspace'>> {
-    const hosts = { created: 0, updated: 0 };
-    const services = { created: 0, updated: 0 };
+): Promise<StagedBatch> {
+    let staged = NOTHING_STAGED;
     const total = sizes.reduce((sum, size) => sum + size, 0);
     const pace = paceOf();
     let done = 0;
     try {
         for (const [seq, size] of sizes.entries()) {
-            const stored = await stageBatch(pool, held, { seq, size, generation, at }, pace);
-            hosts.created += stored.hosts.created;
-            hosts.updated += stored.hosts.updated;
-            services.created += stored.services.created;
-            services.updated += stored.services.updated;
+            staged = addStaged(staged, await stageBatch(pool, held, { seq, size, generation, at }, pace));
             done += size;
             onProgress({ phase: 'storing', done, total });
         }
@@ -95,7 +91,7 @@ async function stageAll(
         throw error;
     }
 
-    return { hosts, services };
+    return staged;
 }
 
 /** A commit whose answer is lost may have shown the import all the same. */

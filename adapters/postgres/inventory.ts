@@ -1,4 +1,5 @@
 import { systemClock } from '../../lib/clock.ts';
+import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { HOST_FIELDS, type Host } from '../../lib/inventory/host.ts';
 import {
     type Note,
@@ -17,7 +18,7 @@ import { type CollectionSource, collection } from './collection.ts';
 import { assertPoolIn, IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
 import { importHosts } from './import-hosts.ts';
 import { rowText } from './row-text.ts';
-import { LARGEST_ID, overlaid } from './staged-import.ts';
+import { overlaid } from './stage-batch.ts';
 import { ensureWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
 
 const TIMES = 'rows.created_at, rows.updated_at';
@@ -26,7 +27,7 @@ const WORKSPACE = 'from scanwire.workspaces where id = $1';
 /** What an import that is at work stores has a generation that its workspace has not reached. */
 const SHOWN = `rows.generation <= (select generation ${WORKSPACE})`;
 /** Without this a listing would walk through all of that. */
-const BEFORE_IMPORT = `rows.id <= coalesce((select hosts_until ${WORKSPACE}), ${LARGEST_ID})`;
+const BEFORE_IMPORT = `rows.id <= coalesce((select hosts_until ${WORKSPACE}), ${MAX_ID})`;
 
 /** What an import that is shown changes in the rows and has not moved into them yet. Looked up row by row (`offset 0`): mostly there is nothing. */
 function joinStaged(table: string, condition: string): string {

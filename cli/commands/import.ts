@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { countsText } from '../../lib/inventory/import-counts.ts';
 import type { ImportSummary } from '../../lib/inventory/store.ts';
 import { performing } from '../command.ts';
 import { openInput } from '../input.ts';
@@ -18,9 +19,5 @@ export function define(self: Command): void {
 }
 
 function summaryText({ workspace, hosts, services }: ImportSummary): string {
-    return `Imported into ${printable(workspace.name)}: hosts ${counts(hosts)}; services ${counts(services)}`;
-}
-
-function counts({ created, updated }: { readonly created: number; readonly updated: number }): string {
-    return `${created} new, ${updated} updated`;
+    return `Imported into ${printable(workspace.name)}: hosts ${countsText(hosts)}; services ${countsText(services)}`;
 }

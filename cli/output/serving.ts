@@ -57,10 +57,7 @@ async function demoText(
     tls: TlsPair,
 ): Promise<string> {
     const steps = await aligned([
-        [
-            'Scan',
-            imported === null ? 'imported before' : `imported: ${imported.hosts.created} hosts with ${imported.services.created} services`,
-        ],
+        ['Scan', imported === null ? 'imported before' : `imported: ${imported.hosts.new} hosts with ${imported.services.new} services`],
         ['API key', `${key.key} (${key.name})`],
         ['Receiver', receiver],
         ['Exporter', `${exporter.name}, ${exporter.state}: ${testText(test)}`],

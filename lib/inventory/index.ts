@@ -15,6 +15,7 @@ export {
     type ServiceInput,
 } from './host.ts';
 export { normaliseHost } from './host-input.ts';
+export type { ImportCounts } from './import-counts.ts';
 export {
     type GivenRow,
     type InventoryFunctions,

@@ -1,4 +1,5 @@
 import type { Host, HostInput } from './host.ts';
+import type { ImportCounts } from './import-counts.ts';
 import type { Note, Service, Session, Vuln, Workspace, WorkspaceNote, WorkspaceVuln } from './resources.ts';
 import type { FilterName, Filters, Selection } from './selection.ts';
 
@@ -80,8 +81,8 @@ export interface ImportOptions {
 /** What an import did. */
 export interface ImportSummary {
     readonly workspace: Workspace;
-    readonly hosts: { readonly created: number; readonly updated: number };
-    readonly services: { readonly created: number; readonly updated: number };
+    readonly hosts: ImportCounts;
+    readonly services: ImportCounts;
 }
 
 /** What the import writes through. */
@@ -92,7 +93,8 @@ export interface InventoryWriter {
     /**
      * Stores all hosts in the workspace of that name (made when missing), or, when anything fails, the iteration of `hosts`
      * included, none of them. A host whose address the workspace already holds is updated with the fields that are there;
-     * a service is found by its port and protocol. Counters are kept right in the same transaction.
+     * a service is found by its port and protocol. Counters are kept right in the same transaction. What is said of a host or a
+     * service and is so already writes nothing and moves no `updated_at`; a service more moves that of its host too.
      */
     importHosts(workspaceName: string, hosts: AsyncIterable<HostInput>, options?: ImportOptions): Promise<ImportSummary>;
 }

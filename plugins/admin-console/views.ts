@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
+import { VERDICTS } from '../../lib/inventory/import-counts.ts';
 import { scopesSchema, workspacesSchema } from '../../lib/keys/limits.ts';
 import { AUTHENTICATION_PARTS } from '../../lib/webhooks/authentication.ts';
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
@@ -221,4 +222,4 @@ export const newEventSchema: Joi.ObjectSchema = Joi.object({
     owner: ownerSchema.description("Whose event it is; the deployment's own when absent"),
 }).required();
 
-export const countsSchema: Joi.ObjectSchema = Joi.object({ created: count(), updated: count() }).required();
+export const countsSchema: Joi.ObjectSchema = Joi.object(Object.fromEntries(VERDICTS.map((verdict) => [verdict, count()]))).required();

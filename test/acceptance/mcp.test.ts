@@ -13,13 +13,13 @@ const COMMAND = new URL('../../cli/scanwire.js', import.meta.url).pathname;
 t.test('lets an assistant read through the running server, as its operator', async (t) => {
     const data = `${temporaryFolder(t)}/data`;
     const running = await serve(t, data);
-    const imported = await json<{ hosts: { created: number } }>(['import', SCAN, '--data', data]);
+    const imported = await json<{ hosts: { new: number } }>(['import', SCAN, '--data', data]);
     const client = new Client({ name: 'test', version: '1' });
     const args = [COMMAND, 'mcp', '--data', data];
     await client.connect(new StdioClientTransport({ command: process.execPath, args, env: {} }) as never);
     t.same((await client.listTools()).tools.length, 7, 'no key is asked for');
     const { structuredContent } = await client.callTool({ name: 'hosts', arguments: {} });
-    t.match(structuredContent, { total: imported.hosts.created });
+    t.match(structuredContent, { total: imported.hosts.new });
     t.match((await client.callTool({ name: 'deliveries', arguments: {} })).structuredContent, { rows: [], cursor: null });
     await client.close();
 

@@ -34,8 +34,8 @@ t.test('serves an imported scan behind a key and tells nobody else anything', as
     const get = (path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> =>
         ask(`${origin}/rest_api/v2${path}`, ca, headers, method);
 
-    const imported = await json<{ hosts: { created: number } }>(['import', SCAN, '--data', data]);
-    t.ok(imported.hosts.created > 0);
+    const imported = await json<{ hosts: { new: number } }>(['import', SCAN, '--data', data]);
+    t.ok(imported.hosts.new > 0);
     const { key: token, id } = await json<{ id: string; name: string; key: string }>(['keys', 'create', 'acceptance', '--data', data]);
 
     t.match(await get('/base', { token }), { status: 200, type: 'text/html; charset=utf-8' });
@@ -57,7 +57,7 @@ t.test('serves an imported scan behind a key and tells nobody else anything', as
     const index = await get(path, { token });
     t.equal(index.type, 'application/json; charset=utf-8');
     const hosts = JSON.parse(index.body);
-    t.equal(hosts.length, imported.hosts.created);
+    t.equal(hosts.length, imported.hosts.new);
     t.strictSame(JSON.parse((await get(`${path}/${hosts[0].id}`, { token })).body), hosts[0]);
     t.equal((await get(`${path}/`, { token })).body, index.body, 'a trailing slash changes nothing');
     t.equal((await get(`${path}?page=2&unknown=1`, { token })).body, index.body, 'unknown query keys change nothing');
@@ -66,7 +66,7 @@ t.test('serves an imported scan behind a key and tells nobody else anything', as
     for (const at of [origin, `https://127.0.0.1:${port}`]) {
         const console = { url: `${at}/api/v1/hosts?workspace=default`, headers: { authorization: `Bearer ${token}` } };
         const answer = await ask(console.url, ca, console.headers);
-        t.equal(JSON.parse(answer.body).data.length, imported.hosts.created, 'a client of the other data service sees the same');
+        t.equal(JSON.parse(answer.body).data.length, imported.hosts.new, 'a client of the other data service sees the same');
         t.equal((await ask(console.url, ca)).status, 401);
     }
 

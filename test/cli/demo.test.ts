@@ -9,7 +9,7 @@ t.test('shows the whole way at the first start, and finds it again after a kill'
     const { server, served } = await serve(t, data, '--demo');
     const { demo } = served;
     t.match(demo, {
-        imported: { hosts: { created: 5 } },
+        imported: { hosts: { new: 5 } },
         test: { attempt: { code: 'delivered' } },
         investigation: { verification: { ok: true, forms: ['base64'] } },
     });

@@ -44,7 +44,7 @@ t.test('lets commands work on the stores where no server runs', async (t) => {
     const data = dataOf(t);
     const key = await json<{ id: string; key: string }>(data, 'keys', 'create', 'offline');
     t.match(await json(data, 'keys', 'list'), [{ id: key.id, name: 'offline' }]);
-    t.match(await json(data, 'import', fixture('scans/udp.xml')), { workspace: { name: 'default' }, hosts: { created: 1 } });
+    t.match(await json(data, 'import', fixture('scans/udp.xml')), { workspace: { name: 'default' }, hosts: { new: 1 } });
     t.match(await json(data, 'events', 'publish', 'idr_investigation_created', fixture('events/investigation.json')), { deliveries: [] });
 
     const { server, served } = await serve(t, data);

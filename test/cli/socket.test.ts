@@ -23,9 +23,9 @@ t.test('answers commands through its socket', async (t) => {
 
     t.match(await json(data, 'import', fixture('scans/hosts.jsonl'), '--workspace', 'lab'), {
         workspace: { name: 'lab' },
-        hosts: { created: 5, updated: 0 },
+        hosts: { new: 5, changed: 0, unchanged: 0, gone: 0, refused: 0 },
     });
-    t.match(await json(data, 'import', fixture('scans/services.xml'), '--workspace', 'lab'), { hosts: { created: 5 } });
+    t.match(await json(data, 'import', fixture('scans/services.xml'), '--workspace', 'lab'), { hosts: { new: 5 } });
 
     const limited = ['--workspace', '2', '--workspace', '7', '--expires', '90d'];
     const { key: partner } = await json<{ key: string }>(data, 'keys', 'create', 'partner', ...limited);

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
+import { setImmediate } from 'node:timers/promises';
 import { type HostInput, newHost } from '../../../lib/inventory/host.ts';
+import { importCounts } from '../../../lib/inventory/import-counts.ts';
+import type { Service } from '../../../lib/inventory/resources.ts';
 import type { InventoryWriter } from '../../../lib/inventory/store.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { dns, each, fullHost, https, type InventoryFixture, type InventoryLaws, MANY, manyHosts, names, oneHost, rows } from './fixture.ts';
 import { knownList } from './known-rows.ts';
+
+const NONE = importCounts();
 
 /** What an import leaves behind. */
 const importLaws: Laws<InventoryFixture> = {
@@ -85,7 +90,7 @@ const importLaws: Laws<InventoryFixture> = {
         const { workspace, hosts } = await store.importHosts('default', each(input));
 
         assertFields(only(await rows(store.hosts, [workspace.id])), { name: 'second', os_name: 'Linux', service_count: 2 });
-        assert.equal(hosts.created, 1);
+        assert.equal(hosts.new, 1);
     },
 
     async 'takes the same address in two workspaces for two hosts'({ store }) {
@@ -112,20 +117,76 @@ const importLaws: Laws<InventoryFixture> = {
         assert.deepEqual(counts, [3, 0]);
     },
 
-    async 'says how much an import made and updated'({ store }) {
-        const first = await store.importHosts('lab', each([{ ...fullHost, services: [dns] }]));
-        const second = await store.importHosts('lab', each([{ ...fullHost, services: [dns, https] }, { address: '192.0.2.7' }]));
+    async 'says what has become of each host and service'({ store }) {
+        const kept = { address: '192.0.2.8' };
+        const first = await store.importHosts('lab', each([{ ...fullHost, state: 'alive', services: [dns] }, kept]));
+        const more = { ...fullHost, state: 'alive', services: [dns, https] } as const;
+        const closed = {
+            ...fullHost,
+            services: [
+                { ...dns, state: 'closed' },
+                { ...https, info: 'x' },
+            ],
+        } as const;
+        const second = await store.importHosts('lab', each([more, { address: '192.0.2.7' }, kept]));
+        const third = await store.importHosts('lab', each([closed, closed, { address: fullHost.address, name: 'other' }]));
 
-        assertFields(first, { hosts: { created: 1, updated: 0 }, services: { created: 1, updated: 0 } });
-        assertFields(second, { hosts: { created: 1, updated: 1 }, services: { created: 1, updated: 1 } });
+        assertFields(first, { hosts: { ...NONE, new: 2 }, services: { ...NONE, new: 1 } });
+        assertFields(second, { hosts: { ...NONE, new: 1, changed: 1, unchanged: 1 }, services: { ...NONE, new: 1, unchanged: 1 } });
+        assertFields(third, {
+            hosts: { ...NONE, changed: 1, unchanged: 1, gone: 1 },
+            services: { ...NONE, changed: 1, unchanged: 2, gone: 1 },
+        });
         assert.deepEqual(second.workspace, await store.ensureWorkspace('lab'));
+    },
+
+    async 'leaves a host that is so already as it is, the time of its change included'({ store }) {
+        const { host, workspace } = await oneHost(store, { ...fullHost, services: [dns] });
+        await nextMillisecond();
+        const same = { address: fullHost.address, name: fullHost.name, comments: fullHost.comments };
+        await store.importHosts(
+            'default',
+            each([{ ...fullHost, services: [{ ...dns, state: 'filtered' }] }, same, { address: host.address }]),
+        );
+
+        assert.deepEqual(await rows(store.hosts, [workspace.id]), [host]);
+    },
+
+    async 'moves the time of the change of a host with its fields and the number of its services'({ store }) {
+        const { host, workspace } = await oneHost(store, fullHost);
+        await nextMillisecond();
+        await store.importHosts('default', each([{ ...fullHost, services: [dns] }]));
+        const grown = only(await rows(store.hosts, [workspace.id]));
+        await nextMillisecond();
+        await store.importHosts('default', each([{ ...fullHost, info: null }]));
+        const changed = only(await rows(store.hosts, [workspace.id]));
+
+        assert.deepEqual(grown, { ...host, service_count: 1, updated_at: grown.updated_at });
+        assert.ok(host.updated_at < grown.updated_at && grown.updated_at < changed.updated_at);
+    },
+
+    async 'spends no id on what is there'({ store }) {
+        const { host, workspace } = await oneHost(store, { ...fullHost, services: [dns] });
+        await store.importHosts(
+            'default',
+            each([
+                { ...fullHost, name: 'changed', services: [dns] },
+                { ...fullHost, services: [dns] },
+            ]),
+        );
+        await store.importHosts('default', each([{ ...fullHost, services: [dns, https] }, { address: '192.0.2.7' }]));
+
+        assert.deepEqual(
+            (await rows(store.hosts, [workspace.id])).map(({ id }) => id),
+            [host.id, host.id + 1],
+        );
     },
 
     async 'makes the workspace of an empty import'({ store }) {
         const summary = await store.importHosts('empty', each([]));
 
         assert.deepEqual(await store.workspaces.get([], summary.workspace.id), summary.workspace);
-        assertFields(summary, { hosts: { created: 0, updated: 0 }, services: { created: 0, updated: 0 } });
+        assertFields(summary, { hosts: NONE, services: NONE });
     },
 };
 
@@ -142,6 +203,26 @@ const serviceLaws: Laws<InventoryFixture> = {
             assertFields(found[index], { ...expected, host_id: host.id });
         }
         assert.ok(found.every(({ created_at, updated_at }) => updated_at >= created_at));
+    },
+
+    async 'leaves a service that is so already as it is, and spends no id on it'({ store }) {
+        const { host, workspace } = await oneHost(store, { ...fullHost, services: [dns] });
+        const below = (): Promise<Service[]> => rows(present(store.services), [workspace.id, host.id]);
+        const before = only(await below());
+        await nextMillisecond();
+        await store.importHosts(
+            'default',
+            each([
+                { ...fullHost, name: 'other', services: [dns] },
+                { ...fullHost, services: [dns, https] },
+            ]),
+        );
+        const [kept, added] = await below();
+
+        assert.deepEqual([kept, added?.id], [before, before.id + 1]);
+        await nextMillisecond();
+        await store.importHosts('default', each([{ ...fullHost, services: [{ ...dns, info: null }] }]));
+        assert.ok(present((await below())[0]).updated_at > before.updated_at);
     },
 
     async 'imports no service when the source fails half-way'({ store }) {
@@ -187,6 +268,13 @@ function underWay<T>(result: Promise<T>): { readonly result: Promise<T>; ended()
     };
     result.then(end, end);
     return { result, ended: () => ended };
+}
+
+/** Resolves when it is later than now for every clock that counts milliseconds. */
+async function nextMillisecond(): Promise<void> {
+    for (const now = Date.now(); Date.now() <= now + 1; ) {
+        await setImmediate();
+    }
 }
 
 async function* failing<T>(items: readonly T[]): AsyncIterable<T> {

@@ -51,7 +51,7 @@ t.test('carries a BullMQ queue while the stores and transactions of ours run', a
     const summary = await inventory.importHosts('default', each(hosts));
     await Promise.all([...adding, finished]);
 
-    t.equal(summary.hosts.created, hosts.length);
+    t.equal(summary.hosts.new, hosts.length);
     t.equal(done.size, JOBS + 1);
     t.same((await database.query('show search_path')).rows, [{ search_path: 'public' }]);
     await worker.close();

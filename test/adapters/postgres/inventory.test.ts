@@ -2,6 +2,7 @@ import t from 'tap';
 import { postgresInventory } from '../../../adapters/postgres/index.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
+import { importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection } from '../../../lib/inventory/store.ts';
 import { databases, startAfresh } from './databases.ts';
@@ -25,13 +26,7 @@ for (const { name, open } of databases) {
                 'default',
                 each([{ address: '192.0.2.7', mac: '00:11:22:33:44:55', arch: 'x64', nexpose_data_asset_id: 7, services: [ssh, https] }]),
             );
-            t.same(
-                [hosts, services],
-                [
-                    { created: 1, updated: 0 },
-                    { created: 2, updated: 0 },
-                ],
-            );
+            t.same([hosts, services], [importCounts({ new: 1 }), importCounts({ new: 2 })]);
 
             const [host] = await all(store.hosts, [workspace.id]);
             t.match(host, { address: '192.0.2.7', name: '192.0.2.7', state: 'alive', mac: '00:11:22:33:44:55', service_count: 2 });
@@ -52,7 +47,7 @@ for (const { name, open } of databases) {
             const { hosts } = await store.importHosts('default', each([{ address: '192.0.2.7', info: null, os_name: '' }]));
             const [host] = await all(store.hosts, [workspace.id]);
 
-            t.same(hosts, { created: 0, updated: 1 });
+            t.same(hosts, importCounts({ changed: 1 }));
             t.match(host, { info: null, comm: 'kept', os_name: '' });
             t.same([host?.created_at, host?.updated_at], [AT, LATER]);
         });
@@ -150,14 +145,14 @@ for (const { name, open } of databases) {
             const importing = store.importHosts('default', slow());
             t.equal((await store.ensureWorkspace('meanwhile')).name, 'meanwhile');
             resolve();
-            t.same((await importing).hosts, { created: 1, updated: 0 });
+            t.same((await importing).hosts, importCounts({ new: 1 }));
         });
 
         t.test('stores the same hosts of two imports at once a single time', async (t) => {
             const imports = [1, 2, 3].map(() => store.importHosts('fresh', each(manyHosts(600))));
             const summaries = await Promise.all(imports);
-            t.equal(sum(summaries.map(({ hosts }) => hosts.created)), 600);
-            t.equal(sum(summaries.map(({ hosts }) => hosts.updated)), 1200);
+            t.equal(sum(summaries.map(({ hosts }) => hosts.new)), 600);
+            t.equal(sum(summaries.map(({ hosts }) => hosts.unchanged)), 1200);
         });
 
         t.test('selects by what an import that is shown lays over hosts, and in the order of its changes', async (t) => {

@@ -3,6 +3,7 @@ import { record } from '../../../adapters/contract/records/fixture.ts';
 import { type PoolLike, postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
+import { importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Collection } from '../../../lib/inventory/store.ts';
 import { databases, startAfresh } from './databases.ts';
 
@@ -157,7 +158,7 @@ for (const { name, open } of databases) {
                 ['default'],
             );
             await leasesEnd(pool);
-            t.equal((await store.importHosts('new', each([]))).hosts.created, 0);
+            t.equal((await store.importHosts('new', each([]))).hosts.new, 0);
             t.same(await leftovers(pool), { hosts: 0, services: 0, ...NONE });
         });
 
@@ -185,8 +186,8 @@ for (const { name, open } of databases) {
             const { workspace } = await store.importHosts('default', each([known, ...manyHosts(700)]));
             // It is shown, so it has succeeded.
             const dying = postgresInventory({ pool: dyingAt(pool, /delete from scanwire.staged_hosts/, 3) });
-            const late = await dying.importHosts('default', each([changed, ...manyHosts(700)]));
-            t.same(late, { workspace, hosts: { created: 0, updated: 701 }, services: { created: 1, updated: 1 } });
+            const late = await dying.importHosts('default', each([changed, ...manyHosts(700, 'other')]));
+            t.same(late, { workspace, hosts: importCounts({ changed: 701 }), services: importCounts({ new: 1, gone: 1 }) });
             const shown = await seen(workspace.id);
             t.match(shown[0], { name: 'after', service_count: 2, services: [{ state: 'closed' }, { port: 443 }] });
             t.ok(((await leftovers(pool)) as { staged_hosts: number }).staged_hosts > 0, 'some was not moved into place');
@@ -198,13 +199,41 @@ for (const { name, open } of databases) {
             t.same(await leftovers(pool), { hosts: 701, services: 2, ...NONE });
         });
 
+        t.test('find what is laid over services of hosts that are as they were', async (t) => {
+            const { workspace } = await store.importHosts('default', each([known, { ...known, address: '192.0.2.8' }]));
+            const before = await seen(workspace.id);
+            const closed = { ...known, services: [{ ...ssh, state: 'closed' } as const] };
+            const failing = postgresInventory({ pool: failingOnceAt(pool, /delete from scanwire.staged_hosts/) });
+            const { hosts } = await failing.importHosts('default', each([closed, { ...known, address: '192.0.2.8', services: [https] }]));
+            t.same(hosts, importCounts({ changed: 1, unchanged: 1 }));
+            const shown = await seen(workspace.id);
+            t.match(shown, [{ updated_at: before[0]?.updated_at, services: [{ state: 'closed' }] }, { service_count: 2 }]);
+
+            const { rows } = await pool.query('select xmin::text from scanwire.hosts order by id limit 1');
+            await store.importHosts('default', each([]));
+            t.same(await seen(workspace.id), shown);
+            t.same(await leftovers(pool), { hosts: 2, services: 3, ...NONE });
+            t.same((await pool.query('select xmin::text from scanwire.hosts order by id limit 1')).rows, rows);
+        });
+
+        t.test('write no row of what is so already', async (t) => {
+            const input = [changed, ...manyHosts(300)];
+            await store.importHosts('default', each(input));
+            const written = async (): Promise<unknown> =>
+                (await pool.query('select xmin::text from scanwire.hosts union all select xmin::text from scanwire.services')).rows;
+            const before = await written();
+            const { hosts, services } = await store.importHosts('default', each([...input, changed]));
+            t.same([hosts, services], [importCounts({ unchanged: 302 }), importCounts({ unchanged: 4 })]);
+            t.same(await written(), before);
+        });
+
         t.test('that fail after they were shown leave their workspace to the next writer at once', async (t) => {
             await store.importHosts('default', each([known]));
             const { hosts } = await postgresInventory({ pool: failingOnceAt(pool, /delete from scanwire.staged_hosts/) }).importHosts(
                 'default',
                 each([changed]),
             );
-            t.same(hosts, { created: 0, updated: 1 });
+            t.same(hosts, importCounts({ changed: 1 }));
             await store.importHosts('default', each([]));
             t.same(await leftovers(pool), { hosts: 1, services: 2, ...NONE });
         });
@@ -215,7 +244,7 @@ for (const { name, open } of databases) {
                 'default',
                 each([changed]),
             );
-            t.same(hosts, { created: 0, updated: 1 });
+            t.same(hosts, importCounts({ changed: 1 }));
             t.match(await seen(workspace.id), [{ name: 'after' }]);
             t.same(await leftovers(pool), { hosts: 1, services: 2, ...NONE });
         });
@@ -313,8 +342,9 @@ async function* each<T>(values: readonly T[]): AsyncGenerator<T> {
     yield* values;
 }
 
-function manyHosts(count: number): HostInput[] {
-    return Array.from({ length: count }, (_, index) => ({ address: `10.0.${index >> 8}.${index & 255}` }));
+function manyHosts(count: number, name?: string): HostInput[] {
+    const given = name === undefined ? {} : { name };
+    return Array.from({ length: count }, (_, index) => ({ address: `10.0.${index >> 8}.${index & 255}`, ...given }));
 }
 
 async function all<Row extends { readonly id: number }>(collection: Collection<Row>, parents: readonly number[]): Promise<Row[]> {

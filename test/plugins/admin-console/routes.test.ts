@@ -125,7 +125,10 @@ t.test('does every operation, and answers each as its route documents', async (t
     const source = (async function* () {
         yield Buffer.from('{"address":"192.0.2.1"}\n');
     })();
-    t.match(await as('importScan', { workspace: 'lab', source }), { workspace: { name: 'lab' }, hosts: { created: 1, updated: 0 } });
+    t.match(await as('importScan', { workspace: 'lab', source }), {
+        workspace: { name: 'lab' },
+        hosts: { new: 1, changed: 0, unchanged: 0, gone: 0, refused: 0 },
+    });
     t.same(await as('migrate', {}), { applied: ['0001'] });
 
     t.same([...asked].sort(), [...names].sort(), 'every operation was asked for');

@@ -35,6 +35,28 @@ async function* only<T>(item: T): AsyncIterable<T> {
     yield item;
 }
 
+/** Shows every row as if each import had written it. */
+function touching(store: MemoryInventory, name: 'hosts' | 'services'): Partial<MemoryInventory> {
+    let imports = 0;
+    const touched = <Row extends { readonly id: number; readonly updated_at: Date }>(row: Row): Row => ({
+        ...row,
+        updated_at: new Date(row.updated_at.getTime() + imports),
+    });
+    return {
+        importHosts(...input) {
+            imports += 1;
+            return store.importHosts(...input);
+        },
+        ...(name === 'hosts' ? { hosts: changed(store.hosts, touched) } : { services: changed(store.services, touched) }),
+    };
+}
+
+/** Shows ids as if there were gaps between them. */
+function burning(store: MemoryInventory, name: 'hosts' | 'services'): Partial<MemoryInventory> {
+    const spaced = <Row extends { readonly id: number }>(row: Row): Row => ({ ...row, id: row.id * 2 });
+    return name === 'hosts' ? { hosts: changed(store.hosts, spaced) } : { services: changed(store.services, spaced) };
+}
+
 /** One way to break each law; a law that its mutant passes is no law. */
 const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
     'has the workspace default from the start': (store) => ({
@@ -77,12 +99,17 @@ const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
     'finds a service by its port and protocol': (store) =>
         inputs(store, (host) => ({ ...host, services: (host.services ?? []).map((service) => ({ ...service, proto: 'tcp' })) })),
     'counts the services of a host': (store) => hostsShown(store, (host) => ({ ...host, service_count: host.service_count * 2 })),
-    'says how much an import made and updated': (store) => ({
+    'says what has become of each host and service': (store) => ({
         async importHosts(name, hosts) {
-            const summary = await store.importHosts(name, hosts);
-            return { ...summary, hosts: { created: summary.hosts.created + summary.hosts.updated, updated: 0 } };
+            const { hosts: counts, ...summary } = await store.importHosts(name, hosts);
+            return { ...summary, hosts: { ...counts, changed: counts.changed + counts.unchanged, unchanged: 0 } };
         },
     }),
+    'leaves a host that is so already as it is, the time of its change included': (store) => touching(store, 'hosts'),
+    'moves the time of the change of a host with its fields and the number of its services': (store) =>
+        hostsShown(store, (host) => ({ ...host, updated_at: host.service_count > 0 ? host.updated_at : host.created_at })),
+    'spends no id on what is there': (store) => burning(store, 'hosts'),
+    'leaves a service that is so already as it is, and spends no id on it': (store) => burning(store, 'services'),
     'makes the workspace of an empty import': (store) => ({
         async importHosts(name, hosts) {
             const { workspace, ...summary } = await store.importHosts('default', hosts);

@@ -1,0 +1,130 @@
+import type { Clock } from '../../lib/clock.ts';
+import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../lib/inventory/host.ts';
+import { type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
+import type { Workspace } from '../../lib/inventory/resources.ts';
+import type { InventoryWriter } from '../../lib/inventory/store.ts';
+import type { Endpoint } from '../../lib/records/endpoints.ts';
+import { count, type InventoryTables, ROOT, times } from './tables.ts';
+
+/** What this store offers to writers. */
+export interface MemoryInventoryWriter extends InventoryWriter {
+    /** Puts endpoints into the workspace of that name as `RecordStore.add` says; at once, so that `memoryRecords` need not wait. */
+    addEndpoints(workspaceName: string, endpoints: readonly Endpoint[]): void;
+}
+
+/** The import into the tables. */
+export function inventoryWriter({ workspaces, hosts, services }: InventoryTables, clock: Clock): MemoryInventoryWriter {
+    function storeWorkspace(name: string): Workspace {
+        const blank = { boundary: null, description: null, owner_id: null, limit_to_network: false };
+        return workspaces.find(ROOT, name) ?? workspaces.insert(ROOT, (id) => ({ id, name, ...blank, ...times(clock()) }), name);
+    }
+
+    function storeHost(workspace_id: number, input: HostInput): Host {
+        const known = hosts.find(workspace_id, input.address);
+        return known === undefined
+            ? hosts.insert(workspace_id, (id) => ({ ...newHost(input), id, workspace_id, ...times(clock()) }), input.address)
+            : hosts.replace({ ...known, ...hostFields(input), updated_at: clock() });
+    }
+
+    function storeService(host_id: number, input: ServiceInput): void {
+        const known = services.find(host_id, serviceKey(input));
+        if (known === undefined) {
+            services.insert(host_id, (id) => ({ ...input, id, host_id, ...times(clock()) }), serviceKey(input));
+            count(hosts, host_id, 'service_count');
+        } else {
+            services.replace({ ...known, ...input, updated_at: clock() });
+        }
+    }
+
+    function importService(host_id: number, input: ServiceInput): Verdict {
+        const verdict = verdictOn(services.find(host_id, serviceKey(input)), input, 'closed');
+        if (verdict !== 'unchanged') {
+            storeService(host_id, input);
+        }
+        return verdict;
+    }
+
+    function importHost(workspaceId: number, input: HostInput): { readonly host: Verdict; readonly services: readonly Verdict[] } {
+        const known = hosts.find(workspaceId, input.address);
+        const verdict = verdictOn(known, hostFields(input), 'down');
+        const host = known === undefined || verdict !== 'unchanged' ? storeHost(workspaceId, input) : known;
+        const found = (input.services ?? []).map((service) => importService(host.id, service));
+        if (verdict === 'unchanged' && found.includes('new')) {
+            storeHost(workspaceId, input);
+            return { host: 'changed', services: found };
+        }
+
+        return { host: verdict, services: found };
+    }
+
+    function storeEndpoint(workspaceId: number, { address, port, name, isNew }: Endpoint): void {
+        const known = hosts.find(workspaceId, address);
+        const input = { address, ...(known === undefined && name !== null && { name }) };
+        const host = known === undefined || isNew ? storeHost(workspaceId, input) : known;
+        const service = services.find(host.id, serviceKey({ port, proto: 'tcp' }));
+        if (service === undefined || isNew) {
+            storeService(host.id, { port, proto: 'tcp', state: 'open', name: 'https', info: service?.info ?? null });
+        }
+    }
+
+    return {
+        async ensureWorkspace(name) {
+            return storeWorkspace(name);
+        },
+
+        async importHosts(workspaceName, inputs) {
+            const complete: HostInput[] = [];
+            for await (const input of inputs) {
+                complete.push(input);
+            }
+
+            // From here on nothing waits and nothing fails: all or nothing.
+            const workspace = storeWorkspace(workspaceName);
+            const imported = complete.map((input) => importHost(workspace.id, input));
+            return {
+                workspace,
+                hosts: counted(imported.map(({ host }) => host)),
+                services: counted(imported.flatMap(({ services: found }) => found)),
+            };
+        },
+
+        addEndpoints(workspaceName, endpoints) {
+            const { id } = storeWorkspace(workspaceName);
+            for (const endpoint of endpoints) {
+                storeEndpoint(id, endpoint);
+            }
+        },
+    };
+}
+
+function serviceKey({ port, proto }: Pick<ServiceInput, 'port' | 'proto'>): string {
+    return `${port}/${proto}`;
+}
+
+type Verdict = keyof ImportCounts;
+
+/** What becomes of a row by the fields that are given; `gone` is the state of one that is there no more. */
+function verdictOn(
+    known: { readonly state: string } | undefined,
+    given: Readonly<Partial<Record<string, unknown>>>,
+    gone: string,
+): Verdict {
+    if (known === undefined) {
+        return 'new';
+    }
+
+    const shown: Readonly<Record<string, unknown>> = known;
+    if (Object.entries(given).every(([field, value]) => shown[field] === value)) {
+        return 'unchanged';
+    }
+
+    return given.state === gone && known.state !== gone ? 'gone' : 'changed';
+}
+
+function counted(verdicts: readonly Verdict[]): ImportCounts {
+    const counts = { ...importCounts() };
+    for (const verdict of verdicts) {
+        counts[verdict] += 1;
+    }
+    return counts;
+}

@@ -1,0 +1,168 @@
+import { ScanwireError } from '../../lib/errors.ts';
+import type { Host } from '../../lib/inventory/host.ts';
+import type { Note, Service, Session, Vuln, Workspace } from '../../lib/inventory/resources.ts';
+import { compareRows, type FilterName, matches, type Selection } from '../../lib/inventory/selection.ts';
+import type { SelectableCollection } from '../../lib/inventory/store.ts';
+
+/** The parent of rows that have none. */
+export const ROOT = 0;
+
+type Row = { readonly id: number };
+
+/** Rows of one resource, each below one parent. */
+interface Table<R extends Row> {
+    /** Adds a row with the next id, counted from 1. With a key it can be found below its parent. */
+    insert(parent: number, make: (id: number) => R, key?: string): R;
+    replace(row: R): R;
+    get(id: number): R | undefined;
+    find(parent: number, key: string): R | undefined;
+    /** Id of the parent; undefined when there is no such row. */
+    parentOf(id: number): number | undefined;
+    /** Ids below a parent, ascending. */
+    idsBelow(parent: number): readonly number[];
+}
+
+/** The tables of an inventory. */
+export interface InventoryTables {
+    readonly workspaces: Table<Workspace>;
+    readonly hosts: Table<Host>;
+    readonly services: Table<Service>;
+    readonly notes: Table<Note>;
+    readonly sessions: Table<Session>;
+    readonly vulns: Table<Vuln>;
+}
+
+export function inventoryTables(): InventoryTables {
+    return { workspaces: table(), hosts: table(), services: table(), notes: table(), sessions: table(), vulns: table() };
+}
+
+function table<R extends Row>(): Table<R> {
+    const rows = new Map<number, R>();
+    const parents = new Map<number, number>();
+    const children = new Map<number, number[]>();
+    const idsByKey = new Map<string, number>();
+
+    return {
+        insert(parent, make, key) {
+            const row = make(rows.size + 1);
+            const siblings = children.get(parent) ?? [];
+            siblings.push(row.id);
+            children.set(parent, siblings);
+            parents.set(row.id, parent);
+            rows.set(row.id, row);
+            if (key !== undefined) {
+                idsByKey.set(`${parent} ${key}`, row.id);
+            }
+
+            return row;
+        },
+
+        replace(row) {
+            rows.set(row.id, row);
+            return row;
+        },
+
+        get: (id) => rows.get(id),
+        find: (parent, key) => rows.get(idsByKey.get(`${parent} ${key}`) ?? 0),
+        parentOf: (id) => parents.get(id),
+        idsBelow: (parent) => children.get(parent) ?? [],
+    };
+}
+
+/**
+ * The table as a store shows it.
+ *
+ * @param ancestors Tables of the parents, from the outside in.
+ * @param below How many of these the path names; the rows below all that is below it are meant. All by default.
+ */
+export function collection<R extends Row>(
+    rows: Table<R>,
+    ancestors: readonly Pick<Table<Row>, 'parentOf' | 'idsBelow'>[],
+    { batchSize, filters, below = ancestors.length }: CollectionShown,
+): SelectableCollection<R> {
+    const exists = (path: readonly number[]): boolean =>
+        path.length === below && path.every((id, depth) => ancestors[depth]?.parentOf(id) === (path[depth - 1] ?? ROOT));
+
+    function idsBelow(path: readonly number[]): readonly number[] {
+        const parent = path.at(-1) ?? ROOT;
+        if (!exists(path) || below === ancestors.length) {
+            return exists(path) ? rows.idsBelow(parent) : [];
+        }
+
+        const levels = [...ancestors.slice(below), rows];
+        return levels.reduce((ids, level) => ids.flatMap((id) => level.idsBelow(id)), [parent]).sort((one, other) => one - other);
+    }
+
+    /** Ids of what is above a row, from the outside in. */
+    function pathOf(id: number): readonly number[] {
+        const path = [rows.parentOf(id) ?? ROOT];
+        for (const level of ancestors.slice(1).reverse()) {
+            path.unshift(level.parentOf(path[0] as number) ?? ROOT);
+        }
+        return path;
+    }
+
+    function selected(path: readonly number[], { where = {}, after = { id: 0 }, limit }: Selection): readonly R[] {
+        const byChange = where.updated_since !== undefined;
+        const found = idsBelow(path).flatMap((id) => rows.get(id) ?? []);
+        const wanted = found.filter((row) => matches(row, where) && compareRows(byChange, row, after) > 0);
+        return wanted.sort((one, other) => compareRows(byChange, one, other)).slice(0, limit);
+    }
+
+    return {
+        filters,
+
+        async *select(path, selection, { signal } = {}) {
+            const wanted = selected(path, selection);
+            for (let start = 0; start < wanted.length; start += batchSize) {
+                signal?.throwIfAborted();
+                yield wanted.slice(start, start + batchSize);
+            }
+        },
+
+        async count(path, where) {
+            return selected(path, { where }).length;
+        },
+
+        async *list(path, { signal } = {}) {
+            // As many as there were when the reading began; rows that come meanwhile are appended behind them.
+            const ids = idsBelow(path);
+            const end = ids.length;
+            for (let start = 0; start < end; start += batchSize) {
+                signal?.throwIfAborted();
+                yield ids.slice(start, Math.min(start + batchSize, end)).flatMap((id) => rows.get(id) ?? []);
+            }
+        },
+
+        async get(path, id) {
+            const isBelow = exists(path) && pathOf(id).slice(0, below).join() === path.join();
+            return isBelow ? (rows.get(id) ?? null) : null;
+        },
+    };
+}
+
+interface CollectionShown {
+    readonly batchSize: number;
+    readonly filters: readonly FilterName[];
+    readonly below?: number;
+}
+
+/** Counts one more child of a host. */
+export function count(hosts: Table<Host>, hostId: number, counter: 'note_count' | 'service_count' | 'vuln_count'): void {
+    const host = existing(hosts.get(hostId), 'host');
+    hosts.replace({ ...host, [counter]: host[counter] + 1 });
+}
+
+/** @throws ScanwireError `NOT_FOUND` without the row. */
+export function existing<Row>(row: Row | undefined, what: string): Row {
+    if (row === undefined) {
+        throw new ScanwireError('NOT_FOUND', `Unknown ${what}`);
+    }
+
+    return row;
+}
+
+/** Of a row that is made now. */
+export function times(now: Date): { created_at: Date; updated_at: Date } {
+    return { created_at: now, updated_at: now };
+}

@@ -1,0 +1,32 @@
+/** What an import makes of a host or a service that it names, in the order in which it is told. */
+export const VERDICTS = ['new', 'changed', 'unchanged', 'gone', 'refused'] as const;
+
+/**
+ * How many hosts or services came to what: `new` were not there before; of those that were, `gone` are hosts that are `down` now and services
+ * that are `closed`, `changed` differ otherwise from what the workspace held, and `unchanged` differ in nothing and were not written; `refused`
+ * were left out. What a source names twice is counted twice, the second time against what the first has made of it.
+ */
+export type ImportCounts = Readonly<Record<(typeof VERDICTS)[number], number>>;
+
+/** With zero for what is not given; of what is given only the counts. */
+export function importCounts(counts: Partial<ImportCounts> = {}): ImportCounts {
+    const { new: made = 0, changed = 0, unchanged = 0, gone = 0, refused = 0 } = counts;
+    return { new: made, changed, unchanged, gone, refused };
+}
+
+/** Of both together. */
+export function addCounts(one: ImportCounts, other: ImportCounts): ImportCounts {
+    return {
+        new: one.new + other.new,
+        changed: one.changed + other.changed,
+        unchanged: one.unchanged + other.unchanged,
+        gone: one.gone + other.gone,
+        refused: one.refused + other.refused,
+    };
+}
+
+/** For people: `5 new, 2 gone`; what there is none of is left out. */
+export function countsText(counts: ImportCounts): string {
+    const parts = VERDICTS.filter((verdict) => counts[verdict] > 0).map((verdict) => `${counts[verdict]} ${verdict}`);
+    return parts.length === 0 ? 'none' : parts.join(', ');
+}

@@ -33,17 +33,19 @@ export function assignments(source: string): string {
 
 /**
  * The hosts of a batch in their order. Each is looked up as the next in the order of the unique index: for equality the planner, as long as
- * it has not heard of new rows, takes the index of listings as well and reads all hosts for each (measured: 0.5 s for a batch).
+ * it has not heard of new rows, takes the index of listings as well and reads all hosts for each (measured: 0.5 s for a batch). Here and below
+ * `offset 0` keeps an expression over JSON from being written out, and parsed, wherever its name stands.
  */
 const INPUT = `input as materialized (
     select given.*, host.id as host_id, host.generation, host.updated_at
     from (
         select host, (host ->> 'address')::inet as address, index
         from scanwire.import_batches, json_array_elements(hosts) with ordinality as element (host, index)
-        where import_id = $1 and seq = $2 and index > $6 and index <= $7
+        where import_id = $1 and seq = $2 and index > $6 and index <= $7 offset 0
     ) given
     left join lateral (
-        select * from scanwire.hosts where (workspace_id, address) >= ($3, given.address) order by workspace_id, address limit 1
+        select id, workspace_id, address, generation, updated_at from scanwire.hosts
+        where (workspace_id, address) >= ($3, given.address) order by workspace_id, address limit 1
     ) host on host.workspace_id = $3 and host.address = given.address
 )`;
 
@@ -57,6 +59,9 @@ const HOST_DIFFERS = givenFields('given.fields')
         return `given.fields -> '${column}' is not null and ${shown(value)} is distinct from ${shown(SHOWN_HOST.get(column))}`;
     })
     .join(' or ');
+
+/** Asked once, and not for every row: a file that brings nothing new stages nothing. */
+const SOMETHING_STAGED = '(select exists (select from scanwire.staged_hosts where workspace_id = $3))';
 
 /** What was there and is told to be there no more is gone. */
 function verdict(row: { readonly isNew: string; readonly differs: string; readonly gone: string }): string {
@@ -73,17 +78,39 @@ const DISTINCT_SERVICES = `(
     from json_array_elements(coalesce(input.host -> 'services', '[]')) service
 )`;
 
-/** Hosts that are shown get what changes in them laid aside; those that are not, for example of a batch before, are changed at once. */
+/** A service as it is shown, with what a batch before has laid over it. */
+const SHOWN_SERVICE = `(
+    select services.id, services.generation, coalesce(staged.state, services.state) as state, coalesce(staged.name, services.name) as name,
+        case when staged.service_id is null then services.info else staged.info end as info
+    from scanwire.services
+    left join lateral (
+        select * from scanwire.staged_services where ${SOMETHING_STAGED} and host_id = services.host_id and service_id = services.id offset 0
+    ) staged on true
+    where services.host_id = given.host_id and port = given.port and proto = given.proto offset 0
+)`;
+
+/** The services that `input` gives. */
+const GIVEN_SERVICES = `rows from (json_to_recordset(coalesce(input.host -> 'services', '[]')) as (port integer, proto text, state text, name text, info text))
+    with ordinality as element (port, proto, state, name, info, index)`;
+
+/** Whether one is new, or shown otherwise. */
+const SERVICE_DIFFERS = `known.id is null
+    or (given.state, coalesce(given.name, ''), given.info) is distinct from (known.state, known.name, known.info)`;
+
+/**
+ * Hosts that are shown get what changes in them laid aside; those that are not, for example of a batch before, are changed at once. Looks for
+ * the first service that differs, too: where there is none, which is most of what is scanned every day, nothing is left to do for services.
+ */
 const STAGE_HOSTS = `with ${INPUT}, judged as materialized (
     select given.*, ${verdict({
         isNew: 'given.host_id is null',
         differs: HOST_DIFFERS,
         gone: `given.fields ->> 'state' = 'down' and ${SHOWN_HOST.get('state')} <> 'down'`,
     })}
-    from (select host_id, generation, host::jsonb - 'services' - 'address' as fields from input) given
+    from (select host_id, generation, host::jsonb - 'services' - 'address' as fields from input offset 0) given
     left join scanwire.hosts on hosts.id = given.host_id
     left join lateral (
-        select fields from scanwire.staged_hosts where workspace_id = $3 and host_id = given.host_id offset 0
+        select fields from scanwire.staged_hosts where ${SOMETHING_STAGED} and workspace_id = $3 and host_id = given.host_id offset 0
     ) staged on true
 ), different as (
     select * from judged where verdict in ('changed', 'gone')
@@ -104,18 +131,15 @@ const STAGE_HOSTS = `with ${INPUT}, judged as materialized (
     from input where host_id is null order by index
     returning id
 )
-select ${COUNTED}, (select min(id) from created) as first, array_agg(host_id) filter (where verdict = 'unchanged') as kept from judged`;
-
-/** A service as it is shown, with what a batch before has laid over it. */
-const SHOWN_SERVICE = `(
-    select services.id, services.generation, coalesce(staged.state, services.state) as state, coalesce(staged.name, services.name) as name,
-        case when staged.service_id is null then services.info else staged.info end as info
-    from scanwire.services
-    left join lateral (
-        select * from scanwire.staged_services where host_id = services.host_id and service_id = services.id offset 0
-    ) staged on true
-    where services.host_id = given.host_id and port = given.port and proto = given.proto offset 0
-)`;
+select ${COUNTED}, (select min(id) from created) as first, array_agg(host_id) filter (where verdict = 'unchanged') as kept,
+    (select coalesce(sum(json_array_length(coalesce(host -> 'services', '[]'))), 0)::integer from input) as services,
+    exists (
+        select from input
+        cross join lateral (select input.host_id, element.* from ${GIVEN_SERVICES} offset 0) given
+        left join lateral ${SHOWN_SERVICE} known on true
+        where ${SERVICE_DIFFERS}
+    ) as differs
+from judged`;
 
 /**
  * The last of several services of one port is the one that counts. Hosts from `$8` on are new, and have their number of services. Every host
@@ -126,15 +150,13 @@ const STAGE_SERVICES = `with ${INPUT}, given as (
         service.*, input.index as host_index
     from input
     cross join lateral (
-        select (service ->> 'port')::integer as port, service ->> 'proto' as proto, service ->> 'state' as state,
-            coalesce(service ->> 'name', '') as name, service ->> 'info' as info, index
-        from json_array_elements(coalesce(input.host -> 'services', '[]')) with ordinality as element (service, index)
+        select port, proto, state, coalesce(name, '') as name, info, index from ${GIVEN_SERVICES}
     ) as service
     order by host_id, service.port, service.proto, service.index desc
 ), judged as materialized (
     select given.*, known.id as service_id, known.generation, ${verdict({
         isNew: 'known.id is null',
-        differs: '(given.state, given.name, given.info) is distinct from (known.state, known.name, known.info)',
+        differs: SERVICE_DIFFERS,
         gone: `given.state = 'closed' and known.state <> 'closed'`,
     })}
     from given left join lateral ${SHOWN_SERVICE} known on true
@@ -206,6 +228,24 @@ export function addStaged(one: StagedBatch, other: StagedBatch): StagedBatch {
 
 type Counted = Omit<ImportCounts, 'refused'>;
 
+interface StagedHosts extends Counted {
+    /** The smallest id that was given to a new one. */
+    readonly first: number | null;
+    /** Ids of the unchanged ones. */
+    readonly kept: readonly number[] | null;
+    /** How many services they have. */
+    readonly services: number;
+    /** Whether one of these is new or differs. */
+    readonly differs: boolean;
+}
+
+interface StagedServices extends Counted {
+    /** Ids of hosts that were there before and have more of them now. */
+    readonly grown: readonly number[];
+    /** Ids of those that have new or other ones. */
+    readonly touched: readonly number[];
+}
+
 async function stageSlice(
     pool: PoolLike,
     lease: Lease,
@@ -214,9 +254,9 @@ async function stageSlice(
 ): Promise<StagedBatch> {
     const values = [lease.importId, seq, lease.workspaceId, at, generation, from, until];
     const work = async (client: Executor): Promise<StagedBatch> => {
-        const [hosts] = (await client.query<Counted & { first: number | null; kept: readonly number[] | null }>(STAGE_HOSTS, values)).rows;
+        const [hosts] = (await client.query<StagedHosts>(STAGE_HOSTS, values)).rows;
         const more = [...values, hosts?.first ?? MAX_ID];
-        const [services] = (await client.query<Counted & Record<'grown' | 'touched', readonly number[]>>(STAGE_SERVICES, more)).rows;
+        const [services] = hosts?.differs ? (await client.query<StagedServices>(STAGE_SERVICES, more)).rows : [];
         if (until === size) {
             await client.query('delete from scanwire.import_batches where import_id = $1 and seq = $2', [lease.importId, seq]);
         }
@@ -226,7 +266,7 @@ async function stageSlice(
         const counts = importCounts(hosts);
         return {
             hosts: addCounts(counts, importCounts({ changed: grown, unchanged: -grown })),
-            services: importCounts(services),
+            services: importCounts(services ?? { unchanged: hosts?.services ?? 0 }),
             aside: counts.changed + counts.gone + (services?.touched.filter((id) => kept.has(id)).length ?? 0),
         };
     };

@@ -1,10 +1,11 @@
 import type { Clock } from '../../lib/clock.ts';
+import { holdPort } from '../../lib/inventory/closed-ports.ts';
 import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../lib/inventory/host.ts';
 import { type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
 import type { InventoryWriter } from '../../lib/inventory/store.ts';
 import type { Endpoint } from '../../lib/records/endpoints.ts';
-import { count, type InventoryTables, ROOT, times } from './tables.ts';
+import { count, existing, type InventoryTables, ROOT, times } from './tables.ts';
 
 /** What this store offers to writers. */
 export interface MemoryInventoryWriter extends InventoryWriter {
@@ -44,11 +45,26 @@ export function inventoryWriter({ workspaces, hosts, services }: InventoryTables
         return verdict;
     }
 
-    function importHost(workspaceId: number, input: HostInput): { readonly host: Verdict; readonly services: readonly Verdict[] } {
+    /** The services that are open and were seen closed with others. */
+    function closedServices(hostId: number, { services: told = [], closed_ports = {} }: HostInput): readonly ServiceInput[] {
+        const keys = new Set(told.map(serviceKey));
+        return services.idsBelow(hostId).flatMap((id) => {
+            const { port, proto, state, name, info } = existing(services.get(id), 'service');
+            const isClosed = state !== 'closed' && holdPort(closed_ports[proto] ?? [], port) && !keys.has(serviceKey({ port, proto }));
+            return isClosed ? [{ port, proto, state: 'closed', name, info } as const] : [];
+        });
+    }
+
+    function importHost(workspaceId: number, input: HostInput): { readonly host?: Verdict; readonly services: readonly Verdict[] } {
         const known = hosts.find(workspaceId, input.address);
+        if (known === undefined && input.if_known) {
+            return { services: [] };
+        }
+
         const verdict = verdictOn(known, hostFields(input), 'down');
         const host = known === undefined || verdict !== 'unchanged' ? storeHost(workspaceId, input) : known;
-        const found = (input.services ?? []).map((service) => importService(host.id, service));
+        const given = [...(input.services ?? []), ...closedServices(host.id, input)];
+        const found = given.map((service) => importService(host.id, service));
         if (verdict === 'unchanged' && found.includes('new')) {
             storeHost(workspaceId, input);
             return { host: 'changed', services: found };
@@ -83,7 +99,7 @@ export function inventoryWriter({ workspaces, hosts, services }: InventoryTables
             const imported = complete.map((input) => importHost(workspace.id, input));
             return {
                 workspace,
-                hosts: counted(imported.map(({ host }) => host)),
+                hosts: counted(imported.flatMap(({ host = [] }) => host)),
                 services: counted(imported.flatMap(({ services: found }) => found)),
             };
         },

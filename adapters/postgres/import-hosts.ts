@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { mergedRanges } from '../../lib/inventory/closed-ports.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
 import type { ImportOptions, ImportProgress, ImportSummary } from '../../lib/inventory/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
@@ -129,11 +130,20 @@ async function readAside(pool: Executor, importId: string, hosts: AsyncIterable<
     const sizes: number[] = [];
     for await (const batch of inBatches(hosts)) {
         const sql = 'insert into scanwire.import_batches (import_id, seq, created_at, hosts) values ($1, $2, scanwire.now(), $3)';
-        await pool.query(sql, [importId, sizes.length, JSON.stringify(batch)]);
+        await pool.query(sql, [importId, sizes.length, JSON.stringify(batch.map(aside))]);
         sizes.push(batch.length);
     }
 
     return sizes;
+}
+
+/** A host as it is read aside, with its closed ports as bounds of ranges: where they begin and where they have ended, in turn. */
+function aside({ closed_ports, ...host }: HostInput): object {
+    const bounds = Object.entries(closed_ports ?? {}).map(([proto, ranges]) => [
+        proto,
+        `{${mergedRanges(ranges).flatMap(([first, last]) => [first, last + 1])}}`,
+    ]);
+    return { ...host, ...(bounds.length > 0 && { closed: Object.fromEntries(bounds) }) };
 }
 
 /** No address is twice in a batch, since one statement stores each host once. */

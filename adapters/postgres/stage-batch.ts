@@ -39,7 +39,7 @@ export function assignments(source: string): string {
 const INPUT = `input as materialized (
     select given.*, host.id as host_id, host.generation, host.updated_at
     from (
-        select host, (host ->> 'address')::inet as address, index
+        select host, (host ->> 'address')::inet as address, coalesce((host ->> 'if_known')::boolean, false) as if_known, index
         from scanwire.import_batches, json_array_elements(hosts) with ordinality as element (host, index)
         where import_id = $1 and seq = $2 and index > $6 and index <= $7 offset 0
     ) given
@@ -47,6 +47,7 @@ const INPUT = `input as materialized (
         select id, workspace_id, address, generation, updated_at from scanwire.hosts
         where (workspace_id, address) >= ($3, given.address) order by workspace_id, address limit 1
     ) host on host.workspace_id = $3 and host.address = given.address
+    where host.id is not null or not given.if_known
 )`;
 
 const SHOWN_HOST = overlaid('staged.fields', 'hosts');
@@ -89,13 +90,22 @@ const SHOWN_SERVICE = `(
     where services.host_id = given.host_id and port = given.port and proto = given.proto offset 0
 )`;
 
-/** The services that `input` gives. */
-const GIVEN_SERVICES = `rows from (json_to_recordset(coalesce(input.host -> 'services', '[]')) as (port integer, proto text, state text, name text, info text))
-    with ordinality as element (port, proto, state, name, info, index)`;
+/** The services that `input` gives, one by one (`told`), and those that it says are closed with others. */
+const GIVEN_SERVICES = `(
+    select true as told, element.*
+    from rows from (json_to_recordset(coalesce(input.host -> 'services', '[]')) as (port integer, proto text, state text, name text, info text))
+        with ordinality as element (port, proto, state, name, info, index)
+    union all
+    select false, services.port, services.proto, 'closed', null, null, 0
+    from (select proto, bounds::integer[] as bounds from json_each_text(input.host -> 'closed') as element (proto, bounds) offset 0) closed
+    join scanwire.services on services.host_id = input.host_id and services.proto = closed.proto
+        and width_bucket(services.port, closed.bounds) % 2 = 1
+) element`;
 
 /** Whether one is new, or shown otherwise. */
 const SERVICE_DIFFERS = `known.id is null
-    or (given.state, coalesce(given.name, ''), given.info) is distinct from (known.state, known.name, known.info)`;
+    or given.state is distinct from known.state
+    or told and (coalesce(given.name, ''), given.info) is distinct from (known.name, known.info)`;
 
 /**
  * Hosts that are shown get what changes in them laid aside; those that are not, for example of a batch before, are changed at once. Looks for
@@ -107,7 +117,7 @@ const STAGE_HOSTS = `with ${INPUT}, judged as materialized (
         differs: HOST_DIFFERS,
         gone: `given.fields ->> 'state' = 'down' and ${SHOWN_HOST.get('state')} <> 'down'`,
     })}
-    from (select host_id, generation, host::jsonb - 'services' - 'address' as fields from input offset 0) given
+    from (select host_id, generation, host::jsonb - '{services,address,closed,if_known}'::text[] as fields from input offset 0) given
     left join scanwire.hosts on hosts.id = given.host_id
     left join lateral (
         select fields from scanwire.staged_hosts where ${SOMETHING_STAGED} and workspace_id = $3 and host_id = given.host_id offset 0
@@ -146,20 +156,20 @@ from judged`;
  * that is shown and has something staged is in `staged_hosts`, by which it is found; it has changed itself where it has more services.
  */
 const STAGE_SERVICES = `with ${INPUT}, given as (
-    select distinct on (host_id, service.port, service.proto) host_id, input.generation as host_generation, input.updated_at as host_updated_at,
-        service.*, input.index as host_index
-    from input
-    cross join lateral (
-        select port, proto, state, coalesce(name, '') as name, info, index from ${GIVEN_SERVICES}
-    ) as service
-    order by host_id, service.port, service.proto, service.index desc
+    select distinct on (host_id, port, proto) host_id, input.generation as host_generation, input.updated_at as host_updated_at,
+        element.*, input.index as host_index
+    from input cross join lateral ${GIVEN_SERVICES}
+    order by host_id, port, proto, element.index desc
 ), judged as materialized (
-    select given.*, known.id as service_id, known.generation, ${verdict({
-        isNew: 'known.id is null',
-        differs: SERVICE_DIFFERS,
-        gone: `given.state = 'closed' and known.state <> 'closed'`,
-    })}
+    select host_id, host_generation, host_updated_at, port, proto, given.state, host_index, index, known.id as service_id, known.generation,
+        case when told then coalesce(given.name, '') else known.name end as name,
+        case when told then given.info else known.info end as info, ${verdict({
+            isNew: 'known.id is null',
+            differs: SERVICE_DIFFERS,
+            gone: `given.state = 'closed' and known.state <> 'closed'`,
+        })}
     from given left join lateral ${SHOWN_SERVICE} known on true
+    where told or known.state <> 'closed'
 ), different as (
     select * from judged where verdict in ('changed', 'gone')
 ), staged as (

@@ -2,6 +2,7 @@ import Joi from 'joi';
 import { canonicalAddress } from '../addresses.ts';
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
+import { checkedClosedPorts } from './closed-ports.ts';
 import { PROTOCOLS, SERVICE_STATES } from './fields.ts';
 import { byHostField, HOST_STATES, type HostFieldKind, type HostInput, normaliseArch, type ServiceInput } from './host.ts';
 
@@ -9,6 +10,8 @@ import { byHostField, HOST_STATES, type HostFieldKind, type HostInput, normalise
 const MAX_TEXT = 65_536;
 /** Every port once with each protocol. */
 const MAX_SERVICES = 2 * 65_535;
+/** Every other port. */
+const MAX_RANGES = 32_768;
 const MAX_INT32 = 2_147_483_647;
 
 // PostgreSQL stores no NUL, and a lone surrogate has no UTF-8.
@@ -60,6 +63,9 @@ const SCHEMAS: Readonly<Record<HostFieldKind, () => Joi.Schema>> = {
 const hostInputSchema: Joi.ObjectSchema<HostInput> = Joi.object({
     ...byHostField(SCHEMAS),
     services: Joi.array().items(serviceSchema).max(MAX_SERVICES),
+    // Looked at by hand: a scan closes hundreds of ranges on each host.
+    closed_ports: Joi.object(Object.fromEntries(PROTOCOLS.map((proto) => [proto, Joi.array().max(MAX_RANGES)]))),
+    if_known: Joi.boolean(),
 })
     .label('host')
     .required();
@@ -78,7 +84,8 @@ export function normaliseHost(input: unknown): HostInput {
     const host = withoutNullTexts(checked(hostInputSchema, input));
     refuseRepeatedServices(host.services ?? []);
     const { address, scope } = canonicalAddress(host.address);
-    return { ...host, ...normaliseArch(host), address, ...(scope === null ? {} : { scope }) };
+    const closed = host.closed_ports === undefined ? {} : { closed_ports: checkedClosedPorts(host.closed_ports) };
+    return { ...host, ...normaliseArch(host), address, ...(scope === null ? {} : { scope }), ...closed };
 }
 
 /** The schema lets null pass as text, against the type. */

@@ -1,4 +1,5 @@
 import Joi from 'joi';
+import type { ClosedPorts } from './closed-ports.ts';
 import { FIELD_SCHEMAS, type FieldTypes } from './fields.ts';
 import type { Service } from './resources.ts';
 
@@ -97,7 +98,17 @@ export type ServiceInput = Pick<Service, 'port' | 'proto' | 'state' | 'name' | '
  */
 export type HostInput = {
     readonly [Field in keyof Host as KindOf<Field> extends 'id' | 'time' | 'count' ? never : Field]?: Host[Field];
-} & { readonly address: string; readonly services?: readonly ServiceInput[] };
+} & {
+    readonly address: string;
+    readonly services?: readonly ServiceInput[];
+    /** Services that the workspace holds there are `closed` from now on, unless `services` says otherwise. None is made. */
+    readonly closed_ports?: ClosedPorts;
+    /** Where the workspace does not hold the host, none is made: all that is known may be that it is down. */
+    readonly if_known?: boolean;
+};
+
+/** The fields of the host itself. */
+type HostFields = Omit<HostInput, 'services' | 'closed_ports' | 'if_known'>;
 
 /** A host before its store has given it ids and times. */
 export type NewHost = Omit<Host, 'id' | 'workspace_id' | 'created_at' | 'updated_at'>;
@@ -117,7 +128,7 @@ export function newHost(input: HostInput): NewHost {
 }
 
 /** The fields of the host itself that the import gives, to lay over what the workspace holds. */
-export function hostFields({ services: _services, ...fields }: HostInput): Omit<HostInput, 'services'> {
+export function hostFields({ services: _services, closed_ports: _closed, if_known: _known, ...fields }: HostInput): HostFields {
     return fields;
 }
 

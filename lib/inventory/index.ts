@@ -1,6 +1,7 @@
 export { type CanonicalAddress, canonicalAddress } from '../addresses.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { type TimestampFormat, timestampFormat } from '../timestamp.ts';
+export type { ClosedPorts, PortRange } from './closed-ports.ts';
 export {
     type ArchFields,
     type Host,

@@ -1,3 +1,4 @@
+import { type ClosedPorts, countPorts, mergedRanges, type PortRange, portRanges, withoutPorts } from './closed-ports.ts';
 import type { HostState, ServiceInput } from './host.ts';
 
 /** What a scan says about a host, before it is normalised. */
@@ -6,7 +7,10 @@ export type ScannedHost = Readonly<Record<string, unknown>>;
 /** Takes the elements inside of a `host` as they open; knows nothing of those it does not use. */
 export interface NmapHost {
     open(element: string, attributes: Attributes): void;
-    /** The host; null for one that has no address, or of which nothing is known but that it is down or was never probed. */
+    /**
+     * The host; null for one that has no address or was never probed. One of which nothing is known but that it is down is told to those who
+     * know it.
+     */
     finish(): ScannedHost | null;
 }
 
@@ -27,12 +31,16 @@ interface Port {
     info: string | null;
 }
 
+/** The ports that a scan went through, by protocol. */
+export type ScannedPorts = ReadonlyMap<string, readonly PortRange[]>;
+
 /** One `host` element. A port that is named twice is kept once, so that what is held stays bounded. */
-export function nmapHost(): NmapHost {
+export function nmapHost(scanned: ScannedPorts = new Map()): NmapHost {
     const addresses: { ip?: string; mac?: string } = {};
     const names: { user?: string; dns?: string } = {};
     const ports = new Map<string, Port>();
     const os = osGuesses();
+    const summaries = portSummaries(scanned);
     let serviceOs = '';
     let state: HostState | undefined;
     let port: Port | null = null;
@@ -51,8 +59,8 @@ export function nmapHost(): NmapHost {
         },
         port: ({ portid, protocol = '' }) => {
             port = { port: Number(portid), proto: protocol, state: 'unknown', name: '', info: null };
-            // The inventory knows no scans of the IP protocol or of SCTP, and no port 0.
-            if ((protocol === 'tcp' || protocol === 'udp') && port.port !== 0) {
+            // Nor does it know a port 0.
+            if (isKnownProtocol(protocol) && port.port !== 0) {
                 ports.set(`${protocol}/${port.port}`, port);
             }
         },
@@ -61,6 +69,8 @@ export function nmapHost(): NmapHost {
                 port.state = PORT_STATES[attributes.state ?? ''] ?? 'unknown';
             }
         },
+        extraports: summaries.open,
+        extrareasons: summaries.give,
         service: (attributes) => {
             serviceOs ||= attributes.ostype ?? '';
             if (port !== null) {
@@ -78,9 +88,15 @@ export function nmapHost(): NmapHost {
 
         finish() {
             const address = addresses.ip;
-            if (address === undefined || ((state === 'down' || state === 'unknown') && ports.size === 0)) {
+            if (address === undefined || (state === 'unknown' && ports.size === 0)) {
                 return null;
             }
+
+            if (state === 'down' && ports.size === 0) {
+                return { address, state, if_known: true };
+            }
+
+            const closed = summaries.closed([...ports.values()]);
 
             const name = names.user ?? names.dns;
             return {
@@ -91,9 +107,53 @@ export function nmapHost(): NmapHost {
                 ...(serviceOs !== '' && { os_name: serviceOs }),
                 ...os.best(),
                 ...(ports.size > 0 && { services: [...ports.values()] }),
+                ...(Object.keys(closed).length > 0 && { closed_ports: closed }),
             };
         },
     };
+}
+
+/**
+ * What is said of ports that are not told one by one: their state and number, and by newer versions which they are. Else they can be told where
+ * all the rest of what the scan went through is in one state.
+ */
+function portSummaries(scanned: ScannedPorts) {
+    const given = new Map<string, readonly PortRange[]>();
+    let summaries = 0;
+    let isClosed = false;
+    let count = 0;
+
+    return {
+        open(attributes: Attributes): void {
+            summaries += 1;
+            isClosed = attributes.state === 'closed';
+            count = Number(attributes.count);
+        },
+
+        give({ proto = '', ports = '' }: Attributes): void {
+            if (isClosed && ports !== '' && isKnownProtocol(proto)) {
+                given.set(proto, mergedRanges([...(given.get(proto) ?? []), ...portRanges(ports)]));
+            }
+        },
+
+        closed(told: readonly Port[]): ClosedPorts {
+            const [[proto, ranges] = ['', []], another] = [...scanned];
+            if (given.size === 0 && summaries === 1 && isClosed && another === undefined && isKnownProtocol(proto)) {
+                const rest = withoutPorts(
+                    ranges,
+                    told.map(({ port }) => port),
+                );
+                return countPorts(rest) === count ? { [proto]: rest } : {};
+            }
+
+            return Object.fromEntries(given);
+        },
+    };
+}
+
+/** The inventory knows no scans of the IP protocol or of SCTP. */
+function isKnownProtocol(protocol: string): protocol is ServiceInput['proto'] {
+    return protocol === 'tcp' || protocol === 'udp';
 }
 
 /** As nmap prints it: `ssl/http` for HTTP inside of TLS. */

@@ -1,6 +1,7 @@
 import { TextDecoder } from 'node:util';
 import sax from 'sax';
 import { ScanwireError } from '../errors.ts';
+import { type PortRange, portRanges } from './closed-ports.ts';
 import type { HostInput } from './host.ts';
 import { normaliseHost } from './host-input.ts';
 import { type Attributes, type NmapHost, nmapHost } from './nmap-host.ts';
@@ -13,9 +14,8 @@ const MAX_DEPTH = 64;
 /**
  * Reads the XML of nmap (and of scanners that write the same form), as it arrives and in constant memory.
  *
- * A host that is down is left out unless the scan says more about it than that: nmap lists such hosts only when it is verbose,
- * so a ping sweep gives the same hosts with and without `-v`. So is one of unknown state: a list scan (`-sL`) probes none of the
- * addresses that it lists. Entities other than XML's own five are refused, never expanded.
+ * A host that is down is told to those who know it alone (`if_known`), unless the scan says more about it than that: nmap lists such hosts
+ * only when it is verbose. One of unknown state is left out: a list scan (`-sL`) probes none of the addresses that it lists. Entities other than XML's own five are refused, never expanded.
  *
  * @throws ScanwireError `INVALID_INPUT` with line, column and reason: not XML, not a scan, cut off, an impossible value.
  */
@@ -104,6 +104,7 @@ function scanParser() {
 function scanElements(fail: Fail) {
     const path: string[] = [];
     const hosts: HostInput[] = [];
+    const scanned = new Map<string, readonly PortRange[]>();
     let host: NmapHost | null = null;
     let complete = false;
 
@@ -121,7 +122,9 @@ function scanElements(fail: Fail) {
             }
 
             if (path.length === 2 && name === 'host') {
-                host = nmapHost();
+                host = nmapHost(scanned);
+            } else if (path.length === 2 && name === 'scaninfo') {
+                scanned.set(attributes.protocol ?? '', portRanges(attributes.services ?? ''));
             } else {
                 host?.open(name, attributes);
             }

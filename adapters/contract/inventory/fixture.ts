@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Host, HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
+import type { Host, HostInput, hostFields, ServiceInput } from '../../../lib/inventory/host.ts';
 import type { Service, Session, Workspace, WorkspaceNote, WorkspaceVuln } from '../../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore, InventoryWriter } from '../../../lib/inventory/store.ts';
 import { present } from '../assertions.ts';
@@ -156,7 +156,7 @@ function hasLongList({ workspaces, hosts }: InventoryRows): boolean {
 }
 
 /** A host with a value in every field that an import gives. */
-export const fullHost: Required<Omit<HostInput, 'services'>> = {
+export const fullHost: Required<ReturnType<typeof hostFields>> = {
     address: 'fe80::1',
     mac: '00:50:56:aa:bb:cc',
     comm: '',

@@ -165,6 +165,16 @@ const importLaws: Laws<InventoryFixture> = {
         assert.ok(host.updated_at < grown.updated_at && grown.updated_at < changed.updated_at);
     },
 
+    async 'makes no host of which nothing is said but for those who know it'({ store }) {
+        const { host, workspace } = await oneHost(store, { ...fullHost, state: 'alive' });
+        const down = (address: string): HostInput => ({ address, state: 'down', if_known: true });
+        const { hosts } = await store.importHosts('default', each([down(host.address), down('192.0.2.7'), down(host.address)]));
+        const kept = only(await rows(store.hosts, [workspace.id]));
+
+        assert.deepEqual(hosts, { ...NONE, gone: 1, unchanged: 1 });
+        assert.deepEqual(kept, { ...host, state: 'down', updated_at: kept.updated_at });
+    },
+
     async 'spends no id on what is there'({ store }) {
         const { host, workspace } = await oneHost(store, { ...fullHost, services: [dns] });
         await store.importHosts(
@@ -223,6 +233,34 @@ const serviceLaws: Laws<InventoryFixture> = {
         await nextMillisecond();
         await store.importHosts('default', each([{ ...fullHost, services: [{ ...dns, info: null }] }]));
         assert.ok(present((await below())[0]).updated_at > before.updated_at);
+    },
+
+    async 'closes the services that were seen closed with others, unless they are told otherwise'({ store }) {
+        const told = [dns, https, { ...dns, proto: 'udp' }, { ...https, port: 8443 }] as const;
+        const { host, workspace } = await oneHost(store, { ...fullHost, services: told });
+        const closed_ports = {
+            tcp: [
+                [8000, 9000],
+                [1, 60],
+                [50, 443],
+                [8443, 8443],
+            ],
+        } as const;
+        const input = { address: host.address, closed_ports, services: [{ ...https, name: 'other' }] };
+        const { services } = await store.importHosts('default', each([input, input, { address: '192.0.2.7', closed_ports }]));
+        const found = await rows(present(store.services), [workspace.id, host.id]);
+
+        assert.deepEqual(services, { ...NONE, gone: 2, changed: 1, unchanged: 1 });
+        assert.deepEqual(
+            found.map(({ state, name, info }) => [state, name, info]),
+            [
+                ['closed', dns.name, dns.info],
+                ['open', 'other', null],
+                ['open', dns.name, dns.info],
+                ['closed', https.name, null],
+            ],
+        );
+        assert.equal((await rows(store.hosts, [workspace.id])).length, 2);
     },
 
     async 'imports no service when the source fails half-way'({ store }) {

@@ -33,6 +33,33 @@ t.test('makes null empty where text goes out, and leaves it where null goes out'
     );
 });
 
+t.test('merges ranges of closed ports, and refuses what is none', async (t) => {
+    const ranges = [
+        [80, 90],
+        [1, 22],
+        [23, 23],
+        [85, 443],
+    ];
+    t.strictSame(normaliseHost({ address: '192.0.2.1', closed_ports: { tcp: ranges, udp: [] }, if_known: true }), {
+        address: '192.0.2.1',
+        closed_ports: {
+            tcp: [
+                [1, 23],
+                [80, 443],
+            ],
+            udp: [],
+        },
+        if_known: true,
+    });
+    for (const bad of [7, [7], [9, 7], [0, 7], [1, 65_536], ['1', 7], [1, 2, 3], [1.5, 2]]) {
+        t.throws(() => normaliseHost({ address: '192.0.2.1', closed_ports: { udp: [[1, 2], bad] } }), {
+            code: 'INVALID_INPUT',
+            field: 'closed_ports.udp[1]',
+            message: 'closed_ports.udp[1] must be the first and the last port of a range, from 1 to 65535',
+        });
+    }
+});
+
 t.test('takes an empty name and a null state for not known', async (t) => {
     for (const name of ['', null]) {
         t.strictSame(normaliseHost({ address: '192.0.2.1', name, state: null }), { address: '192.0.2.1' });

@@ -85,15 +85,51 @@ t.test('leaves the state open where the scanner says nothing about it', async (t
     t.notOk('state' in (host as object));
 });
 
-t.test('leaves out hosts that are down, unless there is more to say about them', async (t) => {
+t.test('tells hosts that are down to those who know them, unless there is more to say about them', async (t) => {
     const ports = '<ports><port protocol="tcp" portid="80"><state state="filtered"/></port></ports>';
     t.match(
         await hostsOf(
             `<host><status state="down"/>${ADDRESS}</host>`,
             `<host><status state="down"/><address addr="192.0.2.2"/>${ports}</host>`,
         ),
-        [{ address: '192.0.2.2', state: 'down' }],
+        [
+            { address: '192.0.2.1', state: 'down', if_known: true },
+            { address: '192.0.2.2', state: 'down', if_known: undefined },
+        ],
     );
+});
+
+t.test('tells the ports that were seen closed with others, by their list or as the rest of the scan', async (t) => {
+    const hosts = async (scaninfo: string, ...summaries: string[]): Promise<unknown[]> => {
+        const listed = '<port protocol="tcp" portid="22"><state state="open"/></port>';
+        const found = await hostsOf(scaninfo, ...summaries.map((one) => `<host>${UP}${ADDRESS}<ports>${one}${listed}</ports></host>`));
+        return found.map((host) => (host as { closed_ports?: unknown }).closed_ports);
+    };
+    const tcp = '<scaninfo type="syn" protocol="tcp" numservices="7" services="20-25,80"/>';
+    const rest = '<extraports state="closed" count="6"><extrareasons reason="reset" count="6"/></extraports>';
+    const reasons =
+        '<extrareasons proto="tcp" ports="24,20-21"/><extrareasons proto="sctp" ports="9"/><extrareasons proto="udp" ports="0-2"/>';
+    t.same(await hosts(tcp, rest, `<extraports state="closed" count="4">${reasons}</extraports>`), [
+        {
+            tcp: [
+                [20, 21],
+                [23, 25],
+                [80, 80],
+            ],
+        },
+        {
+            tcp: [
+                [20, 21],
+                [24, 24],
+            ],
+            udp: [[1, 2]],
+        },
+    ]);
+
+    const filtered = `<extraports state="filtered" count="6">${reasons}</extraports>`;
+    t.same(await hosts(tcp, filtered, `${rest}${filtered}`, rest.replace('6', '5'), ''), [undefined, undefined, undefined, undefined]);
+    t.same(await hosts(`${tcp}<scaninfo protocol="udp" services="53"/>`, rest), [undefined]);
+    t.same(await hosts('<scaninfo/>', rest), [undefined]);
 });
 
 t.test('makes no hosts of addresses that a list scan names and does not probe', async (t) => {

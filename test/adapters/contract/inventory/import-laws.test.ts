@@ -108,6 +108,9 @@ const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
     'leaves a host that is so already as it is, the time of its change included': (store) => touching(store, 'hosts'),
     'moves the time of the change of a host with its fields and the number of its services': (store) =>
         hostsShown(store, (host) => ({ ...host, updated_at: host.info === null ? host.updated_at : host.created_at })),
+    'makes no host of which nothing is said but for those who know it': (store) => inputs(store, ({ if_known: _ignored, ...host }) => host),
+    'closes the services that were seen closed with others, unless they are told otherwise': (store) =>
+        inputs(store, ({ closed_ports: _ignored, ...host }) => host),
     'spends no id on what is there': (store) => burning(store, 'hosts'),
     'leaves a service that is so already as it is, and spends no id on it': (store) => burning(store, 'services'),
     'makes the workspace of an empty import': (store) => ({

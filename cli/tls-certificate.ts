@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { Clock } from '../lib/clock.ts';
-import { ScanwireError } from '../lib/errors.ts';
+import { optionalPackage, ScanwireError } from '../lib/errors.ts';
 import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
 
 export interface TlsPair {
@@ -33,7 +33,8 @@ const EVERYWHERE = new Set(['0.0.0.0', '::']);
  * Key and certificate to serve with: the user's, or a self-signed pair that the data folder keeps. That one is made anew only
  * when it is about to expire or does not cover the host.
  *
- * @throws ScanwireError `MISCONFIGURED` for files that cannot be read or do not belong together.
+ * @throws ScanwireError `MISCONFIGURED` for files that cannot be read or do not belong together, and for a pair to be made without the
+ *     optional package that makes it.
  */
 export async function tlsCertificate({ folder, host, clock, certificateFile, keyFile }: TlsOptions): Promise<TlsPair> {
     if (certificateFile !== undefined || keyFile !== undefined) {
@@ -103,7 +104,8 @@ function isUsable({ key, cert }: { readonly key: string; readonly cert: string }
 }
 
 async function selfSigned(names: readonly string[], now: Date): Promise<{ key: string; cert: string }> {
-    const { generate } = await import('selfsigned');
+    const use = 'HTTPS without --tls-cert and --tls-key';
+    const { generate } = await optionalPackage('selfsigned', use, () => import('selfsigned'));
     const made = await generate([{ name: 'commonName', value: 'localhost' }], {
         keyType: 'ec',
         curve: 'P-256',

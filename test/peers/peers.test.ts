@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { packed } from '../support/packed.ts';
-import { ENDS, filesIn, hostWith, type Peers, runIn } from './peers.ts';
+import { ENDS, filesIn, hostWith, installedAbove, type Peers, runIn } from './peers.ts';
 
 // Installing takes its time on a busy machine.
 t.setTimeout(300_000);
@@ -28,11 +28,26 @@ t.test('names the package that --omit=optional has left out, and the line that i
             'ioredis',
             `const { redisQueue } = await import('scanwire/bullmq'); await redisQueue({ url: 'redis://127.0.0.1:1' }).ready()`,
         ],
+        certificate: [
+            'selfsigned',
+            `const { tlsCertificate } = await import('./node_modules/scanwire/dist/cli/tls-certificate.js');
+             const folder = { tlsKey: 'no.key', tlsCertificate: 'no.pem' };
+             await tlsCertificate({ folder, host: '127.0.0.1', clock: () => new Date() })`,
+        ],
     };
     for (const [name, source = ''] of Object.values(attempts)) {
         const said = await runIn(ENDS[0] as Peers, folder, `try { ${source} } catch (error) { console.log(error.code, error.message) }`);
         t.match(said, new RegExp(`^MISCONFIGURED .* needs the package ${name}: npm install ${name}\n$`));
     }
+});
+
+t.test('brings few packages with --omit=optional', (t) => {
+    const { packages, bytes } = installedAbove(ENDS[0] as Peers, folder);
+    t.ok(packages.includes(join('node_modules', 'bullmq')) && packages.includes(join('node_modules', 'scanwire')), 'those that count');
+    t.notOk(packages.includes(join('node_modules', '@hapi', 'hoek')), 'not those of hapi');
+    t.ok(packages.length <= 40, `${packages.length} packages, at most 40`);
+    t.ok(bytes <= 28_000_000, `${bytes} bytes, at most 28 MB`);
+    t.end();
 });
 
 t.test('is packed with its changelog and policies, without what builds it', async (t) => {

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { run } from '../support/packed.ts';
 
@@ -15,9 +15,13 @@ export async function filesIn(folder: string): Promise<readonly string[]> {
     return stdout.split('\n').map((path) => path.replace(/^package\//, ''));
 }
 
+function projectOf({ hapi, joi }: Peers, folder: string): string {
+    return join(folder, `hapi-${hapi}-joi-${joi}`);
+}
+
 /** Runs a program in the project of {@link hostWith}; what it writes to stdout. */
-export async function runIn({ hapi, joi }: Peers, folder: string, source: string): Promise<string> {
-    const cwd = join(folder, `hapi-${hapi}-joi-${joi}`);
+export async function runIn(peers: Peers, folder: string, source: string): Promise<string> {
+    const cwd = projectOf(peers, folder);
     writeFileSync(join(cwd, 'program.mjs'), source);
     const { stdout } = await run(process.execPath, ['program.mjs'], { cwd });
     return stdout;
@@ -47,8 +51,9 @@ export interface Found {
  *
  * @throws Error with the output of what failed; npm refuses versions that the package does not admit.
  */
-export async function hostWith({ hapi, joi, types }: Peers, folder: string): Promise<Found> {
-    const project = join(folder, `hapi-${hapi}-joi-${joi}`);
+export async function hostWith(peers: Peers, folder: string): Promise<Found> {
+    const { hapi, joi, types } = peers;
+    const project = projectOf(peers, folder);
     mkdirSync(project);
     const dependencies = { '@hapi/hapi': hapi, ...(joi !== 'none' && { joi }) };
     writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies }));
@@ -70,4 +75,40 @@ export async function hostWith({ hapi, joi, types }: Peers, folder: string): Pro
 
     const { stdout } = await run(process.execPath, ['host.js', joi === 'none' ? 'none' : 'joi'], { cwd: project });
     return JSON.parse(stdout) as Found;
+}
+
+interface LockedPackage {
+    readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+/** Where a package at `from` finds another one: in its own folder, else in the nearest above it. */
+function foundFrom(from: string, name: string, lock: Readonly<Record<string, LockedPackage>>): string | undefined {
+    const path = join(from, 'node_modules', name);
+    const above = from.slice(0, Math.max(0, from.lastIndexOf('node_modules') - 1));
+    return path in lock ? path : from === '' ? undefined : foundFrom(above, name, lock);
+}
+
+/** Bytes of a package's own files. */
+function bytesOf(folder: string): number {
+    return readdirSync(folder, { withFileTypes: true })
+        .filter((entry) => entry.name !== 'node_modules')
+        .map((entry) => (entry.isDirectory() ? bytesOf(join(folder, entry.name)) : statSync(join(folder, entry.name)).size))
+        .reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/** What the project of {@link hostWith} has installed above hapi, joi and what those two need: paths and bytes, the package itself among them. */
+export function installedAbove(peers: Peers, folder: string): { readonly packages: readonly string[]; readonly bytes: number } {
+    const project = projectOf(peers, folder);
+    const { packages: lock } = JSON.parse(readFileSync(join(project, 'node_modules', '.package-lock.json'), 'utf8')) as {
+        readonly packages: Readonly<Record<string, LockedPackage>>;
+    };
+    const theirs = new Set(['@hapi/hapi', 'joi'].map((name) => foundFrom('', name, lock) as string));
+    for (const path of theirs) {
+        for (const name of Object.keys(lock[path]?.dependencies ?? {})) {
+            theirs.add(foundFrom(path, name, lock) as string);
+        }
+    }
+
+    const packages = Object.keys(lock).filter((path) => !theirs.has(path));
+    return { packages, bytes: packages.map((path) => bytesOf(join(project, path))).reduce((sum, bytes) => sum + bytes, 0) };
 }

@@ -25,7 +25,7 @@ async function filled() {
     await store.addVuln(1, { name: 'CVE-2026-0001' });
     await store.addNote(1, { ntype: 'x', data: { y: 1 } });
     now = new Date('2026-11-21T10:00:00Z');
-    await store.importHosts('default', each(many.slice(100, 220)));
+    await store.importHosts('default', each(many.slice(100, 220).map((host) => ({ ...host, purpose: 'server' }))));
     return store;
 }
 

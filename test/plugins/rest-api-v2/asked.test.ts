@@ -42,7 +42,7 @@ async function filled() {
         store,
         setTime,
     });
-    await each(ELEVEN, [{ address: '192.0.2.2' }], { store, setTime });
+    await each(ELEVEN, [{ address: '192.0.2.2', virtual_host: 'VMWare' }], { store, setTime });
     await store.ensureWorkspace('empty');
     await store.addNote(5, { data: { text: 'a "quoted" one' } });
     return { store, setTime };

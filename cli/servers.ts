@@ -9,7 +9,7 @@ import type { System } from '../plugins/admin-console/handlers.ts';
 import { plugin as httpsRecordSchema } from '../plugins/https-record-schema/index.ts';
 import { type McpOptions, plugin as mcp } from '../plugins/mcp/index.ts';
 import { plugin as metasploitData, type WholeInventory } from '../plugins/metasploit-data/index.ts';
-import { plugin as restApi } from '../plugins/rest-api-v2/index.ts';
+import { type RequestLimit, plugin as restApi } from '../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../plugins/webhook-exporter/index.ts';
 import type { Demo } from './demo.ts';
@@ -26,6 +26,8 @@ export interface ServersOptions {
     readonly hsts: number;
     readonly maxConnections: number;
     readonly maxPerAddress?: number;
+    /** Of one API key, in a minute. */
+    readonly maxRequests?: number;
     readonly metasploitPort?: number;
     /** Seconds. */
     readonly drainTimeout: number;
@@ -38,11 +40,11 @@ export const PATIENCE = 3_000;
 
 /** The server of the REST API, with all that is served on its port; it does not listen yet. */
 export async function restServer(
-    { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress }: ServersOptions,
+    { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress, maxRequests }: ServersOptions,
     { key, cert }: TlsPair,
     parts: Parts,
     demo: Demo | null,
-    inventory: InventoryStore = parts.stores.inventory,
+    { undo, inventory }: Pick<DataService, 'undo' | 'inventory'>,
 ): Promise<Server> {
     const { stores, keyRing, license, queue, receivers } = parts;
     const routes = { security: forBrowsers(hsts) };
@@ -50,7 +52,15 @@ export async function restServer(
     await server.register([
         { plugin: tokenAuth, options: { store: stores.apiKeys, keyRing } },
         { plugin: metasploitData, options: { store: inventory as WholeInventory, license: license.source } },
-        { plugin: restApi, options: { store: inventory, license: license.source, openapi: docsPage() } },
+        {
+            plugin: restApi,
+            options: {
+                store: inventory,
+                license: license.source,
+                openapi: docsPage(),
+                ...(maxRequests !== undefined && { rateLimit: await requestLimit(maxRequests, undo) }),
+            },
+        },
         {
             plugin: webhookExporter,
             options: {
@@ -107,6 +117,21 @@ export async function startDataService(
     reportErrors(server, onError);
     await listen(server, { ...options, port });
     undo.push(() => server.stop({ timeout: PATIENCE }));
+}
+
+/** Where there is a Redis, all servers of the deployment count together. */
+async function requestLimit(requests: number, undo: Undo[]): Promise<RequestLimit> {
+    const { REDIS_URL: url } = process.env;
+    if (url === undefined) {
+        return { requests };
+    }
+
+    const { openRedis, PRODUCER } = await import('../adapters/bullmq/redis-client.ts');
+    const redis = await openRedis({ url }, PRODUCER);
+    undo.push(async () => redis.disconnect());
+    // It goes on trying, and what it says is said by the queue as well.
+    redis.connect().catch(() => {});
+    return { requests, redis };
 }
 
 /** Whoever has installed what shows it gets a page about the API. */

@@ -1,7 +1,7 @@
 import { isRowId } from '../../lib/inventory/fields.ts';
 import type { FilterName, Filters, SEARCHED, Selection } from '../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions, SelectableCollection } from '../../lib/inventory/store.ts';
-import type { Executor } from '../../lib/transaction.ts';
+import type { Readers } from './readers.ts';
 import { textPages } from './row-text.ts';
 
 /** How the rows of a resource are found. `rows` stands for the resource's own table in these texts. */
@@ -36,7 +36,8 @@ const BATCH = 250;
  * Rows read in batches, each a statement of its own that goes on behind the last id. So a slow reader holds neither a connection
  * nor a snapshot: a row is seen at most once, and one that is stored behind the reader while it reads is missed.
  */
-export function collection<Row extends { readonly id: number }>(database: Executor, source: CollectionSource): SelectableCollection<Row> {
+export function collection<Row extends { readonly id: number }>(readers: Readers, source: CollectionSource): SelectableCollection<Row> {
+    const { database, further } = readers;
     const { select: columns, from, parents, filters } = source;
     const below = belowOf(source);
     const one = `select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`;
@@ -47,7 +48,8 @@ export function collection<Row extends { readonly id: number }>(database: Execut
             signal?.throwIfAborted();
             const size = Math.min(left, BATCH);
             const { text, values } = selecting(source, path, { where, limit: size, ...(behind !== undefined && { after: behind }) });
-            const { rows } = await database.query<Row & { readonly updated_at: Date }>(text, values);
+            const reader = behind === after ? database : further;
+            const { rows } = await reader.query<Row & { readonly updated_at: Date }>(text, values);
             signal?.throwIfAborted();
             if (rows.length > 0) {
                 yield rows;
@@ -61,7 +63,7 @@ export function collection<Row extends { readonly id: number }>(database: Execut
     return {
         filters,
         select,
-        ...(source.text !== undefined && { listText: textOf(database, source, source.text, select) }),
+        ...(source.text !== undefined && { listText: textOf(readers, source, source.text, select) }),
         list: (path, options) => select(path, {}, options),
 
         async get(path, id) {
@@ -88,7 +90,7 @@ export function collection<Row extends { readonly id: number }>(database: Execut
 
 /** The reading of a collection as text. While an import lays something over rows they come as rows. */
 function textOf<Row extends { readonly id: number }>(
-    database: Executor,
+    readers: Readers,
     { listed = 'true', ...source }: CollectionSource,
     { row, from }: NonNullable<CollectionSource['text']>,
     select: Required<Collection<Row>>['select'],
@@ -96,7 +98,7 @@ function textOf<Row extends { readonly id: number }>(
     const behind = `$${source.parents.length + 1}`;
     const page = `select rows.id, ${row} as text from ${from}
         where ${[...belowOf(source), listed, `rows.id > ${behind}`].join(' and ')} order by rows.id`;
-    const pages = textPages(database, { page, usable: '(select not staged_shown from scanwire.workspaces where id = $1)' }, select);
+    const pages = textPages(readers, { page, usable: '(select not staged_shown from scanwire.workspaces where id = $1)' }, select);
     return (path, options) => (path.every(isRowId) ? pages(path, options) : select(path, {}, options));
 }
 

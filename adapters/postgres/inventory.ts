@@ -17,6 +17,7 @@ import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.
 import { type CollectionSource, collection } from './collection.ts';
 import { assertPoolIn, IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
 import { importHosts } from './import-hosts.ts';
+import { readersOf } from './readers.ts';
 import { rowText } from './row-text.ts';
 import { overlaid } from './stage-batch.ts';
 import { ensureWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
@@ -123,9 +124,10 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
     assertPoolIn(options, 'postgresInventory');
     const { pool, clock = systemClock } = options;
     const database = patiently(pool, IMPATIENT);
+    const readers = readersOf(database);
 
     return {
-        workspaces: collection<Workspace>(database, {
+        workspaces: collection<Workspace>(readers, {
             select: WORKSPACE_COLUMNS,
             from: 'scanwire.workspaces rows',
             parents: [],
@@ -134,7 +136,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
             searched: ['name'],
         }),
 
-        hosts: collection<Host>(database, {
+        hosts: collection<Host>(readers, {
             select: HOST_COLUMNS,
             from: `scanwire.hosts rows ${joinStaged('staged_hosts', 'workspace_id = $1 and host_id = rows.id')}`,
             parents: ['rows.workspace_id'],
@@ -147,19 +149,19 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
             text: { row: HOST_TEXT, from: 'scanwire.hosts rows' },
         }),
 
-        services: collection<Service>(database, SERVICES),
-        notes: collection<Note>(database, NOTES),
-        sessions: collection<Session>(database, SESSIONS),
-        vulns: collection<Vuln>(database, {
+        services: collection<Service>(readers, SERVICES),
+        notes: collection<Note>(readers, NOTES),
+        sessions: collection<Session>(readers, SESSIONS),
+        vulns: collection<Vuln>(readers, {
             ...VULNS,
             from: `${VULNS.from} ${BELOW_SERVICE}`,
             text: { ...VULNS.text, from: `${VULNS.text.from} ${BELOW_SERVICE}` },
             parents: [...VULNS.parents, 'rows.service_id'],
         }),
-        workspaceServices: collection<Service>(database, ofWorkspace(SERVICES)),
-        workspaceNotes: collection<WorkspaceNote>(database, ofWorkspace(NOTES)),
-        workspaceSessions: collection<Session>(database, ofWorkspace(SESSIONS)),
-        workspaceVulns: collection<WorkspaceVuln>(database, ofWorkspace(VULNS)),
+        workspaceServices: collection<Service>(readers, ofWorkspace(SERVICES)),
+        workspaceNotes: collection<WorkspaceNote>(readers, ofWorkspace(NOTES)),
+        workspaceSessions: collection<Session>(readers, ofWorkspace(SESSIONS)),
+        workspaceVulns: collection<WorkspaceVuln>(readers, ofWorkspace(VULNS)),
 
         ensureWorkspace: (name) => ensureWorkspace(database, name, clock()),
         importHosts: (workspaceName, hosts, options) => importHosts(pool, workspaceName, hosts, { ...options, clock }),

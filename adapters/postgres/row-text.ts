@@ -2,8 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import type { FieldTypes } from '../../lib/inventory/fields.ts';
 import type { HostFieldKind } from '../../lib/inventory/host.ts';
 import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
-import type { Executor } from '../../lib/transaction.ts';
 import { prepared } from './prepared.ts';
+import type { Readers } from './readers.ts';
 
 type Write = (value: string) => string;
 
@@ -84,7 +84,7 @@ interface TextPage {
  * @param select Reads the rows of a batch of which not every one has a text.
  */
 export function textPages<Row extends { readonly id: number }>(
-    database: Executor,
+    { database, further }: Readers,
     { page, usable = 'true' }: TextSource,
     select: NonNullable<Collection<Row>['select']>,
 ): (path: readonly number[], options?: ReadOptions) => AsyncGenerator<string | readonly Row[]> {
@@ -92,9 +92,11 @@ export function textPages<Row extends { readonly id: number }>(
     const reading = (batch: number): string =>
         prepared(`select case when ${usable} then string_agg(page.text, ',') end as text, max(page.id) as last,
             count(*)::integer as rows, count(page.text)::integer as texts, count(*) < ${batch} as "isLast" from (${page} limit ${batch}) page`);
-    const [first, further] = [reading(FIRST_BATCH), reading(BATCH)];
+    const [first, others] = [reading(FIRST_BATCH), reading(BATCH)];
     const read = (path: readonly number[], behind: number): Promise<TextPage> => {
-        const page = database.query<TextPage>(behind === 0 ? first : further, [...path, behind]).then(({ rows }) => rows[0] as TextPage);
+        const values = [...path, behind];
+        const asked = behind === 0 ? database.query<TextPage>(first, values) : further.query<TextPage>(others, values);
+        const page = asked.then(({ rows }) => rows[0] as TextPage);
         // It may fail while nobody waits for it, and where nobody reads on nobody hears of it.
         page.catch(() => {});
         return page;

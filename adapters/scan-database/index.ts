@@ -5,6 +5,7 @@ import type { InventoryStore } from '../../lib/inventory/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { IMPATIENT, patiently } from '../postgres/database.ts';
 import { type HostPool, isHostPool, ownPool } from '../postgres/own-pool.ts';
+import { type Readers, readersOf } from '../postgres/readers.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 
@@ -185,8 +186,12 @@ function ofWorkspace(source: Source): Source {
     return { ...source, parents: source.parents.slice(0, 1) };
 }
 
+/** Rows of a listing that are read at a time. */
+const BATCH = 250;
+
 function inventoryOf(database: Executor, columns: Columns): Required<InventoryStore> {
-    const read = (source: Source) => reading(database, columns, source);
+    const readers = readersOf(database);
+    const read = (source: Source) => reading(readers, columns, source);
     const address = columns.get('hosts.address') === 'inet' ? 'host(rows.address)' : 'rows.address::text';
     const functions = {
         workspaces: read({ table: 'workspaces', from: 'workspaces rows', parents: [] }),
@@ -208,11 +213,15 @@ function inventoryOf(database: Executor, columns: Columns): Required<InventorySt
         workspaceVulns: read(ofWorkspace(VULNS)),
     };
     // What a row holds that the API's schema does not know is the scan database's; it is shown, not refused.
-    const options = { check: false, pageSize: 250 };
+    const options = { check: false, pageSize: BATCH };
     return readOnlyInventory(functions as unknown as InventoryFunctions, options) as Required<InventoryStore>;
 }
 
-function reading(database: Executor, columns: Columns, source: Source): (path: readonly number[], page: Page) => Promise<readonly Given[]> {
+function reading(
+    { database, further }: Readers,
+    columns: Columns,
+    source: Source,
+): (path: readonly number[], page: Page) => Promise<readonly Given[]> {
     const { table, from, parents, computed = {}, mend = (row) => row } = source;
     const { always = [], sometimes = [] } = TABLES[table] ?? {};
     const selected = [...always, ...sometimes]
@@ -224,7 +233,8 @@ function reading(database: Executor, columns: Columns, source: Source): (path: r
 
     return async (path, { after, limit, signal }) => {
         signal?.throwIfAborted();
-        const { rows } = await database.query<Given>(text, [...path, after, limit]);
+        const isFurther = after > 0 && limit === BATCH;
+        const { rows } = await (isFurther ? further : database).query<Given>(text, [...path, after, limit]);
         signal?.throwIfAborted();
         return rows.map(mend);
     };

@@ -47,6 +47,7 @@ export function define(self: Command): void {
             'connections at once of one address, IPv6 by /64; not limited unless given',
             wholeNumber(1, 1_000_000),
         )
+        .option('--max-requests <n>', 'requests of one API key in a minute; not limited unless given', wholeNumber(1, 1_000_000))
         .option('--scan-database-file <file>', 'read the inventory from the scan database whose URL is in this file')
         .option('--metasploit-port <port>', 'port of its own for clients of the Metasploit data service', wholeNumber(1, 65535))
         .option('--demo', 'import a scan, make a key, deliver a sample investigation to a receiver of its own');
@@ -111,12 +112,13 @@ async function start(
     const demo = options.demo === true ? await startDemo(folder) : null;
     undo.push(async () => demo?.receiver.close());
 
-    const server = await restServer(options, tls, parts, demo, scan?.inventory);
+    const inventory = scan?.inventory ?? parts.stores.inventory;
+    const server = await restServer(options, tls, parts, demo, { undo, inventory });
     reportErrors(server, onError);
     await addMetricsOf(server, options.metrics, undo, onError);
     await listen(server, options);
     undo.push(() => server.stop({ timeout: PATIENCE }));
-    await startDataService(options, tls, { parts, undo, onError, inventory: scan?.inventory ?? parts.stores.inventory });
+    await startDataService(options, tls, { parts, undo, onError, inventory });
 
     const own = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
     const system = scan === null ? own : readOnly(own);

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import Joi from 'joi';
 import { parseAddress, unmapped } from '../addresses.ts';
 import { checked } from '../checked.ts';
+import { Taking } from './taking.ts';
 
 /** What a connection may take. All times are in milliseconds. */
 export interface ConnectionLimits {
@@ -27,7 +28,7 @@ export interface ConnectionLimits {
     readonly requestTimeout?: number | undefined;
     /** Whether a request may be received for as long as it makes progress; no request by default. */
     readonly isLong?: ((request: IncomingMessage) => boolean) | undefined;
-    /** How long a client may take nothing of an answer that waits for it. 60 s by default. */
+    /** How long a client may take nothing of an answer that waits for it. 30 s by default. */
     readonly answerTimeout?: number | undefined;
     /** Milliseconds since any moment. Default: a clock that nobody sets. */
     readonly now?: (() => number) | undefined;
@@ -52,7 +53,7 @@ export const limitsSchema: Joi.ObjectSchema<CheckedLimits> = Joi.object({
     minRate: count().default(64),
     requestTimeout: count().default(300_000),
     isLong: Joi.function(),
-    answerTimeout: count().default(60_000),
+    answerTimeout: count().default(30_000),
     now: Joi.function(),
 });
 
@@ -127,9 +128,7 @@ interface Connection {
     receiving: IncomingMessage | null;
     receivingSince: number;
     windowSince: number;
-    /** Bytes that the client had taken when it last took some. */
-    taken: number;
-    takenAt: number;
+    taking: Taking;
 }
 
 class Connections {
@@ -160,9 +159,9 @@ class Connections {
         }
 
         const now = this.#limits.now();
-        const at = { since: now, receivingSince: now, windowSince: now, takenAt: now };
+        const at = { since: now, receivingSince: now, windowSince: now, taking: new Taking(socket, now) };
         const stage = isTls ? 'handshake' : 'head';
-        const connection: Connection = { socket, address, stage, ...at, bytesRead: 0, unanswered: 0, receiving: null, taken: 0 };
+        const connection: Connection = { socket, address, stage, ...at, bytesRead: 0, unanswered: 0, receiving: null };
         this.#all.add(connection);
         this.#waiting.add(connection);
         this.#perAddress.set(address, others + 1);
@@ -183,7 +182,8 @@ class Connections {
         if (connection !== undefined) {
             this.#accepted.delete(portsOf(socket));
             this.#ofSocket.set(socket, connection);
-            Object.assign(connection, { socket, stage: 'head', since: this.#limits.now() });
+            const now = this.#limits.now();
+            Object.assign(connection, { socket, stage: 'head', since: now, taking: new Taking(socket, now) });
         }
     }
 
@@ -300,15 +300,8 @@ class Connections {
         return isSlow;
     }
 
-    #answerIsOver(connection: Connection, now: number): boolean {
-        const { socket } = connection;
-        const taken = socket.bytesWritten - socket.writableLength;
-        if (socket.writableLength === 0 || taken !== connection.taken) {
-            connection.taken = taken;
-            connection.takenAt = now;
-        }
-
-        return now - connection.takenAt >= this.#limits.answerTimeout;
+    #answerIsOver({ taking }: Connection, now: number): boolean {
+        return taking.pausedFor(now) >= this.#limits.answerTimeout;
     }
 }
 

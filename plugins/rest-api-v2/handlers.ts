@@ -9,6 +9,7 @@ import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
 import { orUnavailable, pathId, type StoreFailure, streamCut, untilClosed, withFirst } from '../request.ts';
 import { workspacesSeen } from '../strategy.ts';
 import { type Asked, askedOf, nextLink } from './asked.ts';
+import type { Streams } from './limits.ts';
 import type { ResourceRow } from './options.ts';
 import { indexText, LINES_TYPE, type RowForm, type RowForms } from './row-forms.ts';
 
@@ -31,14 +32,18 @@ export interface Resource {
 }
 
 /** All rows, streamed, or the part of them that is asked for. A HEAD request reads none of them. */
-export function index(resource: Resource): Lifecycle.Method {
+export function index(resource: Resource, streams: Streams): Lifecycle.Method {
     const { parents, forms } = resource;
     return async (request, h) => {
         const path = idsOf(request);
         const seen = seenAt(resource, request, path);
         const rows = seen === null ? resource.rows : limitedTo(seen, resource.rows);
         const asked = askedOf(request, rows, forms);
-        const { where = {} } = asked.selection ?? {};
+        const { where = {}, limit } = asked.selection ?? {};
+        if (limit === undefined && request.method !== 'head') {
+            streams.begin(request);
+        }
+
         const total = asked.counts ? await orUnavailable(request, UNREADABLE, () => rows.count?.(path, where)) : undefined;
         const read =
             request.method === 'head'

@@ -7,13 +7,15 @@ import { unsniffed } from '../request.ts';
 import { licensed, needsScope, withStrategy } from '../strategy.ts';
 import { addDocsPage } from './api-docs.ts';
 import { base, index, type Resource, show, UNREADABLE, unknownRoute } from './handlers.ts';
+import { type RequestLimiting, requestLimiting, streamsUpTo } from './limits.ts';
 import { openApiDocument } from './openapi.ts';
-import { optionsSchema, type RestApiV2Options } from './options.ts';
+import { MAX_STREAMS, optionsSchema, type RestApiV2Options } from './options.ts';
 import { resources } from './resources.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
 export type { ScanwireEvent } from '../instance.ts';
+export type { RequestLimit } from './limits.ts';
 export type { OwnResource, ResourceRow, RestApiV2Options } from './options.ts';
 
 const UNKNOWN_STRATEGY =
@@ -37,19 +39,22 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
     requirements: { hapi: '>=21', node: '>=20.19' },
     multiple: true,
 
-    register(server, options) {
+    async register(server, options) {
         const settings = checked(optionsSchema, options, { subject: 'rest-api-v2 options', code: 'MISCONFIGURED' });
         claimInstance(server, 'rest-api-v2', settings);
+        const { rateLimit, maxStreams } = settings;
+        const limiting = rateLimit === undefined ? null : await requestLimiting(rateLimit, settings);
         const table = resources(settings);
-        const routeOptions = optionsOfEveryRoute(settings);
+        const streams = streamsUpTo(maxStreams ?? MAX_STREAMS);
+        const routeOptions = optionsOfEveryRoute(settings, limiting);
 
         withStrategy(UNKNOWN_STRATEGY, () => addGetRoute(server, routeOptions, '/base', base));
         for (const resource of table) {
-            addGetRoute(server, routeOptions, resource.path, index(resource));
+            addGetRoute(server, routeOptions, resource.path, index(resource, streams));
             addGetRoute(server, routeOptions, `${resource.path}/{${resource.idName}}`, show(resource));
         }
 
-        describeApi(server, settings, table);
+        describeApi(server, settings, { table, routeOptions });
         routeMalformed(server);
         // Whatever is no route is refused or unknown like a row: without a key nobody learns which.
         server.route({
@@ -62,7 +67,11 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
 };
 
 /** Tells what the server offers as soon as somebody asks, so that all its plugins are there by then. */
-function describeApi(server: Server, settings: RestApiV2Options, table: readonly Resource[]): void {
+function describeApi(
+    server: Server,
+    settings: RestApiV2Options,
+    { table, routeOptions }: { readonly table: readonly Resource[]; readonly routeOptions: RouteOptions },
+): void {
     const { enabled = true, public: isPublic = false, page } = settings.openapi ?? {};
     if (!enabled) {
         return;
@@ -74,7 +83,6 @@ function describeApi(server: Server, settings: RestApiV2Options, table: readonly
         text ??= JSON.stringify(openApiDocument({ server, resources: table, base, auth: settings.auth ?? 'token' }));
         return h.response(text).type('application/json; charset=utf-8');
     };
-    const routeOptions = optionsOfEveryRoute(settings);
     addGetRoute(server, isPublic ? { ...routeOptions, auth: false, ext: { onPreResponse: unsniffed } } : routeOptions, DOCUMENT, handler);
     if (page !== undefined) {
         addDocsPage(server, page, `${base}${DOCUMENT}`);
@@ -82,14 +90,14 @@ function describeApi(server: Server, settings: RestApiV2Options, table: readonly
 }
 
 /** A valid key that may read the inventory first, then a valid licence, then anything else. Cookies are nobody's business here, broken ones included. */
-function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options): RouteOptions {
+function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options, limiting: RequestLimiting | null): RouteOptions {
     return {
         auth: auth === false ? false : { strategies: [auth], mode: 'required' },
         cache: { otherwise: 'no-store' },
         ext: {
             onCredentials: { method: needsScope('inventory:read', DENIAL) },
-            onPostAuth: { method: licensed(license, UNREADABLE) },
-            onPreResponse: unsniffed,
+            onPostAuth: [...(limiting === null ? [] : [{ method: limiting.count }]), { method: licensed(license, UNREADABLE) }],
+            onPreResponse: [unsniffed, ...(limiting === null ? [] : [{ method: limiting.tell }])],
         },
         // A range of an answer whose bytes may have changed since the last one is worth nothing.
         response: { ranges: false },

@@ -4,6 +4,7 @@ import { objectWith } from '../../lib/checked.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
+import { type RequestLimit, requestLimitSchema } from './limits.ts';
 
 /** Rows of a resource that the application adds; the schema names every field, besides `id`, that is to go out. */
 export type ResourceRow = { readonly id: number };
@@ -33,6 +34,10 @@ export interface RestApiV2Options extends InstanceOptions {
     readonly timeZone?: string | undefined;
     /** Resources beyond those of the store. Default none. */
     readonly resources?: readonly OwnResource[] | undefined;
+    /** How many requests a client may make; needs the package `rate-limiter-flexible`. No limit by default. */
+    readonly rateLimit?: RequestLimit | undefined;
+    /** Indexes that are sent at once, pages of them (`limit`) not counted. Default 32. */
+    readonly maxStreams?: number | undefined;
     /** The description of the API, at `/rest_api/v2/openapi.json`. */
     readonly openapi?: OpenApiOptions | undefined;
 }
@@ -46,6 +51,9 @@ export interface OpenApiOptions {
     /** Path of a page that shows it, for example `/api-docs`; needs the package `swagger-ui-dist`. None by default. */
     readonly page?: string | undefined;
 }
+
+/** Each holds some MiB, and together they take what one takes of the database and of this process. */
+export const MAX_STREAMS = 32;
 
 const REQUIRED_COLLECTIONS = ['workspaces', 'hosts'] as const;
 const OPTIONAL_COLLECTIONS = [
@@ -87,6 +95,8 @@ export const optionsSchema: Joi.ObjectSchema<RestApiV2Options> = Joi.object<Rest
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).default('token'),
     timeZone: Joi.string().default('UTC'),
     resources: Joi.array().items(ownResourceSchema).default([]),
+    rateLimit: requestLimitSchema,
+    maxStreams: Joi.number().integer().min(1).default(MAX_STREAMS),
     openapi: Joi.object({
         enabled: Joi.boolean().default(true),
         public: Joi.boolean().default(false),

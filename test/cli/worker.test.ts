@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { redisServer } from '../support/redis-server.ts';
 import { ended, linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
-import { serveIn } from '../support/served.ts';
+import { get, serveIn } from '../support/served.ts';
 import { testDatabase } from '../support/test-database.ts';
 
 const EVENT = fileURLToPath(new URL('../../../fixtures/events/investigation.json', import.meta.url));
@@ -52,7 +52,11 @@ t.test('sends for its collector, with the key ring of the data folder, and ends 
 
     const early = await scanwire(['worker', '--collector', 'edge', '--data', data], { env });
     t.match(early, { code: 1, stderr: /^scanwire: Cannot send before a host has kept its settings in the store.*\n$/ });
-    const host = await serveIn(t, env, data);
+    const host = await serveIn(t, env, data, '--max-requests', '1');
+    const { key } = JSON.parse((await scanwire(['keys', 'create', 'ci', '--data', data, '--json'], { env })).stdout) as { key: string };
+    const [first, second] = [await get(host.served, '/rest_api/v2/base', key), await get(host.served, '/rest_api/v2/base', key)];
+    t.same([first.status, second.status], [200, 429], 'over Redis, where there is one');
+    t.match(await redis.command('KEYS scanwire:requests:*'), /scanwire:requests:/);
     t.equal(await ended(host.server, 'SIGTERM'), 0);
 
     const { current } = JSON.parse(readFileSync(join(data, 'key-ring.json'), 'utf8')) as { current: string };

@@ -1,0 +1,134 @@
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import { server as hapiServer } from '@hapi/hapi';
+import t, { type Test } from 'tap';
+import { until } from '../../adapters/contract/assertions.ts';
+import { memoryInventory } from '../../adapters/memory/inventory.ts';
+import type { Host, HostInput } from '../../lib/inventory/host.ts';
+import type { InventoryStore } from '../../lib/inventory/store.ts';
+import { streamsUpTo } from '../../plugins/rest-api-v2/limits.ts';
+import { type Served, served } from '../plugins/rest-api-v2/served.ts';
+
+async function* oneHost(): AsyncGenerator<HostInput> {
+    yield { address: '192.0.2.1' };
+}
+
+/** An inventory whose index of hosts has no end. */
+async function endless(): Promise<InventoryStore> {
+    const store = memoryInventory();
+    await store.importHosts('default', oneHost());
+    const host = (await store.hosts.get([1], 1)) as Host;
+    return {
+        ...store,
+        hosts: {
+            ...store.hosts,
+            async *list(_, { signal } = {}) {
+                for (let id = 1; signal?.aborted !== true; id += 250) {
+                    yield Array.from({ length: 250 }, (_, index) => ({ ...host, id: id + index }));
+                    await new Promise((resolve) => setImmediate(resolve));
+                }
+            },
+        },
+    };
+}
+
+async function startedWith(t: Test, maxStreams: number): Promise<Served> {
+    const running = await served({ store: await endless(), maxStreams });
+    await running.server.start();
+    t.teardown(() => running.server.stop({ timeout: 100 }));
+    return running;
+}
+
+async function reading(t: Test, { server, headers }: Served): Promise<IncomingMessage> {
+    const asked = http.get(`${server.info.uri}/rest_api/v2/workspaces/1/hosts`, { agent: false, headers });
+    t.teardown(() => asked.destroy());
+    asked.on('error', () => {});
+    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    response.on('error', () => {});
+    return response;
+}
+
+t.test('gives out so many indexes at once and no more, and keeps rows and pages for others', async (t) => {
+    const running = await startedWith(t, 2);
+    const readers = [await reading(t, running), await reading(t, running)];
+    t.same(
+        readers.map(({ statusCode }) => statusCode),
+        [200, 200],
+    );
+
+    const refused = await running.get('/workspaces/1/hosts');
+    t.match(refused, { status: 503, headers: { 'retry-after': 5 } });
+    t.match(JSON.parse(refused.body), { message: 'Too many indexes are being read; try again later' });
+    t.equal((await running.get('/workspaces/1/hosts', { method: 'HEAD' })).status, 200);
+    t.equal((await running.get('/workspaces/1/hosts/1')).status, 200);
+    t.equal((await running.get('/workspaces/1/hosts?limit=1')).status, 200);
+
+    readers[0]?.destroy();
+    await until(async () => (await running.get('/workspaces')).status === 200);
+});
+
+t.test('keeps no place for who has left', async (t) => {
+    const running = await startedWith(t, 1);
+    for (let times = 0; times < 3; times += 1) {
+        const reader = await reading(t, running);
+        t.equal(reader.statusCode, 200);
+        reader.destroy();
+        await until(async () => (await running.get('/workspaces')).status === 200);
+    }
+});
+
+t.test('cuts off who takes nothing for half a minute, and nobody who takes something', async (t) => {
+    let now = 0;
+    const streams = streamsUpTo(2, () => now);
+    const server = hapiServer({ host: '127.0.0.1', port: 0 });
+    const closed: string[] = [];
+    server.route({
+        method: 'GET',
+        path: '/{name}',
+        handler(request, h) {
+            streams.begin(request);
+            const { res } = request.raw;
+            res.once('close', () => closed.push(String(request.params.name)));
+            res.write(Buffer.alloc(32 * 2 ** 20));
+            return h.abandon;
+        },
+    });
+    await server.start();
+    t.teardown(() => server.stop({ timeout: 0 }));
+    const [silent, slow] = await Promise.all(
+        ['silent', 'slow'].map(async (name) => {
+            const asked = http.get(`${server.info.uri}/${name}`, { agent: false });
+            t.teardown(() => asked.destroy());
+            asked.on('error', () => {});
+            const [response] = (await once(asked, 'response')) as [IncomingMessage];
+            response.on('error', () => {});
+            return response;
+        }),
+    );
+    let bytes = 0;
+    const taken = async (atLeast: number): Promise<void> => {
+        slow?.resume();
+        await until(() => bytes >= atLeast);
+        slow?.pause();
+    };
+    slow?.on('data', (piece: Buffer) => {
+        bytes += piece.length;
+    });
+    // By then the other one's buffers are full.
+    await taken(12 * 2 ** 20);
+    for (let seconds = 0; seconds < 30; seconds += 1) {
+        streams.look();
+        now += 1000;
+    }
+    await taken(24 * 2 ** 20);
+    t.same(closed, [], 'nobody before');
+
+    streams.look();
+    await until(() => closed.length > 0);
+    t.same(closed, ['silent']);
+    now += 29_000;
+    streams.look();
+    await taken(32 * 2 ** 20);
+    t.same(closed, ['silent'], 'who takes some of it in time gets all of it');
+    silent?.destroy();
+});

@@ -14,7 +14,7 @@ export interface MemoryInventoryWriter extends InventoryWriter {
 }
 
 /** The import into the tables. */
-export function inventoryWriter({ workspaces, hosts, services }: InventoryTables, clock: Clock): MemoryInventoryWriter {
+export function inventoryWriter({ workspaces, hosts, services, sightings }: InventoryTables, clock: Clock): MemoryInventoryWriter {
     function storeWorkspace(name: string): Workspace {
         const blank = { boundary: null, description: null, owner_id: null, limit_to_network: false };
         return workspaces.find(ROOT, name) ?? workspaces.insert(ROOT, (id) => ({ id, name, ...blank, ...times(clock()) }), name);
@@ -45,16 +45,6 @@ export function inventoryWriter({ workspaces, hosts, services }: InventoryTables
         return verdict;
     }
 
-    /** The services that are open and were seen closed with others. */
-    function closedServices(hostId: number, { services: told = [], closed_ports = {} }: HostInput): readonly ServiceInput[] {
-        const keys = new Set(told.map(serviceKey));
-        return services.idsBelow(hostId).flatMap((id) => {
-            const { port, proto, state, name, info } = existing(services.get(id), 'service');
-            const isClosed = state !== 'closed' && holdPort(closed_ports[proto] ?? [], port) && !keys.has(serviceKey({ port, proto }));
-            return isClosed ? [{ port, proto, state: 'closed', name, info } as const] : [];
-        });
-    }
-
     function importHost(workspaceId: number, input: HostInput): { readonly host?: Verdict; readonly services: readonly Verdict[] } {
         const known = hosts.find(workspaceId, input.address);
         if (known === undefined && input.if_known) {
@@ -63,7 +53,13 @@ export function inventoryWriter({ workspaces, hosts, services }: InventoryTables
 
         const verdict = verdictOn(known, hostFields(input), 'down');
         const host = known === undefined || verdict !== 'unchanged' ? storeHost(workspaceId, input) : known;
-        const given = [...(input.services ?? []), ...closedServices(host.id, input)];
+        if (input.state !== 'down') {
+            sightings.set(host.id, clock());
+        } else if (known === undefined) {
+            sightings.set(host.id, null);
+        }
+
+        const given = [...(input.services ?? []), ...closedServices(services, host.id, input)];
         const found = given.map((service) => importService(host.id, service));
         if (verdict === 'unchanged' && found.includes('new')) {
             storeHost(workspaceId, input);
@@ -77,6 +73,10 @@ export function inventoryWriter({ workspaces, hosts, services }: InventoryTables
         const known = hosts.find(workspaceId, address);
         const input = { address, ...(known === undefined && name !== null && { name }) };
         const host = known === undefined || isNew ? storeHost(workspaceId, input) : known;
+        if (isNew && sightings.has(host.id)) {
+            sightings.set(host.id, clock());
+        }
+
         const service = services.find(host.id, serviceKey({ port, proto: 'tcp' }));
         if (service === undefined || isNew) {
             storeService(host.id, { port, proto: 'tcp', state: 'open', name: 'https', info: service?.info ?? null });
@@ -111,6 +111,20 @@ export function inventoryWriter({ workspaces, hosts, services }: InventoryTables
             }
         },
     };
+}
+
+/** The services that are open and were seen closed with others. */
+function closedServices(
+    services: InventoryTables['services'],
+    hostId: number,
+    { services: told = [], closed_ports = {} }: HostInput,
+): readonly ServiceInput[] {
+    const keys = new Set(told.map(serviceKey));
+    return services.idsBelow(hostId).flatMap((id) => {
+        const { port, proto, state, name, info } = existing(services.get(id), 'service');
+        const isClosed = state !== 'closed' && holdPort(closed_ports[proto] ?? [], port) && !keys.has(serviceKey({ port, proto }));
+        return isClosed ? [{ port, proto, state: 'closed', name, info } as const] : [];
+    });
 }
 
 function serviceKey({ port, proto }: Pick<ServiceInput, 'port' | 'proto'>): string {

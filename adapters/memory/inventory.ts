@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import type { Host } from '../../lib/inventory/host.ts';
 import { DEFAULT_WORKSPACE, type Note, type Session, type Vuln } from '../../lib/inventory/resources.ts';
 import { FILTERS } from '../../lib/inventory/selection.ts';
 import type { InventoryStore } from '../../lib/inventory/store.ts';
@@ -51,14 +52,15 @@ const BLANK_VULN = { info: null, exploited_at: null, vuln_detail_count: 0, vuln_
 /** An inventory in memory, with the workspace `default`: for tests, trials and small things. */
 export function memoryInventory({ clock = systemClock, batchSize = 500 }: MemoryInventoryOptions = {}): MemoryInventory {
     const tables = inventoryTables();
-    const { workspaces, hosts, services, notes, sessions, vulns } = tables;
+    const { workspaces, hosts, services, notes, sessions, vulns, sightings } = tables;
+    const lastSeen = ({ id, updated_at }: Host): Date | null => sightings.get(id) ?? (sightings.has(id) ? null : updated_at);
     const writer = inventoryWriter(tables, clock);
     // Made before this returns: nothing in it waits.
     void writer.ensureWorkspace(DEFAULT_WORKSPACE);
 
     return {
         workspaces: collection(workspaces, [], { batchSize, filters: FILTERS.workspaces }),
-        hosts: collection(hosts, [workspaces], { batchSize, filters: FILTERS.hosts }),
+        hosts: collection(hosts, [workspaces], { batchSize, filters: FILTERS.hosts, lastSeen }),
         services: collection(services, [workspaces, hosts], { batchSize, filters: FILTERS.services }),
         notes: collection(notes, [workspaces, hosts], { batchSize, filters: FILTERS.notes }),
         sessions: collection(sessions, [workspaces, hosts], { batchSize, filters: FILTERS.sessions }),

@@ -30,10 +30,20 @@ export interface InventoryTables {
     readonly notes: Table<Note>;
     readonly sessions: Table<Session>;
     readonly vulns: Table<Vuln>;
+    /** When hosts were seen by an import last, by their ids; null when never. One that is missing was seen when it was changed last. */
+    readonly sightings: Map<number, Date | null>;
 }
 
 export function inventoryTables(): InventoryTables {
-    return { workspaces: table(), hosts: table(), services: table(), notes: table(), sessions: table(), vulns: table() };
+    return {
+        workspaces: table(),
+        hosts: table(),
+        services: table(),
+        notes: table(),
+        sessions: table(),
+        vulns: table(),
+        sightings: new Map(),
+    };
 }
 
 function table<R extends Row>(): Table<R> {
@@ -78,7 +88,7 @@ function table<R extends Row>(): Table<R> {
 export function collection<R extends Row>(
     rows: Table<R>,
     ancestors: readonly Pick<Table<Row>, 'parentOf' | 'idsBelow'>[],
-    { batchSize, filters, below = ancestors.length }: CollectionShown,
+    { batchSize, filters, below = ancestors.length, lastSeen }: CollectionShown<R>,
 ): SelectableCollection<R> {
     const exists = (path: readonly number[]): boolean =>
         path.length === below && path.every((id, depth) => ancestors[depth]?.parentOf(id) === (path[depth - 1] ?? ROOT));
@@ -102,15 +112,20 @@ export function collection<R extends Row>(
         return path;
     }
 
-    function selected(path: readonly number[], { where = {}, after = { id: 0 }, limit }: Selection): readonly R[] {
+    function selected(path: readonly number[], { where = {}, after = { id: 0 }, limit, extras = [] }: Selection): readonly R[] {
         const byChange = where.updated_since !== undefined;
         const found = idsBelow(path).flatMap((id) => rows.get(id) ?? []);
-        const wanted = found.filter((row) => matches(row, where) && compareRows(byChange, row, after) > 0);
-        return wanted.sort((one, other) => compareRows(byChange, one, other)).slice(0, limit);
+        const seen = (row: R): R => (lastSeen === undefined ? row : { ...row, last_seen: lastSeen(row) });
+        const wanted = found.filter(
+            (row) => matches(where.last_seen_since === undefined ? row : seen(row), where) && compareRows(byChange, row, after) > 0,
+        );
+        const part = wanted.sort((one, other) => compareRows(byChange, one, other)).slice(0, limit);
+        return extras.length === 0 ? part : part.map(seen);
     }
 
     return {
         filters,
+        ...(lastSeen !== undefined && { extras: ['last_seen'] }),
 
         async *select(path, selection, { signal } = {}) {
             const wanted = selected(path, selection);
@@ -141,10 +156,11 @@ export function collection<R extends Row>(
     };
 }
 
-interface CollectionShown {
+interface CollectionShown<R> {
     readonly batchSize: number;
     readonly filters: readonly FilterName[];
     readonly below?: number;
+    readonly lastSeen?: (row: R) => Date | null;
 }
 
 /** Counts one more child of a host. */

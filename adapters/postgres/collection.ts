@@ -1,5 +1,5 @@
 import { isRowId } from '../../lib/inventory/fields.ts';
-import type { FilterName, Filters, SEARCHED, Selection } from '../../lib/inventory/selection.ts';
+import type { ExtraField, FilterName, Filters, SEARCHED, Selection } from '../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions, SelectableCollection } from '../../lib/inventory/store.ts';
 import type { Readers } from './readers.ts';
 import { textPages } from './row-text.ts';
@@ -17,6 +17,8 @@ export interface CollectionSource {
     readonly listed?: string;
     readonly filters: readonly FilterName[];
     /** The fields that `search` looks into. */
+    /** Fields that are there on request only; `column` has them. */
+    readonly extras?: readonly ExtraField[];
     readonly searched?: readonly (typeof SEARCHED)[number][];
     /** The value of a field as it goes out; the column of `rows` by default. */
     readonly column?: (field: string) => string;
@@ -42,12 +44,17 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
     const below = belowOf(source);
     const one = `select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`;
 
-    async function* select(path: readonly number[], { where = {}, after, limit }: Selection, { signal }: ReadOptions = {}) {
+    async function* select(path: readonly number[], { where = {}, after, limit, extras = [] }: Selection, { signal }: ReadOptions = {}) {
         let left = path.every(isRowId) ? (limit ?? Number.POSITIVE_INFINITY) : 0;
         for (let behind = after; left > 0; ) {
             signal?.throwIfAborted();
             const size = Math.min(left, BATCH);
-            const { text, values } = selecting(source, path, { where, limit: size, ...(behind !== undefined && { after: behind }) });
+            const { text, values } = selecting(source, path, {
+                where,
+                limit: size,
+                extras,
+                ...(behind !== undefined && { after: behind }),
+            });
             const reader = behind === after ? database : further;
             const { rows } = await reader.query<Row & { readonly updated_at: Date }>(text, values);
             signal?.throwIfAborted();
@@ -62,6 +69,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
 
     return {
         filters,
+        ...(source.extras !== undefined && { extras: source.extras }),
         select,
         ...(source.text !== undefined && { listText: textOf(readers, source, source.text, select) }),
         list: (path, options) => select(path, {}, options),
@@ -115,8 +123,9 @@ interface Statement {
 const UNTOUCHED = 'case when staged.host_id is null then true else false end';
 
 /** The statement that reads a selection, in its order. */
-function selecting(source: CollectionSource, path: readonly number[], { where = {}, after, limit }: Selection): Statement {
-    const { select, from, staged, listed = 'true' } = source;
+function selecting(source: CollectionSource, path: readonly number[], { where = {}, after, limit, extras = [] }: Selection): Statement {
+    const { from, staged, listed = 'true' } = source;
+    const select = [source.select, ...extras.map((field) => `${columnOf(source, field)} as ${field}`)].join(', ');
     const values: unknown[] = [...path];
     const common = [...belowOf(source), listed, ...conditions(source, where, values)];
     const rest = (order: string): string => `order by ${order} limit ${limit}`;
@@ -146,7 +155,7 @@ function columnOf({ column }: CollectionSource, field: string): string {
 
 /** What the filters say, as conditions; their values go behind those that are there. `updated_since` is said by the order. */
 function conditions(source: CollectionSource, where: Filters, values: unknown[]): readonly string[] {
-    const { address, search, updated_since, ...whole } = where;
+    const { address, search, updated_since, last_seen_since, ...whole } = where;
     const place = (value: unknown): string => `$${values.push(value)}`;
     const said = Object.entries(whole)
         .filter(([field, value]) => value !== undefined && source.filters.includes(field as FilterName))
@@ -162,8 +171,10 @@ function conditions(source: CollectionSource, where: Filters, values: unknown[])
         );
     }
 
-    if (updated_since !== undefined) {
-        said.push(`${columnOf(source, 'updated_at')} >= ${place(updated_since)}::timestamptz`);
+    for (const [field, since] of [['updated_at', updated_since] as const, ['last_seen', last_seen_since] as const]) {
+        if (since !== undefined) {
+            said.push(`${columnOf(source, field)} >= ${place(since)}::timestamptz`);
+        }
     }
     return said;
 }

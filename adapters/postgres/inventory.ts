@@ -19,6 +19,7 @@ import { assertPoolIn, IMPATIENT, type PostgresStoresOptions, patiently } from '
 import { importHosts } from './import-hosts.ts';
 import { readersOf } from './readers.ts';
 import { rowText } from './row-text.ts';
+import { lastSeen } from './sightings.ts';
 import { overlaid } from './stage-batch.ts';
 import { ensureWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
 
@@ -49,6 +50,7 @@ const COMPUTED: Readonly<Record<string, string>> = {
     name: `coalesce(nullif(${GIVEN.get('name')}, ''), host(rows.address))`,
     updated_at: 'coalesce(staged.updated_at, rows.updated_at)',
     service_count: 'rows.service_count + coalesce(staged.services_added, 0)',
+    last_seen: lastSeen('rows', `(select generation ${WORKSPACE})`),
 };
 /** Kept by a trigger; a row that was not written since there is one has none. */
 const HOST_TEXT = `coalesce(rows.document, ${rowText(HOST_FIELDS, (field) => OWN_HOST_COLUMNS[field] ?? `rows.${field}`)})`;
@@ -143,6 +145,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
             shown: SHOWN,
             listed: BEFORE_IMPORT,
             filters: FILTERS.hosts,
+            extras: ['last_seen'],
             searched: SEARCHED,
             column: hostColumn,
             staged: STAGED_HOSTS,

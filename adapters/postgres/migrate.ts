@@ -22,6 +22,7 @@ import { exporterNotices } from './migrations/0024-exporter-notices.ts';
 import { heldDeliveries } from './migrations/0025-held-deliveries.ts';
 import { replays } from './migrations/0026-replays.ts';
 import { hostDocuments } from './migrations/0027-host-documents.ts';
+import { sightings } from './migrations/0030-sightings.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -177,6 +178,7 @@ export const migrations: readonly Migration[] = [
     heldDeliveries,
     replays,
     hostDocuments,
+    sightings,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

@@ -150,7 +150,10 @@ async function insertRecords(client: Executor, records: readonly HttpsRecord[], 
     return inputs.map(({ digest }) => ({ id: ids.get(digest) as number, isNew: fresh.delete(digest) }));
 }
 
-const TOUCH_HOSTS = `update scanwire.hosts set updated_at = $2 where workspace_id = $1 and address = any ($3::inet[])`;
+const TOUCH_HOSTS = `with touched as (
+    update scanwire.hosts set updated_at = $2 where workspace_id = $1 and address = any ($3::inet[]) returning id
+)
+update scanwire.sightings set seen_at = $2 from touched where host_id = touched.id`;
 
 /** No identity is spent on what is there: ids are of 32 bits, and files come again and again. */
 const ADD_HOSTS = `insert into scanwire.hosts (workspace_id, address, name, created_at, updated_at)

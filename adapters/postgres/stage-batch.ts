@@ -3,6 +3,7 @@ import { byHostField } from '../../lib/inventory/host.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import type { PoolLike } from './database.ts';
+import { SEE } from './sightings.ts';
 import { type Lease, type Pace, slice } from './slices.ts';
 
 /** Each field of a host that an import gives, and how it is read from `source`, a JSON object. */
@@ -139,8 +140,8 @@ const STAGE_HOSTS = `with ${INPUT}, judged as materialized (
         .map(([, value]) => value)
         .join(', ')}
     from input where host_id is null order by index
-    returning id
-)
+    returning id, state
+), ${SEE}
 select ${COUNTED}, (select min(id) from created) as first, array_agg(host_id) filter (where verdict = 'unchanged') as kept,
     (select coalesce(sum(json_array_length(coalesce(host -> 'services', '[]'))), 0)::integer from input) as services,
     exists (

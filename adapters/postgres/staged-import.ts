@@ -1,5 +1,6 @@
 import type { Executor } from '../../lib/transaction.ts';
 import { type PoolLike, patiently, transaction } from './database.ts';
+import { UNSEE } from './sightings.ts';
 import { LEASE, type Lease, paceOf, slice } from './slices.ts';
 import { assignments } from './stage-batch.ts';
 
@@ -103,6 +104,7 @@ const END_DISCARDED = `update scanwire.workspaces
 export async function discardStaged(pool: PoolLike, lease: Lease): Promise<void> {
     await everySlice(pool, lease, DISCARD_STAGED);
     await everySlice(pool, lease, DISCARD_HOSTS);
+    await everySlice(pool, lease, UNSEE);
     await slice(pool, lease, async (client) => {
         await client.query(REMOVE_EMPTY, [lease.workspaceId]);
         await client.query(END_DISCARDED, [lease.workspaceId]);

@@ -45,6 +45,7 @@ export {
 export {
     type AddressRange,
     addressRange,
+    type ExtraField,
     FILTERS,
     type FilterName,
     type Filters,

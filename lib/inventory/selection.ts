@@ -19,6 +19,8 @@ export interface Filters {
     readonly address?: AddressRange;
     /** Stands somewhere in one of {@link SEARCHED}, in upper or lower case. */
     readonly search?: string;
+    /** Seen by an import at this instant or later. */
+    readonly last_seen_since?: Date;
     /** Changed at this instant or later; the rows come in the order of their last change then. */
     readonly updated_since?: Date;
 }
@@ -32,7 +34,7 @@ export const SEARCHED = ['name', 'address', 'os_name', 'info', 'comments'] as co
 /** The filters that the stores of this package have for each collection: those whose fields its rows have. */
 export const FILTERS: Readonly<Record<'workspaces' | 'hosts' | 'services' | 'notes' | 'sessions' | 'vulns', readonly FilterName[]>> = {
     workspaces: ['name', 'search', 'updated_since'],
-    hosts: ['state', 'address', 'name', 'os_name', 'arch', 'purpose', 'search', 'updated_since'],
+    hosts: ['state', 'address', 'name', 'os_name', 'arch', 'purpose', 'search', 'updated_since', 'last_seen_since'],
     services: ['state', 'name', 'search', 'updated_since'],
     notes: ['updated_since'],
     sessions: [],
@@ -52,18 +54,31 @@ export interface Selection {
     readonly after?: Position;
     /** At most so many rows, 1 or more; all without it. */
     readonly limit?: number;
+    /** Fields that are not part of a row, to be added to each. */
+    readonly extras?: readonly ExtraField[];
 }
+
+/** A field that rows have on request only. */
+export type ExtraField = keyof typeof EXTRA_FIELDS;
+
+/** When a host was seen by an import last, whether anything was new of it or not; null when never. */
+export const EXTRA_FIELDS = { last_seen: 'nullableTime' } as const;
 
 type Row = Readonly<Record<string, unknown>>;
 
 /** Whether a row with the values of its fields fulfils the filters. */
-export function matches(row: Row, { address, search, updated_since, ...whole }: Filters): boolean {
+export function matches(row: Row, { address, search, updated_since, last_seen_since, ...whole }: Filters): boolean {
     return (
         Object.entries(whole).every(([field, value]) => value === undefined || row[field] === value) &&
         (address === undefined || isInRange(row.address, address)) &&
-        (updated_since === undefined || (row.updated_at instanceof Date && row.updated_at >= updated_since)) &&
+        (updated_since === undefined || isSince(row.updated_at, updated_since)) &&
+        (last_seen_since === undefined || isSince(row.last_seen, last_seen_since)) &&
         (search === undefined || isFound(row, search.toLowerCase()))
     );
+}
+
+function isSince(time: unknown, since: Date): boolean {
+    return time instanceof Date && time >= since;
 }
 
 type Positioned = { readonly id: number; readonly updated_at?: unknown };

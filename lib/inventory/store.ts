@@ -1,7 +1,7 @@
 import type { Host, HostInput } from './host.ts';
 import type { ImportCounts } from './import-counts.ts';
 import type { Note, Service, Session, Vuln, Workspace, WorkspaceNote, WorkspaceVuln } from './resources.ts';
-import type { FilterName, Filters, Selection } from './selection.ts';
+import type { ExtraField, FilterName, Filters, Selection } from './selection.ts';
 
 /** How a list is read. */
 export interface ReadOptions {
@@ -34,6 +34,9 @@ export interface Collection<Row extends { readonly id: number }> {
 
     /** The filters that `select` and `count` know; none without it. They are asked for no others. */
     readonly filters?: readonly FilterName[];
+
+    /** The fields that `select` adds to rows on request; none without it. It is asked for no others. */
+    readonly extras?: readonly ExtraField[];
 
     /**
      * A part of what `list` gives, in batches as well. Ids and times are compared as they go out, times in whole milliseconds: a row

@@ -33,9 +33,10 @@ const MAX_LIMIT = 1000;
 export function askedOf({ url, headers }: Request, rows: Collection<ResourceRow>, forms: RowForms): Asked {
     const query = valuesOf(url.searchParams);
     try {
+        const fields = fieldsOf(query.get('fields'), forms);
         return {
-            selection: selectionOf(query, rows, forms),
-            form: forms.form(formatOf(textOf(headers.accept)), fieldsOf(query.get('fields'), forms)),
+            selection: selectionOf(query, rows, forms, fields),
+            form: forms.form(formatOf(textOf(headers.accept)), fields),
             counts: rows.count !== undefined && prefersCount(textOf(headers.prefer)),
         };
     } catch (error) {
@@ -64,11 +65,15 @@ const FILTER_PARSERS: Readonly<Record<FilterName, FilterParser>> = {
         refuseUnless(value.length >= 1 && value.length <= 255, 'search', 'must have 1 to 255 characters');
         return { search: value };
     },
-    // A plus sign that is not escaped arrives as a space, which no time has.
-    updated_since: (value) => ({ updated_since: new Date(checked(timeRule, { updated_since: value.replace(' ', '+') }).updated_since) }),
+    updated_since: time('updated_since'),
+    last_seen_since: time('last_seen_since'),
 };
 
-const timeRule = Joi.object<{ updated_since: string }>({ updated_since: timestamp().required() });
+function time(name: 'updated_since' | 'last_seen_since'): FilterParser {
+    const rule = Joi.object<Record<string, string>>({ [name]: timestamp().required() });
+    // A plus sign that is not escaped arrives as a space, which no time has.
+    return (value) => ({ [name]: new Date(checked(rule, { [name]: value.replace(' ', '+') })[name] as string) });
+}
 
 const PARAMETERS: readonly string[] = ['limit', 'after', 'fields', ...Object.keys(FILTER_PARSERS)];
 
@@ -90,14 +95,20 @@ function valuesOf(params: URLSearchParams): Values {
     return values;
 }
 
-function selectionOf(query: Values, rows: Collection<ResourceRow>, forms: RowForms): Selection | null {
+function selectionOf(query: Values, rows: Collection<ResourceRow>, forms: RowForms, fields?: ReadonlySet<string>): Selection | null {
+    const extras = rows.extras?.filter((field) => fields?.has(field)) ?? [];
     const where = filtersOf(query, rows, forms);
     const [limit, after] = [limitOf(query.get('limit')), positionOf(query.get('after'), where)];
-    const asks = limit !== undefined || after !== undefined || where !== undefined;
-    const [first = ''] = ['limit', 'after'].filter((name) => query.has(name));
+    const asks = limit !== undefined || after !== undefined || where !== undefined || extras.length > 0;
+    const [first = 'fields'] = ['limit', 'after'].filter((name) => query.has(name));
     refuseUnless(!asks || rows.select !== undefined, first, 'cannot be met: the store of this index cannot be read page by page');
     return asks
-        ? { ...(limit !== undefined && { limit }), ...(after !== undefined && { after }), ...(where !== undefined && { where }) }
+        ? {
+              ...(limit !== undefined && { limit }),
+              ...(after !== undefined && { after }),
+              ...(where !== undefined && { where }),
+              ...(extras.length > 0 && { extras }),
+          }
         : null;
 }
 
@@ -151,10 +162,11 @@ function positionOf(text: string | undefined, where: Filters | undefined): Posit
 }
 
 /** They go out in their usual order, whatever the order in which they are named. */
-function fieldsOf(text: string | undefined, { fields }: RowForms): ReadonlySet<string> | undefined {
+function fieldsOf(text: string | undefined, { fields, extras }: RowForms): ReadonlySet<string> | undefined {
     const names = text?.split(',');
-    const unknown = names?.some((name) => !fields.has(name)) ?? false;
-    refuseUnless(!unknown, 'fields', `must be names out of ${[...fields.keys()].join(', ')}, with commas between them`);
+    const known = [...fields.keys(), ...extras.keys()];
+    const unknown = names?.some((name) => !known.includes(name)) ?? false;
+    refuseUnless(!unknown, 'fields', `must be names out of ${known.join(', ')}, with commas between them`);
     return names === undefined ? undefined : new Set(names);
 }
 

@@ -128,9 +128,13 @@ function rowSchema({ schema, forms }: Resource): JsonSchema {
     const { properties = {}, ...rest } = jsonSchemaOf(schema);
     const names = [...forms.fields.keys()];
     const fields = Object.fromEntries(names.map((name) => [name, (properties as Record<string, JsonSchema>)[name] ?? {}]));
-    const row: JsonSchema = { ...rest, type: 'object', properties: fields, required: names, additionalProperties: false };
+    const extras = Object.fromEntries([...forms.extras.keys()].map((name) => [name, EXTRA_SCHEMA]));
+    const row: JsonSchema = { ...rest, type: 'object', properties: { ...fields, ...extras }, required: names, additionalProperties: false };
     return { ...row, examples: [exampleOf(row)] };
 }
+
+/** Of the fields that go out on request only: times, so far. */
+const EXTRA_SCHEMA: JsonSchema = { type: ['string', 'null'], format: 'date-time' };
 
 function resourcePaths(resource: Resource, name: string, base: string): [string, Json][] {
     const { path, idName, rows, forms } = resource;
@@ -149,7 +153,7 @@ function resourcePaths(resource: Resource, name: string, base: string): [string,
         parameters: [
             ...ids,
             ...read,
-            fieldsParameter(forms.fields.keys()),
+            fieldsParameter([...forms.fields.keys(), ...forms.extras.keys()]),
             ...filters.map((filter) => filterParameter(filter, resource)),
             ...(rows.count === undefined ? [] : [PREFER]),
         ],
@@ -233,6 +237,7 @@ const FILTER_TEXTS: Readonly<Partial<Record<FilterName, readonly [description: s
         'Any part of name, address, os_name, info or comments, in upper or lower case',
         { type: 'string', minLength: 1, maxLength: 255 },
     ],
+    last_seen_since: ['Seen by an import at this time or later', { type: 'string', format: 'date-time' }],
     updated_since: ['Changed at this time or later, in the order of the change', { type: 'string', format: 'date-time' }],
 };
 

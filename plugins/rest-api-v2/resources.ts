@@ -1,5 +1,7 @@
+import Joi from 'joi';
 import { describedSchema } from '../../lib/application-schema.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { HOST_FALLBACKS, hostSchema } from '../../lib/inventory/host.ts';
 import {
     noteSchema,
@@ -10,6 +12,7 @@ import {
     workspaceSchema,
     workspaceVulnSchema,
 } from '../../lib/inventory/resources.ts';
+import { EXTRA_FIELDS } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import { timestampFormat } from '../../lib/timestamp.ts';
 import type { Resource } from './handlers.ts';
@@ -45,7 +48,8 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
         }
 
         byShape.set(shape(path), rows);
-        const forms = rowForms(describedSchema(schema, `Resource ${path}`), timestamp, fill);
+        const extras = Joi.object(Object.fromEntries((rows.extras ?? []).map((field) => [field, FIELD_SCHEMAS[EXTRA_FIELDS[field]]()])));
+        const forms = rowForms(describedSchema(schema, `Resource ${path}`), timestamp, { fill, extras: extras.describe() });
         return { path, idName: idName(path), schema, rows, parents, forms, takesText: isStandard && timeZone === 'UTC' };
     });
 }

@@ -64,6 +64,8 @@ export interface RowForm {
 export interface RowForms {
     /** What the schema says of each field, in the order in which they go out. */
     readonly fields: ReadonlyMap<string, SchemaDescription>;
+    /** The same of those that go out, behind the others, where they are named only. */
+    readonly extras: ReadonlyMap<string, SchemaDescription>;
     /** @param only Names of the fields that go out; all by default. */
     form(format: Format, only?: ReadonlySet<string>): RowForm;
 }
@@ -77,17 +79,23 @@ export type Fill = Readonly<Record<string, (row: Row) => unknown>>;
  * How rows of one resource become text: the fields of the schema in its order and no others, each always there, dates as
  * timestamps. For all fields the schema is looked at once, here, and never while answering.
  *
- * @param fill For fields whose value, where a row has none or `''`, is not the one that follows from the type.
+ * @param options.extras The fields that go out where they are named.
+ * @param options.fill For fields whose value, where a row has none or `''`, is not the one that follows from the type.
  */
-export function rowForms(schema: SchemaDescription, timestamp: TimestampFormat, fill: Fill = {}): RowForms {
+export function rowForms(
+    schema: SchemaDescription,
+    timestamp: TimestampFormat,
+    { fill = {}, extras: { keys: extraKeys = {} } = {} }: { readonly fill?: Fill | undefined; readonly extras?: SchemaDescription } = {},
+): RowForms {
     const fields = new Map(Object.entries(schema.keys ?? {}));
+    const extras = new Map(Object.entries(extraKeys));
     const make = (only?: ReadonlySet<string>) => {
-        const keys = [...fields].filter(([name]) => only?.has(name) ?? true);
+        const keys = only === undefined ? [...fields] : [...fields, ...extras].filter(([name]) => only.has(name));
         const names = keys.map(([name]) => name);
         return formsOf(names, shaping({ keys: Object.fromEntries(keys) }, timestamp, fill));
     };
     const whole = make();
-    return { fields, form: (format, only) => (only === undefined ? whole : make(only))[format] };
+    return { fields, extras, form: (format, only) => (only === undefined ? whole : make(only))[format] };
 }
 
 type Shaping = (row: Row) => Row;

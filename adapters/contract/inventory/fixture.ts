@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Host, HostInput, hostFields, ServiceInput } from '../../../lib/inventory/host.ts';
 import type { Service, Session, Workspace, WorkspaceNote, WorkspaceVuln } from '../../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore, InventoryWriter } from '../../../lib/inventory/store.ts';
-import { present } from '../assertions.ts';
+import { present, until } from '../assertions.ts';
 import type { Ability, ContractFixture, LawGroup } from '../register-laws.ts';
 
 interface ReadingFixture extends ContractFixture {
@@ -59,6 +59,7 @@ export type InventoryAbility =
     | 'filters'
     | 'changes'
     | 'counts'
+    | 'sightings'
     | 'texts'
     | 'rows'
     | 'many-hosts'
@@ -101,6 +102,7 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     filters: evident(({ hosts }) => hosts.filters !== undefined && hosts.filters.length > 0),
     changes: evident(({ hosts }) => hosts.filters?.includes('updated_since') ?? false),
     counts: evident(({ hosts }) => typeof hosts.count === 'function'),
+    sightings: evident(({ hosts }) => hosts.extras?.includes('last_seen') ?? false),
     texts: evident(({ hosts }) => typeof hosts.listText === 'function'),
     services: serviceAbility('services'),
     notes: childAbility('notes', 'note'),
@@ -220,4 +222,16 @@ export async function* each<T>(items: readonly T[]): AsyncIterable<T> {
 /** The names of workspaces. */
 export function names(workspaces: readonly Workspace[]): string[] {
     return workspaces.map(({ name }) => name);
+}
+
+/** The same from a source that fails after the last one. */
+export async function* failing<T>(items: readonly T[]): AsyncIterable<T> {
+    yield* items;
+    throw new Error('the source broke');
+}
+
+/** Resolves when it is later than now for every clock that counts milliseconds. */
+export async function nextMillisecond(): Promise<void> {
+    const now = Date.now();
+    await until(() => Date.now() > now + 1);
 }

@@ -1,12 +1,25 @@
 import assert from 'node:assert/strict';
-import { setImmediate } from 'node:timers/promises';
 import { type HostInput, newHost } from '../../../lib/inventory/host.ts';
 import { importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Service } from '../../../lib/inventory/resources.ts';
 import type { InventoryWriter } from '../../../lib/inventory/store.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { dns, each, fullHost, https, type InventoryFixture, type InventoryLaws, MANY, manyHosts, names, oneHost, rows } from './fixture.ts';
+import {
+    dns,
+    each,
+    failing,
+    fullHost,
+    https,
+    type InventoryFixture,
+    type InventoryLaws,
+    MANY,
+    manyHosts,
+    names,
+    nextMillisecond,
+    oneHost,
+    rows,
+} from './fixture.ts';
 import { knownList } from './known-rows.ts';
 
 const NONE = importCounts();
@@ -306,16 +319,4 @@ function underWay<T>(result: Promise<T>): { readonly result: Promise<T>; ended()
     };
     result.then(end, end);
     return { result, ended: () => ended };
-}
-
-/** Resolves when it is later than now for every clock that counts milliseconds. */
-async function nextMillisecond(): Promise<void> {
-    for (const now = Date.now(); Date.now() <= now + 1; ) {
-        await setImmediate();
-    }
-}
-
-async function* failing<T>(items: readonly T[]): AsyncIterable<T> {
-    yield* items;
-    throw new Error('the source broke');
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { HostInput } from '../../../lib/inventory/host.ts';
 import {
     addressRange,
     compareRows,
@@ -9,9 +10,18 @@ import {
     type Selection,
 } from '../../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
-import { ids, present, until } from '../assertions.ts';
+import { ids, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { type AnyInventoryFixture, each, type InventoryLaws, MANY, rows } from './fixture.ts';
+import {
+    type AnyInventoryFixture,
+    each,
+    failing,
+    type InventoryFixture,
+    type InventoryLaws,
+    MANY,
+    nextMillisecond,
+    rows,
+} from './fixture.ts';
 import { type KnownList, knownList, knownLists } from './known-rows.ts';
 
 type Row = Readonly<Record<string, unknown>> & { readonly id: number; readonly updated_at?: Date };
@@ -119,6 +129,30 @@ const countingLaws: Laws<AnyInventoryFixture> = {
     },
 };
 
+const sightingLaws: Laws<InventoryFixture> = {
+    async 'knows when each host was seen last, whatever was new of it'({ store }) {
+        const { id } = (await store.importHosts('default', each([{ address: '192.0.2.1' }, { address: '192.0.2.2' }]))).workspace;
+        const hosts = store.hosts as unknown as Selecting;
+        const seen = async (): Promise<number[]> =>
+            (await selected(hosts, [id], { extras: ['last_seen'] })).map(({ last_seen }) => Number(last_seen));
+        const [listed, [first = 0, second = 0]] = [await selected(hosts, [id], {}), await seen()];
+        await nextMillisecond();
+        await assert.rejects(store.importHosts('default', failing([{ address: '192.0.2.1' }])), { message: 'the source broke' });
+
+        assert.deepEqual(await seen(), [first, second]);
+        const down = { state: 'down', if_known: true } as const;
+        const input: HostInput[] = [{ address: '192.0.2.1' }, { address: '192.0.2.2', ...down }, { address: '192.0.2.3', state: 'down' }];
+        await store.importHosts('default', each(input));
+        const [again = 0, ...others] = await seen();
+        assert.ok(again > first);
+        assert.deepEqual(others, [second, 0]);
+
+        const where = { last_seen_since: new Date(again) };
+        assert.deepEqual(await selected(hosts, [id], { where }), listed.slice(0, 1));
+        assert.equal(await hosts.count([id], where), 1);
+    },
+};
+
 const notSelectingLaws: Laws<AnyInventoryFixture> = {
     async 'names no filters where nothing can be selected'({ store }) {
         assert.deepEqual(store.hosts.filters ?? [], []);
@@ -132,6 +166,7 @@ export const selectingGroups: InventoryLaws = [
     { needs: ['rows', 'selects', 'changes'], laws: changeLaws },
     { needs: ['rows', 'many-hosts', 'selects', 'reads-open'], laws: freeingLaws },
     { needs: ['rows', 'selects', 'counts'], laws: countingLaws },
+    { needs: ['imports', 'selects', 'counts', 'sightings'], laws: sightingLaws },
     { lacks: 'selects', laws: notSelectingLaws },
 ];
 
@@ -154,8 +189,7 @@ async function changedList(fixture: AnyInventoryFixture): Promise<SelectedList> 
     const known = await knownList(fixture, 'hosts', 12);
     const { listed } = await listing(known);
     if (fixture.rows === undefined) {
-        const before = Date.now();
-        await until(() => Date.now() > before);
+        await nextMillisecond();
         await fixture.store.importHosts('default', each([{ address: present(listed[1]).address as string, os_name: 'changed' }]));
     }
     return await listing(known);
@@ -208,6 +242,8 @@ const SAMPLES: Readonly<Record<FilterName, (row: Row) => readonly Filters[]>> = 
             const word = /[a-z]{2,20}/i.exec(String(value ?? ''))?.[0];
             return word === undefined ? [] : [{ search: word.toUpperCase() }, { search: word.toLowerCase().slice(1) }];
         }),
+    // Of rows that are listed it is not known.
+    last_seen_since: () => [],
     updated_since: ({ updated_at }) => (updated_at === undefined ? [] : [{ updated_since: updated_at }]),
 };
 
@@ -222,6 +258,7 @@ const STRANGE: Readonly<Record<FilterName, readonly Filters[]>> = {
     purpose: oddly('purpose'),
     address: ['0.0.0.0/0', '::/0', '::ffff:0:0/96'].map((text) => ({ address: addressRange(text) })),
     search: ['%', '_', '\\', "'", '.*'].map((search) => ({ search })),
+    last_seen_since: [{ last_seen_since: new Date('2999-01-01T00:00:00Z') }],
     updated_since: [{ updated_since: new Date('2999-01-01T00:00:00Z') }, { updated_since: new Date(0) }],
 };
 

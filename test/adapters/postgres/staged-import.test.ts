@@ -139,6 +139,33 @@ for (const { name, open } of databases) {
             t.same((await seen(workspace.id))[0], before[0]);
         });
 
+        t.test('take nobody for seen when they are not shown', async (t) => {
+            let now = new Date('2026-11-21T09:00:00Z');
+            const timed = postgresInventory({ pool, clock: () => now });
+            const { workspace } = await timed.importHosts('default', each([known, { address: '192.0.2.8' }]));
+            await pool.query(`delete from scanwire.sightings where host_id = (select max(id) from scanwire.hosts)`);
+            const seen = async (): Promise<(Date | null | undefined)[]> => {
+                const found: object[] = [];
+                for await (const hosts of timed.hosts.select?.([workspace.id], { extras: ['last_seen'] }) ?? []) {
+                    found.push(...hosts);
+                }
+                return found.map((host) => (host as { last_seen?: Date | null }).last_seen);
+            };
+            const first = [now, now];
+            t.same(await seen(), first);
+
+            now = new Date('2026-11-22T09:00:00Z');
+            const dying = postgresInventory({ pool: dyingAt(pool, /json_array_elements/, 4), clock: () => now });
+            const input = [changed, { address: '192.0.2.8' }, ...manyHosts(700)];
+            await t.rejects(dying.importHosts('default', each(input)), { message: 'killed' });
+            t.same(await seen(), first);
+            await leasesEnd(pool);
+            await timed.importHosts('default', each([]));
+            t.same(await seen(), first);
+            await timed.importHosts('default', each([{ address: '192.0.2.8', state: 'down' }, known]));
+            t.same(await seen(), [now, first[1]]);
+        });
+
         t.test('say so when their workspace is removed at once', async (t) => {
             await pool.query(`create function vanish() returns trigger language plpgsql as 'begin return null; end'`);
             await pool.query(

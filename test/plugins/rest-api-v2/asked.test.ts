@@ -367,6 +367,23 @@ t.test('answers a malformed path as any other that leads nowhere, and takes no n
     t.equal((await get(`${W}/1`, { range: 'bytes=0-3' })).body, whole.body);
 });
 
+t.test('says on request when hosts were seen last, and selects by it', async (t) => {
+    const get = await client();
+    const rows = async (query: string): Promise<unknown> => JSON.parse((await get(`${W}${query}`)).body);
+    t.strictSame(await rows('?fields=last_seen,id&limit=2'), [
+        { id: 1, last_seen: '2026-11-21T09:00:00+00:00' },
+        { id: 2, last_seen: '2026-11-21T11:00:00+00:00' },
+    ]);
+    t.strictSame(await rows('?fields=last_seen&after=4&limit=1'), [{ last_seen: '2026-11-21T10:00:00+00:00' }]);
+    t.strictSame(await rows('?last_seen_since=2026-11-21T10:00:00Z&fields=id'), [{ id: 2 }, { id: 5 }]);
+    t.strictSame(await rows('?last_seen_since=2026-11-21T12:00:00%2B01:00&fields=id'), [{ id: 2 }]);
+    t.notOk((await get(W)).body.includes('last_seen'));
+    t.notOk((await get(`${W}?last_seen_since=2026-11-21T10:00:00Z`)).body.includes('"last_seen"'));
+    t.equal((await get(`${W}?last_seen_since=today`)).status, 400);
+    t.equal((await get('/workspaces?fields=last_seen')).status, 400);
+    t.equal((await get('/workspaces?last_seen_since=2026-11-21T10:00:00Z')).status, 400);
+});
+
 t.test('sends the text of a store for all of an index in JSON and UTC, and for nothing else', async (t) => {
     const inventory = memoryInventory();
     await inventory.importHosts('default', list([{ address: '192.0.2.7' }, { address: '192.0.2.8' }]));

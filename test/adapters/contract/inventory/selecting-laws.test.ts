@@ -60,6 +60,16 @@ const MUTANTS: Readonly<Record<string, Reading>> = {
     'counts the rows that fulfil a filter': ({ hosts }) => ({
         hosts: { ...hosts, count: (path) => (hosts as Hosts).count(path, {}) },
     }),
+    'knows when each host was seen last, whatever was new of it': ({ hosts }) => ({
+        hosts: {
+            ...hosts,
+            async *select(path, selection, options) {
+                for await (const batch of (hosts as Hosts).select(path, selection, options)) {
+                    yield batch.map((host) => ('last_seen' in host ? { ...host, last_seen: host.updated_at } : host));
+                }
+            },
+        },
+    }),
     'names no filters where nothing can be selected': ({ hosts: { list, get } }) => ({ hosts: { list, get, filters: ['name'] } }),
 };
 

@@ -1,0 +1,36 @@
+/**
+ * When a host was seen last: what an import has noted counts from the moment that it is shown.
+ *
+ * @param table What the row of the host is called.
+ * @param generation Of the workspace.
+ */
+export function lastSeen(table: string, generation: string): string {
+    return `(
+        select case when noted.host_id is null then ${table}.updated_at when noted.generation <= ${generation} then noted.seen_at
+            else noted.seen_before end
+        from (select) nothing left join scanwire.sightings noted on noted.host_id = ${table}.id
+    )`;
+}
+
+/** Notes the hosts of `input` and those that were `created`, but for those that are down: they were seen before, or never. */
+export const SEE = `named as (
+    select host_id as id, coalesce(host ->> 'state' = 'down', false) as is_down, updated_at as before from input where host_id is not null
+    union all
+    select id, state = 'down', null from created
+), seen as (
+    insert into scanwire.sightings as noted (host_id, seen_at, generation, seen_before)
+    select id, case when is_down then before else $4 end, $5, before
+    from named where not is_down or not exists (select from scanwire.sightings where host_id = id)
+    on conflict (host_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
+        seen_before = case when noted.generation < excluded.generation then noted.seen_at else noted.seen_before end
+    where noted.generation < excluded.generation
+)`;
+
+/** Takes back what an import has noted that is not shown, slice by slice as `everySlice` asks for it. */
+export const UNSEE = `with slice as (
+    select id, (select greatest(generation, 0) from scanwire.workspaces where id = $1) as shown
+    from scanwire.hosts where workspace_id = $1 and id > $2 order by id limit $3
+), taken_back as (
+    update scanwire.sightings set seen_at = seen_before, generation = shown from slice where host_id = slice.id and generation > shown
+)
+select max(id) as last, count(*)::integer as count from slice`;

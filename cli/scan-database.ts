@@ -35,18 +35,18 @@ export async function openScanSource(file: string | undefined, environment: Node
     return { ...database, place: `${url.host}${url.pathname}` };
 }
 
-/** A system that takes no imports: what would be stored is not what is shown. */
+/** A system that takes no imports, and expires nothing: what would be stored is not what is shown. */
 export function readOnly(system: System): System {
     return {
         ...system,
-        inventory: {
-            importHosts: async () => {
-                throw new ScanwireError('CONFLICT', 'Cannot import: the REST API reads from a scan database, which is never written to', {
-                    field: 'workspace',
-                });
-            },
-        },
+        inventory: { importHosts: async () => refuse('import'), expireHosts: async () => refuse('expire hosts') },
     };
+}
+
+function refuse(what: string): never {
+    throw new ScanwireError('CONFLICT', `Cannot ${what}: the REST API reads from a scan database, which is never written to`, {
+        field: 'workspace',
+    });
 }
 
 /** @throws ScanwireError `INVALID_INPUT` for an option that would store what is not shown then. */

@@ -2,9 +2,9 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Host } from '../../lib/inventory/host.ts';
 import { DEFAULT_WORKSPACE, type Note, type Session, type Vuln } from '../../lib/inventory/resources.ts';
 import { FILTERS } from '../../lib/inventory/selection.ts';
-import type { InventoryStore } from '../../lib/inventory/store.ts';
+import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import { inventoryWriter, type MemoryInventoryWriter } from './inventory-writer.ts';
-import { collection, count, existing, type InventoryTables, inventoryTables, times } from './tables.ts';
+import { collection, count, existing, type InventoryTables, inventoryTables, ROOT, removeHost, times } from './tables.ts';
 
 /** How the inventory is read and stamped. */
 export interface MemoryInventoryOptions {
@@ -21,7 +21,7 @@ export type NewSession = Partial<Omit<Session, 'id' | 'host_id'>>;
 export type NewVuln = Partial<Omit<Vuln, 'id' | 'host_id' | 'service_id'>> & Pick<Vuln, 'name'>;
 
 /** All collections, the import, and a way to add what no import brings. Nothing outlives the process. */
-export interface MemoryInventory extends Required<InventoryStore>, MemoryInventoryWriter {
+export interface MemoryInventory extends Required<InventoryStore & InventoryWriter>, Pick<MemoryInventoryWriter, 'addEndpoints'> {
     /** @throws ScanwireError `NOT_FOUND` without such a host. */
     addNote(hostId: number, note: NewNote): Promise<Note>;
     /** @throws ScanwireError `NOT_FOUND` without such a host. */
@@ -70,6 +70,19 @@ export function memoryInventory({ clock = systemClock, batchSize = 500 }: Memory
         workspaceSessions: collection(sessions, [workspaces, hosts], { batchSize, filters: FILTERS.sessions, below: 1 }),
         workspaceVulns: collection(vulns, [workspaces, hosts, services], { batchSize, filters: FILTERS.vulns, below: 1 }),
         ...writer,
+
+        async expireHosts(workspaceName, { notSeenSince, dryRun = false }) {
+            const { id } = existing(workspaces.find(ROOT, workspaceName), 'workspace');
+            const unseen = hosts.idsBelow(id).filter((hostId) => {
+                const host = existing(hosts.get(hostId), 'host');
+                return (lastSeen(host) ?? host.updated_at) < notSeenSince;
+            });
+            for (const hostId of dryRun ? [] : unseen) {
+                removeHost(tables, hostId);
+            }
+            return { hosts: unseen.length };
+        },
+
         ...childAdding(tables, clock),
     };
 }

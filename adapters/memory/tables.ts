@@ -14,6 +14,7 @@ interface Table<R extends Row> {
     /** Adds a row with the next id, counted from 1. With a key it can be found below its parent. */
     insert(parent: number, make: (id: number) => R, key?: string): R;
     replace(row: R): R;
+    remove(id: number): void;
     get(id: number): R | undefined;
     find(parent: number, key: string): R | undefined;
     /** Id of the parent; undefined when there is no such row. */
@@ -51,10 +52,13 @@ function table<R extends Row>(): Table<R> {
     const parents = new Map<number, number>();
     const children = new Map<number, number[]>();
     const idsByKey = new Map<string, number>();
+    const keys = new Map<number, string>();
+    let last = 0;
 
     return {
         insert(parent, make, key) {
-            const row = make(rows.size + 1);
+            last += 1;
+            const row = make(last);
             const siblings = children.get(parent) ?? [];
             siblings.push(row.id);
             children.set(parent, siblings);
@@ -62,6 +66,7 @@ function table<R extends Row>(): Table<R> {
             rows.set(row.id, row);
             if (key !== undefined) {
                 idsByKey.set(`${parent} ${key}`, row.id);
+                keys.set(row.id, `${parent} ${key}`);
             }
 
             return row;
@@ -70,6 +75,19 @@ function table<R extends Row>(): Table<R> {
         replace(row) {
             rows.set(row.id, row);
             return row;
+        },
+
+        remove(id) {
+            const parent = parents.get(id) ?? ROOT;
+            // Another list, since somebody may be reading the old one.
+            children.set(
+                parent,
+                (children.get(parent) ?? []).filter((child) => child !== id),
+            );
+            parents.delete(id);
+            rows.delete(id);
+            idsByKey.delete(keys.get(id) ?? '');
+            keys.delete(id);
         },
 
         get: (id) => rows.get(id),
@@ -181,4 +199,22 @@ export function existing<Row>(row: Row | undefined, what: string): Row {
 /** Of a row that is made now. */
 export function times(now: Date): { created_at: Date; updated_at: Date } {
     return { created_at: now, updated_at: now };
+}
+
+/** Removes a host and all below it. */
+export function removeHost({ hosts, services, notes, sessions, vulns, sightings }: InventoryTables, id: number): void {
+    for (const service of services.idsBelow(id)) {
+        removeBelow(vulns, service);
+    }
+    for (const below of [services, notes, sessions]) {
+        removeBelow(below, id);
+    }
+    sightings.delete(id);
+    hosts.remove(id);
+}
+
+function removeBelow({ idsBelow, remove }: Pick<Table<Row>, 'idsBelow' | 'remove'>, parent: number): void {
+    for (const id of idsBelow(parent)) {
+        remove(id);
+    }
 }

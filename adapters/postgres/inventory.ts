@@ -16,6 +16,7 @@ import { FILTERS, SEARCHED } from '../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import { type CollectionSource, collection } from './collection.ts';
 import { assertPoolIn, IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
+import { expireHosts } from './expire-hosts.ts';
 import { importHosts } from './import-hosts.ts';
 import { readersOf } from './readers.ts';
 import { rowText } from './row-text.ts';
@@ -122,7 +123,7 @@ function ofWorkspace(source: CollectionSource): CollectionSource {
 }
 
 /** Workspaces, hosts and what belongs to hosts, in the tables of the schema `scanwire`. */
-export function postgresInventory(options: PostgresStoresOptions): Required<InventoryStore> & InventoryWriter {
+export function postgresInventory(options: PostgresStoresOptions): Required<InventoryStore & InventoryWriter> {
     assertPoolIn(options, 'postgresInventory');
     const { pool, clock = systemClock } = options;
     const database = patiently(pool, IMPATIENT);
@@ -167,6 +168,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
         workspaceVulns: collection<WorkspaceVuln>(readers, ofWorkspace(VULNS)),
 
         ensureWorkspace: (name) => ensureWorkspace(database, name, clock()),
+        expireHosts: (workspaceName, options) => expireHosts(pool, workspaceName, { ...options, clock }),
         importHosts: (workspaceName, hosts, options) => importHosts(pool, workspaceName, hosts, { ...options, clock }),
     };
 }

@@ -67,7 +67,7 @@ select max(host_id) as last, count(*)::integer as count from slice`;
 
 /** Moves what lies over rows that are shown into them, and ends the import. Whoever reads meanwhile sees no difference. */
 export async function applyStaged(pool: PoolLike, lease: Lease, onHosts: (count: number) => void = () => {}): Promise<void> {
-    await everySlice(pool, lease, APPLY, onHosts);
+    await everySlice(pool, lease, APPLY, { onHosts });
     await slice(pool, lease, (client) =>
         client.query('update scanwire.workspaces set staged_shown = false, import_id = null, import_until = null where id = $1', [
             lease.workspaceId,
@@ -111,11 +111,16 @@ export async function discardStaged(pool: PoolLike, lease: Lease): Promise<void>
     });
 }
 
-/** @param sql Works on at most `$3` hosts behind `$2` of the workspace `$1`, and says how many and which was the last. */
-async function everySlice(pool: PoolLike, lease: Lease, sql: string, onHosts: (count: number) => void = () => {}): Promise<void> {
+/** @param sql Works on at most `$3` hosts behind `$2` of the workspace `$1`, and says how many and which was the last. From `$4` on it has `values`. */
+export async function everySlice(
+    pool: PoolLike,
+    lease: Lease,
+    sql: string,
+    { onHosts = () => {}, values: more = [] }: { readonly onHosts?: (count: number) => void; readonly values?: readonly unknown[] } = {},
+): Promise<void> {
     const pace = paceOf();
     for (let after: number | null = 0; after !== null; ) {
-        const values: unknown[] = [lease.workspaceId, after, pace.hosts()];
+        const values: unknown[] = [lease.workspaceId, after, pace.hosts(), ...more];
         const work = (client: Executor) => client.query<{ last: number | null; count: number }>(sql, values);
         const { rows } = await slice(pool, lease, (client) => pace.timed(pace.hosts(), () => work(client)));
         after = rows[0]?.last ?? null;

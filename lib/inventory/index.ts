@@ -52,4 +52,4 @@ export {
     type Position,
     type Selection,
 } from './selection.ts';
-export type { Collection, ImportSummary, InventoryStore, InventoryWriter, ReadOptions } from './store.ts';
+export type { Collection, ExpiredHosts, ExpireOptions, ImportSummary, InventoryStore, InventoryWriter, ReadOptions } from './store.ts';

@@ -88,6 +88,19 @@ export interface ImportSummary {
     readonly services: ImportCounts;
 }
 
+/** Which hosts are removed. */
+export interface ExpireOptions {
+    /** Those that no import has seen since. */
+    readonly notSeenSince: Date;
+    /** Removes none. */
+    readonly dryRun?: boolean;
+}
+
+/** How many hosts were removed, or would be. */
+export interface ExpiredHosts {
+    readonly hosts: number;
+}
+
 /** What the import writes through. */
 export interface InventoryWriter {
     /** Makes the workspace unless one of that name exists; either way it is returned. */
@@ -100,4 +113,11 @@ export interface InventoryWriter {
      * service and is so already writes nothing and moves no `updated_at`; a service more moves that of its host too.
      */
     importHosts(workspaceName: string, hosts: AsyncIterable<HostInput>, options?: ImportOptions): Promise<ImportSummary>;
+
+    /**
+     * Removes the hosts of the workspace of that name that no import has seen for a while, with all that is below them.
+     *
+     * @throws ScanwireError `NOT_FOUND` without such a workspace.
+     */
+    expireHosts?(workspaceName: string, options: ExpireOptions): Promise<ExpiredHosts>;
 }

@@ -15,7 +15,7 @@ export interface System {
     /** For example `server.plugins['webhook-exporter']`. */
     readonly webhooks: Pick<Webhooks, 'publish' | 'exporters' | 'deliveries' | 'events'> & Partial<Pick<Webhooks, 'doctor'>>;
     /** For example `postgresInventory({ pool })`. */
-    readonly inventory: Pick<InventoryWriter, 'importHosts'>;
+    readonly inventory: Pick<InventoryWriter, 'importHosts' | 'expireHosts'>;
     readonly license: InstalledLicense;
     /** Brings the schema up to date and answers with the ids of the migrations that ran, for example `() => migrate(pool)`. */
     readonly migrate: () => Promise<readonly string[]>;
@@ -150,6 +150,10 @@ function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
             const { readScan } = await import('../../lib/inventory/read-scan.ts');
             return inventory.importHosts(name, readScan(source), { onProgress });
         },
+        ...(inventory.expireHosts && {
+            expireHosts: async ({ workspace, ...options }: Input<'expireHosts'>) =>
+                (inventory as Required<typeof inventory>).expireHosts(workspaceName(workspace), options),
+        }),
     };
 }
 

@@ -1,4 +1,4 @@
-import type { ImportOptions, ImportSummary } from '../../lib/inventory/store.ts';
+import type { ExpiredHosts, ExpireOptions, ImportOptions, ImportSummary } from '../../lib/inventory/store.ts';
 import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
@@ -70,6 +70,8 @@ export interface Operations {
 
     /** Either all hosts of the file are stored or none. */
     importScan: Operation<ImportOptions & { readonly workspace: string; readonly source: AsyncIterable<Uint8Array> }, ImportSummary>;
+    /** Removes hosts that no scan has seen for a while, or says how many that would be. */
+    expireHosts: Operation<ExpireOptions & { readonly workspace: string }, ExpiredHosts>;
     /** Ids of the migrations that ran now; none when the schema was up to date. */
     migrate: Operation<object, { readonly applied: readonly string[] }>;
 }
@@ -171,6 +173,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     trustLicense: { method: 'POST', path: '/license/key', creates: true },
 
     importScan: { method: 'POST', path: '/import', streamed: true, creates: true },
+    expireHosts: { method: 'POST', path: '/hosts/expire' },
     migrate: { method: 'POST', path: '/migrations', creates: true },
 };
 

@@ -183,6 +183,15 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         query: Joi.object({ workspace: nameSchema.trim().required().description('Workspace to import into, made when missing') }),
         response: Joi.object({ workspace: workspaceSchema.required(), hosts: countsSchema, services: countsSchema }).label('Imported'),
     },
+    expireHosts: {
+        description: 'Removes the hosts of a workspace that no import has seen for a while',
+        payload: Joi.object({
+            workspace: nameSchema.trim().required().description('Name of the workspace'),
+            notSeenSince: Joi.date().iso().required().description('Those that no import has seen since'),
+            dryRun: Joi.boolean().description('Only says how many hosts that would be'),
+        }).required(),
+        response: Joi.object({ hosts: count().description('How many were removed, or would be') }),
+    },
     migrate: {
         description: 'Brings the database up to this version',
         response: Joi.object({ applied: Joi.array().items(Joi.string()).required().description('Migrations that ran now') }),

@@ -28,6 +28,8 @@ t.test('serves the inventory of a scan database that a file names, and imports n
     const refused = await scanwire(['import', fixture('scans/hosts.jsonl'), '--workspace', 'lab', '--data', data]);
     t.equal(refused.code, 1);
     t.match(refused.stderr, /Cannot import: the REST API reads from a scan database/);
+    const kept = await scanwire(['hosts', 'expire', '--not-seen', '1d', '--data', data]);
+    t.match(kept, { code: 1, stderr: /Cannot expire hosts: the REST API reads from a scan database/ });
     const { rows } = await database.pool.query('select count(*)::integer as count from hosts');
     t.same(rows, [{ count: 501 }]);
 });

@@ -27,6 +27,10 @@ t.test('answers commands through its socket', async (t) => {
     });
     t.match(await json(data, 'import', fixture('scans/services.xml'), '--workspace', 'lab'), { hosts: { new: 5 } });
 
+    const expire = ['hosts', 'expire', '--workspace', 'lab', '--not-seen'];
+    t.same(await json(data, ...expire, '1d'), { hosts: 0 });
+    t.match(await scanwire([...expire, '2999-01-31', '--dry-run', '--data', data]), { code: 0, stdout: 'Would remove 10 hosts of lab\n' });
+
     const limited = ['--workspace', '2', '--workspace', '7', '--expires', '90d'];
     const { key: partner } = await json<{ key: string }>(data, 'keys', 'create', 'partner', ...limited);
     t.match(JSON.parse((await get(served, '/rest_api/v2/workspaces', partner)).body), [{ id: 2 }]);

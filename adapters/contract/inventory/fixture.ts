@@ -60,6 +60,7 @@ export type InventoryAbility =
     | 'changes'
     | 'counts'
     | 'sightings'
+    | 'expires'
     | 'texts'
     | 'rows'
     | 'many-hosts'
@@ -103,6 +104,7 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     changes: evident(({ hosts }) => hosts.filters?.includes('updated_since') ?? false),
     counts: evident(({ hosts }) => typeof hosts.count === 'function'),
     sightings: evident(({ hosts }) => hosts.extras?.includes('last_seen') ?? false),
+    expires: evident((store) => typeof (store as Partial<InventoryWriter>).expireHosts === 'function'),
     texts: evident(({ hosts }) => typeof hosts.listText === 'function'),
     services: serviceAbility('services'),
     notes: childAbility('notes', 'note'),

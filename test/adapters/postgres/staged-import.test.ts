@@ -166,6 +166,20 @@ for (const { name, open } of databases) {
             t.same(await seen(), [now, first[1]]);
         });
 
+        t.test('and the removal of hosts take turns, also where it fails', async (t) => {
+            const { workspace } = await store.importHosts('default', each([known, ...manyHosts(700)]));
+            const all = { notSeenSince: new Date('2999-01-01T00:00:00Z') };
+            const failing = postgresInventory({ pool: failingOnceAt(pool, /delete from scanwire.hosts using slice/) });
+            await t.rejects(failing.expireHosts('default', all), { message: 'failed' });
+            const [expired, { hosts }] = await Promise.all([
+                store.expireHosts('default', all),
+                store.importHosts('default', each([{ address: '192.0.2.8' }])),
+            ]);
+            t.equal(expired.hosts + (await seen(workspace.id)).length, 702);
+            t.same(hosts, importCounts({ new: 1 }));
+            t.match(await leftovers(pool), NONE);
+        });
+
         t.test('say so when their workspace is removed at once', async (t) => {
             await pool.query(`create function vanish() returns trigger language plpgsql as 'begin return null; end'`);
             await pool.query(

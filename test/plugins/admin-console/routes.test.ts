@@ -129,6 +129,9 @@ t.test('does every operation, and answers each as its route documents', async (t
         workspace: { name: 'lab' },
         hosts: { new: 1, changed: 0, unchanged: 0, gone: 0, refused: 0 },
     });
+    const notSeenSince = '2999-01-31T00:00:00.000Z' as unknown as Date;
+    t.same(await as('expireHosts', { workspace: 'lab', notSeenSince, dryRun: true }), { hosts: 1 });
+    t.same(await as('expireHosts', { workspace: 'lab', notSeenSince }), { hosts: 1 });
     t.same(await as('migrate', {}), { applied: ['0001'] });
 
     t.same([...asked].sort(), [...names].sort(), 'every operation was asked for');

@@ -69,6 +69,7 @@ const COMMANDS: readonly Entry[] = [
         load: () => import('./commands/backup.ts'),
     },
     { usage: 'restore <file>', description: 'make a data folder of a backup', load: () => import('./commands/restore.ts') },
+    { usage: 'keyring', description: 'keys that seal what is secret at rest', isGroup: true, load: () => import('./commands/keyring.ts') },
     { usage: 'doctor', description: 'look at what scanwire needs, and say what is wrong', load: () => import('./commands/doctor.ts') },
     { usage: 'migrate', description: 'bring the database up to this version', load: () => import('./commands/migrate.ts') },
     {

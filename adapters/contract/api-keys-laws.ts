@@ -179,6 +179,42 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
         assert.deepEqual(new Set(sealed.map(sealingKeyId)), new Set(['k1', 'k-2']));
     },
 
+    async 'shows page by page what other keys have sealed, where it can seal anew'({ store }) {
+        if (store.sealedByOthers === undefined) {
+            return;
+        }
+
+        const sealed = ['v1.old.AAAA', 'v1.new.AAAA', null, 'v1.old.BBBB', 'v1.older.CCCC'];
+        const keys = await Promise.all(sealed.map((text) => added(store, { sealed: text })));
+        const outdated = keys.filter((one) => one.sealed?.startsWith('v1.old')).sort((a, b) => (a.id < b.id ? -1 : 1));
+        const shown = outdated.map(({ id, sealed }) => ({ id, sealed }));
+
+        const first = await store.sealedByOthers('new', null, 2);
+        assert.deepEqual(first, shown.slice(0, 2));
+        assert.deepEqual(await store.sealedByOthers('new', first[1]?.id ?? null, 2), shown.slice(2));
+    },
+
+    async 'replaces what is sealed of some keys, and nothing else, where it can seal anew'({ store }) {
+        if (store.reseal === undefined) {
+            return;
+        }
+
+        const [one, two, other] = [
+            await added(store, { sealed: 'v1.old.AAAA', revokedAt: LATE }),
+            await added(store, { sealed: 'v1.old.BBBB', lastUsedAt: EARLY }),
+            await added(store, { sealed: 'v1.old.CCCC' }),
+        ];
+        await store.reseal([
+            { id: two.id, sealed: 'v1.new.EEEE' },
+            { id: one.id, sealed: 'v1.new.DDDD' },
+        ]);
+        await store.reseal([]);
+
+        assert.deepEqual(await store.get(one.id), { ...one, sealed: 'v1.new.DDDD' });
+        assert.deepEqual(await store.get(two.id), { ...two, sealed: 'v1.new.EEEE' });
+        assert.deepEqual(await store.get(other.id), other);
+    },
+
     async 'revokes a key once and keeps the first time'({ store }) {
         const { id } = await added(store);
 

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import { isOutdated } from '../../lib/keys/key-ring.ts';
 import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
 
 /**
@@ -39,6 +40,23 @@ export function memoryApiKeys({ clock = systemClock }: { readonly clock?: Clock 
 
         async list() {
             return [...keys.values()].map(told).sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
+        },
+
+        async sealedByOthers(current, after, limit) {
+            const outdated = [...keys.values()].filter(
+                ({ id, sealed }) => (after === null || id > after) && isOutdated(sealed ?? '', { current }),
+            );
+            const byId = outdated.sort((a, b) => (a.id < b.id ? -1 : 1));
+            return byId.slice(0, limit).map(({ id, sealed }) => ({ id, sealed }));
+        },
+
+        async reseal(changed) {
+            for (const { id, sealed } of changed) {
+                const key = keys.get(id);
+                if (key !== undefined) {
+                    keys.set(id, { ...key, sealed });
+                }
+            }
         },
 
         async revoke(id, at) {

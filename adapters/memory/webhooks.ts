@@ -13,7 +13,7 @@ import {
 import type { ExporterStore } from '../../lib/webhooks/exporter-store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import type { SettingsStore } from '../../lib/webhooks/settings.ts';
-import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
+import { patchRefusal, storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { deliveryStore } from './deliveries.ts';
 import {
     asExporter,
@@ -118,30 +118,21 @@ function exporterStore(state: WebhookState): ExporterStore {
 
         overview: async (limit) => countedIn(state, limit),
 
-        async update(id, { ifType, ifSecret, ifHeaders, ifAuthentication, ifUrl, ...patch }) {
+        async update(id, patch) {
             const row = state.exporters.get(id);
             if (row === undefined) {
                 throw storeRefusals.unknownExporter();
             }
-            if (ifType !== undefined && row.type !== ifType) {
-                throw storeRefusals.exporterTypeChanged();
-            }
-            if (ifSecret !== undefined && row.sealedSecret !== ifSecret) {
-                throw storeRefusals.exporterSecretChanged();
-            }
-            if (ifHeaders !== undefined && row.sealedHeaders !== ifHeaders) {
-                throw storeRefusals.exporterHeadersChanged();
-            }
-            if (ifAuthentication !== undefined && row.sealedAuthentication !== ifAuthentication) {
-                throw storeRefusals.exporterAuthenticationChanged();
-            }
-
-            if (ifUrl !== undefined && row.url !== ifUrl) {
-                throw storeRefusals.exporterUrlChanged();
+            const refusal = patchRefusal(row, patch);
+            if (refusal !== null) {
+                throw refusal;
             }
 
             const before = { ...row };
-            const changes = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined));
+            // What begins with `if` is a condition.
+            const changes = Object.fromEntries(
+                Object.entries(patch).filter(([name, value]) => value !== undefined && !name.startsWith('if')),
+            );
             Object.assign(row, structuredClone(changes), { updatedAt: state.clock(), generation: row.generation + 1 });
             // The time for which it was paused is none for which it failed.
             if (before.pausedAt !== null && row.pausedAt === null && row.failingSince !== null) {

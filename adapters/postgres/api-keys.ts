@@ -68,6 +68,23 @@ export function postgresApiKeys(options: PostgresApiKeysOptions): ApiKeyStore {
             return rows;
         },
 
+        async sealedByOthers(current, after, limit) {
+            const { rows } = await database.query<Pick<StoredApiKey, 'id' | 'sealed'>>(
+                `select id, sealed from scanwire.api_keys
+                 where sealed like 'v1.%' and split_part(sealed, '.', 2) <> $1 and ($2::uuid is null or id > $2) order by id limit $3`,
+                [current, uuidOrNull(after ?? ''), limit],
+            );
+            return rows;
+        },
+
+        async reseal(keys) {
+            await database.query(
+                `update scanwire.api_keys k set sealed = n.sealed
+                 from unnest($1::uuid[], $2::text[]) n (id, sealed) where k.id = n.id`,
+                [keys.map(({ id }) => id), keys.map(({ sealed }) => sealed)],
+            );
+        },
+
         async revoke(id, at) {
             const sql = 'update scanwire.api_keys set revoked_at = $2 where id = $1 and revoked_at is null';
             return (await database.query(sql, [uuidOrNull(id), at])).rowCount === 1;

@@ -14,7 +14,7 @@ import {
 import type { ExporterStore } from '../../lib/webhooks/exporter-store.ts';
 import type { ExporterNotice } from '../../lib/webhooks/notices.ts';
 import { INTERRUPTIONS, interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
-import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
+import { patchRefusal, storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { guarded, isUniqueViolation, type Row, type Time, uuidOrNull, withDates } from './database.ts';
 
 type ExporterRow = Row<StoredExporter>;
@@ -270,18 +270,20 @@ export function exporters(db: Executor): ExporterStore {
 
         overview: (limit) => countedIn(db, limit),
 
-        async update(id, { ifType, ifSecret, ifHeaders, ifAuthentication, ifUrl, ...patch }) {
+        async update(id, asked) {
+            const { ifType, ifSecret, ifHeaders, ifFormatSecret, ifAuthentication, ifUrl, ...patch } = asked;
             const values = columnValues(patch);
             const assignments = [
                 'updated_at = scanwire.now()',
                 ...(patch.state === 'running' ? [CLOSED_BREAKER] : []),
-                ...Object.keys(values).map((column, index) => `${column} = $${index + 9}`),
+                ...Object.keys(values).map((column, index) => `${column} = $${index + 11}`),
             ];
             const { rows } = await db.query<ExporterRow>(
                 `update scanwire.exporters e set ${assignments.join(', ')}
                 where e.id = $1 and e.type = coalesce($2, e.type) and e.sealed_secret = coalesce($3, e.sealed_secret)
                     and (not $4::boolean or e.sealed_headers is not distinct from $5) and e.url = coalesce($6, e.url)
                     and (not $7::boolean or e.sealed_authentication is not distinct from $8)
+                    and (not $9::boolean or e.sealed_format_secret is not distinct from $10)
                 returning ${EXPORTER_COLUMNS}`,
                 [
                     uuidOrNull(id),
@@ -292,6 +294,8 @@ export function exporters(db: Executor): ExporterStore {
                     ifUrl ?? null,
                     ifAuthentication !== undefined,
                     ifAuthentication ?? null,
+                    ifFormatSecret !== undefined,
+                    ifFormatSecret ?? null,
                     ...Object.values(values),
                 ],
             );
@@ -303,18 +307,8 @@ export function exporters(db: Executor): ExporterStore {
             if (found === null) {
                 throw storeRefusals.unknownExporter();
             }
-            if (ifType !== undefined && found.type !== ifType) {
-                throw storeRefusals.exporterTypeChanged();
-            }
-            if (ifUrl !== undefined && found.url !== ifUrl) {
-                throw storeRefusals.exporterUrlChanged();
-            }
-            if (ifAuthentication !== undefined && found.sealedAuthentication !== ifAuthentication) {
-                throw storeRefusals.exporterAuthenticationChanged();
-            }
-            throw ifSecret !== undefined && found.sealedSecret !== ifSecret
-                ? storeRefusals.exporterSecretChanged()
-                : storeRefusals.exporterHeadersChanged();
+            // The row was changed again since.
+            throw patchRefusal(found, asked) ?? storeRefusals.exporterHeadersChanged();
         },
 
         async remove(id) {

@@ -5,9 +5,10 @@ import { batched } from '../batched.ts';
 import { checked, objectWith } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
-import { assertOpens, type KeyRing, type SealedText } from './key-ring.ts';
+import { assertOpens, type KeyRing, type SealedAnew } from './key-ring.ts';
 import { assertKept, isOver, type NewKeyOptions, newKeySchema, workspacesOf } from './limits.ts';
 import { type ApiKeyScope, DEFAULT_SCOPES, scopesOf } from './scopes.ts';
+import { sealedKeys, sealingContext, sealKeysAnew } from './sealed-keys.ts';
 import type { ApiKeyStore, StoredApiKey } from './store.ts';
 
 /** What {@link apiKeys} and its plugin (`plugins/token-auth`) have in common. */
@@ -136,6 +137,15 @@ export interface ApiKeys {
      * @throws ScanwireError `MISCONFIGURED` naming the key that is missing in the ring or has other bytes there.
      */
     checkSealing(): Promise<void>;
+
+    /**
+     * Seals a batch of keys with the current key of the ring that another one has sealed, so that this can go once none is left. What
+     * cuts it off leaves each key sealed with one of the two; keys are valid all the time.
+     *
+     * @param after `next` of the batch before; from the beginning when absent.
+     * @throws ScanwireError `MISCONFIGURED` when the store cannot replace what is sealed.
+     */
+    sealAnew(after?: string | null): Promise<SealedAnew>;
 }
 
 const TOUCH_INTERVAL_MS = 60_000;
@@ -219,17 +229,9 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
                 assertOpens(keyRing, await sealedKeys(store));
             }
         },
+
+        sealAnew: (after = null) => sealKeysAnew(store, keyRing, after),
     };
-}
-
-/** API keys at rest for the check of a key ring: one of each sealing key where the store can tell, else all that are sealed. */
-export async function sealedKeys(store: ApiKeyStore): Promise<readonly SealedText[]> {
-    const keys = await (store.sealedSamples?.() ?? store.list());
-    return keys.flatMap(({ id, sealed }) => (sealed === null ? [] : [{ sealed, context: sealingContext(id) }]));
-}
-
-function sealingContext(id: string): string {
-    return `api-key:${id}`;
 }
 
 async function existing(store: ApiKeyStore, id: string): Promise<StoredApiKey> {

@@ -103,6 +103,42 @@ export function assertOpens(ring: KeyRing, texts: readonly SealedText[]): void {
     }
 }
 
+/** Whether another key of a ring than the current one has sealed this. False for the text of a ring of the application's own, which has a form of its own. */
+export function isOutdated(sealed: string, { current }: Pick<KeyRing, 'current'>): boolean {
+    const key = sealingKeyId(sealed);
+    return key !== null && key !== current;
+}
+
+/** What sealing anew has come to, batch by batch. */
+export interface SealedAnew {
+    /** How many keys or exporters are sealed with the current key now and were not before. */
+    readonly sealed: number;
+    /** What stays as it is because the ring cannot open it, by what it is sealed for, for example `api-key:<id>`. */
+    readonly unopened: readonly string[];
+    /** Where the next batch goes on; null when this was the last. */
+    readonly next: string | null;
+}
+
+/** Outdated texts as the current key seals them, by what they were, and what each of the others that cannot be opened was sealed for. */
+export function sealedAnew(
+    ring: KeyRing,
+    texts: readonly SealedText[],
+): { readonly anew: ReadonlyMap<string, string>; readonly unopened: readonly string[] } {
+    const anew = new Map<string, string>();
+    const unopened: string[] = [];
+    for (const { sealed, context } of texts.filter((text) => isOutdated(text.sealed, ring))) {
+        try {
+            anew.set(sealed, ring.seal(ring.open(sealed, context), context));
+        } catch (error) {
+            if (!(error instanceof ScanwireError && error.code === 'UNSEALABLE')) {
+                throw error;
+            }
+            unopened.push(context);
+        }
+    }
+    return { anew, unopened };
+}
+
 function assertUsable(current: string, ring: ReadonlyMap<string, Uint8Array>): void {
     if (!ring.has(current)) {
         throw new ScanwireError('MISCONFIGURED', `Missing key ${current}: the current key must be in the key ring`, { field: 'current' });

@@ -48,6 +48,13 @@ export interface ApiKeyStore {
      * there may be many keys. Optional; without it that check lists all keys.
      */
     sealedSamples?(): Promise<readonly Pick<StoredApiKey, 'id' | 'sealed'>[]>;
+    /**
+     * Keys that another sealing key than the named one has sealed, in the form `v1.<id>.…`, by their ids, from behind `after` on. Optional, with
+     * {@link reseal}; without both no key is sealed anew.
+     */
+    sealedByOthers?(current: string, after: string | null, limit: number): Promise<readonly Pick<StoredApiKey, 'id' | 'sealed'>[]>;
+    /** Replaces what is sealed of these keys, and nothing else of them. */
+    reseal?(keys: readonly Pick<StoredApiKey, 'id' | 'sealed'>[]): Promise<void>;
     /** False when there is no such key or it was revoked before; the first time of revocation stays. */
     revoke(id: string, at: Date): Promise<boolean>;
     /** Records that the key was used; an older time never replaces a newer one. */

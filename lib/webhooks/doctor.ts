@@ -3,10 +3,11 @@ import type { Resolve } from '../egress/resolver.ts';
 import { ScanwireError } from '../errors.ts';
 import { assertOpens } from '../keys/key-ring.ts';
 import type { Exporter } from './exporter.ts';
-import { type Exporters, sealedForExporters } from './exporters.ts';
+import type { Exporters } from './exporters.ts';
 import type { WebhooksContext } from './options.ts';
 import type { Outcome, Timings } from './outcome.ts';
 import type { Readiness } from './readiness.ts';
+import { sealedForExporters } from './sealed-exporters.ts';
 import type { Attempt } from './store.ts';
 
 /** What was found of one part. */

@@ -77,6 +77,8 @@ export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'u
     readonly ifSecret?: string;
     /** Only when its `sealedHeaders` is still this, null for none; else `CONFLICT`. */
     readonly ifHeaders?: string | null;
+    /** Only when its `sealedFormatSecret` is still this, null for none; else `CONFLICT`. */
+    readonly ifFormatSecret?: string | null;
     /** Only when its `sealedAuthentication` is still this, null for none; else `CONFLICT`. */
     readonly ifAuthentication?: string | null;
     /** Only when its `url` is still this text; else `CONFLICT`. */

@@ -1,7 +1,7 @@
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
-import type { KeyRing, SealedText } from '../keys/key-ring.ts';
-import { checkAuthentication, partAuthentication, sealedAuthentication, storedAuthentication } from './authentication.ts';
+import type { KeyRing, SealedAnew } from '../keys/key-ring.ts';
+import { checkAuthentication, partAuthentication, storedAuthentication } from './authentication.ts';
 import { eventBody, testEvent } from './events.ts';
 import {
     type CheckedExporterSettings,
@@ -15,15 +15,15 @@ import {
 } from './exporter.ts';
 import { patchOf } from './exporter-changes.ts';
 import type { ShownExporter } from './exporter-health.ts';
-import type { ExporterStore } from './exporter-store.ts';
-import { checkedChoices, type MessagePreview, messageMaker, previewOf, sealedFormatSecret, sealFormatSecret } from './formatting.ts';
+import { checkedChoices, type MessagePreview, messageMaker, previewOf, sealFormatSecret } from './formatting.ts';
 import { GRANTS } from './grants.ts';
-import { sealedHeaders, sealHeaders } from './headers.ts';
+import { sealHeaders } from './headers.ts';
 import type { WebhooksContext } from './options.ts';
 import { type PublishOptions, publishableKind } from './publisher.ts';
 import { checkReceiverUrl, type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
-import { knownUrl, openUrl, sealedUrl, shownUrl, urlToStore } from './sealed-url.ts';
-import { checkSecret, generateSecret, openSecrets, sealedSecrets, sealSecret } from './signature.ts';
+import { sealExportersAnew } from './sealed-exporters.ts';
+import { knownUrl, openUrl, shownUrl, urlToStore } from './sealed-url.ts';
+import { checkSecret, generateSecret, openSecrets, sealSecret } from './signature.ts';
 import type { Attempt } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
 import { type Choice, choiceOf, formatted, type UnaddressedEvent } from './subscriptions.ts';
@@ -92,6 +92,13 @@ export interface Exporters {
     preview(id: string, kind: string, body: unknown): Promise<MessagePreview>;
     /** Removes it with its secrets; its unfinished deliveries are cancelled. */
     remove(id: string): Promise<void>;
+    /**
+     * Seals what another key of the ring has sealed for some exporters with the current one, so that the other can go once nothing is left. What
+     * cuts it off leaves each text sealed with one of the two; everything is sent meanwhile.
+     *
+     * @param after `next` of the batch before; from the beginning when absent.
+     */
+    sealAnew(after?: string | null): Promise<SealedAnew>;
 }
 
 /** What is said of an event besides its body. */
@@ -197,6 +204,8 @@ export function exporters(context: WebhooksContext): Exporters {
             }
             await superseded(id, context);
         },
+
+        sealAnew: (after = null) => sealExportersAnew(context, after),
     };
 }
 
@@ -281,17 +290,6 @@ async function superseded(id: string, { kept, session, sleep }: WebhooksContext)
     if (await session.hasOthers().catch(() => true)) {
         await sleep(GRANTS.beginWithin);
     }
-}
-
-/** All that is sealed for the exporters of a store and may still be needed, for the check of a key ring. */
-export async function sealedForExporters(store: ExporterStore, now: Date): Promise<readonly SealedText[]> {
-    return (await store.list()).flatMap((exporter) => [
-        ...sealedSecrets(exporter, now),
-        ...sealedHeaders(exporter),
-        ...sealedFormatSecret(exporter),
-        ...sealedAuthentication(exporter),
-        ...sealedUrl(exporter),
-    ]);
 }
 
 /** Milliseconds between two reads of the attempt of a `test`. */

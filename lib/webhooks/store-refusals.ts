@@ -1,4 +1,5 @@
 import { ScanwireError } from '../errors.ts';
+import type { ExporterPatch, StoredExporter } from './exporter.ts';
 
 /** What every store refuses, in the same words. */
 export const storeRefusals = {
@@ -12,6 +13,8 @@ export const storeRefusals = {
         new ScanwireError('CONFLICT', 'Cannot change the secret of an exporter that has another secret by now'),
     exporterHeadersChanged: (): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot change the URL of an exporter that has other headers by now'),
+    exporterFormatSecretChanged: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot change an exporter that has another secret of its format by now'),
     exporterAuthenticationChanged: (): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot change an exporter that authenticates by something else by now'),
     exporterUrlChanged: (): ScanwireError =>
@@ -32,3 +35,18 @@ export const storeRefusals = {
     noTransactions: (): ScanwireError =>
         new ScanwireError('MISCONFIGURED', 'Cannot join a transaction: this store has none', { field: 'tx' }),
 } as const;
+
+/** Why a patch is refused for an exporter that is not as it says any more; null where it is. */
+export function patchRefusal(exporter: StoredExporter, patch: ExporterPatch): ScanwireError | null {
+    const { ifType, ifSecret, ifHeaders, ifFormatSecret, ifAuthentication, ifUrl } = patch;
+    const expected = [
+        [ifType, exporter.type, storeRefusals.exporterTypeChanged],
+        [ifSecret, exporter.sealedSecret, storeRefusals.exporterSecretChanged],
+        [ifHeaders, exporter.sealedHeaders, storeRefusals.exporterHeadersChanged],
+        [ifFormatSecret, exporter.sealedFormatSecret, storeRefusals.exporterFormatSecretChanged],
+        [ifAuthentication, exporter.sealedAuthentication, storeRefusals.exporterAuthenticationChanged],
+        [ifUrl, exporter.url, storeRefusals.exporterUrlChanged],
+    ] as const;
+    const [, , refusal] = expected.find(([wanted, found]) => wanted !== undefined && wanted !== found) ?? [];
+    return refusal?.() ?? null;
+}

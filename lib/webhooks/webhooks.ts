@@ -11,7 +11,7 @@ import { dispatcher } from './dispatcher.ts';
 import { type Doctor, doctorOf, MAX_DIFFERENCE, MAX_NAMES, NAME_TIMEOUT } from './doctor.ts';
 import { type EventKinds, eventKinds } from './events.ts';
 import type { Overview } from './exporter-health.ts';
-import { type Exporters, exporters, sealedForExporters } from './exporters.ts';
+import { type Exporters, exporters } from './exporters.ts';
 import { formatTable } from './formats/index.ts';
 import { grantsOf } from './grants.ts';
 import { keptMessages } from './kept-messages.ts';
@@ -20,6 +20,7 @@ import { DRAIN_TIMEOUT, type WebhooksContext, type WebhooksOptions, webhooksSche
 import { type Publish, type PublishAll, publisher } from './publisher.ts';
 import { type DeliveryQueue, firstContact, type QueueWorker } from './queue.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './readiness.ts';
+import { sealedForExporters } from './sealed-exporters.ts';
 import { urlSealing } from './sealed-url.ts';
 import { claimingSession } from './session.ts';
 import { type Membership, membership } from './settings.ts';

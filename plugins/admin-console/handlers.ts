@@ -11,7 +11,7 @@ import type { AttemptView, Input, OperationName, Output, TestedExporter, TestVie
 /** What the operations work on. */
 export interface System {
     /** For example `server.plugins['token-auth']`. */
-    readonly keys: Pick<ApiKeys, 'create' | 'list' | 'reveal' | 'revoke'>;
+    readonly keys: Pick<ApiKeys, 'create' | 'list' | 'reveal' | 'revoke'> & Partial<Pick<ApiKeys, 'sealAnew'>>;
     /** For example `server.plugins['webhook-exporter']`. */
     readonly webhooks: Pick<Webhooks, 'publish' | 'exporters' | 'deliveries' | 'events'> & Partial<Pick<Webhooks, 'doctor'>>;
     /** For example `postgresInventory({ pool })`. */
@@ -62,6 +62,7 @@ export function handlersOf({ keys, webhooks, inventory, license, migrate }: Host
         ...(webhooks && { ...exporterHandlers(webhooks), ...deliveryHandlers(webhooks), ...doctorHandlers(webhooks) }),
         ...(license && licenseHandlers(license)),
         ...(inventory && inventoryHandlers(inventory)),
+        ...keyRingHandlers(keys, webhooks),
         ...(migrate && { migrate: async () => ({ applied: await migrate() }) }),
     };
 }
@@ -131,6 +132,29 @@ function deliveryHandlers({ publish, deliveries, events }: System['webhooks']): 
 
 function doctorHandlers({ doctor }: System['webhooks']): Partial<Handlers> {
     return doctor === undefined ? {} : { diagnose: () => doctor(), diagnoseExporter: ({ id }) => doctor(id) };
+}
+
+/** First the keys, then the exporters; where a batch goes on names the part, then what that said. */
+function keyRingHandlers(keys: HostSystem['keys'], webhooks: HostSystem['webhooks']): Partial<Handlers> {
+    const parts = Object.entries({ keys: keys?.sealAnew, exporters: webhooks?.exporters.sealAnew });
+    const [first, ...others] = parts.flatMap(([name, sealAnew]) => (sealAnew === undefined ? [] : [{ name, sealAnew }]));
+    if (first === undefined) {
+        return {};
+    }
+
+    return {
+        async rotateKeyRing({ after = first.name }) {
+            const [name, id = null] = after.split(':');
+            const part = [first, ...others].find((one) => one.name === name);
+            if (part === undefined) {
+                throw new ScanwireError('INVALID_INPUT', 'After must be what the batch before has said', { field: 'after' });
+            }
+
+            const { next, ...done } = await part.sealAnew(id);
+            const following = part === first ? (others[0]?.name ?? null) : null;
+            return { ...done, next: next === null ? following : `${name}:${next}` };
+        },
+    };
 }
 
 function licenseHandlers(license: NonNullable<HostSystem['license']>): Partial<Handlers> {

@@ -1,5 +1,6 @@
 import type { ExpiredHosts, ExpireOptions, ImportOptions, ImportSummary } from '../../lib/inventory/store.ts';
 import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
+import type { SealedAnew } from '../../lib/keys/key-ring.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { RuleSet } from '../../lib/webhooks/choices.ts';
@@ -72,6 +73,8 @@ export interface Operations {
     importScan: Operation<ImportOptions & { readonly workspace: string; readonly source: AsyncIterable<Uint8Array> }, ImportSummary>;
     /** Removes hosts that no scan has seen for a while, or says how many that would be. */
     expireHosts: Operation<ExpireOptions & { readonly workspace: string }, ExpiredHosts>;
+    /** Seals a batch of what is at rest with the current key of the ring; goes on from `next` of the batch before. */
+    rotateKeyRing: Operation<{ readonly after?: string }, SealedAnew>;
     /** Ids of the migrations that ran now; none when the schema was up to date. */
     migrate: Operation<object, { readonly applied: readonly string[] }>;
 }
@@ -174,6 +177,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
 
     importScan: { method: 'POST', path: '/import', streamed: true, creates: true },
     expireHosts: { method: 'POST', path: '/hosts/expire' },
+    rotateKeyRing: { method: 'POST', path: '/keyring/rotate' },
     migrate: { method: 'POST', path: '/migrations', creates: true },
 };
 

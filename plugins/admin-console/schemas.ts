@@ -192,6 +192,17 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         }).required(),
         response: Joi.object({ hosts: count().description('How many were removed, or would be') }),
     },
+    rotateKeyRing: {
+        description: 'Seals a batch of what is sealed at rest with the current key of the ring',
+        payload: Joi.object({
+            after: Joi.string().description('`next` of the batch before; from the beginning when absent'),
+        }),
+        response: Joi.object({
+            sealed: count().description('Keys or exporters that were sealed anew'),
+            unopened: Joi.array().items(Joi.string()).required().description('What cannot be opened, by what it is sealed for'),
+            next: text().allow(null).description('Where the next batch goes on; null when this was the last'),
+        }).label('SealedAnew'),
+    },
     migrate: {
         description: 'Brings the database up to this version',
         response: Joi.object({ applied: Joi.array().items(Joi.string()).required().description('Migrations that ran now') }),

@@ -33,8 +33,8 @@ export const plugin: NamedPlugin<TokenAuthOptions> = {
 
         withName('token-auth', 'scheme', () => server.auth.scheme(scheme, tokenScheme(keys, { instance, scheme })));
         withName('token-auth', 'strategy', () => server.auth.strategy(strategy, scheme));
-        const { create, list, reveal, revoke } = keys;
-        exposeInstance(server, 'token-auth', checkedOptions, { create, list, reveal, revoke });
+        const { create, list, reveal, revoke, sealAnew } = keys;
+        exposeInstance(server, 'token-auth', checkedOptions, { create, list, reveal, revoke, sealAnew });
         if (mapsErrors) {
             mapErrors(server);
         }

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import t from 'tap';
@@ -119,4 +121,23 @@ t.test('refuses input of a wrong type as wrong input', async (t) => {
     ] as const) {
         t.equal(await ask(data, method, path, body), '400 INVALID_INPUT', `${method} ${path} ${body}`);
     }
+});
+
+t.test('seals everything anew with another key, with and without a server', async (t) => {
+    const data = dataOf(t);
+    const { id, key } = await json<{ id: string; key: string }>(data, 'keys', 'create', 'ci');
+    const file = join(data, 'key-ring.json');
+    const { current, keys } = JSON.parse(readFileSync(file, 'utf8')) as { current: string; keys: Record<string, string> };
+    const added = randomBytes(32).toString('base64');
+    writeFileSync(file, JSON.stringify({ current: 'another', keys: { ...keys, another: added } }));
+    t.strictSame(await json(data, 'keyring', 'rotate'), { sealed: 1, unopened: [] });
+
+    writeFileSync(file, JSON.stringify({ current: 'another', keys: { another: added } }));
+    t.match(await json(data, 'keys', 'reveal', id), { key });
+    writeFileSync(file, JSON.stringify({ current, keys: { ...keys, another: added } }));
+    await serve(t, data);
+    t.match(await scanwire(['keyring', 'rotate', '--data', data]), {
+        code: 0,
+        stdout: 'Sealed anew: 1. The current key is the only one that is needed\n',
+    });
 });

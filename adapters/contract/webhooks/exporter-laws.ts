@@ -184,6 +184,18 @@ export const exporterLaws: Laws<WebhookBench> = {
         assertFields(await change('https://third.example/two', 'sealed'), { url: 'https://third.example/two' });
     },
 
+    async 'changes an exporter only while its format has the expected secret, so that none comes back'(bench) {
+        const { id } = await bench.addExporter();
+        const change = (name: string, ifFormatSecret: string | null) => bench.exporters.update(id, { name, ifFormatSecret });
+        await change('one', null);
+        await bench.exporters.update(id, { sealedFormatSecret: 'sealed' });
+        await assert.rejects(change('two', null), { code: 'CONFLICT' });
+        await assert.rejects(change('two', 'another'), { code: 'CONFLICT' });
+        assertFields(await bench.exporters.get(id), { name: 'one', sealedFormatSecret: 'sealed' });
+        assertFields(await change('two', 'sealed'), { name: 'two' });
+        await assert.rejects(bench.exporters.update(randomUUID(), { ifFormatSecret: null }), { code: 'NOT_FOUND' });
+    },
+
     async 'changes an exporter only while it authenticates by what is expected, so that no credential is lost or goes elsewhere'(bench) {
         const { id } = await bench.addExporter();
         const change = (name: string, ifAuthentication: string | null) => bench.exporters.update(id, { name, ifAuthentication });

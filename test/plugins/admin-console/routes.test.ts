@@ -132,6 +132,8 @@ t.test('does every operation, and answers each as its route documents', async (t
     const notSeenSince = '2999-01-31T00:00:00.000Z' as unknown as Date;
     t.same(await as('expireHosts', { workspace: 'lab', notSeenSince, dryRun: true }), { hosts: 1 });
     t.same(await as('expireHosts', { workspace: 'lab', notSeenSince }), { hosts: 1 });
+    t.same(await as('rotateKeyRing', {}), { sealed: 0, unopened: [], next: 'exporters' });
+    t.same(await as('rotateKeyRing', { after: 'exporters' }), { sealed: 0, unopened: [], next: null });
     t.same(await as('migrate', {}), { applied: ['0001'] });
 
     t.same([...asked].sort(), [...names].sort(), 'every operation was asked for');

@@ -81,6 +81,9 @@ const MUTANTS: Mutants = {
     'changes an exporter only while it has the expected headers, so that none goes elsewhere': (exporters) => ({
         exporters: { update: (id, { ifHeaders: _, ...patch }) => exporters.update(id, patch) },
     }),
+    'changes an exporter only while its format has the expected secret, so that none comes back': (exporters) => ({
+        exporters: { update: (id, { ifFormatSecret: _, ...patch }) => exporters.update(id, patch) },
+    }),
     'changes an exporter only while it authenticates by what is expected, so that no credential is lost or goes elsewhere': (
         exporters,
     ) => ({

@@ -158,6 +158,16 @@ const SPAN = /^([1-9]\d{0,4})([mhd])$/;
 const ZONED = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/;
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
+/** Parses an option that is a length of time, in milliseconds. */
+export function span(text: string): number {
+    const [, count, unit = ''] = SPAN.exec(text) ?? [];
+    if (count === undefined && text !== '0') {
+        throw new commander.InvalidArgumentError('It must be a span such as 30m, 2h or 7d, or 0.');
+    }
+
+    return count === undefined ? 0 : Number(count) * (UNIT_MS[unit] ?? Number.NaN);
+}
+
 /** Parses an option that is a time: a span after now (1) or before (-1), or a time; a date alone is its beginning in UTC. */
 export function moment(direction: 1 | -1): (text: string) => Date {
     return (text) => {

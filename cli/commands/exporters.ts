@@ -6,7 +6,7 @@ import type { Exporter, ExporterChanges, ExporterSettings, NewExporterSettings }
 import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
 import type { TestView, WarnedExporter } from '../../plugins/admin-console/operations.ts';
-import { type Answer, type Call, command, definedFields, repeated } from '../command.ts';
+import { type Answer, type Call, command, definedFields, repeated, span } from '../command.ts';
 import { readJson, readText } from '../input.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
@@ -28,6 +28,7 @@ export function define(exporters: Command): void {
     const update = command(exporters, 'update <id>', 'change settings and send a test event', updated);
     addSettings(update, false)
         .option('--no-header', 'drop all additional headers')
+        .option('--overlap <span>', 'how long the former secret goes on signing, such as 2h, 0 for not at all (default: 1d)', span)
         .option('--keep-headers', 'send headers and credentials to the new URL although it leads elsewhere')
         .addOption(update.createOption('--type <type>', 'export type').choices(EXPORT_TYPES))
         .option('--start', 'start it as well');
@@ -113,8 +114,8 @@ async function created({ options, perform }: Call): Promise<Answer> {
 }
 
 async function updated({ args: [id = ''], options, perform }: Call): Promise<Answer> {
-    const { type, keepHeaders } = options;
-    const changes = { ...(await settingsOf(options)), ...definedFields({ type, keepHeaders }) } as ExporterChanges;
+    const { type, keepHeaders, overlap } = options;
+    const changes = { ...(await settingsOf(options)), ...definedFields({ type, keepHeaders, overlap }) } as ExporterChanges;
     if (Object.keys(changes).length === 0) {
         throw new ScanwireError('INVALID_INPUT', 'Nothing to change: give at least one setting, for example --url');
     }

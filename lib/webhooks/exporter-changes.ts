@@ -13,14 +13,20 @@ import { changeSecret, checkSecret } from './signature.ts';
 /** What is to be stored of changes that were asked for. @throws ScanwireError as `Exporters.update`. */
 export async function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Promise<ExporterPatch> {
     const [authentication, others] = partAuthentication(changes);
-    const { url, secret, formatSecret: _, headers, type, keepHeaders: __, ...stored } = others;
+    const { url, secret, formatSecret: _, headers, type, keepHeaders: __, overlap, ...stored } = others;
+    if (overlap !== undefined && secret === undefined) {
+        throw new ScanwireError('INVALID_INPUT', 'Overlap goes with a new secret: it is how long the former one goes on signing', {
+            field: 'overlap',
+        });
+    }
+
     const patch = {
         ...stored,
         ...formatPatch(before, changes, context),
         ...(url !== undefined && (await urlPatch(before, { ...changes, url: checkReceiverUrl(url, context.guard) }, context))),
         ...authenticationPatch(before, authentication, context.keyRing),
         ...(headers !== undefined && sealHeaders(before.id, headers, context)),
-        ...(secret !== undefined && (await secretPatch(before, checkSecret(secret), context))),
+        ...(secret !== undefined && (await secretPatch(before, checkSecret(secret), overlap, context))),
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
     };
     const after = { ...before, ...patch };
@@ -68,8 +74,13 @@ async function urlPatch(
     return { ...patch, ifAuthentication: before.sealedAuthentication, ...(headers === undefined && { ifHeaders: before.sealedHeaders }) };
 }
 
-async function secretPatch(before: StoredExporter, secret: string, { keyRing, deliveries }: WebhooksContext): Promise<ExporterPatch> {
-    const changed = changeSecret(before, secret, keyRing, await deliveries.now());
+async function secretPatch(
+    before: StoredExporter,
+    secret: string,
+    overlap: number | undefined,
+    { keyRing, deliveries }: WebhooksContext,
+): Promise<ExporterPatch> {
+    const changed = changeSecret(before, secret, keyRing, await deliveries.now(), overlap);
     return changed === null ? {} : { ...changed, ifSecret: before.sealedSecret };
 }
 

@@ -122,6 +122,11 @@ export interface ExporterChanges extends Partial<ExporterSettings> {
      * Else such a change needs `headers`, and `basic` and whatever else there is: what they hold was given for the receiver of then.
      */
     readonly keepHeaders?: boolean;
+    /**
+     * How long the secret before a new one goes on signing, in milliseconds: at most 30 days, 0 for not at all. A day when absent. Secrets that
+     * were changed before keep their own ends.
+     */
+    readonly overlap?: number;
 }
 
 /** Name of the collector that exporters belong to unless they say otherwise. */
@@ -135,6 +140,8 @@ export const collectorSchema: Joi.StringSchema = Joi.string()
     .messages({ 'string.pattern.base': '{{#label}} must be 1 to 64 letters, digits, "-" and "_"' });
 
 const WEEK = 7 * 86_400_000;
+/** In milliseconds. */
+const MAX_OVERLAP = 30 * 86_400_000;
 
 /** The rules of {@link StoredSettings}. */
 export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.Schema } = {
@@ -213,6 +220,11 @@ export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.obje
     keepHeaders: Joi.boolean().description(
         'Sends headers and credentials to the new URL although it leads to another scheme, host or port',
     ),
+    overlap: Joi.number()
+        .integer()
+        .min(0)
+        .max(MAX_OVERLAP)
+        .description('Milliseconds for which the secret before a new one goes on signing, 0 for not at all; a day when absent'),
 })
     .label('changes')
     .min(1)

@@ -176,7 +176,7 @@ export function openSecrets(exporter: StoredExporter, keyRing: KeyRing, now: Dat
 /** What an exporter's secrets become when the current one changes. */
 export type SecretChange = Pick<StoredExporter, 'sealedSecret' | 'previousSecrets'>;
 
-/** How long a secret goes on signing after it was changed, in milliseconds. */
+/** How long a secret goes on signing after it was changed unless something else is said, in milliseconds. */
 const OVERLAP = 86_400_000;
 
 /** Each is another signature in every message, and receivers limit the length of a header. */
@@ -186,9 +186,16 @@ const MAX_PREVIOUS = 20;
  * Makes `secret` the current one and the one before it a previous one. Every previous secret keeps its own end, unless it is the one that
  * is current again. Null when `secret` is the current one already.
  *
+ * @param overlap How long the one before it goes on signing, in milliseconds; 0 for not at all.
  * @throws ScanwireError `CONFLICT` when too many previous ones are still valid, `UNSEALABLE`.
  */
-export function changeSecret(exporter: StoredExporter, secret: string, keyRing: KeyRing, now: Date): SecretChange | null {
+export function changeSecret(
+    exporter: StoredExporter,
+    secret: string,
+    keyRing: KeyRing,
+    now: Date,
+    overlap: number = OVERLAP,
+): SecretChange | null {
     const { id, sealedSecret } = exporter;
     const isSecret = (sealed: string): boolean => keyRing.open(sealed, secretContext(id)) === secret;
     if (isSecret(sealedSecret)) {
@@ -196,12 +203,12 @@ export function changeSecret(exporter: StoredExporter, secret: string, keyRing: 
     }
 
     const valid = exporter.previousSecrets.filter(({ sealed, until }) => until > now && !isSecret(sealed));
-    if (valid.length >= MAX_PREVIOUS) {
+    const previous = overlap === 0 ? [] : [{ sealed: sealedSecret, until: new Date(now.getTime() + overlap) }];
+    if (previous.length + valid.length > MAX_PREVIOUS) {
         throw new ScanwireError('CONFLICT', `Cannot change a secret while ${MAX_PREVIOUS} before it are still valid`, { field: 'secret' });
     }
 
-    const previous = { sealed: sealedSecret, until: new Date(now.getTime() + OVERLAP) };
-    return { sealedSecret: sealSecret(keyRing, id, secret), previousSecrets: [previous, ...valid] };
+    return { sealedSecret: sealSecret(keyRing, id, secret), previousSecrets: [...previous, ...valid] };
 }
 
 function secretContext(exporterId: string): string {

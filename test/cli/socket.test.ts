@@ -134,6 +134,12 @@ t.test('seals everything anew with another key, with and without a server', asyn
 
     writeFileSync(file, JSON.stringify({ current: 'another', keys: { another: added } }));
     t.match(await json(data, 'keys', 'reveal', id), { key });
+    const secret = ['--overlap', '2h', '--secret-env', 'HOME', '--data', data];
+    t.match(await scanwire(['exporters', 'update', id, ...secret]), { code: 1, stderr: 'scanwire: Unknown exporter (id)\n' });
+    t.match(await scanwire(['exporters', 'update', id, '--overlap', '2 h']), {
+        code: 2,
+        stderr: /It must be a span such as 30m, 2h or 7d, or 0/,
+    });
     writeFileSync(file, JSON.stringify({ current, keys: { ...keys, another: added } }));
     await serve(t, data);
     t.match(await scanwire(['keyring', 'rotate', '--data', data]), {

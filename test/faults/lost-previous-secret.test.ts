@@ -6,6 +6,7 @@ import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { migrations } from '../../adapters/postgres/migrate.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { assertOpens, keyRing } from '../../lib/keys/key-ring.ts';
+import type { ExporterChanges } from '../../lib/webhooks/exporter.ts';
 import { httpSender } from '../../lib/webhooks/http-sender.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { sealedForExporters } from '../../lib/webhooks/sealed-exporters.ts';
@@ -34,6 +35,7 @@ async function exporterWithSecret(t: Test, stores: WebhookStores) {
         id: exporter.id,
         ring,
         row,
+        change: (changes: ExporterChanges) => exporters.update(exporter.id, changes),
         set: (secret: string) => exporters.update(exporter.id, { secret }),
         secretsIn: async (milliseconds: number) =>
             openSecrets(await row(), ring, new Date((await stores.deliveries.now()).getTime() + milliseconds)),
@@ -53,6 +55,20 @@ t.test('in memory', async (t) => {
         t.same(await secretsIn(23 * HOUR - 1), ['C', 'B', 'A']);
         t.same(await secretsIn(23 * HOUR), ['C', 'B']);
         t.same(await secretsIn(24 * HOUR), ['C']);
+    });
+
+    t.test('the one before a new secret goes on for as long as is said, or ends at once', async (t) => {
+        const { id, change, set, secretsIn } = await exporterWithSecret(t, stores);
+        await change({ secret: 'B', overlap: 2 * HOUR });
+        t.same(await secretsIn(2 * HOUR - 1), ['B', 'A']);
+        t.same(await secretsIn(2 * HOUR), ['B']);
+        await change({ secret: 'C', overlap: 0 });
+        t.same(await secretsIn(0), ['C', 'A'], 'each has its own end');
+        await set('D');
+        t.same(await secretsIn(24 * HOUR - 1), ['D', 'C']);
+        await t.rejects(change({ overlap: HOUR }), { code: 'INVALID_INPUT', field: 'overlap', message: /goes with a new secret/ });
+        await t.rejects(change({ secret: 'E', overlap: 31 * 24 * HOUR }), { code: 'INVALID_INPUT', field: 'overlap' });
+        t.equal((await stores.exporters.get(id))?.previousSecrets.length, 2);
     });
 
     t.test('the same secret set again changes nothing', async (t) => {

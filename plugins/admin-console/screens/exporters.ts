@@ -51,7 +51,8 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 {% for name in actions %}{% assign action = '/exporters/' | append: exporter.id | append: '/' | append: name %}{% render 'form', action: action %}<button>{{ t.exporters.actions[name] }}</button></form>{% endfor %}
 <a role="button" class="secondary" href="{{ base }}/exporters/{{ exporter.id }}/edit">{{ t.exporters.edit }}</a></div>
 <details{% if error %} open{% endif %}><summary>{{ t.exporters.rotate }}</summary>{% assign action = '/exporters/' | append: exporter.id | append: '/secret' %}{% render 'form', action: action %}
-{% render 'input', field: 'secret', label: t.exporters.secret, value: secret, hint: t.exporters.rotateHint, required: true, error: error %}<button>{{ t.exporters.rotateNow }}</button></form></details>
+{% render 'input', field: 'secret', label: t.exporters.secret, value: secret, hint: t.exporters.rotateHint, required: true, error: error %}
+{% render 'input', field: 'overlap', label: t.exporters.overlap, value: overlap, hint: t.exporters.overlapHint, error: error %}<button>{{ t.exporters.rotateNow }}</button></form></details>
 <details><summary>{{ t.exporters.remove }}</summary><p>{{ t.exporters.removeAsk }}</p>{% assign action = '/exporters/' | append: exporter.id | append: '/remove' %}{% render 'form', action: action %}<button>{{ t.exporters.removeNow }}</button></form></details>
 {% endblock %}`;
 
@@ -194,11 +195,15 @@ async function changed(visit: Visit): Promise<Page | Redirect> {
     }
 }
 
+const HOUR = 3_600_000;
+
 async function rotated(visit: Visit): Promise<Page | Redirect> {
     const { form, perform } = visit;
     const secret = form.get('secret') ?? '';
+    const hours = (form.get('overlap') ?? '').trim();
     try {
-        const { id, test } = await perform('updateExporter', { id: idOf(visit), secret });
+        const overlap = hours === '' ? {} : { overlap: Number(hours) * HOUR };
+        const { id, test } = await perform('updateExporter', { id: idOf(visit), secret, ...overlap });
         return { to: at(id, { done: 'rotated', test: test.deliveryId }) };
     } catch (error) {
         const fault = faultOf(error);
@@ -240,6 +245,7 @@ async function exporterPage(visit: Visit, error: Fault | null = null): Promise<P
         facts: factsOf(exporter),
         actions: actionsOf(exporter),
         secret: generateSecret(),
+        overlap: visit.form.get('overlap') ?? '24',
         notice: Object.hasOwn(notices, done) ? notices[done] : null,
         warnings: said,
         error,

@@ -135,6 +135,8 @@ export const texts = {
         rotate: 'Rotate the secret',
         rotateHint:
             'The secret before it goes on signing for a while, in the forms that can carry several. Give the new one to the receiver now.',
+        overlap: 'Hours for which the secret before it goes on signing',
+        overlapHint: '0 for not at all, 720 at most.',
         rotateNow: 'Use this secret from now on',
         remove: 'Remove',
         removeAsk: 'It is removed with its secrets, and what waits for it is never sent.',

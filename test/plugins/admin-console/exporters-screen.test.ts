@@ -90,6 +90,9 @@ t.test('does to an exporter what its page offers', async (t) => {
 
     const rotated = await visitor.send(await visitor.get(at), `${at}/secret`);
     t.match(rotated.html, /The new secret signs from now on/);
+    const endless = await visitor.send(rotated, `${at}/secret`, { overlap: '721' });
+    t.equal(endless.status, 400);
+    t.match(endless.html, /overlap.*must be less than or equal/s);
     const refused = await visitor.send(rotated, `${at}/secret`, { secret: 'whsec_short' });
     t.equal(refused.status, 400);
     t.match(refused.html, /<small id="secret-said" class="fault">/);

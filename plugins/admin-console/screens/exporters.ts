@@ -49,7 +49,8 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 {% for fact in facts %}<dt>{{ fact[0] }}</dt><dd>{{ fact[1] }}</dd>{% endfor %}</dl>
 <div class="actions" role="group" aria-label="{{ t.actions }}">
 {% for name in actions %}{% assign action = '/exporters/' | append: exporter.id | append: '/' | append: name %}{% render 'form', action: action %}<button>{{ t.exporters.actions[name] }}</button></form>{% endfor %}
-<a role="button" class="secondary" href="{{ base }}/exporters/{{ exporter.id }}/edit">{{ t.exporters.edit }}</a></div>
+<a role="button" class="secondary" href="{{ base }}/exporters/{{ exporter.id }}/edit">{{ t.exporters.edit }}</a>
+<a role="button" class="secondary" href="{{ base }}/deliveries?exporterId={{ exporter.id }}">{{ t.deliveries.title }}</a></div>
 <details{% if error %} open{% endif %}><summary>{{ t.exporters.rotate }}</summary>{% assign action = '/exporters/' | append: exporter.id | append: '/secret' %}{% render 'form', action: action %}
 {% render 'input', field: 'secret', label: t.exporters.secret, value: secret, hint: t.exporters.rotateHint, required: true, error: error %}
 {% render 'input', field: 'overlap', label: t.exporters.overlap, value: overlap, hint: t.exporters.overlapHint, error: error %}<button>{{ t.exporters.rotateNow }}</button></form></details>

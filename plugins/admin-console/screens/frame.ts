@@ -98,7 +98,7 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
 
 /** What a part, or a page, may be given or not. */
 const OPTIONAL = Object.fromEntries(
-    ['error', 'hint', 'list', 'name', 'notice', 'required', 'rows', 'shown', 'type', 'typeHint'].map((name) => [name, null]),
+    ['error', 'hint', 'list', 'name', 'names', 'notice', 'required', 'rows', 'shown', 'type', 'typeHint'].map((name) => [name, null]),
 );
 
 /** Writes pages. Strict: a template that names what is not there fails, it shows nothing wrong. */

@@ -8,6 +8,7 @@ import { addAssets, contentPolicy } from '../../web-page.ts';
 import { performerOf } from '../handlers.ts';
 import type { ScreenSettings, Settings } from '../options.ts';
 import { screenAssets } from './assets.ts';
+import { deliveriesScreen } from './deliveries.ts';
 import { exportersScreen } from './exporters.ts';
 import { FORM_COOKIE, formCookie, formSecret, isFormToken, isFromHere, newFormSecret, TOKEN_FIELD } from './forms.ts';
 import { type Page, Renderer } from './frame.ts';
@@ -50,7 +51,7 @@ class Screens {
     constructor(server: Server, settings: Settings & { readonly screens: ScreenSettings }) {
         const { system, screens } = settings;
         this.#settings = settings;
-        this.screens = [...(system.keys ? [keysScreen] : []), ...(system.webhooks ? [exportersScreen] : [])];
+        this.screens = [...(system.keys ? [keysScreen] : []), ...(system.webhooks ? [exportersScreen, deliveriesScreen] : [])];
         this.#renderer = new Renderer(Object.assign({}, ...this.screens.map(({ templates }) => templates)));
         this.#base = `${server.realm.modifiers.route.prefix ?? ''}${screens.prefix}`;
         this.#isSecure = screens.secure ?? server.info.protocol === 'https';

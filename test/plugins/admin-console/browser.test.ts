@@ -1,19 +1,13 @@
-import type { Server } from '@hapi/hapi';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { barriers, findBrowser, fits, startBrowser, watchedPage } from '../../support/browser.ts';
-import { host, receiver, register, systemOf } from './host.ts';
+import { findBrowser, startBrowser } from '../../support/browser.ts';
+import { type Opened, opened, VARIANTS } from './browsing.ts';
+import { receiver } from './host.ts';
 
 /*
  * The screens in a real browser: with scripts and without, small and large, light and dark. None of them may complain, call anybody
  * else, or keep anybody out.
  */
-
-const VARIANTS: Readonly<Record<string, BrowserContextOptions>> = {
-    'with scripts': { viewport: { width: 1280, height: 900 } },
-    'without scripts': { javaScriptEnabled: false, viewport: { width: 1280, height: 900 } },
-    'on a phone in the dark': { viewport: { width: 375, height: 700 }, colorScheme: 'dark', isMobile: true, hasTouch: true },
-};
 
 const skip = findBrowser() === null ? 'Chromium is not installed' : false;
 
@@ -29,38 +23,6 @@ t.test('people do all they can in a browser', { skip, timeout: 600_000 }, async 
         });
     }
 });
-
-interface Opened {
-    readonly page: Page;
-    readonly server: Server;
-    readonly complaints: readonly string[];
-    /** Looks for what keeps people out of the page that is shown. */
-    check(title: string): Promise<void>;
-}
-
-/** A host with screens, and somebody who looks at them. */
-async function opened(t: Test, browser: Browser, options: BrowserContextOptions): Promise<Opened> {
-    const server = await host({ host: '127.0.0.1' });
-    await register(server, { system: systemOf(server), screens: {} });
-    await server.start();
-    t.teardown(() => server.stop({ timeout: 100 }));
-    const origin = server.info.uri;
-    const extraHTTPHeaders = { session: 'ada' };
-    const { page, complaints, close } = await watchedPage(browser, origin, { baseURL: origin, extraHTTPHeaders, ...options });
-    t.teardown(close);
-    return {
-        page,
-        server,
-        complaints,
-        async check(title) {
-            // What looks is a script itself, though not one of the page's.
-            if (options.javaScriptEnabled !== false) {
-                t.same(await barriers(page), [], title);
-                t.ok(await fits(page), `${title}: fits the screen`);
-            }
-        },
-    };
-}
 
 async function keys(t: Test, page: Page, check: Opened['check']): Promise<void> {
     await page.goto('/admin');

@@ -42,6 +42,7 @@ t.test('adds an exporter by the fields of the specification and shows its test',
         kinds: null,
     });
     t.notMatch(page.html, 'Bearer x');
+    t.match(page.html, `href="/admin/deliveries?exporterId=${id}"`);
 });
 
 t.test('says beside the field what is wrong with an exporter, and adds rows for headers', async (t) => {

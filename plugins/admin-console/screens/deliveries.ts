@@ -1,0 +1,277 @@
+import { ScanwireError } from '../../../lib/errors.ts';
+import type { DeliveryFilter, DeliveryQuery } from '../../../lib/webhooks/deliveries.ts';
+import { OUTCOME_CODES, type Timings } from '../../../lib/webhooks/outcome.ts';
+import { DELIVERY_STATES } from '../../../lib/webhooks/store.ts';
+import type { Fault, Page } from './frame.ts';
+import type { Redirect, Screen, Visit } from './screen.ts';
+import { texts } from './texts.ts';
+
+const LIST = `{% layout 'layout' %}{% block content %}
+<form method="get" action="{{ base }}/deliveries" aria-label="{{ t.deliveries.filter }}">{% render 'error', error: error %}
+<div class="filters">
+<label>{{ t.state }}{% render 'choice', field: 'state', choices: states, value: values.state, names: t.deliveries.states %}</label>
+<label>{{ t.deliveries.exporter }}{% render 'exporter-choice', field: 'exporterId', exporters: exporters, value: values.exporterId, any: t.deliveries.any %}</label>
+<label>{{ t.deliveries.outcome }}{% render 'choice', field: 'outcome', choices: outcomes, value: values.outcome %}</label>
+{% render 'input', field: 'kind', label: t.deliveries.kind, value: values.kind, error: error %}
+{% render 'input', field: 'eventId', label: t.deliveries.event, value: values.eventId, error: error %}
+{% render 'input', field: 'since', type: 'datetime-local', label: t.deliveries.since, value: values.since, error: error %}
+{% render 'input', field: 'until', type: 'datetime-local', label: t.deliveries.until, value: values.until, error: error %}
+</div>
+<button>{{ t.deliveries.show }}</button></form>
+<p>{{ counted }} · <a href="{{ base }}/deliveries/replays">{{ t.deliveries.replays }}</a></p>
+{% if deliveries.length > 0 %}
+<div class="table" role="region" tabindex="0" aria-label="{{ t.deliveries.title }}"><table>
+<thead><tr><th scope="col">{{ t.deliveries.accepted }}</th><th scope="col">{{ t.deliveries.kind }}</th><th scope="col">{{ t.deliveries.exporter }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.deliveries.attempts }}</th><th scope="col">{{ t.deliveries.outcome }}</th></tr></thead>
+<tbody>{% for delivery in deliveries %}<tr>
+<th scope="row"><a href="{{ base }}/deliveries/{{ delivery.id }}">{% render 'time', at: delivery.createdAt %}</a></th>
+<td>{{ delivery.kind }}</td><td><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ delivery.exporter }}</a></td>
+<td>{{ t.deliveries.states[delivery.state] }}</td><td>{{ delivery.attempts }}</td>
+<td>{% if delivery.lastCode %}<code>{{ delivery.lastCode }}</code>{% else %}{{ t.none }}{% endif %}</td></tr>
+{% endfor %}</tbody></table></div>{% endif %}
+{% if next %}<p><a rel="next" href="{{ base }}/deliveries?{{ next }}">{{ t.deliveries.older }}</a></p>{% endif %}
+{% endblock %}`;
+
+const CHOICE = `<select name="{{ field }}"><option value="">{{ t.deliveries.any }}</option>{% for choice in choices %}<option value="{{ choice }}"{% if choice == value %} selected{% endif %}>{% if names %}{{ names[choice] }}{% else %}{{ choice }}{% endif %}</option>{% endfor %}</select>`;
+
+const EXPORTER_CHOICE = `<select name="{{ field }}">{% if any %}<option value="">{{ any }}</option>{% endif %}{% for exporter in exporters %}<option value="{{ exporter.id }}"{% if exporter.id == value %} selected{% endif %}>{{ exporter.name }}</option>{% endfor %}</select>`;
+
+const SHOW = `{% layout 'layout' %}{% block content %}
+{% if notice %}<p role="status">{{ notice }}</p>{% endif %}
+<dl><dt>{{ t.state }}</dt><dd>{{ t.deliveries.states[delivery.state] }}</dd>
+<dt>{{ t.deliveries.exporter }}</dt><dd><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ exporter }}</a></dd>
+<dt>{{ t.deliveries.kind }}</dt><dd>{{ delivery.kind }}</dd>
+<dt>{{ t.deliveries.event }}</dt><dd><a href="{{ base }}/deliveries?eventId={{ delivery.eventId }}">{{ delivery.eventId }}</a>{% if erasedAt %}, {{ t.deliveries.erased }} {% render 'time', at: erasedAt %}{% endif %}</dd>
+<dt>{{ t.deliveries.accepted }}</dt><dd>{% render 'time', at: delivery.createdAt %}</dd>
+{% if delivery.finishedAt %}<dt>{{ t.deliveries.finished }}</dt><dd>{% render 'time', at: delivery.finishedAt %}</dd>{% else %}<dt>{{ t.deliveries.due }}</dt><dd>{% render 'time', at: delivery.dueAt %}</dd>{% endif %}</dl>
+{% if delivery.finishedAt %}{% assign action = '/deliveries/' | append: delivery.id | append: '/replay' %}{% render 'form', action: action %}<button>{{ t.deliveries.replay }}</button></form>{% endif %}
+<h2>{{ t.deliveries.attempts }}</h2>
+{% if attempts.length == 0 %}<p>{{ t.deliveries.noAttempts }}</p>{% else %}
+<div class="table" role="region" tabindex="0" aria-label="{{ t.deliveries.attempts }}"><table>
+<thead><tr><th scope="col">{{ t.deliveries.number }}</th><th scope="col">{{ t.deliveries.started }}</th><th scope="col">{{ t.deliveries.outcome }}</th><th scope="col">{{ t.deliveries.status }}</th><th scope="col">{{ t.deliveries.times }}</th><th scope="col">{{ t.deliveries.address }}</th></tr></thead>
+<tbody>{% for attempt in attempts %}<tr><th scope="row">{{ attempt.number }}</th>
+<td>{% render 'time', at: attempt.startedAt %}</td>
+<td>{% if attempt.code %}<code>{{ attempt.code }}</code> {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
+<td>{% if attempt.status %}{{ attempt.status }}{% else %}{{ t.none }}{% endif %}</td>
+<td>{% if attempt.bar %}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{{ attempt.took }}">{% for part in attempt.bar %}<rect class="{{ part.phase }}" x="{{ part.from }}" width="{{ part.width }}" height="8"></rect>{% endfor %}</svg><small>{{ attempt.took }}</small>{% else %}{{ t.none }}{% endif %}</td>
+<td>{% if attempt.address %}{{ attempt.address }}{% else %}{{ t.none }}{% endif %}</td></tr>
+{% endfor %}</tbody></table></div>{% endif %}
+{% endblock %}`;
+
+const REPLAYS = `{% layout 'layout' %}{% block content %}
+{% if notice %}<p role="status">{{ notice }}</p>{% endif %}
+{% if replays.length == 0 %}<p>{{ t.deliveries.noReplays }}</p>{% else %}
+<div class="table" role="region" tabindex="0" aria-label="{{ t.deliveries.replays }}"><table>
+<thead><tr><th scope="col">{{ t.deliveries.begun }}</th><th scope="col">{{ t.deliveries.exporter }}</th><th scope="col">{{ t.deliveries.of }}</th><th scope="col">{{ t.deliveries.rate }}</th><th scope="col">{{ t.deliveries.progress }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.actions }}</th></tr></thead>
+<tbody>{% for replay in replays %}<tr><th scope="row">{% render 'time', at: replay.createdAt %}</th>
+<td>{{ replay.exporter }}</td>
+<td>{% if replay.failedSince %}{{ t.deliveries.failedSince }} {% render 'time', at: replay.failedSince %}{% else %}{{ t.deliveries.held }}{% endif %}</td>
+<td>{{ replay.rate }}/s</td>
+<td><progress value="{{ replay.done }}" max="{{ replay.total }}" aria-label="{{ t.deliveries.progress }}"></progress> {{ replay.done }} / {{ replay.total }}</td>
+<td>{{ t.deliveries.replayStates[replay.state] }}</td>
+<td>{% if replay.state == 'running' %}{% assign action = '/deliveries/replays/' | append: replay.id | append: '/cancel' %}{% render 'form', action: action %}<button>{{ t.deliveries.cancel }}</button></form>{% endif %}</td></tr>
+{% endfor %}</tbody></table></div>{% endif %}
+<section aria-labelledby="begin"><h2 id="begin">{{ t.deliveries.replayMany }}</h2>
+{% if exporters.length == 0 %}<p>{{ t.exporters.empty }}</p>{% else %}
+{% render 'form', action: '/deliveries/replays' %}{% render 'error', error: error %}
+<label>{{ t.deliveries.exporter }}{% render 'exporter-choice', field: 'exporterId', exporters: exporters, value: values.exporterId, any: null %}</label>
+<fieldset><legend>{{ t.deliveries.of }}</legend>
+<label><input type="radio" name="what" value="failed"{% if values.what != 'held' %} checked{% endif %}> {{ t.deliveries.failedWhat }}</label>
+<label><input type="radio" name="what" value="held"{% if values.what == 'held' %} checked{% endif %}> {{ t.deliveries.heldWhat }}</label></fieldset>
+{% render 'input', field: 'failedSince', type: 'datetime-local', label: t.deliveries.failedSinceLabel, value: values.failedSince, error: error %}
+{% render 'input', field: 'rate', type: 'number', label: t.deliveries.rateLabel, value: values.rate, error: error %}
+{% if total == null %}{% else %}<p role="status">{{ t.deliveries.wouldReplay | fill: total }}</p>{% endif %}
+<div class="actions"><button name="step" value="count" class="secondary">{{ t.deliveries.count }}</button>{% if total %}<button name="step" value="begin">{{ t.deliveries.begin }}</button>{% endif %}</div></form>{% endif %}</section>
+{% endblock %}`;
+
+/** Deliveries: the list, each with its attempts, and what is sent once more. */
+export const deliveriesScreen: Screen = {
+    path: '/deliveries',
+    title: texts.deliveries.title,
+    templates: { deliveries: LIST, choice: CHOICE, 'exporter-choice': EXPORTER_CHOICE, delivery: SHOW, replays: REPLAYS },
+    routes: [
+        { method: 'GET', path: '/deliveries', answer: listed },
+        { method: 'GET', path: '/deliveries/{id}', answer: shown },
+        { method: 'POST', path: '/deliveries/{id}/replay', answer: replayed },
+        { method: 'GET', path: '/deliveries/replays', answer: (visit) => replaysPage(visit, {}) },
+        { method: 'POST', path: '/deliveries/replays', answer: begun },
+        { method: 'POST', path: '/deliveries/replays/{id}/cancel', answer: cancelled },
+        // Where a page is loaded again that a form has led to.
+        { method: 'GET', path: '/deliveries/{id}/replay', answer: async ({ params }) => ({ to: at(params.id ?? '') }) },
+        { method: 'GET', path: '/deliveries/replays/{id}/cancel', answer: async () => ({ to: '/deliveries/replays' }) },
+    ],
+};
+
+const PAGE = 50;
+const FIELDS = ['state', 'exporterId', 'kind', 'eventId', 'since', 'until', 'outcome'] as const;
+type Values = Readonly<Record<(typeof FIELDS)[number], string>>;
+
+function at(id: string, query = ''): string {
+    return `/deliveries/${encodeURIComponent(id)}${query}`;
+}
+
+interface Named {
+    readonly id: string;
+    readonly name: string;
+}
+
+/** All exporters by what they are called on pages. */
+async function namedExporters({ perform }: Visit): Promise<readonly Named[]> {
+    const all = await perform('listExporters', {});
+    return all.map(({ id, name }) => ({ id, name: name === '' ? id : name }));
+}
+
+function nameOf(exporters: readonly Named[], exporterId: string): string {
+    return exporters.find(({ id }) => id === exporterId)?.name ?? exporterId;
+}
+
+/** A time as forms send it, which is in UTC; a text that is none stays, so that the operation refuses it by its field. */
+function timeIn(text: string): Date {
+    const time = new Date(`${text}Z`);
+    return Number.isNaN(time.getTime()) ? (text as unknown as Date) : time;
+}
+
+function filterOf(values: Values): DeliveryFilter {
+    const given = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
+    const { since, until } = values;
+    return { ...given, ...(since !== '' && { since: timeIn(since) }), ...(until !== '' && { until: timeIn(until) }) };
+}
+
+async function listed(visit: Visit): Promise<Page> {
+    const { query, perform } = visit;
+    const values = Object.fromEntries(FIELDS.map((field) => [field, query.get(field)?.trim() ?? ''])) as unknown as Values;
+    const after = query.get('after');
+    const exporters = await namedExporters(visit);
+    const choices = { values, exporters, states: DELIVERY_STATES, outcomes: OUTCOME_CODES };
+    try {
+        const filter = filterOf(values);
+        const page: Partial<DeliveryQuery> = { ...filter, ...(after !== null && { after }), limit: PAGE + 1 };
+        const [found, { count, more }] = await Promise.all([perform('listDeliveries', page), perform('countDeliveries', filter)]);
+        const rows = found.slice(0, PAGE).map((delivery) => ({ ...delivery, exporter: nameOf(exporters, delivery.exporterId) }));
+        const counted = texts.deliveries.counted.replace('%', () => `${count.toLocaleString(texts.locale)}${more ? '+' : ''}`);
+        const next = found.length > PAGE ? nextQuery(values, rows.at(-1)?.id ?? '') : null;
+        return { template: 'deliveries', title: texts.deliveries.title, data: { ...choices, deliveries: rows, counted, next } };
+    } catch (error) {
+        const fault = faultOf(error);
+        const data = { ...choices, deliveries: [], counted: '', next: null, error: fault };
+        return { template: 'deliveries', title: texts.deliveries.title, status: 400, data };
+    }
+}
+
+function nextQuery(values: Values, after: string): string {
+    return new URLSearchParams({ ...Object.fromEntries(Object.entries(values).filter(([, value]) => value !== '')), after }).toString();
+}
+
+/** What a form has to say of an error; one that is not about what was typed is shown as a page. */
+function faultOf(error: unknown): Fault {
+    if (error instanceof ScanwireError && error.code === 'INVALID_INPUT') {
+        return error;
+    }
+
+    throw error;
+}
+
+async function shown(visit: Visit): Promise<Page> {
+    const { params, query, perform } = visit;
+    const delivery = await perform('showDelivery', { id: params.id ?? '' });
+    const [event, exporters] = await Promise.all([perform('showEvent', { id: delivery.eventId }), namedExporters(visit)]);
+    const attempts = delivery.history.map((attempt) => ({
+        ...attempt,
+        ...(attempt.timings === null ? { bar: null, took: '' } : barOf(attempt.timings)),
+    }));
+    return {
+        template: 'delivery',
+        title: texts.deliveries.one.replace('%', () => delivery.kind),
+        data: {
+            delivery,
+            attempts,
+            erasedAt: event.erasedAt,
+            exporter: nameOf(exporters, delivery.exporterId),
+            notice: query.has('replayed') ? texts.deliveries.wasReplayed : null,
+        },
+    };
+}
+
+const PHASES = ['dns', 'connect', 'tls', 'firstByte'] as const;
+
+/** The phases of an attempt one behind the other, in percent of all of it, and the same in words. */
+function barOf(timings: Timings) {
+    const { total } = timings;
+    const names = new Map<string, string>(texts.exporters.steps);
+    let from = 0;
+    const bar = PHASES.flatMap((phase) => {
+        const width = Math.min(100 - from, (100 * (timings[phase] ?? 0)) / Math.max(1, total));
+        from += width;
+        return width === 0 ? [] : [{ phase, from: (from - width).toFixed(1), width: width.toFixed(1) }];
+    });
+    const words = [...PHASES, 'total' as const].flatMap((phase) => {
+        const milliseconds = timings[phase];
+        return milliseconds === null ? [] : [`${names.get(phase)} ${milliseconds} ms`];
+    });
+    return { bar, took: words.join(', ') };
+}
+
+async function replayed({ params, perform }: Visit): Promise<Redirect> {
+    const { id } = await perform('replayDelivery', { id: params.id ?? '' });
+    return { to: at(id, '?replayed') };
+}
+
+interface ReplayValues {
+    readonly exporterId: string;
+    readonly what: string;
+    readonly failedSince: string;
+    readonly rate: string;
+}
+
+interface ReplaysSaid {
+    readonly values?: ReplayValues;
+    /** How many a replay would have. */
+    readonly total?: number | null;
+    readonly error?: Fault | null;
+    readonly status?: number;
+}
+
+const YESTERDAY = 86_400_000;
+
+async function replaysPage(visit: Visit, { values, total = null, error = null, status = 200 }: ReplaysSaid): Promise<Page> {
+    const { query, now, perform } = visit;
+    const [all, exporters] = await Promise.all([perform('listReplays', {}), namedExporters(visit)]);
+    const since = new Date(now.getTime() - YESTERDAY).toISOString().slice(0, 16);
+    const notices: Readonly<Record<string, string>> = texts.deliveries.done;
+    const done = query.get('done') ?? '';
+    const data = {
+        replays: all.map((replay) => ({ ...replay, exporter: nameOf(exporters, replay.exporterId) })),
+        exporters,
+        values: values ?? { exporterId: query.get('exporterId') ?? '', what: 'failed', failedSince: since, rate: '100' },
+        total,
+        error,
+        notice: Object.hasOwn(notices, done) ? notices[done] : null,
+    };
+    return { template: 'replays', title: texts.deliveries.replays, status, data };
+}
+
+async function begun(visit: Visit): Promise<Page | Redirect> {
+    const { form, perform } = visit;
+    const text = (field: string): string => form.get(field)?.trim() ?? '';
+    const values: ReplayValues = {
+        exporterId: text('exporterId'),
+        what: text('what'),
+        failedSince: text('failedSince'),
+        rate: text('rate'),
+    };
+    try {
+        const answer = await perform('beginReplay', {
+            exporterId: values.exporterId,
+            ...(values.what === 'held' ? { held: true as const } : { failedSince: timeIn(values.failedSince) }),
+            ...(values.rate !== '' && { rate: Number(values.rate) }),
+            dryRun: text('step') !== 'begin',
+        });
+        return 'id' in answer ? { to: '/deliveries/replays?done=begun' } : await replaysPage(visit, { values, total: answer.total });
+    } catch (error) {
+        return await replaysPage(visit, { values, error: faultOf(error), status: 400 });
+    }
+}
+
+async function cancelled({ params, perform }: Visit): Promise<Redirect> {
+    await perform('cancelReplay', { id: params.id ?? '' });
+    return { to: '/deliveries/replays?done=cancelled' };
+}

@@ -1,0 +1,44 @@
+import type { Server } from '@hapi/hapi';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Test } from 'tap';
+import { barriers, fits, watchedPage } from '../../support/browser.ts';
+import { host, register, systemOf } from './host.ts';
+
+/** How people look at the screens. */
+export const VARIANTS: Readonly<Record<string, BrowserContextOptions>> = {
+    'with scripts': { viewport: { width: 1280, height: 900 } },
+    'without scripts': { javaScriptEnabled: false, viewport: { width: 1280, height: 900 } },
+    'on a phone in the dark': { viewport: { width: 375, height: 700 }, colorScheme: 'dark', isMobile: true, hasTouch: true },
+};
+
+export interface Opened {
+    readonly page: Page;
+    readonly server: Server;
+    readonly complaints: readonly string[];
+    /** Looks for what keeps people out of the page that is shown. */
+    check(title: string): Promise<void>;
+}
+
+/** A host with screens, and somebody who looks at them. */
+export async function opened(t: Test, browser: Browser, options: BrowserContextOptions): Promise<Opened> {
+    const server = await host({ host: '127.0.0.1' });
+    await register(server, { system: systemOf(server), screens: {} });
+    await server.start();
+    t.teardown(() => server.stop({ timeout: 100 }));
+    const origin = server.info.uri;
+    const extraHTTPHeaders = { session: 'ada' };
+    const { page, complaints, close } = await watchedPage(browser, origin, { baseURL: origin, extraHTTPHeaders, ...options });
+    t.teardown(close);
+    return {
+        page,
+        server,
+        complaints,
+        async check(title) {
+            // What looks is a script itself, though not one of the page's.
+            if (options.javaScriptEnabled !== false) {
+                t.same(await barriers(page), [], title);
+                t.ok(await fits(page), `${title}: fits the screen`);
+            }
+        },
+    };
+}

@@ -1,0 +1,159 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Server } from '@hapi/hapi';
+import t, { type Test } from 'tap';
+import { until } from '../../../adapters/contract/assertions.ts';
+import { fixture } from '../../support/served.ts';
+import { host, register, systemOf } from './host.ts';
+import { Visitor } from './visitor.ts';
+
+const KIND = 'idr_investigation_created';
+const BODY = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as Record<string, unknown>;
+
+/** A receiver whose answer the test may change. */
+async function receiving(t: Test) {
+    const state = { status: 204, received: 0, url: '' };
+    const server = createServer((request, response) => {
+        request.resume().on('end', () => {
+            state.received += 1;
+            response.writeHead(state.status).end();
+        });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.teardown(() => {
+        server.closeAllConnections();
+        server.close();
+    });
+    state.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    return state;
+}
+
+/** A host with an exporter that was started, which has sent a test. */
+async function visited(t: Test, name = 'alerts') {
+    const server = await host();
+    await register(server, { system: systemOf(server), screens: {} });
+    await server.initialize();
+    t.teardown(() => server.stop());
+    const receiver = await receiving(t);
+    const { exporters } = server.plugins['webhook-exporter'];
+    const { exporter } = await exporters.create({ url: receiver.url, name });
+    await exporters.start(exporter.id);
+    return { server, visitor: new Visitor(server), receiver, exporterId: exporter.id };
+}
+
+async function published(server: Server): Promise<string> {
+    const { deliveries, publish } = server.plugins['webhook-exporter'];
+    const {
+        deliveries: [id = ''],
+    } = await publish(KIND, BODY);
+    await until(async () => (await deliveries.show(id)).history.some(({ outcome }) => outcome !== null));
+    return id;
+}
+
+t.test('lists deliveries, filters them and says how many there are', async (t) => {
+    const { server, visitor, exporterId } = await visited(t);
+    const id = await published(server);
+    const all = await visitor.get('/admin/deliveries');
+    t.match(all.html, /2 deliveries/);
+    t.match(all.html, `/admin/deliveries/${id}"`);
+    t.match(all.html, /<td>test<\/td><td><a href="[^"]*">alerts<\/a><\/td>\s*<td>delivered<\/td><td>1<\/td>\s*<td><code>delivered<\/code>/);
+
+    const cases: readonly [string, RegExp][] = [
+        [`kind=${KIND}`, /1 deliveries/],
+        [`exporterId=${exporterId}&state=delivered`, /2 deliveries/],
+        ['state=held', /0 deliveries/],
+        ['outcome=dns_failed', /0 deliveries/],
+        ['since=2001-01-01T00:00&until=2001-01-02T00:00', /0 deliveries/],
+        ['since=2001-01-01T00:00', /2 deliveries/],
+    ];
+    for (const [query, said] of cases) {
+        t.match((await visitor.get(`/admin/deliveries?${query}`)).html, said, query);
+    }
+    t.match((await visitor.get('/admin/deliveries?state=held')).html, /value="held" selected/, 'what was asked for is kept');
+    const refused = await visitor.get('/admin/deliveries?since=yesterday&state=lost');
+    t.equal(refused.status, 400);
+    t.match(refused.html, /role="alert" class="fault">[^<]*must be/);
+});
+
+t.test('goes on with older deliveries', async (t) => {
+    const { server, visitor } = await visited(t);
+    for (let times = 0; times < 51; times += 1) {
+        await server.plugins['webhook-exporter'].publish(KIND, BODY);
+    }
+    const first = await visitor.get(`/admin/deliveries?kind=${KIND}`);
+    t.match(first.html, /51 deliveries/);
+    const [, next = ''] = /rel="next" href="([^"]+)"/.exec(first.html) ?? [];
+    const second = await visitor.get(next.replaceAll('&amp;', '&'));
+    t.equal(second.html.match(/<th scope="row">/g)?.length, 1);
+    t.notMatch(second.html, /rel="next"/);
+});
+
+t.test('shows each attempt with its outcome and its times, and sends a delivery once more', async (t) => {
+    const { server, visitor, receiver } = await visited(t);
+    const id = await published(server);
+    const page = await visitor.get(`/admin/deliveries/${id}`);
+    t.match(page.html, /<dt>State<\/dt><dd>delivered/);
+    t.match(page.html, /<code>delivered<\/code>/);
+    t.match(page.html, /<svg class="bar"[^>]* aria-label="[^"]*In all \d+ ms">/);
+    t.match(page.html, /127\.0\.0\.1/);
+
+    const before = receiver.received;
+    const again = await visitor.send(page, `/admin/deliveries/${id}/replay`);
+    t.match(again.html, /It is sent once more/);
+    await until(() => receiver.received > before);
+    t.equal((await visitor.get(`/admin/deliveries/${id}/replay`)).path, `/admin/deliveries/${id}`, 'loading it again shows the delivery');
+    t.equal((await visitor.get('/admin/deliveries/nothing')).status, 404);
+});
+
+t.test('counts what was sent in vain, replays it and ends a replay', async (t) => {
+    const { server, visitor, receiver, exporterId } = await visited(t);
+    receiver.status = 500;
+    await published(server);
+    const page = await visitor.get('/admin/deliveries/replays');
+    t.match(page.html, /Nothing was replayed yet/);
+    t.notMatch(page.html, /Replay them/, 'first they are counted');
+
+    const counted = await visitor.send(page, '/admin/deliveries/replays', { step: 'count', exporterId, rate: '1' });
+    t.equal(counted.status, 200);
+    t.match(counted.html, /1 deliveries would be sent once more/);
+    const begun = await visitor.send(counted, '/admin/deliveries/replays', { step: 'begin' });
+    t.match(begun.html, /The replay has begun/);
+    t.match(begun.html, /<progress value="\d" max="1"/);
+
+    const [replay] = await server.plugins['webhook-exporter'].deliveries.replays.list();
+    if (replay?.state === 'running') {
+        const ended = await visitor.send(begun, `/admin/deliveries/replays/${replay.id}/cancel`);
+        t.match(ended.html, /The replay was cancelled/);
+    }
+    t.equal((await visitor.get(`/admin/deliveries/replays/${replay?.id}/cancel`)).path, '/admin/deliveries/replays');
+
+    const held = await visitor.send(page, '/admin/deliveries/replays', { step: 'count', what: 'held', exporterId });
+    t.match(held.html, /0 deliveries would be sent once more/);
+    const refused = await visitor.send(page, '/admin/deliveries/replays', { step: 'count', exporterId, rate: '0' });
+    t.equal(refused.status, 400);
+    t.match(refused.html, /rate/);
+    const never = await visitor.send(page, '/admin/deliveries/replays', { step: 'count', exporterId, failedSince: 'never' });
+    t.equal(never.status, 400);
+    t.match(never.html, /class="fault">[^<]*failedSince/);
+});
+
+t.test('shows nothing as markup that comes from elsewhere', async (t) => {
+    const { server, visitor } = await visited(t, '<script>alert(1)</script>');
+    const id = await published(server);
+    const hostile = encodeURIComponent('"><img src=x onerror=alert(1)>');
+    for (const path of [
+        `/${id}`,
+        '',
+        `?kind=${hostile}&eventId=${hostile}&since=${hostile}`,
+        '/replays',
+        `/replays?exporterId=${hostile}`,
+        `/${hostile}`,
+    ]) {
+        const { html } = await visitor.get(`/admin/deliveries${path}`);
+        t.notMatch(html, /<script>|<img/, path);
+    }
+    t.match((await visitor.get(`/admin/deliveries/${id}`)).html, '&lt;script&gt;');
+});

@@ -13,6 +13,7 @@ import { exportersScreen } from './exporters.ts';
 import { FORM_COOKIE, formCookie, formSecret, isFormToken, isFromHere, newFormSecret, TOKEN_FIELD } from './forms.ts';
 import { type Page, Renderer } from './frame.ts';
 import { keysScreen } from './keys.ts';
+import { overviewScreen } from './overview.ts';
 import type { Redirect, Screen, ScreenRoute, Visit } from './screen.ts';
 import { texts } from './texts.ts';
 
@@ -51,7 +52,11 @@ class Screens {
     constructor(server: Server, settings: Settings & { readonly screens: ScreenSettings }) {
         const { system, screens } = settings;
         this.#settings = settings;
-        this.screens = [...(system.keys ? [keysScreen] : []), ...(system.webhooks ? [exportersScreen, deliveriesScreen] : [])];
+        this.screens = [
+            ...(system.webhooks?.doctor ? [overviewScreen()] : []),
+            ...(system.keys ? [keysScreen] : []),
+            ...(system.webhooks ? [exportersScreen, deliveriesScreen] : []),
+        ];
         this.#renderer = new Renderer(Object.assign({}, ...this.screens.map(({ templates }) => templates)));
         this.#base = `${server.realm.modifiers.route.prefix ?? ''}${screens.prefix}`;
         this.#isSecure = screens.secure ?? server.info.protocol === 'https';

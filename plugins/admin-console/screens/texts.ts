@@ -22,6 +22,21 @@ export const texts = {
         unknownPage: 'There is no such page.',
     },
 
+    overview: {
+        title: 'Overview',
+        first: 'First steps',
+        start: 'Start an exporter, which sends a test event',
+        attention: 'What needs attention',
+        nothing: 'Nothing.',
+        looking: 'It is still being looked at. Load this page again in a moment.',
+        states: { wrong: 'Wrong:', warning: 'Warning:' },
+        stopped: 'Stopped by its receiver (%)',
+        stoppedAdvice: 'Mend the receiver and start the exporter again. What was held meanwhile can be replayed.',
+        license: 'There is no valid licence: the REST API refuses every key.',
+        runs: 'What runs',
+        version: 'scanwire %',
+    },
+
     keys: {
         title: 'API Keys',
         about: 'Programs read the REST API with a key in the HTTP header token.',

@@ -26,6 +26,10 @@ t.test('people do all they can in a browser', { skip, timeout: 600_000 }, async 
 
 async function keys(t: Test, page: Page, check: Opened['check']): Promise<void> {
     await page.goto('/admin');
+    await page.getByRole('link', { name: 'Create an API Key' }).waitFor();
+    await check('Overview, at first');
+    await page.getByRole('link', { name: 'Create an API Key' }).click();
+    await page.getByText('There is no key yet').waitFor();
     t.equal(await page.title(), 'API Keys · Administration');
     await check('API Keys, empty');
     await page.getByRole('textbox', { name: 'Name' }).fill('<b>nightly</b>');

@@ -15,8 +15,8 @@ async function visited(t: Test, screens: object = {}): Promise<{ server: Server;
 
 t.test('makes a key, shows it by a click and revokes it', async (t) => {
     const { server, visitor } = await visited(t);
-    const empty = await visitor.get('/admin');
-    t.equal(empty.path, '/admin/keys', 'the first page is shown');
+    t.equal((await visitor.get('/admin')).path, '/admin/overview', 'the first page is shown');
+    const empty = await visitor.get('/admin/keys');
     t.match(empty.html, /There is no key yet/);
 
     const made = await visitor.send(empty, '/admin/keys', { name: 'nightly job', scopes: ['inventory:read', 'admin'], workspaces: '1, 2' });

@@ -1,0 +1,157 @@
+import { ScanwireError } from '../../../lib/errors.ts';
+import { VERSION } from '../../../lib/version.ts';
+import type { Diagnosis, Finding } from '../../../lib/webhooks/doctor.ts';
+import type { Exporter } from '../../../lib/webhooks/exporter.ts';
+import { within } from '../../../lib/within.ts';
+import type { Page } from './frame.ts';
+import type { Screen, Visit } from './screen.ts';
+import { texts } from './texts.ts';
+
+const OVERVIEW = `{% layout 'layout' %}{% block content %}
+{% if steps.length > 0 %}<section aria-labelledby="first"><h2 id="first">{{ t.overview.first }}</h2><ol>
+{% for step in steps %}<li><a href="{{ base }}{{ step.to }}">{{ step.text }}</a></li>
+{% endfor %}</ol></section>{% endif %}
+<section aria-labelledby="attention"><h2 id="attention">{{ t.overview.attention }}</h2>
+{% if attention.length == 0 %}<p>{% if late %}{{ t.overview.looking }}{% else %}{{ t.overview.nothing }}{% endif %}</p>{% else %}<ul>
+{% for item in attention %}<li><strong>{{ t.overview.states[item.state] }}</strong> {{ item.text }}{% if item.to %}: <a href="{{ base }}{{ item.to }}">{{ item.link }}</a>{% endif %}{% if item.advice %}<br><small>{{ item.advice }}</small>{% endif %}</li>
+{% endfor %}</ul>{% if late %}<p>{{ t.overview.looking }}</p>{% endif %}{% endif %}</section>
+<section aria-labelledby="runs"><h2 id="runs">{{ t.overview.runs }}</h2><ul>
+<li>{{ t.overview.version | fill: version }}</li>
+{% for finding in well %}<li>{{ finding.text }}</li>
+{% endfor %}</ul></section>
+{% endblock %}`;
+
+/** How long a page waits for the doctor, who may have to wait for name servers, in milliseconds. */
+const PATIENCE = 500;
+
+/** What needs somebody, the most urgent first. */
+interface Attention {
+    readonly state: 'wrong' | 'warning';
+    readonly text: string;
+    readonly advice?: string | null;
+    /** Where it can be seen to. */
+    readonly to?: string;
+    readonly link?: string;
+}
+
+/** Overview: what runs, what needs attention, and how to begin. */
+export function overviewScreen(): Screen {
+    const look = looking();
+    return {
+        path: '/overview',
+        title: texts.overview.title,
+        templates: { overview: OVERVIEW },
+        routes: [{ method: 'GET', path: '/overview', answer: (visit) => overview(visit, look) }],
+    };
+}
+
+/**
+ * What the doctor says, or said last where he takes longer than a page should. However many pages ask, he looks once at a time.
+ *
+ * @returns Null while he has said nothing yet.
+ */
+function looking(): (visit: Visit) => Promise<{ readonly diagnosis: Diagnosis | null; readonly late: boolean }> {
+    let last: Diagnosis | null = null;
+    let underWay: Promise<Diagnosis> | null = null;
+    return async ({ perform }) => {
+        underWay ??= perform('diagnose', {}).finally(() => {
+            underWay = null;
+        });
+        const current = underWay;
+        const isLate = new Error('late');
+        try {
+            last = await within(current, { timeout: PATIENCE, late: () => isLate });
+            return { diagnosis: last, late: false };
+        } catch (error) {
+            if (error !== isLate) {
+                throw error;
+            }
+            void current.then(
+                (diagnosis) => {
+                    last = diagnosis;
+                },
+                () => {},
+            );
+            return { diagnosis: last, late: true };
+        }
+    };
+}
+
+async function overview(visit: Visit, look: ReturnType<typeof looking>): Promise<Page> {
+    const { perform } = visit;
+    const { diagnosis, late } = await look(visit);
+    const findings = diagnosis?.findings ?? [];
+    // Without a store nothing else can be asked; the doctor has said so.
+    const isAway = findings[0]?.state === 'wrong';
+    const exporters = isAway ? null : await perform('listExporters', {});
+    const keys = isAway ? null : await unlessAbsent(() => perform('listKeys', {}));
+    const license = isAway ? null : await unlessAbsent(() => perform('showLicense', {}));
+    const attention: readonly Attention[] = [
+        ...findings.filter(({ state }) => state === 'wrong').map(seenTo),
+        ...(exporters ?? []).flatMap(stopped),
+        ...(license !== null && !license.valid ? [{ state: 'wrong' as const, text: texts.overview.license, advice: license.reason }] : []),
+        ...(exporters ?? []).flatMap(failing),
+        ...findings.filter(({ state, part }) => state === 'warning' && part !== 'exporters').map(seenTo),
+    ];
+    const data = {
+        attention,
+        late,
+        steps: firstSteps(keys?.length ?? null, exporters),
+        version: VERSION,
+        well: findings.filter(({ state }) => state === 'ok'),
+    };
+    return { template: 'overview', title: texts.overview.title, data };
+}
+
+/** What an operation answers; null where the application has left out its part. */
+async function unlessAbsent<T>(ask: () => Promise<T>): Promise<T | null> {
+    try {
+        return await ask();
+    } catch (error) {
+        if (error instanceof ScanwireError && error.code === 'NOT_FOUND') {
+            return null;
+        }
+        throw error;
+    }
+}
+
+function seenTo({ state, text, advice }: Finding): Attention {
+    return { state: state === 'wrong' ? 'wrong' : 'warning', text, advice };
+}
+
+function linkTo({ id, name }: Exporter): Required<Pick<Attention, 'to' | 'link'>> {
+    return { to: `/exporters/${encodeURIComponent(id)}`, link: name === '' ? id : name };
+}
+
+/** One that was stopped by what its receiver did. */
+function stopped(exporter: Exporter): readonly Attention[] {
+    const { stopReason } = exporter;
+    return stopReason === null
+        ? []
+        : [
+              {
+                  state: 'wrong',
+                  text: texts.overview.stopped.replace('%', () => stopReason),
+                  advice: texts.overview.stoppedAdvice,
+                  ...linkTo(exporter),
+              },
+          ];
+}
+
+function failing(exporter: Exporter): readonly Attention[] {
+    const { consecutiveFailures, stopReason } = exporter;
+    return consecutiveFailures === 0 || stopReason !== null
+        ? []
+        : [{ state: 'warning', text: texts.exporters.failing.replace('%', () => String(consecutiveFailures)), ...linkTo(exporter) }];
+}
+
+/** What is left to do of the first steps; null for what cannot be asked or done here. */
+function firstSteps(keys: number | null, exporters: readonly Exporter[] | null): readonly { readonly text: string; readonly to: string }[] {
+    const [first] = exporters ?? [];
+    const isIdle = first !== undefined && exporters?.every(({ state }) => state === 'stopped') === true;
+    return [
+        ...(keys === 0 ? [{ text: texts.keys.create, to: '/keys' }] : []),
+        ...(exporters !== null && first === undefined ? [{ text: texts.exporters.add, to: '/exporters/new' }] : []),
+        ...(isIdle ? [{ text: texts.overview.start, to: linkTo(first).to }] : []),
+    ];
+}

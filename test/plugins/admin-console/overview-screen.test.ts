@@ -1,0 +1,108 @@
+import type { Server } from '@hapi/hapi';
+import t, { type Test } from 'tap';
+import { until } from '../../../adapters/contract/assertions.ts';
+import type { Diagnosis } from '../../../lib/webhooks/doctor.ts';
+import type { System } from '../../../plugins/admin-console/index.ts';
+import { host, receiver, register, systemOf, VALID_LICENSE } from './host.ts';
+import { Visitor } from './visitor.ts';
+
+async function visited(
+    t: Test,
+    change: (system: System) => object = (system) => system,
+): Promise<{ server: Server; visitor: Visitor; system: System }> {
+    const server = await host();
+    const system = systemOf(server);
+    await register(server, { system: change(system), screens: {} });
+    await server.initialize();
+    t.teardown(() => server.stop());
+    return { server, visitor: new Visitor(server), system };
+}
+
+const overview = async (visitor: Visitor): Promise<string> => (await visitor.get('/admin/overview')).html;
+
+t.test('shows the first steps until they are done', async (t) => {
+    const { server, visitor, system } = await visited(t);
+    const { exporters } = server.plugins['webhook-exporter'];
+    const first = await overview(visitor);
+    t.match(first, /First steps[\s\S]*Create an API Key[\s\S]*Add Data Exporter/);
+    t.match(first, /Wrong:<\/strong> There is no valid licence/);
+    t.match(first, /scanwire \d/);
+    t.match(first, /The store answers/);
+
+    await server.plugins['token-auth'].create('ci');
+    await system.license.install(VALID_LICENSE);
+    const { exporter } = await exporters.create({ url: await receiver(t), name: '<b>alerts</b>' });
+    const second = await overview(visitor);
+    t.notMatch(second, /Create an API Key|Add Data Exporter<|licence/);
+    t.match(second, `<a href="/admin/exporters/${exporter.id}">Start an exporter`);
+
+    await exporters.start(exporter.id);
+    const third = await overview(visitor);
+    t.notMatch(third, /First steps|<b>/);
+    t.match(third, /<h2 id="attention">What needs attention<\/h2>\s*<p>Nothing\./);
+});
+
+t.test('names exporters that fail or were stopped, the stopped ones first', async (t) => {
+    const { server, visitor } = await visited(t);
+    const { exporters } = server.plugins['webhook-exporter'];
+    const made = await Promise.all(
+        ['<i>failing</i>', '<i>stopped</i>'].map(async (name) => (await exporters.create({ url: await receiver(t), name })).exporter),
+    );
+    const states = [{ consecutiveFailures: 3 }, { state: 'stopped', stopReason: 'gone', consecutiveFailures: 3 }];
+    const list = exporters.list;
+    Object.assign(exporters, {
+        list: async () => (await list()).map((exporter) => ({ ...exporter, ...states[made.findIndex(({ id }) => id === exporter.id)] })),
+    });
+    const html = await overview(visitor);
+    t.match(html, /Wrong:<\/strong> Stopped by its receiver \(gone\): <a href="[^"]*">&lt;i&gt;stopped/);
+    t.match(html, /Warning:<\/strong> 3 failures in a row: <a href="[^"]*">&lt;i&gt;failing/);
+    t.ok(html.indexOf('stopped&lt;') < html.indexOf('failing&lt;'), 'the most urgent first');
+    t.notMatch(html, '<i>');
+});
+
+t.test('waits for a slow doctor no longer than a page should, and shows what he said then', async (t) => {
+    let say: (diagnosis: Diagnosis) => void = () => {};
+    let asked = 0;
+    const doctor = () => {
+        asked += 1;
+        return new Promise<Diagnosis>((resolve) => {
+            say = resolve;
+        });
+    };
+    const { visitor } = await visited(t, (system) => ({ ...system, webhooks: { ...system.webhooks, doctor } }));
+    t.match(await overview(visitor), /still being looked at/);
+    t.match(await overview(visitor), /still being looked at/);
+    t.equal(asked, 1, 'he looks once at a time');
+    say({
+        healthy: false,
+        findings: [
+            { part: 'store', state: 'ok', text: 'Fine', advice: null },
+            { part: 'names', state: 'wrong', text: 'No <names>', advice: 'Look' },
+        ],
+    });
+    await until(async () => /Wrong:<\/strong> No &lt;names&gt;/.test(await overview(visitor)));
+    say({ healthy: true, findings: [] });
+});
+
+t.test('says of a store that is away no more than that', async (t) => {
+    const doctor = async () => ({
+        healthy: false,
+        findings: [{ part: 'store', state: 'wrong', text: 'The store cannot be used: away', advice: 'Start it' }],
+    });
+    const { visitor } = await visited(t, (system) => ({ ...system, webhooks: { ...system.webhooks, doctor } }));
+    const html = await overview(visitor);
+    t.match(html, /Wrong:<\/strong> The store cannot be used: away[\s\S]*Start it/);
+    t.notMatch(html, /First steps/);
+});
+
+t.test('is there for who has no keys to make, and fails as others do', async (t) => {
+    const { visitor } = await visited(t, ({ webhooks }) => ({ webhooks }));
+    t.match(await overview(visitor), /Add Data Exporter/);
+    const doctor = async () => {
+        throw new Error('secret of ours');
+    };
+    const failing = await visited(t, ({ webhooks }) => ({ webhooks: { ...webhooks, doctor } }));
+    const { status, html } = await failing.visitor.get('/admin/overview');
+    t.equal(status, 500);
+    t.notMatch(html, 'secret of ours');
+});

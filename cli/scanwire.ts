@@ -71,6 +71,11 @@ const COMMANDS: readonly Entry[] = [
     { usage: 'restore <file>', description: 'make a data folder of a backup', load: () => import('./commands/restore.ts') },
     { usage: 'keyring', description: 'keys that seal what is secret at rest', isGroup: true, load: () => import('./commands/keyring.ts') },
     { usage: 'doctor', description: 'look at what scanwire needs, and say what is wrong', load: () => import('./commands/doctor.ts') },
+    {
+        usage: 'console',
+        description: 'print a link that signs a browser in to the pages of the server',
+        load: () => import('./commands/console.ts'),
+    },
     { usage: 'migrate', description: 'bring the database up to this version', load: () => import('./commands/migrate.ts') },
     {
         usage: 'listen',

@@ -11,6 +11,7 @@ import type { McpOptions } from '../../plugins/mcp/index.ts';
 import { claimSocket, withdrawSocket } from '../admin-socket.ts';
 import { addBackup, type BackedUp, backUp } from '../backup.ts';
 import { type Call, performing, wholeNumber } from '../command.ts';
+import { addConsole, addSignInLinks, type SignIn } from '../console.ts';
 import { type DataFolder, dataFolder, prepareDataFolder } from '../data-folder.ts';
 import { type DemoShown, startDemo } from '../demo.ts';
 import { openParts, type Parts, systemOf } from '../deployment.ts';
@@ -79,11 +80,13 @@ async function serve({ data, options, json }: Call): Promise<undefined> {
                 log(error);
             }
         };
-        const { uri, tls, license, scan, demo } = await start(folder, serveOptions, undo, onError);
+        const { uri, tls, license, scan, demo, signIn } = await start(folder, serveOptions, undo, onError);
         // Whoever has had enough need not wait for the demonstration.
         const shown = await Promise.race([demo(), stopped]);
         if (shown !== undefined) {
-            process.stdout.write(await serving({ json, uri, folder, tls, license, scan, environment: process.env, demo: shown }));
+            // A link in a file or a log would let in whoever reads that.
+            const link = process.stdout.isTTY && !json ? (signIn?.link() ?? null) : null;
+            process.stdout.write(await serving({ json, link, uri, folder, tls, license, scan, environment: process.env, demo: shown }));
         }
     });
 }
@@ -94,7 +97,7 @@ async function start(
     options: ServeOptions,
     undo: Undo[],
     onError: (error: unknown) => void,
-): Promise<Pick<Serving, 'uri' | 'tls' | 'license' | 'scan'> & { demo(): Promise<DemoShown | null> }> {
+): Promise<Pick<Serving, 'uri' | 'tls' | 'license' | 'scan'> & { readonly signIn: SignIn | null; demo(): Promise<DemoShown | null> }> {
     const { host, port, tlsCert, tlsKey } = options;
     const socket = await claimSocket(folder, ownIdentity());
     undo.push(() => withdrawSocket(folder, socket, process.pid));
@@ -115,19 +118,22 @@ async function start(
     const inventory = scan?.inventory ?? parts.stores.inventory;
     const server = await restServer(options, tls, parts, demo, { undo, inventory });
     reportErrors(server, onError);
+    const own = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
+    const system = scan === null ? own : readOnly(own);
+    const signIn = await addConsole(server, system, systemClock);
     await addMetricsOf(server, options.metrics, undo, onError);
     await listen(server, options);
     undo.push(() => server.stop({ timeout: PATIENCE }));
     await startDataService(options, tls, { parts, undo, onError, inventory });
 
-    const own = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
-    const system = scan === null ? own : readOnly(own);
     const read = readable(parts, system.webhooks, scan?.inventory);
     const admin = await adminServer(socket, system, read, (file) => backUp(folder, parts.stores.dump, file), onError);
+    addSignInLinks(admin, signIn);
     undo.push(() => admin.stop({ timeout: COMMAND_PATIENCE }));
     const license = await watchLicense(parts.license, undo, onError);
     return {
         uri: server.info.uri,
+        signIn,
         tls,
         license,
         scan: scan?.place ?? null,

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { VERSION } from '../../lib/version.ts';
+import type { SignInLink } from '../console.ts';
 import { type DataFolder, DEFAULT_DATA, quoted } from '../data-folder.ts';
 import type { DemoShown } from '../demo.ts';
 import type { TlsPair } from '../tls-certificate.ts';
@@ -17,12 +18,14 @@ export interface Serving {
     readonly license: string | null;
     /** Where the scan database is that is read; null where the inventory is in the data folder's own. */
     readonly scan: string | null;
+    /** Signs a browser in; null where nobody is to see one. */
+    readonly link: SignInLink | null;
     readonly environment: NodeJS.ProcessEnv;
     readonly demo: DemoShown | null;
 }
 
 /** What a server says once it can be used. */
-export async function serving({ json, uri, folder, tls, license, scan, environment, demo }: Serving): Promise<string> {
+export async function serving({ json, uri, folder, tls, license, scan, link, environment, demo }: Serving): Promise<string> {
     const database = environment.DATABASE_URL === undefined ? 'embedded' : 'PostgreSQL';
     const queue = environment.REDIS_URL === undefined ? database : 'Redis';
     if (json) {
@@ -46,6 +49,7 @@ export async function serving({ json, uri, folder, tls, license, scan, environme
         ...(scan === null ? [] : [['Inventory', `the scan database at ${scan}, only read`]]),
         ['Certificate', tls.selfSigned === null ? 'yours' : `${tls.selfSigned} (self-signed)`],
         ...(license === null ? [] : [['Licence', license]]),
+        ...(link === null ? [] : [['Administration', `${link.url} (signs one browser in, within 5 minutes)`]]),
     ]);
     const rest = demo === null ? `Make an API key with: scanwire keys create NAME${dataOption(folder)}` : await demoText(demo, uri, tls);
     return printableLines(`\nscanwire ${VERSION}\n\n${indented(server)}\n\n${rest}\n\nCtrl-C stops the server.\n`);

@@ -25,15 +25,17 @@ export const plugin: NamedPlugin<AdminConsoleOptions> = {
         const settings = checked(optionsSchema, options, { subject: 'admin-console options', code: 'MISCONFIGURED' });
         claimInstance(server, 'admin-console', settings);
         assertMoreThanKey(server, settings.auth);
-        withStrategy('admin-console options: auth must name a strategy of the server, registered before', () =>
-            server.route(adminRoutes(settings)),
-        );
-        const { screens } = settings;
-        if (screens !== undefined) {
-            // Loaded here: whoever has none pays nothing.
-            const { addScreens } = await import('./screens/index.ts');
-            addScreens(server, { ...settings, screens });
-        }
+        const { routes = true, screens } = settings;
+        // Loaded here: whoever has none pays nothing.
+        const pages = screens === undefined ? null : await import('./screens/index.ts');
+        withStrategy('admin-console options: auth must name a strategy of the server, registered before', () => {
+            if (routes) {
+                server.route(adminRoutes(settings));
+            }
+            if (screens !== undefined) {
+                pages?.addScreens(server, { ...settings, screens });
+            }
+        });
     },
 };
 

@@ -16,6 +16,8 @@ export interface AdminConsoleOptions extends InstanceOptions {
     readonly authorize: (request: Request) => boolean | Promise<boolean>;
     /** Path below which the routes are; empty for none. `/admin-console` by default. */
     readonly prefix?: string | undefined;
+    /** Whether there are routes for programs. True by default; false where there are to be screens only. */
+    readonly routes?: boolean | undefined;
     /** Adds pages for people: the same operations as screens. They need `auth` to name a strategy. */
     readonly screens?: ScreenOptions | undefined;
 }
@@ -26,6 +28,8 @@ export interface ScreenOptions {
     readonly prefix?: string | undefined;
     /** Who may show the pages in a frame: CSP sources with blanks between them, for example `'self'`. `'none'` by default. */
     readonly frameAncestors?: string | undefined;
+    /** Path of a page that signs people out, which every page leads to. None by default. */
+    readonly signOut?: string | undefined;
     /** Whether the cookie of the forms goes over https only. By default where the server itself speaks https. */
     readonly secure?: boolean | undefined;
 }
@@ -45,6 +49,9 @@ const prefixSchema = (byDefault: string): Joi.StringSchema =>
 
 /** No more than sources: what stands there cannot end the directive and begin another. */
 const ANCESTORS = /^[A-Za-z0-9'*.:/[\] -]+$/;
+
+/** No path that begins with two slashes: that would be another host. */
+const LOCAL_PATH = /^\/(?!\/)[\w./~-]*$/;
 
 export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, true>({
     system: Joi.object<HostSystem, true>({
@@ -73,6 +80,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).required(),
     authorize: Joi.function().required(),
     prefix: prefixSchema('/admin-console'),
+    routes: Joi.boolean().default(true),
     screens: Joi.object<ScreenSettings, true>({
         prefix: prefixSchema('/admin'),
         frameAncestors: Joi.string()
@@ -80,6 +88,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
             .pattern(ANCESTORS)
             .messages({ 'string.pattern.base': '{{#label}} must be sources of a content security policy' })
             .default("'none'"),
+        signOut: Joi.string().pattern(LOCAL_PATH).messages({ 'string.pattern.base': '{{#label}} must look like /sign-out' }),
         secure: Joi.boolean(),
     }).when('auth', {
         is: false,

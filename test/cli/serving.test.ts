@@ -11,6 +11,7 @@ t.test('says how to make a key in the folder that is served', async (t) => {
             tls: { key: '', cert: '', selfSigned: null },
             license: null,
             scan: null,
+            link: null,
             environment: {},
             demo: null,
         });

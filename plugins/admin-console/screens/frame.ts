@@ -22,6 +22,8 @@ export interface Frame {
     readonly screens: readonly { readonly path: string; readonly title: string }[];
     /** Path below `base` of the page that is shown. */
     readonly path: string;
+    /** Path of the page that signs out, null for none. */
+    readonly signOut: string | null;
     /** Of the browser that asks; see `forms.ts`. */
     readonly secret: string;
     readonly now: Date;
@@ -47,7 +49,7 @@ const LAYOUT = `<!DOCTYPE html>
 <ul><li><strong>{{ t.product }}</strong></li></ul>
 <ul>
 {% for screen in screens %}<li><a href="{{ base }}{{ screen.path }}"{% if here == screen.path %} aria-current="page"{% endif %}>{{ screen.title }}</a></li>
-{% endfor %}</ul>
+{% endfor %}{% if signOut %}<li><a href="{{ signOut }}" hx-boost="false">{{ t.signOut }}</a></li>{% endif %}</ul>
 </nav>
 </header>
 <main id="content" tabindex="-1">
@@ -133,9 +135,9 @@ export class Renderer {
 
     /** The page in HTML. */
     async render({ template, title, data }: Pick<Page, 'template' | 'title' | 'data'>, frame: Frame): Promise<string> {
-        const { base, screens, path, secret, now } = frame;
+        const { base, screens, path, signOut, secret, now } = frame;
         const globals = { ...OPTIONAL, t: this.#texts, base, frame: { secret, now } };
-        return await this.#engine.renderFile(template, { ...data, title, screens, here: path }, { globals });
+        return await this.#engine.renderFile(template, { ...data, title, screens, here: path, signOut }, { globals });
     }
 
     /** Filters that look at the page. */

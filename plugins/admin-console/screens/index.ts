@@ -128,7 +128,8 @@ class Screens {
         const secret = kept ?? newFormSecret();
         const at = request.path.slice(this.#base.length);
         const path = this.screens.find((screen) => at === screen.path || at.startsWith(`${screen.path}/`))?.path ?? '';
-        const frame = { base: this.#base, screens: this.screens, path, secret, now: systemClock() };
+        const { signOut = null } = this.#settings.screens;
+        const frame = { base: this.#base, screens: this.screens, path, signOut, secret, now: systemClock() };
         const response = h
             .response(await this.#renderer.render(page, frame))
             .type('text/html; charset=utf-8')

@@ -4,6 +4,7 @@ export const texts = {
     product: 'Administration',
     skip: 'To the content',
     navigation: 'Pages',
+    signOut: 'Sign out',
     never: 'never',
     none: 'none',
     state: 'State',

@@ -26,6 +26,11 @@ export async function followed({ source, size }: Input, wanted: boolean): Promis
     );
     const phases = new Set<string>();
     const show = (phase: string, done: number, total: number): void => {
+        // Of nothing there is no time left to tell.
+        if (total === 0) {
+            return;
+        }
+
         if (!phases.has(phase)) {
             phases.add(phase);
             bar.stop();

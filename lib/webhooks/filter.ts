@@ -26,14 +26,13 @@ export interface Condition {
 /** Which bodies are wanted, as data: conditions under `all`, `any` and `not`. */
 export type Filter = Condition | { readonly all: readonly Filter[] } | { readonly any: readonly Filter[] } | { readonly not: Filter };
 
-const MAX_DEPTH = 8;
-const MAX_CONDITIONS = 100;
-const MAX_SIZE = 65_536;
-const MAX_PATH = 256;
-const MAX_KEYS = 16;
-const MAX_TEXT = 1024;
-const MAX_LIST = 1000;
-/** Each block is looked at, while a list of values is looked up. */
+/** Filters in filters, conditions in all, and characters of a filter as JSON. */
+const [MAX_DEPTH, MAX_CONDITIONS, MAX_SIZE] = [8, 100, 65_536];
+/** Characters of a path, and keys in it. */
+const [MAX_PATH, MAX_KEYS] = [256, 16];
+/** Characters of a value, and values of a list. */
+const [MAX_TEXT, MAX_LIST] = [1024, 1000];
+/** Address blocks of `matches-cidr`: an address is compared with one after the other, while a value is looked up in a set. */
 const MAX_BLOCKS = 100;
 /** Lists in lists, as far as a path looks into them. */
 const MAX_NESTED = 8;

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
-import { server as hapiServer } from '@hapi/hapi';
+import { server as hapiServer, type Request } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { memoryInventory } from '../../adapters/memory/inventory.ts';
@@ -75,6 +75,15 @@ t.test('keeps no place for who has left', async (t) => {
         reader.destroy();
         await until(async () => (await running.get('/workspaces')).status === 200);
     }
+});
+
+t.test('gives no place to who has left before', (t) => {
+    const streams = streamsUpTo(1);
+    const gone = { raw: { req: {}, res: { closed: true } } } as Request;
+    for (let times = 0; times < 2; times += 1) {
+        t.doesNotThrow(() => streams.begin(gone));
+    }
+    t.end();
 });
 
 t.test('cuts off who takes nothing for half a minute, and nobody who takes something', async (t) => {

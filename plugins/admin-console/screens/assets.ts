@@ -13,7 +13,9 @@ export function screenAssets(base: string, use: string): readonly Asset[] {
 
 const STYLE = `.skip { position: absolute; left: -100vw; }
 .skip:focus { position: static; }
-:root { --pico-font-size: 100%; }
+:root { --pico-font-size: 100%; --pico-transition: 0s; }
+:root:not([data-theme]) { --pico-primary-hover-background: var(--pico-primary-background); }
+button:not(.outline):hover { text-decoration: underline; }
 body > header, body > main, body > footer { max-width: min(80rem, 100% - 2rem); padding-inline: 0; }
 body > header { padding-block: 0.5rem; }
 nav { flex-wrap: wrap; }

@@ -1,8 +1,7 @@
-import { ScanwireError } from '../../../lib/errors.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../../lib/webhooks/deliveries.ts';
 import { OUTCOME_CODES, type Timings } from '../../../lib/webhooks/outcome.ts';
 import { DELIVERY_STATES } from '../../../lib/webhooks/store.ts';
-import type { Fault, Page } from './frame.ts';
+import { type Fault, faultOf, type Page } from './frame.ts';
 import type { Redirect, Screen, Visit } from './screen.ts';
 import { texts } from './texts.ts';
 
@@ -151,23 +150,14 @@ async function listed(visit: Visit): Promise<Page> {
         const next = found.length > PAGE ? nextQuery(values, rows.at(-1)?.id ?? '') : null;
         return { template: 'deliveries', title: texts.deliveries.title, data: { ...choices, deliveries: rows, counted, next } };
     } catch (error) {
-        const fault = faultOf(error);
+        const { error: fault, status } = faultOf(error);
         const data = { ...choices, deliveries: [], counted: '', next: null, error: fault };
-        return { template: 'deliveries', title: texts.deliveries.title, status: 400, data };
+        return { template: 'deliveries', title: texts.deliveries.title, status, data };
     }
 }
 
 function nextQuery(values: Values, after: string): string {
     return new URLSearchParams({ ...Object.fromEntries(Object.entries(values).filter(([, value]) => value !== '')), after }).toString();
-}
-
-/** What a form has to say of an error; one that is not about what was typed is shown as a page. */
-function faultOf(error: unknown): Fault {
-    if (error instanceof ScanwireError && error.code === 'INVALID_INPUT') {
-        return error;
-    }
-
-    throw error;
 }
 
 async function shown(visit: Visit): Promise<Page> {
@@ -267,7 +257,7 @@ async function begun(visit: Visit): Promise<Page | Redirect> {
         });
         return 'id' in answer ? { to: '/deliveries/replays?done=begun' } : await replaysPage(visit, { values, total: answer.total });
     } catch (error) {
-        return await replaysPage(visit, { values, error: faultOf(error), status: 400 });
+        return await replaysPage(visit, { values, ...faultOf(error) });
     }
 }
 

@@ -1,4 +1,3 @@
-import { ScanwireError } from '../../../lib/errors.ts';
 import type { Exporter } from '../../../lib/webhooks/exporter.ts';
 import { generateSecret } from '../../../lib/webhooks/signature.ts';
 import type { AttemptView, Output } from '../operations.ts';
@@ -12,7 +11,7 @@ import {
     valuesFrom,
     valuesOf,
 } from './exporter-form.ts';
-import type { Fault, Page } from './frame.ts';
+import { type Fault, faultOf, type Page } from './frame.ts';
 import type { Redirect, Screen, ScreenRoute, Visit } from './screen.ts';
 import { texts } from './texts.ts';
 
@@ -139,15 +138,6 @@ async function formPage({ perform }: Visit, { values, before, error, status = 20
     const typeHint = before?.legacy === true ? texts.exporters.oneWay : null;
     const data = { values, error: error ?? null, collectors, action, isNew: before === undefined, typeHint, ...choicesFor(before) };
     return { template: 'exporter-edit', title, status, data };
-}
-
-/** What the form has to say of an error; one that is not about what was typed is shown as a page. */
-function faultOf(error: unknown): { error: Fault; status: number } {
-    if (error instanceof ScanwireError && (error.code === 'INVALID_INPUT' || error.code === 'CONFLICT')) {
-        return { error, status: error.code === 'CONFLICT' ? 409 : 400 };
-    }
-
-    throw error;
 }
 
 async function created(visit: Visit): Promise<Page | Redirect> {

@@ -1,4 +1,5 @@
 import { Liquid } from 'liquidjs';
+import { ScanwireError } from '../../../lib/errors.ts';
 import { formToken } from './forms.ts';
 import { type Texts, texts } from './texts.ts';
 
@@ -87,6 +88,15 @@ const PARTS: Templates = {
 export interface Fault {
     readonly field?: string | undefined;
     readonly message: string;
+}
+
+/** What the form has to say of an error; one that is not about what was typed is shown as a page. */
+export function faultOf(error: unknown): { error: Fault; status: number } {
+    if (error instanceof ScanwireError && (error.code === 'INVALID_INPUT' || error.code === 'CONFLICT')) {
+        return { error, status: error.code === 'CONFLICT' ? 409 : 400 };
+    }
+
+    throw error;
 }
 
 const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [

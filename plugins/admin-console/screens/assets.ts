@@ -35,7 +35,7 @@ main form:not(.table form) { max-width: 48rem; }
 .pair input { flex: 1 1 12rem; }
 .actions form { margin: 0; }
 .filters { display: grid; grid-template-columns: repeat(auto-fill, minmax(12rem, 1fr)); gap: 0 1rem; }
-main form:has(.filters) { max-width: none; }
+main form:not(.table form):has(.filters) { max-width: none; }
 .bar { display: block; width: 10rem; height: 0.5rem; }
 .bar rect { fill: currentcolor; opacity: 0.25; }
 .bar .connect { opacity: 0.4; }

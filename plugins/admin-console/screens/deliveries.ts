@@ -46,7 +46,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <h2>{{ t.deliveries.attempts }}</h2>
 {% if attempts.length == 0 %}<p>{{ t.deliveries.noAttempts }}</p>{% else %}
 <div class="table" role="region" tabindex="0" aria-label="{{ t.deliveries.attempts }}"><table>
-<thead><tr><th scope="col">{{ t.deliveries.number }}</th><th scope="col">{{ t.deliveries.started }}</th><th scope="col">{{ t.deliveries.outcome }}</th><th scope="col">{{ t.deliveries.status }}</th><th scope="col">{{ t.deliveries.times }}</th><th scope="col">{{ t.deliveries.address }}</th></tr></thead>
+<thead><tr><th scope="col">{{ t.deliveries.number }}</th><th scope="col">{{ t.deliveries.started }}</th><th scope="col">{{ t.deliveries.cameTo }}</th><th scope="col">{{ t.deliveries.status }}</th><th scope="col">{{ t.deliveries.times }}</th><th scope="col">{{ t.deliveries.address }}</th></tr></thead>
 <tbody>{% for attempt in attempts %}<tr><th scope="row">{{ attempt.number }}</th>
 <td>{% render 'time', at: attempt.startedAt %}</td>
 <td>{% if attempt.code %}<code>{{ attempt.code }}</code> {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>

@@ -194,6 +194,7 @@ export const texts = {
         since: 'Accepted from (UTC)',
         until: 'Accepted before (UTC)',
         outcome: 'Last outcome',
+        cameTo: 'Outcome',
         accepted: 'Accepted',
         finished: 'Finished',
         due: 'Due',

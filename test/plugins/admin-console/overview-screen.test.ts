@@ -105,4 +105,10 @@ t.test('is there for who has no keys to make, and fails as others do', async (t)
     const { status, html } = await failing.visitor.get('/admin/overview');
     t.equal(status, 500);
     t.notMatch(html, 'secret of ours');
+
+    const list = async () => {
+        throw new Error('secret of ours');
+    };
+    const keyless = await visited(t, (system) => ({ ...system, keys: { ...system.keys, list } }));
+    t.equal((await keyless.visitor.get('/admin/overview')).status, 500);
 });

@@ -8,8 +8,6 @@ import { LOOK_THROUGH, type Way, wayOf } from './way.ts';
 
 /** The most that a statement may ask for, for one row. */
 const MAX_PAGES = 60;
-/** The same beside an old snapshot: what is sent to keeps a version of its exporter a second, and some are on a page of their own (see `docs/postgres.md`). */
-const MAX_PAGES_OF_VERSIONS = 66;
 /** Whatever is kept is kept in these. One that is empty may be read as a whole, by who plans again once it is not. */
 const GROWING = new Set(['events', 'deliveries', 'attempts']);
 /** A prepared statement, inside functions too, is planned for its parameters five times and then perhaps once for all. */
@@ -86,10 +84,9 @@ export async function examination(analysed: boolean): Promise<Examination> {
             }
             const fresh = await explainedConnection(url);
             const where = `${name}, ${analysed ? 'analysed' : 'never analysed'}`;
-            const allowed = { most: reader === 'none' ? MAX_PAGES : MAX_PAGES_OF_VERSIONS, isEmpty: rows === 0 };
             const found = [
-                ...findingsOf(`${where}, planned when empty`, await runsOf(pool, early, RUNS_OF_OLD), allowed),
-                ...findingsOf(`${where}, planned now`, await runsOf(pool, fresh, RUNS_OF_NEW), allowed),
+                ...findingsOf(`${where}, planned when empty`, await runsOf(pool, early, RUNS_OF_OLD), rows === 0),
+                ...findingsOf(`${where}, planned now`, await runsOf(pool, fresh, RUNS_OF_NEW), rows === 0),
             ];
             await fresh.end();
             await closeReader();
@@ -141,14 +138,7 @@ async function runsOf(pool: pg.Pool, connection: ExplainedConnection, count: num
     return runs;
 }
 
-interface Allowed {
-    /** Pages that a statement may ask for. */
-    readonly most: number;
-    /** Whether nothing is kept, so that a table may be read as a whole. */
-    readonly isEmpty: boolean;
-}
-
-function findingsOf(where: string, runs: readonly Way[], { most, isEmpty }: Allowed): readonly Finding[] {
+function findingsOf(where: string, runs: readonly Way[], isEmpty: boolean): readonly Finding[] {
     return [...(runs[0]?.keys() ?? [])].map((statement) => {
         const executions = runs.map((run) => run.get(statement) as Execution);
         // It comes so seldom that it may cost more.
@@ -156,10 +146,10 @@ function findingsOf(where: string, runs: readonly Way[], { most, isEmpty }: Allo
         // All but the two most: a connection learns what it needs of the catalogue, and once more when there is something to do.
         const [, , pages = 0] = executions.map((execution) => execution.pages).sort((one, other) => other - one);
         const costly = ({ type, table, pages }: Scan): boolean =>
-            (pages > most && !mayBeCostly) || (type === 'Seq Scan' && GROWING.has(table) && !isEmpty);
+            (pages > MAX_PAGES && !mayBeCostly) || (type === 'Seq Scan' && GROWING.has(table) && !isEmpty);
         const scans = executions.flatMap((execution) => execution.scans).filter(costly);
         const problems = [
-            ...(pages > most && !mayBeCostly ? [`${pages} pages`] : []),
+            ...(pages > MAX_PAGES && !mayBeCostly ? [`${pages} pages`] : []),
             ...scans.map(({ type, table, index, pages, statement }) => `${type} of ${index ?? table}, ${pages} pages: ${statement}`),
         ];
         return { where, statement, pages, problems: problems.slice(0, 2) };

@@ -1,7 +1,6 @@
 import type { Page } from 'playwright-core';
-import t, { type Test } from 'tap';
-import { findBrowser, startBrowser } from '../../support/browser.ts';
-import { type Opened, opened, VARIANTS } from './browsing.ts';
+import type { Test } from 'tap';
+import { inBrowsers, type Opened } from './browsing.ts';
 import { receiver } from './host.ts';
 
 /*
@@ -9,19 +8,9 @@ import { receiver } from './host.ts';
  * else, or keep anybody out.
  */
 
-const skip = findBrowser() === null ? 'Chromium is not installed' : false;
-
-t.test('people do all they can in a browser', { skip, timeout: 600_000 }, async (t) => {
-    const browser = await startBrowser();
-    t.teardown(() => browser.close());
-    for (const [title, options] of Object.entries(VARIANTS)) {
-        await t.test(title, { timeout: 200_000 }, async (t) => {
-            const { page, check, complaints } = await opened(t, browser, options);
-            await keys(t, page, check);
-            await exporters(t, page, check);
-            t.same(complaints, [], 'nothing complains and nobody else is called');
-        });
-    }
+inBrowsers('people do all they can in a browser', async (t, { page, check }) => {
+    await keys(t, page, check);
+    await exporters(t, page, check);
 });
 
 async function keys(t: Test, page: Page, check: Opened['check']): Promise<void> {

@@ -1,11 +1,11 @@
 import type { Server } from '@hapi/hapi';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import type { Test } from 'tap';
-import { barriers, fits, watchedPage } from '../../support/browser.ts';
+import t, { type Test } from 'tap';
+import { barriers, findBrowser, fits, startBrowser, watchedPage } from '../../support/browser.ts';
 import { host, register, systemOf } from './host.ts';
 
 /** How people look at the screens. */
-export const VARIANTS: Readonly<Record<string, BrowserContextOptions>> = {
+const VARIANTS: Readonly<Record<string, BrowserContextOptions>> = {
     'with scripts': { viewport: { width: 1280, height: 900 } },
     'without scripts': { javaScriptEnabled: false, viewport: { width: 1280, height: 900 } },
     'on a phone in the dark': { viewport: { width: 375, height: 700 }, colorScheme: 'dark', isMobile: true, hasTouch: true },
@@ -20,7 +20,7 @@ export interface Opened {
 }
 
 /** A host with screens, and somebody who looks at them. */
-export async function opened(t: Test, browser: Browser, options: BrowserContextOptions): Promise<Opened> {
+async function opened(t: Test, browser: Browser, options: BrowserContextOptions): Promise<Opened> {
     const server = await host({ host: '127.0.0.1' });
     await register(server, { system: systemOf(server), screens: {} });
     await server.start();
@@ -41,4 +41,21 @@ export async function opened(t: Test, browser: Browser, options: BrowserContextO
             }
         },
     };
+}
+
+const skip = findBrowser() === null ? 'Chromium is not installed' : false;
+
+/** A test in a real browser, in each of the ways in which people look; a page that complains, or calls anybody else, fails it. */
+export function inBrowsers(title: string, act: (t: Test, opened: Opened) => Promise<void>): void {
+    t.test(title, { skip, timeout: 600_000 }, async (t) => {
+        const browser = await startBrowser();
+        t.teardown(() => browser.close());
+        for (const [way, options] of Object.entries(VARIANTS)) {
+            await t.test(way, { timeout: 200_000 }, async (t) => {
+                const seen = await opened(t, browser, options);
+                await act(t, seen);
+                t.same(seen.complaints, [], 'nothing complains and nobody else is called');
+            });
+        }
+    });
 }

@@ -1,59 +1,44 @@
 import { readFileSync } from 'node:fs';
-import t from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
-import { findBrowser, startBrowser } from '../../support/browser.ts';
 import { fixture } from '../../support/served.ts';
-import { opened, VARIANTS } from './browsing.ts';
+import { inBrowsers } from './browsing.ts';
 import { receiver } from './host.ts';
 
-const skip = findBrowser() === null ? 'Chromium is not installed' : false;
+inBrowsers('people see in a browser what became of deliveries', async (t, { page, check, server }) => {
+    await page.goto('/admin/deliveries');
+    await page.getByText('0 deliveries').waitFor();
+    await check('Deliveries, empty');
 
-t.test('people see in a browser what became of deliveries', { skip, timeout: 600_000 }, async (t) => {
-    const browser = await startBrowser();
-    t.teardown(() => browser.close());
-    for (const [title, options] of Object.entries(VARIANTS)) {
-        await t.test(title, { timeout: 200_000 }, async (t) => {
-            const { page, check, complaints, server } = await opened(t, browser, options);
-            await page.goto('/admin/deliveries');
-            await page.getByText('0 deliveries').waitFor();
-            await check('Deliveries, empty');
+    const { exporters, publish, deliveries } = server.plugins['webhook-exporter'];
+    const { exporter } = await exporters.create({ url: await receiver(t), name: '<i>alerts</i>' });
+    await exporters.start(exporter.id);
+    const accepted = await publish('idr_investigation_created', JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')));
+    await until(async () => (await deliveries.show(accepted.deliveries[0] ?? '')).finishedAt !== null);
+    await page.reload();
+    await page.getByText('2 deliveries').waitFor();
+    await check('Deliveries');
+    await page.getByLabel('Kind').fill('idr_investigation_created');
+    await page.getByLabel('State').selectOption('delivered');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByText('1 deliveries').waitFor();
+    await page.getByLabel('Deliveries', { exact: true }).getByRole('rowheader').getByRole('link').click();
+    await page.getByRole('heading', { name: 'Attempts' }).waitFor();
+    await check('A delivery');
+    await page.getByRole('button', { name: 'Send it once more' }).click();
+    await page.getByText('It is sent once more').waitFor();
+    await check('A delivery, sent once more');
 
-            const { exporters, publish, deliveries } = server.plugins['webhook-exporter'];
-            const { exporter } = await exporters.create({ url: await receiver(t), name: '<i>alerts</i>' });
-            await exporters.start(exporter.id);
-            const accepted = await publish(
-                'idr_investigation_created',
-                JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')),
-            );
-            await until(async () => (await deliveries.show(accepted.deliveries[0] ?? '')).finishedAt !== null);
-            await page.reload();
-            await page.getByText('2 deliveries').waitFor();
-            await check('Deliveries');
-            await page.getByLabel('Kind').fill('idr_investigation_created');
-            await page.getByLabel('State').selectOption('delivered');
-            await page.getByRole('button', { name: 'Show' }).click();
-            await page.getByText('1 deliveries').waitFor();
-            await page.getByLabel('Deliveries', { exact: true }).getByRole('rowheader').getByRole('link').click();
-            await page.getByRole('heading', { name: 'Attempts' }).waitFor();
-            await check('A delivery');
-            await page.getByRole('button', { name: 'Send it once more' }).click();
-            await page.getByText('It is sent once more').waitFor();
-            await check('A delivery, sent once more');
-
-            await page.getByRole('link', { name: 'Deliveries', exact: true }).click();
-            await page.getByRole('link', { name: 'Replays' }).click();
-            await page.getByText('Nothing was replayed yet').waitFor();
-            await check('Replays, empty');
-            await page.getByLabel('Deliveries a second').fill('0');
-            await page.getByRole('button', { name: 'Count them' }).click();
-            await page.locator('#rate-said.fault').waitFor();
-            await check('Replays, refused');
-            await page.getByLabel('Deliveries a second').fill('1000');
-            await page.getByLabel('what was held').check();
-            await page.getByRole('button', { name: 'Count them' }).click();
-            await page.getByText('0 deliveries would be sent once more').waitFor();
-            await check('Replays, counted');
-            t.same(complaints, [], 'nothing complains and nobody else is called');
-        });
-    }
+    await page.getByRole('link', { name: 'Deliveries', exact: true }).click();
+    await page.getByRole('link', { name: 'Replays' }).click();
+    await page.getByText('Nothing was replayed yet').waitFor();
+    await check('Replays, empty');
+    await page.getByLabel('Deliveries a second').fill('0');
+    await page.getByRole('button', { name: 'Count them' }).click();
+    await page.locator('#rate-said.fault').waitFor();
+    await check('Replays, refused');
+    await page.getByLabel('Deliveries a second').fill('1000');
+    await page.getByLabel('what was held').check();
+    await page.getByRole('button', { name: 'Count them' }).click();
+    await page.getByText('0 deliveries would be sent once more').waitFor();
+    await check('Replays, counted');
 });

@@ -140,8 +140,8 @@ select
     e.paused_until as "pausedUntil",
     e.probe_at as "probeAt",
     e.slow_start as "slowStart",
-    e.last_outcome as "lastOutcome",
-    e.last_outcome_at as "lastOutcomeAt",
+    case when s.at is null or s.at <= e.last_outcome_at then e.last_outcome else s.outcome end as "lastOutcome",
+    greatest(s.at, e.last_outcome_at) as "lastOutcomeAt",
     (
         select count(*)::integer from scanwire.deliveries d
         where
@@ -152,6 +152,7 @@ select
     (select count(*) > $3 from retries) as "moreRetries"
 from scanwire.exporters e
 cross join clock
+left join scanwire.last_successes s on s.exporter_id = e.id
 where e.id = $1`;
 
 /** Deliveries that have not ended, by state; `$1` how many of each stage are counted at most. */

@@ -23,6 +23,7 @@ import { heldDeliveries } from './migrations/0025-held-deliveries.ts';
 import { replays } from './migrations/0026-replays.ts';
 import { hostDocuments } from './migrations/0027-host-documents.ts';
 import { sightings } from './migrations/0030-sightings.ts';
+import { lastSuccesses } from './migrations/0035-last-successes.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -179,6 +180,7 @@ export const migrations: readonly Migration[] = [
     replays,
     hostDocuments,
     sightings,
+    lastSuccesses,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

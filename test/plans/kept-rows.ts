@@ -29,7 +29,7 @@ insert into scanwire.attempts (delivery_id, number, started_at, finished_at, tok
 select k.id, 1, k.claimed_at, scanwire.now(), k.id::text, false, '{"code":"delivered","detail":null,"timings":{"total":5}}'
 from kept k`;
 
-const TABLES = ['exporters', 'events', 'deliveries', 'attempts', 'worker_sessions', 'deployment'];
+const TABLES = ['exporters', 'last_successes', 'events', 'deliveries', 'attempts', 'worker_sessions', 'deployment'];
 
 /** Keeps the tables from being vacuumed and analysed by themselves. */
 export async function neverVacuum(pool: pg.Pool): Promise<void> {

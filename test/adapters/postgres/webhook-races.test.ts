@@ -1,6 +1,6 @@
 import pg from 'pg';
 import t from 'tap';
-import { only, until } from '../../../adapters/contract/assertions.ts';
+import { only, present, until } from '../../../adapters/contract/assertions.ts';
 import { at, failure, RULES, sampleEvent, success, WebhookBench } from '../../../adapters/contract/webhooks/fixture.ts';
 import { deliveries } from '../../../adapters/postgres/deliveries.ts';
 import { postgresWebhooks } from '../../../adapters/postgres/index.ts';
@@ -124,6 +124,29 @@ t.test('waits with a replay for the removal of the exporter', async (t) => {
         () => own.deliveries.replay(held.deliveryId),
     );
     await t.rejects(refused, { code: 'CONFLICT' });
+});
+
+t.test('neither locks nor writes an exporter that goes on faring well', async (t) => {
+    const own = await emptyBench();
+    const { id } = await own.addExporter();
+    const version = async () => only((await pool.query('select xmin, xmax from scanwire.exporters where id = $1', [id])).rows);
+    await own.publish({}, {});
+    const [first, second] = await own.claimDue({ limit: 2 });
+    await own.record([success(present(first))]);
+    t.match(await own.exporters.health(id), { lastOutcome: { code: 'delivered', at: at(50) } });
+
+    const before = await version();
+    const waited = await interleave(
+        (client) => client.query('update scanwire.exporters set name = name where id = $1', [id]),
+        async () => {
+            await own.record([success(present(second))], at(5000));
+            return only((await pool.query('select xmin, xmax from scanwire.exporters where id = $1', [id])).rows).xmin !== before.xmin;
+        },
+    );
+    t.equal(waited, false);
+    t.equal((await pool.query('select from scanwire.last_successes')).rowCount, 1);
+    await own.remove(id, at(6000));
+    t.equal((await pool.query('select from scanwire.last_successes')).rowCount, 0, 'nothing of it is kept');
 });
 
 t.test('lets accept go on while the outcome of an exporter is being recorded', async (t) => {

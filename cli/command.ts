@@ -149,6 +149,11 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
     };
 }
 
+/** `20/s` or `20` as 20. */
+export function perSecond(text: string): number {
+    return wholeNumber(1, 1000)(text.endsWith('/s') ? text.slice(0, -2) : text);
+}
+
 /** Gathers the values of an option that may be there several times. */
 export function repeated(text: string, before: readonly string[] = []): readonly string[] {
     return [...before, text];

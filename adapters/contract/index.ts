@@ -25,6 +25,7 @@ import { noticeLaws } from './webhooks/notice-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { pauseLaws } from './webhooks/pause-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
+import { rateLaws } from './webhooks/rate-laws.ts';
 import { replayLaws } from './webhooks/replay-laws.ts';
 import { settingsLaws } from './webhooks/settings-laws.ts';
 import { sharingLaws } from './webhooks/sharing-laws.ts';
@@ -104,6 +105,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         ...sharingLaws,
         ...breakerLaws,
         ...pauseLaws,
+        ...rateLaws,
         ...claimLaws,
         ...grantLaws,
         ...begunLaws,

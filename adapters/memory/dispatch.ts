@@ -37,6 +37,7 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
         })
         .sort(byTurn)
         .slice(0, options.limit);
+    payRates(candidates, picked, now);
     const takers = candidates.flatMap(({ due, window }) => due.filter(({ priority }) => priority === 0 || window > 0));
     return {
         handedOut: picked.map(({ row }) => handOut(state, row, now, options.beginWithin)),
@@ -54,8 +55,9 @@ export function roomFor(state: WebhookState, exporter: ExporterRow, options: Han
         slotsOf(state, exporter.collector, now),
     );
     const { share, room } = own.slow ? pools.slow : pools.quick;
-    const { slowStart, pausedUntil, consecutiveFailures } = exporter;
-    const steady = own.window > 0 && slowStart === null && pausedUntil === null && consecutiveFailures < options.breakerAfter;
+    const { rate, slowStart, pausedUntil, consecutiveFailures } = exporter;
+    const steady =
+        own.window > 0 && rate === null && slowStart === null && pausedUntil === null && consecutiveFailures < options.breakerAfter;
     const waits = own.due.some(({ priority }) => priority > 0);
     return steady && !waits ? Math.min(Math.min(own.window, share) - own.inFlight, room) : 0;
 }
@@ -91,7 +93,7 @@ function candidate(exporter: ExporterRow, rows: readonly DeliveryRow[], options:
         flying,
         due: rows.filter((row) => row.state === 'pending' && isDue(row, exporter, now)),
         inFlight: flying.length,
-        window: ordinaryWindow(exporter, options, now),
+        window: Math.min(ordinaryWindow(exporter, options, now), roomByRate(exporter, flying.length, now)),
         slow: exporter.answersSlowly || late,
     };
 }
@@ -110,6 +112,28 @@ function ordinaryWindow(exporter: ExporterRow, { window, breakerAfter }: HandOut
         return [exporter.pausedUntil, exporter.probeAt].every((time) => time === null || time <= now) ? 1 : 0;
     }
     return Math.min(window, exporter.slowStart ?? window);
+}
+
+/** How many may be in flight so that no more begin than its rate allows by now, a second's worth at most. */
+function roomByRate({ rate, ratePaidUntil }: ExporterRow, inFlight: number, now: Date): number {
+    if (rate === null) {
+        return Number.POSITIVE_INFINITY;
+    }
+    const unpaid = Math.floor((rate * (now.getTime() - paidUntil(ratePaidUntil, now))) / 1_000);
+    return unpaid < 1 ? 0 : inFlight + unpaid;
+}
+
+function paidUntil(time: Date | null, now: Date): number {
+    return Math.max(time?.getTime() ?? 0, now.getTime() - 1_000);
+}
+
+function payRates(candidates: readonly Candidate[], picked: readonly Ranked[], now: Date): void {
+    for (const { exporter } of candidates) {
+        const count = picked.filter(({ row }) => row.exporterId === exporter.id && row.priority > 0).length;
+        if (exporter.rate !== null && count > 0) {
+            exporter.ratePaidUntil = new Date(paidUntil(exporter.ratePaidUntil, now) + (count * 1_000) / exporter.rate);
+        }
+    }
 }
 
 function slotsOf(state: WebhookState, collector: string, now: Date): number {

@@ -54,6 +54,8 @@ export interface ExporterRow extends Mutable<StoredExporter> {
     slowStart: number | null;
     /** Whether its last attempts took long, see {@link SHARES}. */
     answersSlowly: boolean;
+    /** Until when its rate is used up, null while it was never used. */
+    ratePaidUntil: Date | null;
     /** What the receiver did last. */
     lastOutcome: ExporterHealth['lastOutcome'];
     /** Whether it has failed or was stopped, which was told, and has taken nothing since. */
@@ -61,7 +63,10 @@ export interface ExporterRow extends Mutable<StoredExporter> {
 }
 
 /** The breaker of an exporter that never failed. */
-export const CLOSED_BREAKER: Omit<ExporterRow, keyof StoredExporter | 'generation' | 'answersSlowly' | 'lastOutcome' | 'unwell'> = {
+export const CLOSED_BREAKER: Omit<
+    ExporterRow,
+    keyof StoredExporter | 'generation' | 'answersSlowly' | 'ratePaidUntil' | 'lastOutcome' | 'unwell'
+> = {
     probeAt: null,
     failedAt: null,
     failingSince: null,
@@ -155,7 +160,7 @@ export function asDelivery(state: WebhookState, row: DeliveryRow): Delivery {
 /** The exporter as the store returns it, a copy. */
 export function asExporter(row: ExporterRow): StoredExporter {
     const { generation, probeAt, failedAt, failingSince, pausedUntil, recoveredAt, slowStart, answersSlowly, lastOutcome, ...rest } = row;
-    const { unwell, ...exporter } = rest;
+    const { unwell, ratePaidUntil, ...exporter } = rest;
     return structuredClone(exporter);
 }
 

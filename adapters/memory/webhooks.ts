@@ -84,6 +84,7 @@ function exporterStore(state: WebhookState): ExporterStore {
                 ...CLOSED_BREAKER,
                 generation: 0,
                 answersSlowly: true,
+                ratePaidUntil: null,
                 lastOutcome: null,
                 unwell: false,
             };

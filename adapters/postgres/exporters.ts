@@ -45,6 +45,7 @@ const EXPORTER_FIELDS: { readonly [Field in keyof StoredExporter]: 'value' | 'ti
     filter: 'value',
     format: 'value',
     template: 'value',
+    rate: 'value',
     owner: 'value',
     createdAt: 'time',
     updatedAt: 'time',

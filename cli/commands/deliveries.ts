@@ -4,7 +4,7 @@ import type { DeliveryFilter } from '../../lib/webhooks/deliveries.ts';
 import type { Replay } from '../../lib/webhooks/replays.ts';
 import { DELIVERY_STATES, type Delivery } from '../../lib/webhooks/store.ts';
 import type { AttemptView } from '../../plugins/admin-console/operations.ts';
-import { type Answer, type Call, command, definedFields, moment, wholeNumber } from '../command.ts';
+import { type Answer, type Call, command, definedFields, moment, perSecond, wholeNumber } from '../command.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { timesText } from '../output/test-result.ts';
 
@@ -71,11 +71,6 @@ async function replayed({ args: [id], options, perform }: Call): Promise<Answer>
         json: answer,
         text: () => ('id' in answer ? replaysTable([answer]) : `Would replay ${answer.total.toLocaleString('en')}`),
     };
-}
-
-/** `20/s` or `20` as 20. */
-function perSecond(text: string): number {
-    return wholeNumber(1, 1000)(text.replace(/\/s$/, ''));
 }
 
 function replaysTable(replays: readonly Replay[]): Promise<string> {

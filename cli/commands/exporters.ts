@@ -6,7 +6,7 @@ import type { Exporter, ExporterChanges, ExporterSettings, NewExporterSettings }
 import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
 import type { TestView, WarnedExporter } from '../../plugins/admin-console/operations.ts';
-import { type Answer, type Call, command, definedFields, repeated, span } from '../command.ts';
+import { type Answer, type Call, command, definedFields, perSecond, repeated, span } from '../command.ts';
 import { readJson, readText } from '../input.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
@@ -31,6 +31,7 @@ export function define(exporters: Command): void {
         .option('--overlap <span>', 'how long the former secret goes on signing, such as 2h, 0 for not at all (default: 1d)', span)
         .option('--keep-headers', 'send headers and credentials to the new URL although it leads elsewhere')
         .addOption(update.createOption('--type <type>', 'export type').choices(EXPORT_TYPES))
+        .option('--no-rate', 'as many attempts a second as it takes')
         .option('--start', 'start it as well');
 
     command(exporters, 'start <id>', 'start it and send a test event', async ({ args: [id = ''], perform }) =>
@@ -78,6 +79,7 @@ function addSettings(target: Command, creating: boolean): Command {
         .option('--template <file>', 'document of the format template, read from a JSON file')
         .option('--format-secret-file <file>', 'what the format needs and nobody may see, read from a file')
         .option('--collector <name>', 'worker pool that sends for it')
+        .option('--rate <n/s>', 'the most attempts a second, by all workers together', perSecond)
         .addOption(trust.choices(TRUST_SETTINGS))
         .option('--signature <form>', `${SIGNATURE_FORMS.join(', ')}; repeatable`, repeated);
 }
@@ -146,7 +148,7 @@ async function listed({ perform }: Call): Promise<Answer> {
 }
 
 async function settingsOf(options: Call['options']): Promise<Partial<ExporterSettings>> {
-    const { url, name, collector, trust, signature, kinds, filter, format, template, formatSecretFile } = options;
+    const { url, name, collector, rate, trust, signature, kinds, filter, format, template, formatSecretFile } = options;
     const settings = definedFields<Omit<ExporterSettings, 'schedule' | AuthenticationPart>>({
         kinds,
         filter: filter === undefined ? undefined : await readJson(String(filter)),
@@ -158,6 +160,7 @@ async function settingsOf(options: Call['options']): Promise<Partial<ExporterSet
         secret: await secretOf(options),
         headers: await headersOf(options),
         collector,
+        rate: rate === false ? null : rate,
         trust,
         signatures: signature,
     });
@@ -196,7 +199,7 @@ function factsText(facts: readonly Fact[]): Promise<string> {
 }
 
 function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly Fact[] {
-    const { id, name, url, collector, type, owner, kinds, filter, format, trust, signatures, headerNames, authentication } = exporter;
+    const { id, name, url, collector, type, owner, kinds, filter, format, trust, signatures, headerNames, authentication, rate } = exporter;
     return [
         ['Id', id],
         ['Name', name],
@@ -205,6 +208,7 @@ function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly
         ['State', exporter.stopReason === null ? exporter.state : `${exporter.state}: ${exporter.stopReason}`],
         ['Paused', exporter.pausedAt === null ? '' : `since ${utcTime(exporter.pausedAt)}`],
         ['Collector', collector],
+        ['Rate', rate === null ? '' : `${rate}/s`],
         ['Type', type],
         ['Owner', owner ?? ''],
         ['Kinds', kinds?.join(', ') ?? ''],

@@ -25,6 +25,8 @@ export interface StoredSettings {
     readonly format: string;
     /** The document of the format `template`, else null. */
     readonly template: unknown;
+    /** The most attempts a second, by all workers together; null for as many as it takes. */
+    readonly rate: number | null;
 }
 
 /** A configured receiver, as people see it: no secret, no header values, and of the URL what cannot hold a token. */
@@ -172,6 +174,7 @@ export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.S
     filter: Joi.object().unknown().allow(null).description('What the body of an event must be like for it; null for any'),
     format: Joi.string().max(64).description('What is sent of an event'),
     template: Joi.alternatives(Joi.object().unknown(), Joi.array()).allow(null).description('Document of the format template'),
+    rate: Joi.number().integer().min(1).max(1000).allow(null).description('The most attempts a second; null for any'),
 };
 
 /** Names of owners are the application's. */
@@ -205,6 +208,7 @@ export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.
     filter: configurableSchemas.filter.default(null),
     format: configurableSchemas.format.default('native'),
     template: configurableSchemas.template.default(null),
+    rate: configurableSchemas.rate.default(null),
     owner: ownerSchema.allow(null).default(null).description('Whose it is: it gets events of this owner only; null for those of all'),
     legacy: Joi.boolean().default(false).description('Dates from before the detection rules library: starts with `investigation_legacy`'),
 })

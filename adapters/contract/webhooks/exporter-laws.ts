@@ -28,6 +28,7 @@ const FULL = {
     authentication: ['basic', 'ca'],
     sealedAuthentication: 'v1:four',
     schedule: [0, 5000, 31 * 86_400_000],
+    rate: 7,
 } as const;
 
 /** Exporters as they are stored, changed and removed. */

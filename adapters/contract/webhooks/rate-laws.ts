@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { only } from '../assertions.ts';
+import type { Laws } from '../register-laws.ts';
+import { at, type WebhookBench } from './fixture.ts';
+
+/** How many deliveries of an exporter that has a rate are handed out. */
+export const rateLaws: Laws<WebhookBench> = {
+    async 'hands out no more of an exporter in a second than its rate, and of others as many as there are'(bench) {
+        const { id } = await bench.addExporter({ rate: 4 });
+        const other = await bench.addExporter();
+        await bench.publish(...Array(20).fill({}));
+        assert.deepEqual(await countsAt(bench, 0, [id, other.id]), [4, 20]);
+        const counts = [];
+        for (const time of [200, 500, 1_000, 1_200, 60_000, 60_100, 61_000]) {
+            counts.push(...(await countsAt(bench, time, [id])));
+        }
+        assert.deepEqual(counts, [0, 2, 2, 0, 4, 0, 4]);
+    },
+
+    async 'says that none are left that it may hand out while a rate is used up'(bench) {
+        await bench.addExporter({ rate: 2 });
+        await bench.publish(...Array(5).fill({}));
+        await bench.dispatch();
+        assert.deepEqual(await bench.deliveries.dispatch({ window: 10, breakerAfter: 3, limit: 10 }), { handedOut: [], more: false });
+    },
+
+    async 'hands out nothing at once that is accepted for an exporter with a rate'(bench) {
+        await bench.addExporter({ rate: 1_000 });
+        assert.deepEqual(only(await bench.acceptAtOnce()).handedOut, []);
+        assert.equal((await bench.dispatch()).length, 1);
+    },
+
+    async 'counts no test, and waits with none'(bench) {
+        const { id } = await bench.addExporter({ rate: 1 });
+        const [first, second] = await bench.publish({}, {});
+        const early = await bench.publishTest(id);
+        assert.deepEqual(new Set(await bench.dispatchedIds()), new Set([first, early]));
+        const late = await bench.publishTest(id, at(10));
+        assert.deepEqual(await bench.dispatchedIds({ now: at(10) }), [late]);
+        assert.deepEqual(await bench.dispatchedIds({ now: at(1_000) }), [second]);
+    },
+
+    async 'hands out the rest once an exporter has no rate any more'(bench) {
+        const { id } = await bench.addExporter({ rate: 1 });
+        await bench.publish(...Array(5).fill({}));
+        assert.equal((await bench.dispatch()).length, 1);
+        assert.equal((await bench.update(id, { rate: null }, at(1))).rate, null);
+        assert.equal((await bench.dispatch({ now: at(1) })).length, 4);
+    },
+};
+
+/** How many are handed out to each of the exporters at a time. */
+async function countsAt(bench: WebhookBench, time: number, exporterIds: readonly string[]): Promise<readonly number[]> {
+    const handedOut = await bench.dispatch({ now: at(time), window: 100 });
+    return exporterIds.map((id) => handedOut.filter(({ exporterId }) => exporterId === id).length);
+}

@@ -18,7 +18,7 @@ const MUTANTS: Mutants = {
             },
         },
     }),
-    'counts no test, and waits with none': (_, deliveries) => ({
+    'counts no test, and hands it out while the rate is used up': (_, deliveries) => ({
         deliveries: {
             async dispatch(options) {
                 const { handedOut, more } = await deliveries.dispatch(options);

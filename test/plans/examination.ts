@@ -10,6 +10,8 @@ import { LOOK_THROUGH, type Way, wayOf } from './way.ts';
 const MAX_PAGES = 60;
 /** Whatever is kept is kept in these. One that is empty may be read as a whole, by who plans again once it is not. */
 const GROWING = new Set(['events', 'deliveries', 'attempts']);
+/** Of abilities that no exporter here uses: not even planned for, so that they cost nothing. */
+const UNUSED = new Set(['exporter_rates']);
 /** A prepared statement, inside functions too, is planned for its parameters five times and then perhaps once for all. */
 const RUNS_OF_NEW = 6;
 const RUNS_OF_OLD = 3;
@@ -146,7 +148,7 @@ function findingsOf(where: string, runs: readonly Way[], isEmpty: boolean): read
         // All but the two most: a connection learns what it needs of the catalogue, and once more when there is something to do.
         const [, , pages = 0] = executions.map((execution) => execution.pages).sort((one, other) => other - one);
         const costly = ({ type, table, pages }: Scan): boolean =>
-            (pages > MAX_PAGES && !mayBeCostly) || (type === 'Seq Scan' && GROWING.has(table) && !isEmpty);
+            (pages > MAX_PAGES && !mayBeCostly) || UNUSED.has(table) || (type === 'Seq Scan' && GROWING.has(table) && !isEmpty);
         const scans = executions.flatMap((execution) => execution.scans).filter(costly);
         const problems = [
             ...(pages > MAX_PAGES && !mayBeCostly ? [`${pages} pages`] : []),

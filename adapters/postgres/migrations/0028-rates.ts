@@ -31,6 +31,35 @@ for each row
 when (old.rate is not null)
 execute function scanwire.forget_rate();
 
+-- What concerns rates is in functions of their own, so that the statements below neither plan nor open this table for who uses none.
+
+-- How many of an exporter may begin by now, a second's worth at most.
+create function scanwire.unpaid_of(exporter uuid, rate integer, at timestamptz)
+returns integer
+language plpgsql
+stable
+as $$
+begin
+    return floor(rate * least(1, extract(epoch from at - coalesce(
+        (select p.paid_until from scanwire.exporter_rates p where p.exporter_id = exporter), at - interval '1 second'
+    ))));
+end
+$$;
+
+create function scanwire.pay_rate(exporter uuid, rate integer, at timestamptz, handed_out bigint)
+returns void
+language plpgsql
+as $$
+declare
+    second_ago timestamptz := at - interval '1 second';
+    price interval := handed_out * interval '1 second' / rate;
+begin
+    insert into scanwire.exporter_rates as p (exporter_id, paid_until)
+    values (exporter, second_ago + price)
+    on conflict (exporter_id) do update set paid_until = greatest(p.paid_until, second_ago) + price;
+end
+$$;
+
 drop function scanwire.rooms_of(uuid[], timestamptz, integer, integer, integer, double precision);
 
 -- How much room exporters have, as poolsOf and the breaker say: one rule for acceptance and dispatch. Besides the candidates, all that
@@ -86,12 +115,7 @@ begin
             coalesce(f.retries, 0) as retries,
             coalesce(s.count, default_slots) as slots,
             e.rate,
-            -- a subquery, which costs those nothing that have no rate
-            case
-                when e.rate is not null then floor(e.rate * least(1, extract(epoch from at - coalesce(
-                    (select p.paid_until from scanwire.exporter_rates p where p.exporter_id = e.id), at - interval '1 second'
-                ))))
-            end as unpaid,
+            case when e.rate is not null then scanwire.unpaid_of(e.id, e.rate, at) end as unpaid,
             case
                 when e.state <> 'running' or e.paused_at is not null then 0
                 when e.paused_until > at then 0
@@ -302,18 +326,20 @@ begin
         where not exists (select from stored m where m.exporter_id = q.exporter_id and m.priority = q.priority)
     ),
     paid as (
-        insert into scanwire.exporter_rates as p (exporter_id, paid_until)
-        select r.exporter_id, at - interval '1 second' + count(*) * interval '1 second' / r.rate
-        from rooms r
-        join queued q on q.exporter_id = r.exporter_id
-        where r.rate is not null and q.priority > 0
-        group by r.exporter_id, r.rate
-        on conflict (exporter_id) do update
-        set paid_until = greatest(p.paid_until, at - interval '1 second') + (excluded.paid_until - (at - interval '1 second'))
+        select count(scanwire.pay_rate(u.exporter_id, u.rate, at, u.handed_out)) as count
+        from (
+            select r.exporter_id, r.rate, count(*) as handed_out
+            from rooms r
+            join queued q on q.exporter_id = r.exporter_id
+            where r.rate is not null and q.priority > 0
+            group by r.exporter_id, r.rate
+        ) u
     )
     (
         select null::uuid, null::text, null::integer, null::boolean, null::uuid, null::text, null::timestamptz, null::integer, null::integer,
             null::integer, (select count(*) from waiting w where w.priority = 0 or w.own_window > 0) > (select count(*) from picked)
+        -- named, or it would not be done
+        from paid
     )
     union all
     (

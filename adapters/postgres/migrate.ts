@@ -25,6 +25,7 @@ import { hostDocuments } from './migrations/0027-host-documents.ts';
 import { sightings } from './migrations/0030-sightings.ts';
 import { lastSuccesses } from './migrations/0035-last-successes.ts';
 import { rates } from './migrations/0028-rates.ts';
+import { sightings } from './migrations/0030-sightings.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];

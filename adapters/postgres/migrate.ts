@@ -24,8 +24,7 @@ import { replays } from './migrations/0026-replays.ts';
 import { hostDocuments } from './migrations/0027-host-documents.ts';
 import { sightings } from './migrations/0030-sightings.ts';
 import { lastSuccesses } from './migrations/0035-last-successes.ts';
-import { rates } from './migrations/0028-rates.ts';
-import { sightings } from './migrations/0030-sightings.ts';
+import { rates } from './migrations/0037-rates.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];

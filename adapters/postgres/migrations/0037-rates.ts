@@ -353,4 +353,4 @@ end
 $$;
 `;
 
-export const rates: Migration = { id: '0028-rates', sql };
+export const rates: Migration = { id: '0037-rates', sql };

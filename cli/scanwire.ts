@@ -43,7 +43,7 @@ const COMMANDS: readonly Entry[] = [
     },
     {
         usage: 'import <file>',
-        description: 'import a scan: nmap XML or JSON lines of hosts, - for stdin',
+        description: 'import a scan: nmap XML, JSON lines of hosts or of masscan, naabu, httpx, zgrab2; - for stdin',
         load: () => import('./commands/import.ts'),
     },
     { usage: 'hosts', description: 'hosts of the inventory', isGroup: true, load: () => import('./commands/hosts.ts') },

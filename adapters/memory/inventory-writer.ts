@@ -30,7 +30,7 @@ export function inventoryWriter({ workspaces, hosts, services, sightings }: Inve
     function storeService(host_id: number, input: ServiceInput): void {
         const known = services.find(host_id, serviceKey(input));
         if (known === undefined) {
-            services.insert(host_id, (id) => ({ ...input, id, host_id, ...times(clock()) }), serviceKey(input));
+            services.insert(host_id, (id) => ({ name: '', info: null, ...input, id, host_id, ...times(clock()) }), serviceKey(input));
             count(hosts, host_id, 'service_count');
         } else {
             services.replace({ ...known, ...input, updated_at: clock() });

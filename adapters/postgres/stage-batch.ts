@@ -91,13 +91,13 @@ const SHOWN_SERVICE = `(
     where services.host_id = given.host_id and port = given.port and proto = given.proto offset 0
 )`;
 
-/** The services that `input` gives, one by one (`told`), and those that it says are closed with others. */
+/** The services that `input` gives, one by one (`told`), perhaps with name and info (`named`), and those that it says are closed with others. */
 const GIVEN_SERVICES = `(
-    select true as told, element.*
+    select true as told, element.name is not null as named, element.*
     from rows from (json_to_recordset(coalesce(input.host -> 'services', '[]')) as (port integer, proto text, state text, name text, info text))
         with ordinality as element (port, proto, state, name, info, index)
     union all
-    select false, services.port, services.proto, 'closed', null, null, 0
+    select false, false, services.port, services.proto, 'closed', null, null, 0
     from (select proto, bounds::integer[] as bounds from json_each_text(input.host -> 'closed') as element (proto, bounds) offset 0) closed
     join scanwire.services on services.host_id = input.host_id and services.proto = closed.proto
         and width_bucket(services.port, closed.bounds) % 2 = 1
@@ -106,7 +106,7 @@ const GIVEN_SERVICES = `(
 /** Whether one is new, or shown otherwise. */
 const SERVICE_DIFFERS = `known.id is null
     or given.state is distinct from known.state
-    or told and (coalesce(given.name, ''), given.info) is distinct from (known.name, known.info)`;
+    or named and (given.name, given.info) is distinct from (known.name, known.info)`;
 
 /**
  * Hosts that are shown get what changes in them laid aside; those that are not, for example of a batch before, are changed at once. Looks for
@@ -163,8 +163,8 @@ const STAGE_SERVICES = `with ${INPUT}, given as (
     order by host_id, port, proto, element.index desc
 ), judged as materialized (
     select host_id, host_generation, host_updated_at, port, proto, given.state, host_index, index, known.id as service_id, known.generation,
-        case when told then coalesce(given.name, '') else known.name end as name,
-        case when told then given.info else known.info end as info, ${verdict({
+        case when named then given.name else coalesce(known.name, '') end as name,
+        case when named then given.info else known.info end as info, ${verdict({
             isNew: 'known.id is null',
             differs: SERVICE_DIFFERS,
             gone: `given.state = 'closed' and known.state <> 'closed'`,

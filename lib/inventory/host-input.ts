@@ -40,8 +40,8 @@ const serviceSchema: Joi.ObjectSchema<ServiceInput> = Joi.object({
     state: Joi.string()
         .valid(...SERVICE_STATES)
         .default('open'),
-    name: storableText().empty(null).default(''),
-    info: nullableText().default(null),
+    name: storableText().empty(null),
+    info: nullableText(),
 });
 
 const SCHEMAS: Readonly<Record<HostFieldKind, () => Joi.Schema>> = {
@@ -85,13 +85,20 @@ export function normaliseHost(input: unknown): HostInput {
     refuseRepeatedServices(host.services ?? []);
     const { address, scope } = canonicalAddress(host.address);
     const closed = host.closed_ports === undefined ? {} : { closed_ports: checkedClosedPorts(host.closed_ports) };
-    return { ...host, ...normaliseArch(host), address, ...(scope === null ? {} : { scope }), ...closed };
+    const services = host.services === undefined ? {} : { services: host.services.map(withBoth) };
+    return { ...host, ...normaliseArch(host), ...services, address, ...(scope === null ? {} : { scope }), ...closed };
 }
 
 /** The schema lets null pass as text, against the type. */
 function withoutNullTexts(host: HostInput): HostInput {
     const nulls = TEXT_FIELDS.filter((field) => host[field] === null);
     return nulls.length === 0 ? host : { ...host, ...Object.fromEntries(nulls.map((field) => [field, ''])) };
+}
+
+/** A name and an info belong together: they come from what the service has said. */
+function withBoth(service: ServiceInput): ServiceInput {
+    const { name, info } = service;
+    return name === undefined && info === undefined ? service : { ...service, name: name ?? '', info: info ?? null };
 }
 
 /** A port is one service per protocol; which of two was meant, nobody could say. */

@@ -89,8 +89,8 @@ export const HOST_FALLBACKS: Readonly<Record<'name' | 'state', (host: Readonly<R
     state: () => 'alive',
 };
 
-/** A service found on a host, as an import gives it. */
-export type ServiceInput = Pick<Service, 'port' | 'proto' | 'state' | 'name' | 'info'>;
+/** A service found on a host, as an import gives it. Without name and info, one that is known keeps its own. */
+export type ServiceInput = Pick<Service, 'port' | 'proto' | 'state'> & Partial<Pick<Service, 'name' | 'info'>>;
 
 /**
  * A host as an import gives it: normalised, with the fields that the source knows. A field that is absent leaves what the

@@ -5,6 +5,7 @@ import { type Line, lineSplitter, linesOf } from '../line-splitter.ts';
 import type { HostInput } from './host.ts';
 import { normaliseHost } from './host-input.ts';
 import { readNmap } from './read-nmap.ts';
+import { hostOfLine } from './scanner-line.ts';
 
 const UTF16 = [
     [0xff, 0xfe],
@@ -15,7 +16,7 @@ const OPEN_BRACE = 0x7b;
 const OPEN_BRACKET = 0x5b;
 
 /**
- * Reads a scan of either form, told apart by its first character: the XML of nmap, or JSON lines of hosts. Both may be packed
+ * Reads a scan of either form, told apart by its first character: the XML of nmap, or JSON lines of hosts or of findings. Both may be packed
  * with gzip. Memory does not depend on the size.
  *
  * @throws ScanwireError `INVALID_INPUT` with the line and the reason.
@@ -38,13 +39,12 @@ function readerOf(head: Uint8Array): (source: AsyncIterable<Uint8Array>) => Asyn
         case OPEN_ANGLE:
             return readNmap;
         case OPEN_BRACE:
-            return readHostLines;
         case OPEN_BRACKET:
-            throw lineError(1, ': this is one JSON list; write one host, a JSON object, on each line');
+            return readHostLines;
         case null:
             throw lineError(1, ': the file is empty');
         default:
-            throw lineError(1, ': neither the XML of nmap nor JSON lines of hosts');
+            throw lineError(1, ': neither the XML of nmap nor JSON lines of hosts or findings');
     }
 }
 
@@ -52,17 +52,18 @@ function readerOf(head: Uint8Array): (source: AsyncIterable<Uint8Array>) => Asyn
 export const MAX_HOST_LINE: number = 1024 * 1024;
 
 /**
- * Reads JSON lines: on every line that is not blank one host in the shape of the API, of which only `address` is required.
- * A byte order mark, CR LF and a missing last line break are accepted.
+ * Reads JSON lines: on every line that is not blank one host in the shape of the API, of which only `address` is required, or one finding of a
+ * scanner, as {@link hostOfLine} says. A byte order mark, CR LF and a missing last line break are accepted, and the lines of one JSON list.
  *
  * @throws ScanwireError `INVALID_INPUT` that names the line, the field and the reason; never the value.
  */
 export async function* readHostLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<HostInput, void, undefined> {
     for await (const lines of linesOf(source, lineSplitter(MAX_HOST_LINE))) {
         for (const line of lines) {
-            const text = textOf(line);
-            if (text !== '') {
-                yield hostOf(text, line.number);
+            const text = elementOf(textOf(line));
+            const host = text === '' ? null : hostOf(text, line.number);
+            if (host !== null) {
+                yield host;
             }
         }
     }
@@ -81,15 +82,22 @@ function textOf({ number, bytes }: Line): string {
     }
 }
 
-function hostOf(text: string, line: number): HostInput {
+/** What brackets and commas of a list are around. A host has neither at its ends. */
+function elementOf(text: string): string {
+    const from = text.startsWith('[') || text.startsWith(',') ? 1 : 0;
+    const to = text.endsWith(']') || text.endsWith(',') ? -1 : undefined;
+    return text.slice(from, to).trim();
+}
+
+function hostOf(text: string, line: number): HostInput | null {
     const value = parse(text, line);
     if (!isObject(value)) {
-        const isList = Array.isArray(value);
-        throw lineError(line, isList ? ' holds a list: write one host, a JSON object, on each line' : ' is not a JSON object');
+        throw lineError(line, ' is not a JSON object');
     }
 
     try {
-        return normaliseHost(value);
+        const host = hostOfLine(value);
+        return host === null ? null : normaliseHost(host);
     } catch (error) {
         throw error instanceof ScanwireError ? lineError(line, `: ${error.message}`, error.field) : error;
     }
@@ -100,7 +108,7 @@ function parse(text: string, line: number): unknown {
     try {
         return JSON.parse(text);
     } catch {
-        throw lineError(line, ' is not valid JSON');
+        throw lineError(line, ' is not valid JSON: write one host, a JSON object, on each line');
     }
 }
 

@@ -179,7 +179,7 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     },
 
     importScan: {
-        description: 'Imports a scan, nmap XML or JSON lines of hosts: all hosts of it or none',
+        description: 'Imports a scan, nmap XML or JSON lines of hosts or findings: all hosts of it or none',
         query: Joi.object({ workspace: nameSchema.trim().required().description('Workspace to import into, made when missing') }),
         response: Joi.object({ workspace: workspaceSchema.required(), hosts: countsSchema, services: countsSchema }).label('Imported'),
     },

@@ -228,6 +228,35 @@ const serviceLaws: Laws<InventoryFixture> = {
         assert.ok(found.every(({ created_at, updated_at }) => updated_at >= created_at));
     },
 
+    async 'keeps name and info of a service that is told without them'({ store }) {
+        const { host, workspace } = await oneHost(store, { ...fullHost, services: [dns, https] });
+        const { port, proto } = dns;
+        const told = {
+            ...fullHost,
+            services: [
+                { port, proto, state: 'open' },
+                { port: 22, proto: 'tcp', state: 'open' },
+            ],
+        } as const;
+        const { services } = await store.importHosts('default', each<HostInput>([told, told]));
+        await store.importHosts('default', each<HostInput>([{ ...fullHost, services: [{ ...https, state: 'filtered' }] }]));
+
+        assert.deepEqual(services, { ...NONE, new: 1, unchanged: 3 });
+        assert.deepEqual(
+            (await rows(present(store.services), [workspace.id, host.id])).map(({ port, state, name, info }) => ({
+                port,
+                state,
+                name,
+                info,
+            })),
+            [
+                { port, state: 'open', name: dns.name, info: dns.info },
+                { port: https.port, state: 'filtered', name: https.name, info: https.info },
+                { port: 22, state: 'open', name: '', info: null },
+            ],
+        );
+    },
+
     async 'leaves a service that is so already as it is, and spends no id on it'({ store }) {
         const { host, workspace } = await oneHost(store, { ...fullHost, services: [dns] });
         const below = (): Promise<Service[]> => rows(present(store.services), [workspace.id, host.id]);

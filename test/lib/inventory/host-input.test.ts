@@ -70,7 +70,7 @@ t.test('fills in what a service leaves open', async (t) => {
     t.strictSame(
         normaliseHost({ address: '192.0.2.1', services: [{ port: 80 }, { port: '53', proto: 'udp', name: null, info: 'x' }] }).services,
         [
-            { port: 80, proto: 'tcp', state: 'open', name: '', info: null },
+            { port: 80, proto: 'tcp', state: 'open' },
             { port: 53, proto: 'udp', state: 'open', name: '', info: 'x' },
         ],
     );

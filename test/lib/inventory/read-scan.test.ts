@@ -33,7 +33,7 @@ t.test('refuses what is neither', async (t) => {
     const cases: [string | Uint8Array, RegExp][] = [
         ['', /^Line 1: the file is empty$/],
         [' \n\n ', /^Line 1: the file is empty$/],
-        ['[{"address":"192.0.2.1"}]', /^Line 1: this is one JSON list/],
+        ['[{"address":"192.0.2.1"},{"address":"192.0.2.2"}]', /^Line 1 is not valid JSON: write one host, a JSON object, on each line$/],
         ['address,name\n', /^Line 1: neither the XML of nmap nor JSON lines/],
         [Buffer.from('\uFEFF<nmaprun/>', 'utf16le'), /^Line 1: this is UTF-16 text/],
         [gzipSync(gzipSync('{}')), /^Line 1: neither/],
@@ -87,10 +87,10 @@ t.test('reads one host of every line that is not blank', async (t) => {
 t.test('refuses a bad line by its number and reason', async (t) => {
     const good = '{"address":"192.0.2.1"}\n';
     const cases: [string | Uint8Array, RegExp][] = [
-        ['{"address":', /^Line 2 is not valid JSON$/],
+        ['{"address":', /^Line 2 is not valid JSON/],
         ['"192.0.2.1"', /^Line 2 is not a JSON object$/],
         ['null', /^Line 2 is not a JSON object$/],
-        ['[{"address":"192.0.2.1"}]', /^Line 2 holds a list/],
+        ['[[{"address":"192.0.2.1"}]]', /^Line 2 is not a JSON object/],
         ['{"name":"x"}', /^Line 2: .*address/],
         [Buffer.from([0x7b, 0xff, 0x7d]), /^Line 2 is not UTF-8 text$/],
         [`{"address":"192.0.2.1","name":"${'x'.repeat(MAX_HOST_LINE)}"}`, /^Line 2 is longer than 1 MiB$/],

@@ -112,6 +112,8 @@ const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
     'closes the services that were seen closed with others, unless they are told otherwise': (store) =>
         inputs(store, ({ closed_ports: _ignored, ...host }) => host),
     'spends no id on what is there': (store) => burning(store, 'hosts'),
+    'keeps name and info of a service that is told without them': (store) =>
+        inputs(store, (host) => ({ ...host, services: (host.services ?? []).map((service) => ({ name: '', info: null, ...service })) })),
     'leaves a service that is so already as it is, and spends no id on it': (store) => burning(store, 'services'),
     'makes the workspace of an empty import': (store) => ({
         async importHosts(name, hosts) {

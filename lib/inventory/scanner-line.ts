@@ -1,0 +1,113 @@
+import { isIP } from 'node:net';
+import { isObject } from '../checked.ts';
+import { PROTOCOLS } from './fields.ts';
+import type { ScannedHost } from './nmap-host.ts';
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+/** What a scanner writes of one finding. */
+interface Form {
+    fits(line: JsonObject): boolean;
+    /** Null for what tells of no host. */
+    host(line: JsonObject): ScannedHost | null;
+}
+
+/**
+ * The host of a line of JSON, before it is normalised: of masscan (`-oJ`, `-oD`), naabu (`-json`), httpx (`-json`) or zgrab2; every other line is
+ * itself a host in the shape of the API. Null for a line that tells of none, such as one of a probe that failed.
+ *
+ * Lines of masscan and naabu mostly say no more than that a port is open: such a service has no `name`, so that one that is known by another
+ * scan keeps its own.
+ */
+export function hostOfLine(line: JsonObject): ScannedHost | null {
+    const form = 'address' in line ? undefined : FORMS.find(({ fits }) => fits(line));
+    return form === undefined ? line : form.host(line);
+}
+
+/** Of the banners that masscan names, those that name the protocol of the port; the others are about a part of what was read. */
+const BANNERS = new Set([
+    ...['coap', 'ftp', 'http', 'imap', 'memcached', 'nbtstat', 'ntp', 'pop', 'rdp', 'smb', 'smtp', 'snmp', 'ssh', 'ssl', 'telnet', 'vnc'],
+]);
+
+/** From its sources of 2026-11: a finding a line, `status` when it answered, `service` for what it said. */
+const masscanList: Form = {
+    fits: ({ ip, ports }) => typeof ip === 'string' && Array.isArray(ports),
+    host({ ip, ports }) {
+        const findings = (ports as readonly unknown[]).filter(isObject);
+        const services = findings.flatMap(({ port, proto, status, service }) => {
+            const { name, banner } = isObject(service) ? service : {};
+            return masscanService({ port, proto, status, name, banner });
+        });
+        return alive(ip, services);
+    },
+};
+
+const masscanLines: Form = {
+    fits: ({ ip, rec_type }) => typeof ip === 'string' && typeof rec_type === 'string',
+    host({ ip, port, proto, data }) {
+        const { status, service_name: name, banner } = isObject(data) ? data : {};
+        return alive(ip, masscanService({ port, proto, status, name, banner }));
+    },
+};
+
+function masscanService({ port, proto, status, name, banner }: JsonObject): readonly JsonObject[] {
+    // It writes the port 0 for protocols that have none.
+    if (!PROTOCOLS.some((known) => known === proto) || port === 0) {
+        return [];
+    }
+
+    const said = typeof name === 'string' && BANNERS.has(name);
+    return [{ port, proto, state: status === 'closed' ? 'closed' : 'open', ...(said && { name, info: banner === '' ? null : banner }) }];
+}
+
+/** From its sources of 2026-11. Version 2.0 had the port in an object. */
+const naabu: Form = {
+    fits: ({ ip, port, url }) => typeof ip === 'string' && port !== undefined && url === undefined,
+    host({ ip, host, port, protocol = 'tcp' }) {
+        const number = isObject(port) ? port.Port : port;
+        return alive(ip, protocol === '' ? [{ port: number }] : [{ port: number, proto: protocol }], host);
+    },
+};
+
+/** From its sources of 2026-11; `host` is the address that was asked, or its name where there is a `host_ip`. */
+const httpx: Form = {
+    fits: ({ url, status_code }) => typeof url === 'string' && status_code !== undefined,
+    host({ url, host_ip, host, a, aaaa, port, scheme, webserver, failed }) {
+        if (failed === true) {
+            return null;
+        }
+
+        const addresses = [host_ip, host, ...(Array.isArray(a) ? a : []), ...(Array.isArray(aaaa) ? aaaa : [])];
+        const name = URL.canParse(url as string) ? new URL(url as string).hostname : undefined;
+        const service = { port: Number(port), name: scheme === 'https' ? 'ssl/http' : 'http', info: webserver ?? null };
+        return alive(addresses.find(isAddress), [service], name?.startsWith('[') ? undefined : name);
+    },
+};
+
+/** As its documentation of 2026-11 says; the ports are not in what its older versions wrote. */
+const zgrab: Form = {
+    fits: ({ ip, domain, data }) => (typeof ip === 'string' || typeof domain === 'string') && isObject(data),
+    host({ ip, domain, data }) {
+        const answers = Object.values(data as JsonObject).filter(
+            (answer) => isObject(answer) && answer.status === 'success',
+        ) as JsonObject[];
+        const services = new Map(
+            answers.map(({ port, protocol }) => [port, { port, name: protocol === 'tls' ? 'ssl' : protocol, info: null }]),
+        );
+        services.delete(undefined);
+        return answers.length === 0 ? null : alive(ip, [...services.values()], domain);
+    },
+};
+
+/** What fits two of them is of the first. */
+const FORMS: readonly Form[] = [masscanLines, masscanList, httpx, zgrab, naabu];
+
+/** One that has answered. What is absent or of another type is told of by the rules for hosts, which name the field. */
+function alive(address: unknown, services: readonly JsonObject[], name?: unknown): ScannedHost {
+    const named = typeof name === 'string' && name !== '' && isIP(name) === 0 ? { name } : {};
+    return { ...(address !== undefined && { address }), state: 'alive', ...named, services };
+}
+
+function isAddress(value: unknown): value is string {
+    return typeof value === 'string' && isIP(value) !== 0;
+}

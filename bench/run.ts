@@ -20,6 +20,7 @@ import { pace } from './pace.ts';
 import { profileDeliveries } from './profile.ts';
 import { memory, records } from './records.ts';
 import { backlog, recovery } from './recovery.ts';
+import { retention } from './retention.ts';
 import { type Measured, measure, type Section } from './section.ts';
 import { host, serve } from './start-up.ts';
 
@@ -31,6 +32,7 @@ const SECTIONS: readonly Section[] = [
     committed,
     idle,
     neighbours,
+    retention,
     recovery,
     backlog,
     hostIndex,

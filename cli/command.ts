@@ -173,6 +173,20 @@ export function span(text: string): number {
     return count === undefined ? 0 : Number(count) * (UNIT_MS[unit] ?? Number.NaN);
 }
 
+/** Parses an option that is a length of time of at least so many milliseconds, or `forever`: null. */
+export function spanOrForever(min: number): (text: string) => number | null {
+    return (text) => {
+        if (text === 'forever') {
+            return null;
+        }
+        const length = SPAN.test(text) ? span(text) : 0;
+        if (length < min) {
+            throw new commander.InvalidArgumentError(`It must be forever, or a span of at least ${min / 3_600_000} h such as 7d or 90d.`);
+        }
+        return length;
+    };
+}
+
 /** Parses an option that is a time: a span after now (1) or before (-1), or a time; a date alone is its beginning in UTC. */
 export function moment(direction: 1 | -1): (text: string) => Date {
     return (text) => {

@@ -29,6 +29,8 @@ export interface ServersOptions {
     /** Of one API key, in a minute. */
     readonly maxRequests?: number;
     readonly metasploitPort?: number;
+    /** Milliseconds for which deliveries are kept that have ended, null for ever; 30 days when absent. */
+    readonly keepFor?: number | null;
     /** Seconds. */
     readonly drainTimeout: number;
     /** Workspace that imported records enrich. */
@@ -40,7 +42,7 @@ export const PATIENCE = 3_000;
 
 /** The server of the REST API, with all that is served on its port; it does not listen yet. */
 export async function restServer(
-    { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress, maxRequests }: ServersOptions,
+    { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress, maxRequests, keepFor }: ServersOptions,
     { key, cert }: TlsPair,
     parts: Parts,
     demo: Demo | null,
@@ -70,6 +72,7 @@ export async function restServer(
                 ...receivers,
                 egress: { allow: [...(receivers.egress?.allow ?? []), ...(demo?.allow ?? [])] },
                 drainTimeout: sendingTimeout(drainTimeout),
+                ...(keepFor !== undefined && { keepFor }),
                 routes: { license: license.source },
                 health: {},
             },

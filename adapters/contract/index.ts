@@ -27,6 +27,7 @@ import { pauseLaws } from './webhooks/pause-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
 import { rateLaws } from './webhooks/rate-laws.ts';
 import { replayLaws } from './webhooks/replay-laws.ts';
+import { retentionLaws } from './webhooks/retention-laws.ts';
 import { settingsLaws } from './webhooks/settings-laws.ts';
 import { sharingLaws } from './webhooks/sharing-laws.ts';
 import { type WebhookStores, webhookAbilities } from './webhooks/stores.ts';
@@ -127,6 +128,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['overview'], laws: onBench(overviewLaws) },
         { needs: ['notices'], laws: onBench(noticeLaws) },
         { needs: ['replays'], laws: onBench(replayLaws) },
+        { needs: ['retention'], laws: onBench(retentionLaws) },
         { needs: ['idempotency'], laws: onBench(idempotencyLaws) },
         { needs: ['idempotency', 'transactions'], laws: onBench(joinedIdempotencyLaws) },
     ] as const;

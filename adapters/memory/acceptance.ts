@@ -94,7 +94,7 @@ function newRow(
     const isHeld = !singleAttempt && exporter.state !== 'running';
     const row: DeliveryRow = {
         id: state.newId(),
-        seq: state.deliveries.size,
+        seq: state.numbered,
         event,
         message: structuredClone(message),
         exporterId: exporter.id,
@@ -114,6 +114,7 @@ function newRow(
         lastCode: null,
         history: [],
     };
+    state.numbered += 1;
     state.deliveries.set(row.id, row);
     if (!isHeld) {
         state.unfinished.add(row);

@@ -8,6 +8,7 @@ import { accept } from './acceptance.ts';
 import { claim, sweep } from './claims.ts';
 import { dispatch } from './dispatch.ts';
 import { replayStore } from './replays.ts';
+import { retentionStore } from './retention.ts';
 import {
     type AttemptRow,
     applyHealth,
@@ -31,6 +32,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         idempotent: true,
         holds: true,
         replays: replayStore(state),
+        retention: retentionStore(state),
         accept: async (newEvents, options = {}) => accept(state, newEvents, options),
         now: async () => state.clock(),
         dispatch: async (options) => dispatch(state, options),

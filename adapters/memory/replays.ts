@@ -27,7 +27,7 @@ export function replayStore(state: WebhookState): ReplayStore {
             const createdAt = state.clock();
             const total = chosenDeliveries(state, { exporterId, failedSince, createdAt }).length;
             const replay: Replay = { id, exporterId, failedSince, rate, total, done: 0, state: 'running', createdAt, finishedAt: null };
-            rows.set(id, { replay, end: state.deliveries.size, position: 0, paidUntil: later(createdAt, -1_000) });
+            rows.set(id, { replay, end: state.numbered, position: 0, paidUntil: later(createdAt, -1_000) });
             return structuredClone(replay);
         },
 

@@ -19,6 +19,8 @@ export interface WebhookState {
     /** When the bodies of events were erased, by the ids of these. */
     readonly erased: Map<string, Date>;
     readonly deliveries: Map<string, DeliveryRow>;
+    /** How many deliveries there have been. */
+    numbered: number;
     /** What was accepted under keys of the callers', by owner and key. */
     readonly keys: Map<string, AcceptedEvent & { readonly digest: string }>;
     /** What became of exporters and was not told yet. */

@@ -47,6 +47,7 @@ export function memoryWebhooks({
         events: new Map(),
         erased: new Map(),
         deliveries: new Map(),
+        numbered: 0,
         keys: new Map(),
         notices: [],
         unfinished: new Set(),

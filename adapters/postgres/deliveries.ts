@@ -40,6 +40,7 @@ import {
 import { exporterFromRow } from './exporters.ts';
 import type { Notifications } from './notifications.ts';
 import { replayStore } from './replays.ts';
+import { retentionStore } from './retention.ts';
 
 /**
  * Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` rejects with `UNAVAILABLE` by itself.
@@ -52,6 +53,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         idempotent: true,
         holds: true,
         replays: replayStore(db),
+        retention: retentionStore(db),
         ...(notifications?.listen && { listen: notifications.listen }),
         accept: (newEvents, { tx, ...options } = {}) =>
             tx === undefined ? accept(db, newEvents, options) : joined(tx, newEvents, options, notifications),

@@ -25,6 +25,7 @@ import { hostDocuments } from './migrations/0027-host-documents.ts';
 import { sightings } from './migrations/0030-sightings.ts';
 import { lastSuccesses } from './migrations/0035-last-successes.ts';
 import { rates } from './migrations/0037-rates.ts';
+import { retention } from './migrations/0038-retention.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -183,6 +184,7 @@ export const migrations: readonly Migration[] = [
     sightings,
     lastSuccesses,
     rates,
+    retention,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

@@ -4,13 +4,14 @@ import type { Command } from 'commander';
 import { systemClock } from '../../lib/clock.ts';
 import { ownIdentity } from '../../lib/process-identity.ts';
 import { DELIVERY_EVENTS } from '../../lib/webhooks/outcome.ts';
+import { KEEP_FOR } from '../../lib/webhooks/retention.ts';
 import type { System } from '../../plugins/admin-console/handlers.ts';
 import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';
 import { EVENT } from '../../plugins/instance.ts';
 import type { McpOptions } from '../../plugins/mcp/index.ts';
 import { claimSocket, withdrawSocket } from '../admin-socket.ts';
 import { addBackup, type BackedUp, backUp } from '../backup.ts';
-import { type Call, performing, wholeNumber } from '../command.ts';
+import { type Call, performing, spanOrForever, wholeNumber } from '../command.ts';
 import { addConsole, addSignInLinks, type SignIn } from '../console.ts';
 import { type DataFolder, dataFolder, prepareDataFolder } from '../data-folder.ts';
 import { type DemoShown, startDemo } from '../demo.ts';
@@ -51,6 +52,11 @@ export function define(self: Command): void {
         .option('--max-requests <n>', 'requests of one API key in a minute; not limited unless given', wholeNumber(1, 1_000_000))
         .option('--scan-database-file <file>', 'read the inventory from the scan database whose URL is in this file')
         .option('--metasploit-port <port>', 'port of its own for clients of the Metasploit data service', wholeNumber(1, 65535))
+        .option(
+            '--keep-for <span>',
+            'how long to keep deliveries that have ended, such as 90d, or forever; 30d unless given',
+            spanOrForever(KEEP_FOR.min),
+        )
         .option('--demo', 'import a scan, make a key, deliver a sample investigation to a receiver of its own');
     addMetrics(self);
     addDrainTimeout(self);

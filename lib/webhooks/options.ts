@@ -18,6 +18,7 @@ import type { KeptMessages } from './kept-messages.ts';
 import type { Notices } from './notices.ts';
 import type { WebhookEvent } from './outcome.ts';
 import type { DeliveryQueue } from './queue.ts';
+import { KEEP_FOR } from './retention.ts';
 import type { ClaimingSession } from './session.ts';
 import type { Membership, Role, SettingsStore } from './settings.ts';
 import { SHARES } from './shares.ts';
@@ -46,6 +47,8 @@ export interface WebhooksSettings {
     readonly breakerAfter?: number;
     /** An exporter that has failed for so many milliseconds is stopped. Default 5 days. */
     readonly stopAfter?: number;
+    /** For how many milliseconds a delivery that has ended is kept, a day at least; null for ever. Events go a day later, with the last of their deliveries. Default 30 days. */
+    readonly keepFor?: number | null;
     /** The longest body of an event, in bytes of UTF-8. Default 1 MiB. */
     readonly maxBodyBytes?: number;
     /** The most bytes of bodies that this process holds at once while it sends them. Default 64 MiB. */
@@ -114,6 +117,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
         .integer()
         .min(1)
         .default(5 * 24 * 60 * 60_000),
+    keepFor: Joi.number().integer().min(KEEP_FOR.min).allow(null).default(KEEP_FOR.byDefault),
     maxBodyBytes: Joi.number()
         .integer()
         .min(1)

@@ -6,6 +6,7 @@ import type { BegunAttempts, Grant, HandOutOptions } from './grants.ts';
 import type { AcceptedEvent, FormattedMessage, NewEvent, StoredEvent } from './new-event.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
 import type { ReplayStore } from './replays.ts';
+import type { RetentionStore } from './retention.ts';
 
 /**
  * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
@@ -310,6 +311,9 @@ export interface DeliveryStore {
 
     /** Replays of many deliveries. Absent in a store that keeps none, where they are refused. */
     readonly replays?: ReplayStore;
+
+    /** Removes what was kept long enough. Absent in a store that keeps everything, or removes by rules of its own. */
+    readonly retention?: RetentionStore;
 
     /** An event, whether its body is there or not. */
     event(id: string): Promise<EventSummary | null>;

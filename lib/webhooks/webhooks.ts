@@ -20,6 +20,7 @@ import { DRAIN_TIMEOUT, type WebhooksContext, type WebhooksOptions, webhooksSche
 import { type Publish, type PublishAll, publisher } from './publisher.ts';
 import { type DeliveryQueue, firstContact, type QueueWorker } from './queue.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './readiness.ts';
+import { retentionOf } from './retention.ts';
 import { sealedForExporters } from './sealed-exporters.ts';
 import { urlSealing } from './sealed-url.ts';
 import { claimingSession } from './session.ts';
@@ -104,7 +105,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     const watched = watchedQueue(settings.queue);
     let phase: Phase = 'starting';
     const context = contextOf(settings, watched.queue, member);
-    const { session, notices } = context;
+    const { session } = context;
     const startWorker = deliveryWorker(context);
     const workers: QueueWorker[] = [];
     const contact = firstContact(watched.queue, settings.onError);
@@ -123,7 +124,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         if (claiming) {
             session.withdraw();
         }
-        return Promise.all([context.dispatcher.stop(), notices.end(), ...workers.map((worker) => worker.close())]);
+        return Promise.all([stopLooking(context), ...workers.map((worker) => worker.close())]);
     }
 
     async function finish(wait: Wait): Promise<void> {
@@ -211,10 +212,18 @@ function readsOf(context: ReturnType<typeof contextOf>, readiness: Webhooks['rea
     };
 }
 
-/** For what is due and for what is to be told. */
-function startLooking({ dispatcher, notices }: ReturnType<typeof contextOf>): void {
+/** For what is due, for what is to be told, and for what was kept long enough. */
+function startLooking({ dispatcher, notices, retention, role }: ReturnType<typeof contextOf>): void {
     dispatcher.start();
     notices.begin();
+    // How long is the host's to say.
+    if (role === 'host') {
+        retention.begin();
+    }
+}
+
+async function stopLooking({ dispatcher, notices, retention }: ReturnType<typeof contextOf>): Promise<void> {
+    await Promise.all([dispatcher.stop(), notices.end(), retention.end()]);
 }
 
 /** What all parts work with. */
@@ -233,6 +242,7 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
         bodies,
         kept,
         subscriptions: chosen,
+        retention: retentionOf(parts),
         notices: noticesOf({ ...parts, dispatcher: dispatching, subscriptions: chosen }),
     };
 }

@@ -31,7 +31,8 @@ export type WebhookAbility =
     | 'notices'
     | 'holding'
     | 'overview'
-    | 'replays';
+    | 'replays'
+    | 'retention';
 
 /** What the laws of webhook stores may need. */
 export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookStores>>> = {
@@ -47,6 +48,7 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     },
     subscriptions: { has: ({ exporters }) => exporters.subscribers !== undefined, shows: () => true, supply: 'nothing' },
     replays: { has: ({ deliveries }) => deliveries.replays !== undefined, shows: () => true, supply: 'nothing' },
+    retention: { has: ({ deliveries }) => deliveries.retention !== undefined, shows: () => true, supply: 'nothing' },
     idempotency: { has: ({ deliveries }) => deliveries.idempotent === true, shows: () => true, supply: 'nothing' },
     holding: { has: ({ deliveries }) => deliveries.holds === true, shows: () => true, supply: 'nothing' },
     overview: { has: ({ exporters }) => exporters.overview !== undefined, shows: () => true, supply: 'nothing' },

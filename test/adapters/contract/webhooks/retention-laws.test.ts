@@ -1,0 +1,68 @@
+import t from 'tap';
+import { retentionLaws } from '../../../../adapters/contract/webhooks/retention-laws.ts';
+import type { Expired, RetentionStore } from '../../../../lib/webhooks/retention.ts';
+import type { Attempt } from '../../../../lib/webhooks/store.ts';
+import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
+
+/** Stores whose retention is wrong in some way. */
+function retaining(change: (honest: RetentionStore) => Partial<RetentionStore>): Mutant {
+    return (_, deliveries) => {
+        const honest = deliveries.retention as RetentionStore;
+        return { deliveries: { retention: { ...honest, ...change(honest) } } };
+    };
+}
+
+/** A turn that removes nothing. */
+async function* nothing(): AsyncGenerator<Expired> {
+    yield { deliveries: 0, events: 0 };
+}
+
+/** Removes what is so many milliseconds younger too. */
+function early(milliseconds: number): Mutant {
+    return retaining((honest) => ({ expire: (keepFor) => honest.expire(keepFor - milliseconds) }));
+}
+
+const MUTANTS: Mutants = {
+    'begins a turn once in its time, whoever asks': retaining(() => ({ begin: async () => true })),
+    'removes deliveries that ended long enough ago, with their attempts': (_, deliveries) => ({
+        deliveries: {
+            async attempts(id) {
+                const attempts = await deliveries.attempts(id);
+                return (await deliveries.get(id)) === null ? [{ number: 1 } as Attempt] : attempts;
+            },
+        },
+    }),
+    'keeps what has not ended, however old it is, with its event': (_, deliveries) => ({
+        deliveries: {
+            retention: {
+                begin: async () => true,
+                async *expire(keepFor) {
+                    for (const { eventId } of await deliveries.list({ limit: 100 })) {
+                        await deliveries.erase(eventId);
+                    }
+                    yield* (deliveries.retention as RetentionStore).expire(keepFor);
+                },
+            },
+        },
+    }),
+    'removes held deliveries of events from long enough ago': retaining(() => ({ expire: nothing })),
+    'removes an event a day after its deliveries may go, unless one is left': early(1),
+    'removes an event that nobody wanted': early(1),
+    'frees the key of a removed event': (_, deliveries) => {
+        const accepted = new Map<string, Awaited<ReturnType<typeof deliveries.accept>>>();
+        return {
+            deliveries: {
+                async accept(newEvents, options) {
+                    const key = newEvents[0]?.idempotency?.key ?? '';
+                    accepted.set(key, accepted.get(key) ?? (await deliveries.accept(newEvents, options)));
+                    return accepted.get(key) ?? [];
+                },
+            },
+        };
+    },
+    'goes on to number and to replay what comes after': (_, deliveries) => ({
+        deliveries: { list: async (query) => (await deliveries.list(query)).toReversed() },
+    }),
+};
+
+proveWebhookLaws(t, retentionLaws, MUTANTS);

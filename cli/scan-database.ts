@@ -35,11 +35,17 @@ export async function openScanSource(file: string | undefined, environment: Node
     return { ...database, place: `${url.host}${url.pathname}` };
 }
 
-/** A system that takes no imports, and expires nothing: what would be stored is not what is shown. */
-export function readOnly(system: System): System {
+/** A system that reads from there, takes no imports and removes nothing: what would be stored is not what is shown. */
+export function readOnly(system: System, { inventory }: Pick<ScanDatabase, 'inventory'>): System {
     return {
         ...system,
-        inventory: { importHosts: async () => refuse('import'), expireHosts: async () => refuse('expire hosts') },
+        inventory: {
+            ...inventory,
+            importHosts: async () => refuse('import'),
+            expireHosts: async () => refuse('expire hosts'),
+            removeHosts: async () => refuse('remove hosts'),
+            removeWorkspace: async () => refuse('remove a workspace'),
+        },
     };
 }
 

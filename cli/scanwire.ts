@@ -46,6 +46,7 @@ const COMMANDS: readonly Entry[] = [
         description: 'import a scan: nmap XML, JSON lines of hosts or of masscan, naabu, httpx, zgrab2; - for stdin',
         load: () => import('./commands/import.ts'),
     },
+    { usage: 'workspaces', description: 'workspaces of the inventory', isGroup: true, load: () => import('./commands/workspaces.ts') },
     { usage: 'hosts', description: 'hosts of the inventory', isGroup: true, load: () => import('./commands/hosts.ts') },
     { usage: 'keys', description: 'API keys of the REST API', isGroup: true, load: () => import('./commands/keys.ts') },
     {

@@ -2,6 +2,7 @@ import { type ApiKeyStoreFixture, apiKeyLaws } from './api-keys-laws.ts';
 import { type AnyInventoryFixture, inventoryAbilities } from './inventory/fixture.ts';
 import { importGroups } from './inventory/import-laws.ts';
 import { readingGroups } from './inventory/reading-laws.ts';
+import { removalGroups } from './inventory/removal-laws.ts';
 import { selectingGroups } from './inventory/selecting-laws.ts';
 import { textGroups } from './inventory/text-laws.ts';
 import { enrichingLaws, notEnrichingLaws } from './records/enriching-laws.ts';
@@ -70,7 +71,7 @@ export function apiKeyStoreContract(test: ContractTest, create: () => ApiKeyStor
 export function inventoryContract(test: ContractTest, create: () => AnyInventoryFixture): void {
     registerSuite(test, create, {
         abilities: inventoryAbilities,
-        groups: [...readingGroups, ...selectingGroups, ...textGroups, ...importGroups],
+        groups: [...readingGroups, ...selectingGroups, ...removalGroups, ...textGroups, ...importGroups],
     });
 }
 

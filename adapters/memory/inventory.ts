@@ -1,8 +1,8 @@
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Host } from '../../lib/inventory/host.ts';
 import { DEFAULT_WORKSPACE, type Note, type Session, type Vuln } from '../../lib/inventory/resources.ts';
-import { FILTERS } from '../../lib/inventory/selection.ts';
-import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
+import { FILTERS, matches } from '../../lib/inventory/selection.ts';
+import type { InventoryStore, InventoryWriter, RemovedHosts } from '../../lib/inventory/store.ts';
 import { inventoryWriter, type MemoryInventoryWriter } from './inventory-writer.ts';
 import { collection, count, existing, type InventoryTables, inventoryTables, ROOT, removeHost, times } from './tables.ts';
 
@@ -58,6 +58,14 @@ export function memoryInventory({ clock = systemClock, batchSize = 500 }: Memory
     // Made before this returns: nothing in it waits.
     void writer.ensureWorkspace(DEFAULT_WORKSPACE);
 
+    function remove(workspaceId: number, isMeant: (host: Host) => boolean, dryRun: boolean): RemovedHosts {
+        const meant = hosts.idsBelow(workspaceId).filter((hostId) => isMeant(existing(hosts.get(hostId), 'host')));
+        for (const hostId of dryRun ? [] : meant) {
+            removeHost(tables, hostId);
+        }
+        return { hosts: meant.length };
+    }
+
     return {
         workspaces: collection(workspaces, [], { batchSize, filters: FILTERS.workspaces }),
         hosts: collection(hosts, [workspaces], { batchSize, filters: FILTERS.hosts, lastSeen }),
@@ -72,15 +80,20 @@ export function memoryInventory({ clock = systemClock, batchSize = 500 }: Memory
         ...writer,
 
         async expireHosts(workspaceName, { notSeenSince, dryRun = false }) {
-            const { id } = existing(workspaces.find(ROOT, workspaceName), 'workspace');
-            const unseen = hosts.idsBelow(id).filter((hostId) => {
-                const host = existing(hosts.get(hostId), 'host');
-                return (lastSeen(host) ?? host.updated_at) < notSeenSince;
-            });
-            for (const hostId of dryRun ? [] : unseen) {
-                removeHost(tables, hostId);
-            }
-            return { hosts: unseen.length };
+            const isUnseen = (host: Host): boolean => (lastSeen(host) ?? host.updated_at) < notSeenSince;
+            return remove(existing(workspaces.find(ROOT, workspaceName), 'workspace').id, isUnseen, dryRun);
+        },
+
+        async removeHosts(workspaceName, { address, dryRun = false }) {
+            const isMeant = (host: Host): boolean => matches(host, address === undefined ? {} : { address });
+            return remove(existing(workspaces.find(ROOT, workspaceName), 'workspace').id, isMeant, dryRun);
+        },
+
+        async removeWorkspace(name) {
+            const { id } = existing(workspaces.find(ROOT, name), 'workspace');
+            const removed = remove(id, () => true, false);
+            workspaces.remove(id);
+            return removed;
         },
 
         ...childAdding(tables, clock),

@@ -16,9 +16,9 @@ import { FILTERS, SEARCHED } from '../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import { type CollectionSource, collection } from './collection.ts';
 import { assertPoolIn, IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
-import { expireHosts } from './expire-hosts.ts';
 import { importHosts } from './import-hosts.ts';
 import { readersOf } from './readers.ts';
+import { expireHosts, removeHosts, removeWorkspace } from './remove-hosts.ts';
 import { rowText } from './row-text.ts';
 import { lastSeen } from './sightings.ts';
 import { overlaid } from './stage-batch.ts';
@@ -169,6 +169,8 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
 
         ensureWorkspace: (name) => ensureWorkspace(database, name, clock()),
         expireHosts: (workspaceName, options) => expireHosts(pool, workspaceName, { ...options, clock }),
+        removeHosts: (workspaceName, options) => removeHosts(pool, workspaceName, { ...options, clock }),
+        removeWorkspace: (name) => removeWorkspace(pool, name, clock),
         importHosts: (workspaceName, hosts, options) => importHosts(pool, workspaceName, hosts, { ...options, clock }),
     };
 }

@@ -125,7 +125,7 @@ async function start(
     const server = await restServer(options, tls, parts, demo, { undo, inventory });
     reportErrors(server, onError);
     const own = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
-    const system = scan === null ? own : readOnly(own);
+    const system = scan === null ? own : readOnly(own, scan);
     const signIn = await addConsole(server, system, systemClock);
     await addMetricsOf(server, options.metrics, undo, onError);
     await listen(server, options);

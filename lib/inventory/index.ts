@@ -52,4 +52,13 @@ export {
     type Position,
     type Selection,
 } from './selection.ts';
-export type { Collection, ExpiredHosts, ExpireOptions, ImportSummary, InventoryStore, InventoryWriter, ReadOptions } from './store.ts';
+export type {
+    Collection,
+    ExpireOptions,
+    ImportSummary,
+    InventoryStore,
+    InventoryWriter,
+    ReadOptions,
+    RemovedHosts,
+    RemoveHostsOptions,
+} from './store.ts';

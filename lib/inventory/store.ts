@@ -1,7 +1,7 @@
 import type { Host, HostInput } from './host.ts';
 import type { ImportCounts } from './import-counts.ts';
 import type { Note, Service, Session, Vuln, Workspace, WorkspaceNote, WorkspaceVuln } from './resources.ts';
-import type { ExtraField, FilterName, Filters, Selection } from './selection.ts';
+import type { AddressRange, ExtraField, FilterName, Filters, Selection } from './selection.ts';
 
 /** How a list is read. */
 export interface ReadOptions {
@@ -96,8 +96,16 @@ export interface ExpireOptions {
     readonly dryRun?: boolean;
 }
 
+/** Which hosts are removed. */
+export interface RemoveHostsOptions {
+    /** Those that have one of these; all without it. */
+    readonly address?: AddressRange;
+    /** Removes none. */
+    readonly dryRun?: boolean;
+}
+
 /** How many hosts were removed, or would be. */
-export interface ExpiredHosts {
+export interface RemovedHosts {
     readonly hosts: number;
 }
 
@@ -119,5 +127,19 @@ export interface InventoryWriter {
      *
      * @throws ScanwireError `NOT_FOUND` without such a workspace.
      */
-    expireHosts?(workspaceName: string, options: ExpireOptions): Promise<ExpiredHosts>;
+    expireHosts?(workspaceName: string, options: ExpireOptions): Promise<RemovedHosts>;
+
+    /**
+     * Removes hosts of the workspace of that name, with all that is below them.
+     *
+     * @throws ScanwireError `NOT_FOUND` without such a workspace.
+     */
+    removeHosts?(workspaceName: string, options: RemoveHostsOptions): Promise<RemovedHosts>;
+
+    /**
+     * Removes the workspace of that name with all that is in it. One that is cut short leaves the workspace with the hosts that are left.
+     *
+     * @throws ScanwireError `NOT_FOUND` without such a workspace.
+     */
+    removeWorkspace?(name: string): Promise<RemovedHosts>;
 }

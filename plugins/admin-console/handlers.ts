@@ -1,6 +1,8 @@
 import { ScanwireError } from '../../lib/errors.ts';
-import { workspaceName } from '../../lib/inventory/resources.ts';
-import type { InventoryWriter } from '../../lib/inventory/store.ts';
+import { hostAt, hostsPage, type NamedInventory, rowsOf } from '../../lib/inventory/host-pages.ts';
+import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.ts';
+import { addressRange } from '../../lib/inventory/selection.ts';
+import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { ApiKeys } from '../../lib/keys/api-keys.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { ChangedExporter, TestResult } from '../../lib/webhooks/exporters.ts';
@@ -15,7 +17,7 @@ export interface System {
     /** For example `server.plugins['webhook-exporter']`. */
     readonly webhooks: Pick<Webhooks, 'publish' | 'exporters' | 'deliveries' | 'events'> & Partial<Pick<Webhooks, 'doctor'>>;
     /** For example `postgresInventory({ pool })`. */
-    readonly inventory: Pick<InventoryWriter, 'importHosts' | 'expireHosts'>;
+    readonly inventory: Pick<InventoryWriter, 'importHosts' | 'expireHosts' | 'removeHosts' | 'removeWorkspace'> & Partial<InventoryStore>;
     readonly license: InstalledLicense;
     /** Brings the schema up to date and answers with the ids of the migrations that ran, for example `() => migrate(pool)`. */
     readonly migrate: () => Promise<readonly string[]>;
@@ -174,9 +176,42 @@ function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
             const { readScan } = await import('../../lib/inventory/read-scan.ts');
             return inventory.importHosts(name, readScan(source), { onProgress });
         },
+        ...(isNamed(inventory) && readingHandlers(inventory)),
+        ...removalHandlers(inventory),
+    };
+}
+
+/** What shows parts of it, and all that is needed for that. */
+function isNamed(inventory: Partial<InventoryStore>): inventory is NamedInventory {
+    return inventory.workspaces !== undefined && inventory.hosts?.select !== undefined;
+}
+
+function readingHandlers(inventory: NamedInventory): Partial<Handlers> {
+    return {
+        listWorkspaces: () => rowsOf(inventory.workspaces.list([])),
+        listHosts: (query) => hostsPage(inventory, query),
+        showHost: ({ workspace, address }) => hostAt(inventory, workspace, address),
+    };
+}
+
+function removalHandlers(inventory: System['inventory']): Partial<Handlers> {
+    const all = inventory as Required<typeof inventory>;
+    return {
         ...(inventory.expireHosts && {
-            expireHosts: async ({ workspace, ...options }: Input<'expireHosts'>) =>
-                (inventory as Required<typeof inventory>).expireHosts(workspaceName(workspace), options),
+            expireHosts: ({ workspace, ...options }: Input<'expireHosts'>) => all.expireHosts(workspaceName(workspace), options),
+        }),
+        ...(inventory.removeHosts && {
+            removeHosts: ({ workspace, address, dryRun = false }: Input<'removeHosts'>) =>
+                all.removeHosts(workspaceName(workspace), { address: addressRange(address), dryRun }),
+        }),
+        ...(inventory.removeWorkspace && {
+            async removeWorkspace({ name }: Input<'removeWorkspace'>) {
+                if (name === DEFAULT_WORKSPACE) {
+                    const message = `The workspace ${name} receives what names no other: only its hosts can be removed`;
+                    throw new ScanwireError('CONFLICT', message, { field: 'name' });
+                }
+                return await all.removeWorkspace(workspaceName(name));
+            },
         }),
     };
 }

@@ -1,4 +1,6 @@
-import type { ExpiredHosts, ExpireOptions, ImportOptions, ImportSummary } from '../../lib/inventory/store.ts';
+import type { HostsPage, HostsQuery, ShownHost } from '../../lib/inventory/host-pages.ts';
+import type { Workspace } from '../../lib/inventory/resources.ts';
+import type { ExpireOptions, ImportOptions, ImportSummary, RemovedHosts } from '../../lib/inventory/store.ts';
 import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { SealedAnew } from '../../lib/keys/key-ring.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
@@ -71,8 +73,17 @@ export interface Operations {
 
     /** Either all hosts of the file are stored or none. */
     importScan: Operation<ImportOptions & { readonly workspace: string; readonly source: AsyncIterable<Uint8Array> }, ImportSummary>;
+    /** All workspaces, oldest first. */
+    listWorkspaces: Operation<object, readonly Workspace[]>;
+    /** Removes a workspace with all that is in it; never the one that is there from the start. */
+    removeWorkspace: Operation<{ readonly name: string }, RemovedHosts>;
+    listHosts: Operation<HostsQuery, HostsPage>;
+    /** A host with its services, notes and vulnerabilities. */
+    showHost: Operation<{ readonly workspace: string; readonly address: string }, ShownHost>;
+    /** Removes the hosts of an address, a block or a range, or says how many that would be. */
+    removeHosts: Operation<{ readonly workspace: string; readonly address: string; readonly dryRun?: boolean }, RemovedHosts>;
     /** Removes hosts that no scan has seen for a while, or says how many that would be. */
-    expireHosts: Operation<ExpireOptions & { readonly workspace: string }, ExpiredHosts>;
+    expireHosts: Operation<ExpireOptions & { readonly workspace: string }, RemovedHosts>;
     /** Seals a batch of what is at rest with the current key of the ring; goes on from `next` of the batch before. */
     rotateKeyRing: Operation<{ readonly after?: string }, SealedAnew>;
     /** Ids of the migrations that ran now; none when the schema was up to date. */
@@ -176,6 +187,11 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     trustLicense: { method: 'POST', path: '/license/key', creates: true },
 
     importScan: { method: 'POST', path: '/import', streamed: true, creates: true },
+    listWorkspaces: { method: 'GET', path: '/workspaces' },
+    removeWorkspace: { method: 'DELETE', path: '/workspaces/{name}' },
+    listHosts: { method: 'GET', path: '/hosts' },
+    showHost: { method: 'GET', path: '/hosts/{address}' },
+    removeHosts: { method: 'POST', path: '/hosts/remove' },
     expireHosts: { method: 'POST', path: '/hosts/expire' },
     rotateKeyRing: { method: 'POST', path: '/keyring/rotate' },
     migrate: { method: 'POST', path: '/migrations', creates: true },

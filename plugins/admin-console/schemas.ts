@@ -1,7 +1,9 @@
 import Joi from 'joi';
 import { nameSchema } from '../../lib/checked.ts';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
-import { workspaceSchema } from '../../lib/inventory/resources.ts';
+import { hostSchema } from '../../lib/inventory/host.ts';
+import { hostsQuerySchema } from '../../lib/inventory/host-pages.ts';
+import { noteSchema, serviceSchema, vulnSchema, workspaceSchema } from '../../lib/inventory/resources.ts';
 import { newKeySchema, scopesSchema } from '../../lib/keys/limits.ts';
 import { DEFAULT_SCOPES } from '../../lib/keys/scopes.ts';
 import { deliveryFilterSchema, deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
@@ -52,6 +54,12 @@ export const errorSchema: Joi.ObjectSchema = Joi.object({
 }).label('Error');
 
 const { count, text } = FIELD_SCHEMAS;
+
+const inWorkspace = hostsQuerySchema.extract('workspace');
+const anyHost: Joi.ObjectSchema = hostSchema;
+const addressSchema = hostsQuerySchema.extract('address').required();
+const dryRunSchema = Joi.boolean().description('Only says how many hosts that would be');
+const removedHostsSchema = Joi.object({ hosts: count().description('How many were removed, or would be') });
 
 /** The schemas of every operation. What a setting of an exporter or a body may be is the rule of the library, which checks it again. */
 export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
@@ -183,14 +191,47 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         query: Joi.object({ workspace: nameSchema.trim().required().description('Workspace to import into, made when missing') }),
         response: Joi.object({ workspace: workspaceSchema.required(), hosts: countsSchema, services: countsSchema }).label('Imported'),
     },
+    listWorkspaces: { description: 'All workspaces, oldest first', response: Joi.array().items(workspaceSchema) },
+    removeWorkspace: {
+        description: 'Removes a workspace with all that is in it; never the one that is there from the start',
+        params: Joi.object({ name: nameSchema.trim().required().description('Its name') }),
+        response: removedHostsSchema,
+    },
+    listHosts: {
+        description: 'A page of the hosts of a workspace, oldest first',
+        query: hostsQuerySchema,
+        response: Joi.object({
+            hosts: Joi.array()
+                .items(anyHost.keys({ services: Joi.array().items(serviceSchema) }))
+                .required(),
+            next: count().allow(null).description('`after` of the next page; null after the last'),
+        }).label('HostsPage'),
+    },
+    showHost: {
+        description: 'A host with its services, notes and vulnerabilities',
+        params: Joi.object({ address: addressSchema }),
+        query: Joi.object({ workspace: inWorkspace }),
+        response: anyHost
+            .keys({
+                services: Joi.array().items(serviceSchema).required(),
+                notes: Joi.array().items(noteSchema).required(),
+                vulns: Joi.array().items(vulnSchema).required(),
+            })
+            .label('ShownHost'),
+    },
+    removeHosts: {
+        description: 'Removes the hosts of an address, a block or a range from a workspace',
+        payload: Joi.object({ workspace: inWorkspace, address: addressSchema, dryRun: dryRunSchema }).required(),
+        response: removedHostsSchema,
+    },
     expireHosts: {
         description: 'Removes the hosts of a workspace that no import has seen for a while',
         payload: Joi.object({
-            workspace: nameSchema.trim().required().description('Name of the workspace'),
+            workspace: inWorkspace,
             notSeenSince: Joi.date().iso().required().description('Those that no import has seen since'),
-            dryRun: Joi.boolean().description('Only says how many hosts that would be'),
+            dryRun: dryRunSchema,
         }).required(),
-        response: Joi.object({ hosts: count().description('How many were removed, or would be') }),
+        response: removedHostsSchema,
     },
     rotateKeyRing: {
         description: 'Seals a batch of what is sealed at rest with the current key of the ring',

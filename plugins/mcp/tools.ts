@@ -3,6 +3,7 @@ import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { HOST_STATES } from '../../lib/inventory/host.ts';
+import { rowsOf, workspaceNamed } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
 import { addressRange, type FilterName, type Filters } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
@@ -122,7 +123,7 @@ function inventoryTool(name: keyof InventoryStore, description: string, filters:
         input: Joi.object({ workspace, ...filters, cursor }),
         source: ({ store }) => store[name],
         async page({ store }, { workspace: called, cursor: after, ...filters }, sight) {
-            const id = await workspaceId(store, called ?? DEFAULT_WORKSPACE, sight);
+            const { id } = await workspaceNamed(store, called ?? DEFAULT_WORKSPACE, (seen) => sees(sight, seen));
             return await rowPage(store[name] as unknown as AnyRows, [id], filtersOf(filters), after);
         },
     };
@@ -170,10 +171,7 @@ async function rowPage(rows: AnyRows, path: readonly number[], where: Filters, a
 
     const byChange = where.updated_since !== undefined;
     const behind = after === undefined ? {} : { after: positionOf(after, byChange) };
-    const found: AnyRow[] = [];
-    for await (const batch of select(path, { where, limit: PAGE + 1, ...behind })) {
-        found.push(...batch);
-    }
+    const found = await rowsOf(select(path, { where, limit: PAGE + 1, ...behind }));
     const page = found.slice(0, PAGE);
     const last = page.at(-1);
     const next = last === undefined || found.length <= PAGE ? null : byChange ? `${Number(last.updated_at)}-${last.id}` : `${last.id}`;
@@ -225,16 +223,6 @@ async function workspacePage(workspaces: AnyRows, { name, search: part, cursor: 
 
 function sees({ workspaces }: Sight, id: number): boolean {
     return workspaces === null || workspaces.has(id);
-}
-
-async function workspaceId({ workspaces }: InventoryStore, name: string, sight: Sight): Promise<number> {
-    for await (const batch of workspaces.list([])) {
-        const found = batch.find((row) => row.name === name && sees(sight, row.id));
-        if (found !== undefined) {
-            return found.id;
-        }
-    }
-    throw new ScanwireError('NOT_FOUND', `Unknown workspace ${JSON.stringify(name)}`, { field: 'workspace' });
 }
 
 async function recordPage(records: RecordStore, { cursor: after, ...where }: Input, sight: Sight): Promise<PageOfRows> {

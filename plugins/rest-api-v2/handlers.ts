@@ -4,6 +4,7 @@ import Boom from '@hapi/boom';
 import type { Lifecycle, Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
 import type { ApplicationSchema } from '../../lib/application-schema.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
+import { rowsOf } from '../../lib/inventory/host-pages.ts';
 import type { Selection } from '../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
 import { orUnavailable, pathId, type StoreFailure, streamCut, untilClosed, withFirst } from '../request.ts';
@@ -116,10 +117,7 @@ function selected(rows: Collection<ResourceRow>, path: readonly number[], { limi
 }
 
 async function pageOf(batches: AsyncIterable<readonly ResourceRow[]>, limit: number) {
-    const rows: ResourceRow[] = [];
-    for await (const batch of batches) {
-        rows.push(...batch);
-    }
+    const rows = await rowsOf(batches);
     return { rows: rows.slice(0, limit), isLast: rows.length <= limit };
 }
 

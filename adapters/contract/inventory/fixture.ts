@@ -61,6 +61,7 @@ export type InventoryAbility =
     | 'counts'
     | 'sightings'
     | 'expires'
+    | 'removes'
     | 'texts'
     | 'rows'
     | 'many-hosts'
@@ -105,6 +106,7 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     counts: evident(({ hosts }) => typeof hosts.count === 'function'),
     sightings: evident(({ hosts }) => hosts.extras?.includes('last_seen') ?? false),
     expires: evident((store) => typeof (store as Partial<InventoryWriter>).expireHosts === 'function'),
+    removes: evident((store) => typeof (store as Partial<InventoryWriter>).removeWorkspace === 'function'),
     texts: evident(({ hosts }) => typeof hosts.listText === 'function'),
     services: serviceAbility('services'),
     notes: childAbility('notes', 'note'),

@@ -14,7 +14,6 @@ import { ids, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import {
     type AnyInventoryFixture,
-    dns,
     each,
     failing,
     type InventoryFixture,
@@ -154,33 +153,6 @@ const sightingLaws: Laws<InventoryFixture> = {
     },
 };
 
-const expiringLaws: Laws<InventoryFixture> = {
-    async 'removes the hosts that no import has seen for a while, with all below them'({ store }) {
-        const expireHosts = present(store.expireHosts);
-        const gone = { address: '192.0.2.1', services: [dns] };
-        const { id } = (await store.importHosts('default', each([gone, { address: '192.0.2.2' }]))).workspace;
-        const [first] = await rows(store.hosts, [id]);
-        await nextMillisecond();
-        const notSeenSince = new Date();
-        await nextMillisecond();
-        await store.importHosts('default', each([{ address: '192.0.2.2' }, { address: '192.0.2.1', state: 'down', if_known: true }]));
-
-        assert.deepEqual(await expireHosts('default', { notSeenSince, dryRun: true }), { hosts: 1 });
-        assert.equal((await rows(store.hosts, [id])).length, 2);
-        assert.deepEqual(await expireHosts('default', { notSeenSince }), { hosts: 1 });
-        assert.deepEqual(
-            (await rows(store.hosts, [id])).map(({ address }) => address),
-            ['192.0.2.2'],
-        );
-        assert.deepEqual(await rows(present(store.services), [id, present(first).id]), []);
-        assert.deepEqual(await expireHosts('default', { notSeenSince }), { hosts: 0 });
-        await assert.rejects(async () => expireHosts('other', { notSeenSince }), { code: 'NOT_FOUND' });
-
-        const { hosts, services } = await store.importHosts('default', each([gone]));
-        assert.deepEqual([hosts.new, services.new], [1, 1]);
-    },
-};
-
 const notSelectingLaws: Laws<AnyInventoryFixture> = {
     async 'names no filters where nothing can be selected'({ store }) {
         assert.deepEqual(store.hosts.filters ?? [], []);
@@ -195,7 +167,6 @@ export const selectingGroups: InventoryLaws = [
     { needs: ['rows', 'many-hosts', 'selects', 'reads-open'], laws: freeingLaws },
     { needs: ['rows', 'selects', 'counts'], laws: countingLaws },
     { needs: ['imports', 'selects', 'counts', 'sightings'], laws: sightingLaws },
-    { needs: ['imports', 'services', 'expires'], laws: expiringLaws },
     { lacks: 'selects', laws: notSelectingLaws },
 ];
 

@@ -129,9 +129,15 @@ t.test('does every operation, and answers each as its route documents', async (t
         workspace: { name: 'lab' },
         hosts: { new: 1, changed: 0, unchanged: 0, gone: 0, refused: 0 },
     });
+    t.match(await as('listWorkspaces', {}), [{ name: 'default' }, { name: 'lab' }]);
+    const host = { address: '192.0.2.1', services: [] };
+    t.match(await as('listHosts', { workspace: 'lab', address: '192.0.2.0/24', services: true, limit: 1 }), { hosts: [host], next: null });
+    t.match(await as('showHost', { workspace: 'lab', address: '192.0.2.1' }), { ...host, notes: [], vulns: [] });
+    t.same(await as('removeHosts', { workspace: 'lab', address: '192.0.2.1', dryRun: true }), { hosts: 1 });
     const notSeenSince = '2999-01-31T00:00:00.000Z' as unknown as Date;
     t.same(await as('expireHosts', { workspace: 'lab', notSeenSince, dryRun: true }), { hosts: 1 });
     t.same(await as('expireHosts', { workspace: 'lab', notSeenSince }), { hosts: 1 });
+    t.same(await as('removeWorkspace', { name: 'lab' }), { hosts: 0 });
     t.same(await as('rotateKeyRing', {}), { sealed: 0, unopened: [], next: 'exporters' });
     t.same(await as('rotateKeyRing', { after: 'exporters' }), { sealed: 0, unopened: [], next: null });
     t.same(await as('migrate', {}), { applied: ['0001'] });

@@ -1,7 +1,6 @@
 import t from 'tap';
 import { inventoryContract } from '../../../../adapters/contract/index.ts';
 import { selectingGroups } from '../../../../adapters/contract/inventory/selecting-laws.ts';
-import type { MemoryInventory } from '../../../../adapters/memory/index.ts';
 import type { Host } from '../../../../lib/inventory/host.ts';
 import type { Filters, Selection } from '../../../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore } from '../../../../lib/inventory/store.ts';
@@ -71,13 +70,6 @@ const MUTANTS: Readonly<Record<string, Reading>> = {
             },
         },
     }),
-    'removes the hosts that no import has seen for a while, with all below them': (store) => {
-        const { expireHosts } = store as MemoryInventory;
-        const eager: Pick<MemoryInventory, 'expireHosts'> = {
-            expireHosts: (name, options) => expireHosts(name, { ...options, dryRun: false }),
-        };
-        return eager as object;
-    },
     'names no filters where nothing can be selected': ({ hosts: { list, get } }) => ({ hosts: { list, get, filters: ['name'] } }),
 };
 

@@ -1,0 +1,122 @@
+import Joi from 'joi';
+import { checked, nameSchema } from '../checked.ts';
+import { ScanwireError } from '../errors.ts';
+import { HOST_STATES, type Host, type HostState } from './host.ts';
+import type { Note, Service, Vuln, Workspace } from './resources.ts';
+import { addressRange, type Filters } from './selection.ts';
+import type { Collection, InventoryStore } from './store.ts';
+
+/** What can be read by the names of workspaces and the addresses of hosts. What is left out is shown as empty. */
+export type NamedInventory = Pick<InventoryStore, 'workspaces' | 'services' | 'notes' | 'vulns'> & {
+    readonly hosts: Collection<Host> & Required<Pick<Collection<Host>, 'select'>>;
+};
+
+/** Which hosts of a workspace, in ascending id. */
+export interface HostsQuery {
+    /** Its name. */
+    readonly workspace: string;
+    /** An address, a block or a range. */
+    readonly address?: string;
+    readonly state?: HostState;
+    /** Stands in a name, an address, an operating system, the information or the comments. */
+    readonly search?: string;
+    /** `next` of the page before. */
+    readonly after?: number;
+    /** 1 to 500, 100 by default. */
+    readonly limit?: number;
+    /** With the services of each. */
+    readonly services?: boolean;
+}
+
+/** The rule of a {@link HostsQuery}. */
+export const hostsQuerySchema: Joi.ObjectSchema<HostsQuery> = Joi.object({
+    workspace: nameSchema.trim().required().description('Name of the workspace'),
+    address: Joi.string().max(255).description('An address, a block such as 192.0.2.0/24, or a range such as 192.0.2.1-192.0.2.9'),
+    state: Joi.string()
+        .valid(...HOST_STATES)
+        .description('Only those in this state'),
+    search: Joi.string().max(255).description('Part of a name, an address, an operating system, the information or the comments'),
+    after: Joi.number().integer().min(0).description('`next` of the page before'),
+    limit: Joi.number().integer().min(1).max(500).default(100).description('At most so many'),
+    services: Joi.boolean().description('With the services of each'),
+});
+
+/** A host with its services. */
+export type HostWithServices = Host & { readonly services: readonly Service[] };
+
+/** A page of hosts. */
+export interface HostsPage {
+    readonly hosts: readonly (Host | HostWithServices)[];
+    /** `after` of the next page, null after the last. */
+    readonly next: number | null;
+}
+
+/** A host with what is below it. */
+export type ShownHost = HostWithServices & { readonly notes: readonly Note[]; readonly vulns: readonly Vuln[] };
+
+/** @throws ScanwireError `NOT_FOUND`, field `workspace`, where there is none that is to be seen. */
+export async function workspaceNamed(
+    { workspaces }: Pick<InventoryStore, 'workspaces'>,
+    name: string,
+    isSeen: (id: number) => boolean = () => true,
+): Promise<Workspace> {
+    for await (const batch of workspaces.list([])) {
+        const found = batch.find((row) => row.name === name && isSeen(row.id));
+        if (found !== undefined) {
+            return found;
+        }
+    }
+    throw new ScanwireError('NOT_FOUND', `Unknown workspace ${JSON.stringify(name)}`, { field: 'workspace' });
+}
+
+/** @throws ScanwireError `NOT_FOUND` for the workspace, `INVALID_INPUT` with the field. */
+export async function hostsPage(inventory: NamedInventory, query: HostsQuery): Promise<HostsPage> {
+    const { workspace, address, state, search, after, limit = 100, services = false } = checked(hostsQuerySchema, query);
+    const where: Filters = {
+        ...(address !== undefined && { address: addressRange(address) }),
+        ...(state !== undefined && { state }),
+        ...(search !== undefined && { search }),
+    };
+    const { id } = await workspaceNamed(inventory, workspace);
+    const behind = after === undefined ? {} : { after: { id: after } };
+    const found = await rowsOf(inventory.hosts.select([id], { where, limit: limit + 1, ...behind }));
+    const hosts = found.slice(0, limit);
+    return {
+        hosts: services ? await Promise.all(hosts.map((host) => withServices(inventory, host))) : hosts,
+        next: found.length > limit ? (hosts.at(-1)?.id ?? null) : null,
+    };
+}
+
+/** @throws ScanwireError `NOT_FOUND` for the workspace or the host, `INVALID_INPUT` for what is no address. */
+export async function hostAt(inventory: NamedInventory, workspace: string, address: string): Promise<ShownHost> {
+    const range = addressRange(address);
+    const { id } = await workspaceNamed(inventory, workspace);
+    const [host] = range.first === range.last ? await rowsOf(inventory.hosts.select([id], { where: { address: range }, limit: 1 })) : [];
+    if (host === undefined) {
+        throw new ScanwireError('NOT_FOUND', `There is no host ${address} in the workspace ${JSON.stringify(workspace)}`, {
+            field: 'address',
+        });
+    }
+
+    const path = [id, host.id];
+    const shown = await withServices(inventory, host);
+    const notes = host.note_count > 0 && inventory.notes ? await rowsOf(inventory.notes.list(path)) : [];
+    const { vulns } = inventory;
+    const withVulns = host.vuln_count > 0 && vulns ? shown.services : [];
+    const found = await Promise.all(withVulns.map((service) => rowsOf((vulns as NonNullable<typeof vulns>).list([...path, service.id]))));
+    return { ...shown, notes, vulns: found.flat() };
+}
+
+async function withServices({ services }: NamedInventory, host: Host): Promise<HostWithServices> {
+    const known = host.service_count > 0 && services !== undefined;
+    return { ...host, services: known ? await rowsOf(services.list([host.workspace_id, host.id])) : [] };
+}
+
+/** All rows of a list. */
+export async function rowsOf<Row>(batches: AsyncIterable<readonly Row[]>): Promise<readonly Row[]> {
+    const rows: Row[] = [];
+    for await (const batch of batches) {
+        rows.push(...batch);
+    }
+    return rows;
+}

@@ -12,7 +12,7 @@ import { type ContractTest, registerLaws, registerSuite } from './register-laws.
 import { acceptanceLaws, noTransactionLaws, notificationLaws, transactionLaws } from './webhooks/acceptance-laws.ts';
 import { begunLaws } from './webhooks/begun-laws.ts';
 import { breakerLaws } from './webhooks/breaker-laws.ts';
-import { claimLaws, sweepLaws } from './webhooks/claim-laws.ts';
+import { claimLaws } from './webhooks/claim-laws.ts';
 import { deliveryLaws } from './webhooks/delivery-laws.ts';
 import { dispatchLaws } from './webhooks/dispatch-laws.ts';
 import { erasureLaws } from './webhooks/erasure-laws.ts';
@@ -33,6 +33,7 @@ import { settingsLaws } from './webhooks/settings-laws.ts';
 import { sharingLaws } from './webhooks/sharing-laws.ts';
 import { type WebhookStores, webhookAbilities } from './webhooks/stores.ts';
 import { joinedSubscriptionLaws, subscriptionLaws } from './webhooks/subscription-laws.ts';
+import { sweepLaws } from './webhooks/sweep-laws.ts';
 
 export type { ApiKeyStoreFixture } from './api-keys-laws.ts';
 export type { InventoryFixture, InventoryRows, ReadOnlyInventoryFixture } from './inventory/fixture.ts';

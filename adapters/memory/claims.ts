@@ -1,7 +1,7 @@
 import { FAULTS } from '../../lib/webhooks/breaker.ts';
 import { GRANTS } from '../../lib/webhooks/grants.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
-import type { Claim, ClaimRequest, Dispatched, SweepOptions } from '../../lib/webhooks/store.ts';
+import type { Claim, ClaimRequest, Dispatched, SweepOptions, SweepResult } from '../../lib/webhooks/store.ts';
 import {
     asExporter,
     type DeliveryRow,
@@ -95,12 +95,13 @@ function isClaimable({ state, grant: held }: DeliveryRow, { grant, holds }: Pick
 }
 
 /** As `DeliveryStore.sweep` says. */
-export function sweep(state: WebhookState, { requeueAfter, limit, endedOnly = false }: SweepOptions): readonly Dispatched[] {
+export function sweep(state: WebhookState, { requeueAfter, limit, endedOnly = false }: SweepOptions): SweepResult {
     const now = state.clock();
     const rows = [...state.unfinished];
-    for (const row of rows
+    const expired = rows
         .filter(({ claim }) => claim !== null && (endedOnly ? hasEnded(state, claim) : hasRunOut(state, claim, now)))
-        .slice(0, limit)) {
+        .slice(0, limit);
+    for (const row of expired) {
         interrupt(row, now, INTERRUPTIONS.expired);
         expire(state, row, now);
     }
@@ -112,7 +113,10 @@ export function sweep(state: WebhookState, { requeueAfter, limit, endedOnly = fa
 
     const queuedBefore = later(now, -requeueAfter);
     const lost = rows.filter((row) => row.state === 'queued' && row.queuedAt !== null && row.queuedAt < queuedBefore);
-    return lost.slice(0, limit).map((row) => requeue(state, row, now));
+    return {
+        lost: lost.slice(0, limit).map((row) => requeue(state, row, now)),
+        poisoned: expired.filter((row) => row.state === 'poisoned').map(({ id }) => id),
+    };
 }
 
 /** Whether nobody has begun it under the claim that it was handed out with, as all sessions have said that may have. */

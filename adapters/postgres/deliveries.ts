@@ -36,6 +36,7 @@ import {
     RECORD_OUTCOMES,
     REPLAY,
     SWEEP,
+    type SweptRow,
 } from './delivery-sql.ts';
 import { exporterFromRow } from './exporters.ts';
 import type { Notifications } from './notifications.ts';
@@ -72,8 +73,11 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         async sweep({ requeueAfter, limit, endedOnly = false }) {
             const outcome = JSON.stringify(interrupted(0, INTERRUPTIONS.expired));
             const parameters = [requeueAfter, limit, FAULTS.poisonedAfter, outcome, endedOnly, GRANTS.reportedAfter];
-            const { rows } = await db.query<Omit<Dispatched, 'grant'>>(SWEEP, parameters);
-            return rows.map((row) => ({ ...row, grant: null }));
+            const { rows } = await db.query<SweptRow>(SWEEP, parameters);
+            return {
+                lost: rows.filter((row) => !row.poisoned).map(({ poisoned, ...row }) => ({ ...row, grant: null })),
+                poisoned: rows.filter((row) => row.poisoned).map(({ deliveryId }) => deliveryId),
+            };
         },
 
         claim: (requests, session, maxBytes) => claim(db, requests, session, maxBytes),

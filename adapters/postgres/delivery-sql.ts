@@ -71,10 +71,14 @@ export interface DispatchRow extends Pick<Dispatched, 'deliveryId' | 'collector'
  */
 export const SWEEP: string = prepared(`
 select
-    s.delivery_id as "deliveryId", (select d.exporter_id from scanwire.deliveries d where d.id = s.delivery_id) as "exporterId", s.collector,
-    s.attempt, s.single as "singleAttempt"
+    s.delivery_id as "deliveryId", s.exporter_id as "exporterId", s.collector, s.attempt, s.single as "singleAttempt", s.poisoned
 from scanwire.take_back_grants($2, $6 * interval '1 millisecond', $5) t
-cross join lateral scanwire.sweep_flights($1 * interval '1 millisecond', $2 + 0 * t, $3, $4, $5) s`);
+cross join lateral scanwire.sweep_and_tell($1 * interval '1 millisecond', $2 + 0 * t, $3, $4, $5) s`);
+
+/** A delivery of {@link SWEEP}; one that is set aside has nothing but its id. */
+export interface SweptRow extends Omit<Dispatched, 'grant'> {
+    readonly poisoned: boolean;
+}
 
 /** The store's time. */
 export const NOW: string = prepared('select scanwire.now() as now');

@@ -26,6 +26,7 @@ import { sightings } from './migrations/0030-sightings.ts';
 import { lastSuccesses } from './migrations/0035-last-successes.ts';
 import { rates } from './migrations/0037-rates.ts';
 import { retention } from './migrations/0038-retention.ts';
+import { poisoned } from './migrations/0043-poisoned.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -185,6 +186,7 @@ export const migrations: readonly Migration[] = [
     lastSuccesses,
     rates,
     retention,
+    poisoned,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

@@ -2,8 +2,9 @@ import { COLLECTOR_PATTERN } from './exporter.ts';
 import { GRANTS, type HandOutOptions } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
 import { newProgress, outcomeOf } from './outcome.ts';
+import { tellPoisoned } from './poisoned.ts';
 import type { DeliveryJob } from './queue.ts';
-import type { Dispatched, Listening } from './store.ts';
+import type { Dispatched, Listening, SweepResult } from './store.ts';
 
 /**
  * Moves due deliveries from their rows into the queue, a window of each exporter at a time. Any number of dispatchers may
@@ -177,11 +178,12 @@ function handingOut(context: DispatcherContext): HandingOut {
     async function sweep(): Promise<void> {
         nextSweep = monotonic() + SWEEP_EVERY;
         const requeueAfter = (await lostJobs()) ? 0 : REQUEUE_AFTER;
-        let swept: readonly Dispatched[];
+        let swept: SweepResult;
         do {
             swept = await fromStore(deliveries.sweep({ requeueAfter, limit: BATCH, endedOnly: monotonic() < graceEnds }));
-            await enqueue(swept);
-        } while (swept.length === BATCH);
+            await tellPoisoned(swept.poisoned, context);
+            await enqueue(swept.lost);
+        } while (swept.lost.length === BATCH);
     }
 
     async function advanceReplays(): Promise<void> {

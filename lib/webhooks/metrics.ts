@@ -76,7 +76,7 @@ function heardBy(client: Client, registry: Prometheus.Registry, perExporter: boo
     });
     const ended = new client.Counter({
         name: 'scanwire_deliveries_ended_total',
-        help: 'Deliveries, tests aside, that were taken or for which no try was left',
+        help: 'Deliveries, tests aside, that were taken, for which no try was left, or that were set aside',
         labelNames: ['state'],
         registers,
     });
@@ -94,6 +94,10 @@ function heardBy(client: Client, registry: Prometheus.Registry, perExporter: boo
     });
 
     function heardOfDelivery(event: DeliveryEvent): void {
+        if (event.type === 'delivery.poisoned') {
+            ended.inc({ state: 'poisoned' });
+            return;
+        }
         attempts.inc({ outcome: event.code, collector: event.collector, ...(perExporter && { exporter: event.exporterId }) });
         duration.observe(event.duration / 1000);
         if (event.singleAttempt || event.type === 'delivery.failed') {

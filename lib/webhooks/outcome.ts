@@ -78,8 +78,9 @@ export interface PresentedCertificate {
 }
 
 /**
- * Told by the process that has recorded the outcome of an attempt: `failed` is tried again, `exhausted` is not. Nothing is told of what
- * came too late, and nothing twice; what must not be missed is in the rows.
+ * Told by the process that has recorded the outcome of an attempt: `failed` is tried again, `exhausted` is not. `poisoned` is told by the
+ * process that has set the delivery aside, after attempts that none has told of. Nothing is told of what came too late, and nothing twice;
+ * what must not be missed is in the rows.
  */
 export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail'> {
     readonly type: (typeof DELIVERY_EVENTS)[number];
@@ -95,7 +96,7 @@ export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail
     readonly singleAttempt: boolean;
     /** Milliseconds that the attempt took. */
     readonly duration: number;
-    /** Milliseconds from the acceptance of the event to the end of the attempt; null once the delivery was replayed. */
+    /** Milliseconds from the acceptance of the event to the end of the attempt; null once the delivery was replayed, and when it is `poisoned`. */
     readonly latency: number | null;
 }
 
@@ -132,7 +133,7 @@ export interface AcceptedNotice {
 /** What `onEvent` of the webhook exporter is told. */
 export type WebhookEvent = DeliveryEvent | AcceptedNotice | ExporterEvent;
 
-export const DELIVERY_EVENTS = ['delivery.delivered', 'delivery.failed', 'delivery.exhausted'] as const;
+export const DELIVERY_EVENTS = ['delivery.delivered', 'delivery.failed', 'delivery.exhausted', 'delivery.poisoned'] as const;
 
 /** What an attempt came to, without what was measured on the way. */
 export type AttemptResult = Pick<Outcome, 'code' | 'status' | 'detail' | 'retryAfter'>;

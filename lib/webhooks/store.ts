@@ -97,6 +97,14 @@ export interface DispatchOptions extends HandOutOptions {
     readonly limit: number;
 }
 
+/** What a sweep has found. */
+export interface SweepResult {
+    /** Deliveries whose jobs are to be added to the queue again. */
+    readonly lost: readonly Dispatched[];
+    /** Ids of the deliveries that have become `poisoned`. */
+    readonly poisoned: readonly string[];
+}
+
 /** What counts as lost. */
 export interface SweepOptions {
     /** Deliveries that have been `queued` for so many milliseconds are returned, so that their jobs can be added again. */
@@ -260,7 +268,7 @@ export interface DeliveryStore {
      * {@link BegunAttempts.upTo} of all living sessions proves: the deliveries are `pending` and due as before. Jobs queued too long ago: resolves with them, still
      * `queued`, as if they had been queued now, to be claimed.
      */
-    sweep(options: SweepOptions): Promise<readonly Dispatched[]>;
+    sweep(options: SweepOptions): Promise<SweepResult>;
 
     /**
      * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. Null for a delivery that is in any other

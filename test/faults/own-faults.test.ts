@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { keyRing } from '../../lib/keys/key-ring.ts';
+import type { WebhookEvent } from '../../lib/webhooks/outcome.ts';
 import { simulatedDeployment } from '../support/simulated-deployment.ts';
 
 const MINUTE = 60_000;
@@ -18,12 +19,20 @@ function gaps(moments: readonly number[]): number[] {
 
 t.test('a delivery whose claims run out 20 times in a row is poisoned, and can be replayed', async (t) => {
     const deployment = simulatedDeployment(t);
-    const process = await deployment.start('only');
+    const told: WebhookEvent[] = [];
+    const onEvent = (event: WebhookEvent): void => void told.push(event);
+    const process = await deployment.start('only', { onEvent });
+    await deployment.start('other', { onEvent });
     const exporterId = await deployment.exporter(process);
     deployment.receive = () => NEVER;
     const [id = ''] = await deployment.publish(process, 1);
     await deployment.advance(60 * MINUTE);
 
+    t.match(
+        told.filter((event) => 'deliveryId' in event && event.deliveryId === id),
+        [{ type: 'delivery.poisoned', exporterId, attempt: 20, code: 'interrupted' }],
+        'by one process, once',
+    );
     const times = deployment.posts.map(({ at }) => at);
     t.equal(times.length, 20);
     for (const [index, gap] of gaps(times).entries()) {

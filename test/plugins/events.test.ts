@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer, get, type IncomingMessage } from 'node:http';
@@ -8,7 +8,8 @@ import { server as hapiServer, type Server } from '@hapi/hapi';
 import { fastify } from 'fastify';
 import Joi from 'joi';
 import t, { type Test } from 'tap';
-import { until } from '../../adapters/contract/assertions.ts';
+import { only, until } from '../../adapters/contract/assertions.ts';
+import { at, WebhookBench } from '../../adapters/contract/webhooks/fixture.ts';
 import { memoryApiKeys, memoryInventory, memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
 import { newApiKey } from '../../lib/keys/api-keys.ts';
@@ -16,6 +17,7 @@ import { keyRing } from '../../lib/keys/key-ring.ts';
 import { alwaysLicensed } from '../../lib/license/index.ts';
 import { DELIVERY_EVENTS } from '../../lib/webhooks/outcome.ts';
 import { EVENT_TYPES, redact, type ScanwireEvent } from '../../plugins/instance.ts';
+import { plugin as metrics } from '../../plugins/metrics/index.ts';
 import { plugin as restApiV2 } from '../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
@@ -30,9 +32,12 @@ function heardBy(server: Server, channels?: string[]): ScanwireEvent[] {
     return heard;
 }
 
-async function exporting(t: Test, instance?: string): Promise<Server> {
+async function exporting(
+    t: Test,
+    { instance, stores = memoryWebhooks() }: { instance?: string; stores?: ReturnType<typeof memoryWebhooks> } = {},
+): Promise<Server> {
     const server = hapiServer({ debug: false });
-    const options = { stores: memoryWebhooks(), queue: memoryQueue(), keyRing: ring, egress: { allow: ['127.0.0.0/8'] }, kinds };
+    const options = { stores, queue: memoryQueue(), keyRing: ring, egress: { allow: ['127.0.0.0/8'] }, kinds };
     await server.register({ plugin: webhookExporter, options: { ...options, ...(instance !== undefined && { instance }) } });
     await server.initialize();
     t.teardown(() => server.stop());
@@ -99,8 +104,53 @@ t.test('tells what attempts came to, to who listens for all or for some of it', 
     t.equal((await exporters.get(exporter.id)).state, 'stopped');
 });
 
+t.test('tells of a delivery that it finds to end the processes that send it', async (t) => {
+    let time = at(0);
+    const setTime = (to: Date): void => {
+        time = to;
+    };
+    const stores = memoryWebhooks({ clock: () => time });
+    const bench = new WebhookBench({ ...stores, setTime });
+    const session = { id: randomUUID(), process: 'one that dies', slots: {} };
+    const exporterId = randomUUID();
+    await bench.addExporter({ id: exporterId, sealedSecret: ring.seal('s', `exporter:${exporterId}`) });
+    const [deliveryId = ''] = await bench.publish();
+    const { event } = only(await bench.claimDue());
+    for (let hour = 1; hour < 20; hour += 1) {
+        await bench.setTime(at(hour * 3_600_000));
+        await bench.deliveries.sweep({ requeueAfter: 1_000_000, limit: 9 });
+        const now = at(hour * 3_600_000 + 60_000);
+        await bench.dispatch({ now });
+        await bench.deliveries.keepAlive(session, 60_000);
+        await bench.claim([deliveryId], now, session.id);
+    }
+    const server = await exporting(t, { stores });
+    await server.register({ plugin: metrics, options: { auth: false } });
+    const heard = heardBy(server);
+    await stores.deliveries.endSessions([session.id]);
+    await until(() => heard.length === 1);
+    t.match(heard, [
+        {
+            type: 'delivery.poisoned',
+            plugin: 'webhook-exporter',
+            deliveryId,
+            eventId: event.id,
+            kind: event.kind,
+            exporterId,
+            collector: 'default',
+            attempt: 20,
+            singleAttempt: false,
+            latency: null,
+            code: 'interrupted',
+            status: null,
+        },
+    ]);
+    t.match(await server.plugins['webhook-exporter'].deliveries.list({ state: 'poisoned' }), [{ id: deliveryId }]);
+    t.match((await server.inject('/metrics')).payload, 'scanwire_deliveries_ended_total{state="poisoned"} 1');
+});
+
 t.test('names the instance, and refuses a channel that nobody tells of', async (t) => {
-    const server = await exporting(t, 'b');
+    const server = await exporting(t, { instance: 'b' });
     const heard = heardBy(server);
     const { exporters } = server.plugins['webhook-exporter'].of('b');
     const { exporter } = await exporters.create({ url: await receiver(t, 204) });

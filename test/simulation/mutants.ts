@@ -348,7 +348,7 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
         })),
 
     'a job that was lost and is never missed': () =>
-        asked((store) => ({ sweep: async (options) => (await store.sweep(options)).slice(0, 0) })),
+        asked((store) => ({ sweep: async (options) => ({ ...(await store.sweep(options)), lost: [] }) })),
 
     'a job for the first of all that is handed out only': () =>
         asked((store) => ({

@@ -100,7 +100,7 @@ t.test('what is queued and not committed stays beyond the mark', async (t) => {
     await client.query('commit');
     client.release();
     t.ok((await flightOf(unseen.deliveryId)) >= (await landed()));
-    const lost = await deliveries.sweep({ ...sweep, requeueAfter: -1 });
+    const { lost } = await deliveries.sweep({ ...sweep, requeueAfter: -1 });
     t.ok(lost.some(({ deliveryId }) => deliveryId === unseen.deliveryId) || (await state(unseen.deliveryId)) === 'pending');
 });
 

@@ -1,6 +1,7 @@
 import t from 'tap';
-import { claimLaws, sweepLaws } from '../../../../adapters/contract/webhooks/claim-laws.ts';
-import type { Claim, ClaimRequest, DeliveryStore, Dispatched, SweepOptions } from '../../../../lib/webhooks/store.ts';
+import { claimLaws } from '../../../../adapters/contract/webhooks/claim-laws.ts';
+import { sweepLaws } from '../../../../adapters/contract/webhooks/sweep-laws.ts';
+import type { Claim, ClaimRequest, DeliveryStore, SweepOptions, SweepResult } from '../../../../lib/webhooks/store.ts';
 import { type Mutant, type Mutants, proveWebhookLaws, runningFast } from './mutants.ts';
 
 const MUTANTS: Mutants = {
@@ -74,6 +75,14 @@ const MUTANTS: Mutants = {
             list: async (query) => (await deliveries.list(query)).filter(({ state }) => state !== 'poisoned'),
         },
     }),
+    'returns the ids of those that it sets aside, once': (_, deliveries) => ({
+        deliveries: {
+            sweep: async (options) => {
+                const { lost } = await deliveries.sweep(options);
+                return { lost, poisoned: (await deliveries.list({ state: 'poisoned', limit: 9 })).map(({ id }) => id) };
+            },
+        },
+    }),
     'takes the claims of a session away that is not heard of any more': (_, deliveries) => ({
         deliveries: { claim: (requests) => deliveries.claim(requests, null) },
     }),
@@ -94,7 +103,7 @@ const MUTANTS: Mutants = {
     'takes only the claims of ended sessions away when asked to': sweeping(() => ({ endedOnly: false })),
     'sweeps no more than the limit': sweeping(({ limit }) => ({ limit: limit + 1 })),
     'finds each lost claim and job once when several sweep at once': (_, deliveries) => {
-        let first: Promise<readonly Dispatched[]> | undefined;
+        let first: Promise<SweepResult> | undefined;
         return {
             deliveries: {
                 sweep: (options) => {

@@ -43,3 +43,13 @@ export async function until(condition: () => boolean | Promise<boolean>, deadlin
 export async function inParallel<T>(count: number, run: (index: number) => Promise<T>): Promise<readonly T[]> {
     return await Promise.all(Array.from({ length: count }, (_, index) => run(index)));
 }
+
+/** The work, and whether it has ended, well or badly. */
+export function underWay<T>(result: Promise<T>): { readonly result: Promise<T>; ended(): boolean } {
+    let ended = false;
+    const end = (): void => {
+        ended = true;
+    };
+    result.then(end, end);
+    return { result, ended: () => ended };
+}

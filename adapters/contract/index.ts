@@ -3,6 +3,7 @@ import { type AnyInventoryFixture, inventoryAbilities } from './inventory/fixtur
 import { importGroups } from './inventory/import-laws.ts';
 import { readingGroups } from './inventory/reading-laws.ts';
 import { removalGroups } from './inventory/removal-laws.ts';
+import { replacingGroups } from './inventory/replacing-laws.ts';
 import { selectingGroups } from './inventory/selecting-laws.ts';
 import { textGroups } from './inventory/text-laws.ts';
 import { enrichingLaws, notEnrichingLaws } from './records/enriching-laws.ts';
@@ -72,7 +73,7 @@ export function apiKeyStoreContract(test: ContractTest, create: () => ApiKeyStor
 export function inventoryContract(test: ContractTest, create: () => AnyInventoryFixture): void {
     registerSuite(test, create, {
         abilities: inventoryAbilities,
-        groups: [...readingGroups, ...selectingGroups, ...removalGroups, ...textGroups, ...importGroups],
+        groups: [...readingGroups, ...selectingGroups, ...removalGroups, ...replacingGroups, ...textGroups, ...importGroups],
     });
 }
 

@@ -1,20 +1,22 @@
 import type { Clock } from '../../lib/clock.ts';
 import { holdPort } from '../../lib/inventory/closed-ports.ts';
 import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../lib/inventory/host.ts';
-import { type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
+import { addCounts, type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
 import type { InventoryWriter } from '../../lib/inventory/store.ts';
 import type { Endpoint } from '../../lib/records/endpoints.ts';
+import { NOTHING_GONE, removeUnnamed } from './replacing.ts';
 import { count, existing, type InventoryTables, ROOT, times } from './tables.ts';
 
 /** What this store offers to writers. */
-export interface MemoryInventoryWriter extends InventoryWriter {
+export interface MemoryInventoryWriter extends Required<Omit<InventoryWriter, 'expireHosts' | 'removeHosts' | 'removeWorkspace'>> {
     /** Puts endpoints into the workspace of that name as `RecordStore.add` says; at once, so that `memoryRecords` need not wait. */
     addEndpoints(workspaceName: string, endpoints: readonly Endpoint[]): void;
 }
 
 /** The import into the tables. */
-export function inventoryWriter({ workspaces, hosts, services, sightings }: InventoryTables, clock: Clock): MemoryInventoryWriter {
+export function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryInventoryWriter {
+    const { workspaces, hosts, services, sightings } = tables;
     function storeWorkspace(name: string): Workspace {
         const blank = { boundary: null, description: null, owner_id: null, limit_to_network: false };
         return workspaces.find(ROOT, name) ?? workspaces.insert(ROOT, (id) => ({ id, name, ...blank, ...times(clock()) }), name);
@@ -84,11 +86,13 @@ export function inventoryWriter({ workspaces, hosts, services, sightings }: Inve
     }
 
     return {
+        replaces: true,
+
         async ensureWorkspace(name) {
             return storeWorkspace(name);
         },
 
-        async importHosts(workspaceName, inputs) {
+        async importHosts(workspaceName, inputs, { replace = false } = {}) {
             const complete: HostInput[] = [];
             for await (const input of inputs) {
                 complete.push(input);
@@ -96,11 +100,13 @@ export function inventoryWriter({ workspaces, hosts, services, sightings }: Inve
 
             // From here on nothing waits and nothing fails: all or nothing.
             const workspace = storeWorkspace(workspaceName);
-            const imported = complete.map((input) => importHost(workspace.id, input));
+            const imported = complete.map((input) => ({ address: input.address, ...importHost(workspace.id, input) }));
+            const changed = new Set(imported.flatMap(({ address, host }) => (host === 'unchanged' ? [] : address)));
+            const gone = replace ? removeUnnamed(tables, workspace.id, { inputs: complete, changed, at: clock() }) : NOTHING_GONE;
             return {
                 workspace,
-                hosts: counted(imported.flatMap(({ host = [] }) => host)),
-                services: counted(imported.flatMap(({ services: found }) => found)),
+                hosts: addCounts(counted(imported.flatMap(({ host = [] }) => host)), gone.hosts),
+                services: addCounts(counted(imported.flatMap(({ services: found }) => found)), gone.services),
             };
         },
 

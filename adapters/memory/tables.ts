@@ -213,6 +213,25 @@ export function removeHost({ hosts, services, notes, sessions, vulns, sightings 
     hosts.remove(id);
 }
 
+/** Removes a service and all below it, and counts its host anew. */
+export function removeService({ hosts, services, notes, vulns }: InventoryTables, id: number, at: Date): void {
+    const { host_id } = existing(services.get(id), 'service');
+    const noted = notes.idsBelow(host_id).filter((note) => notes.get(note)?.service_id === id);
+    const host = existing(hosts.get(host_id), 'host');
+    hosts.replace({
+        ...host,
+        updated_at: at,
+        service_count: host.service_count - 1,
+        note_count: host.note_count - noted.length,
+        vuln_count: host.vuln_count - vulns.idsBelow(id).length,
+    });
+    for (const note of noted) {
+        notes.remove(note);
+    }
+    removeBelow(vulns, id);
+    services.remove(id);
+}
+
 function removeBelow({ idsBelow, remove }: Pick<Table<Row>, 'idsBelow' | 'remove'>, parent: number): void {
     for (const id of idsBelow(parent)) {
         remove(id);

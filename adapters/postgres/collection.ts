@@ -13,12 +13,14 @@ export interface CollectionSource {
     readonly parents: readonly string[];
     /** What a row must fulfil beyond its parents, so that it is there for a reader. */
     readonly shown?: string;
+    /** The same, of what an import that is shown is going to remove. */
+    readonly kept?: string;
     /** What is true of such rows anyway, and helps to list them. */
     readonly listed?: string;
     readonly filters: readonly FilterName[];
-    /** The fields that `search` looks into. */
     /** Fields that are there on request only; `column` has them. */
     readonly extras?: readonly ExtraField[];
+    /** The fields that `search` looks into. */
     readonly searched?: readonly (typeof SEARCHED)[number][];
     /** The value of a field as it goes out; the column of `rows` by default. */
     readonly column?: (field: string) => string;
@@ -41,7 +43,7 @@ const BATCH = 250;
 export function collection<Row extends { readonly id: number }>(readers: Readers, source: CollectionSource): SelectableCollection<Row> {
     const { database, further } = readers;
     const { select: columns, from, parents, filters } = source;
-    const below = belowOf(source);
+    const below = seenBelow(source);
     const one = `select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`;
 
     async function* select(path: readonly number[], { where = {}, after, limit, extras = [] }: Selection, { signal }: ReadOptions = {}) {
@@ -114,6 +116,11 @@ function belowOf({ parents, shown = 'true' }: CollectionSource): readonly string
     return [...parents.map((column, index) => `${column} = $${index + 1}`), shown];
 }
 
+/** The same while an import lays something over rows. */
+function seenBelow({ kept = 'true', ...source }: CollectionSource): readonly string[] {
+    return [...belowOf(source), kept];
+}
+
 interface Statement {
     readonly text: string;
     readonly values: unknown[];
@@ -127,7 +134,7 @@ function selecting(source: CollectionSource, path: readonly number[], { where = 
     const { from, staged, listed = 'true' } = source;
     const select = [source.select, ...extras.map((field) => `${columnOf(source, field)} as ${field}`)].join(', ');
     const values: unknown[] = [...path];
-    const common = [...belowOf(source), listed, ...conditions(source, where, values)];
+    const common = [...seenBelow(source), listed, ...conditions(source, where, values)];
     const rest = (order: string): string => `order by ${order} limit ${limit}`;
     const part = (tables: string, more: readonly string[], order: string): string =>
         `select ${select} from ${tables} where ${[...common, ...more].join(' and ')} ${rest(order)}`;

@@ -6,6 +6,7 @@ import type { HostInput } from '../../lib/inventory/host.ts';
 import type { ImportOptions, ImportProgress, ImportSummary } from '../../lib/inventory/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { type PoolLike, patiently, sqlState } from './database.ts';
+import { markUnnamed } from './replace.ts';
 import { type Lease, paceOf } from './slices.ts';
 import { addStaged, NOTHING_STAGED, type StagedBatch, stageBatch } from './stage-batch.ts';
 import { applyStaged, discardStaged, isShown, lease, release, show } from './staged-import.ts';
@@ -27,13 +28,13 @@ export async function importHosts(
     pool: PoolLike,
     workspaceName: string,
     hosts: AsyncIterable<HostInput>,
-    { clock, onProgress = () => {} }: ImportOptions & { readonly clock: Clock },
+    { clock, onProgress = () => {}, replace = false }: ImportOptions & { readonly clock: Clock },
 ): Promise<ImportSummary> {
     const database = patiently(pool);
     const importId = randomUUID();
     try {
         const sizes = await readAside(database, importId, hosts);
-        const summary = await takeOver(pool, { importId, name: workspaceName, sizes, clock, onProgress });
+        const summary = await takeOver(pool, { importId, name: workspaceName, sizes, clock, onProgress, replace });
         if (sizes.length > 1 && summary.hosts.new + summary.services.new > 0) {
             await learnSizes(database);
         }
@@ -56,6 +57,7 @@ interface Work {
     readonly sizes: readonly number[];
     readonly clock: Clock;
     readonly onProgress: (progress: ImportProgress) => void;
+    readonly replace: boolean;
 }
 
 async function takeOver(pool: PoolLike, work: Work): Promise<ImportSummary> {
@@ -64,16 +66,16 @@ async function takeOver(pool: PoolLike, work: Work): Promise<ImportSummary> {
         const own = { workspaceId, importId };
         return { ...own, generation: await lease(client, own), workspace: await readWorkspace(client, workspaceId) };
     });
-    const { aside, ...counts } = await stageAll(pool, held, work, { generation, at: clock() });
+    const { aside, hosts, services } = await stageAll(pool, held, work, { generation, at: clock() });
     await showOrDiscard(pool, held, generation);
     await settle(pool, held, work, aside);
-    return { workspace, ...counts };
+    return { workspace, hosts, services };
 }
 
 async function stageAll(
     pool: PoolLike,
     held: Lease,
-    { sizes, onProgress }: Work,
+    { sizes, onProgress, replace }: Work,
     { generation, at }: { readonly generation: number; readonly at: Date },
 ): Promise<StagedBatch> {
     let staged = NOTHING_STAGED;
@@ -82,9 +84,14 @@ async function stageAll(
     let done = 0;
     try {
         for (const [seq, size] of sizes.entries()) {
-            staged = addStaged(staged, await stageBatch(pool, held, { seq, size, generation, at }, pace));
+            staged = addStaged(staged, await stageBatch(pool, held, { seq, size, generation, at, replace }, pace));
             done += size;
             onProgress({ phase: 'storing', done, total });
+        }
+
+        if (replace) {
+            const removed = await markUnnamed(pool, held, { generation, at, named: staged.named });
+            staged = addStaged(staged, { ...removed, named: 0 });
         }
     } catch (error) {
         // What cannot be removed now, the next import removes.

@@ -39,6 +39,17 @@ function joinStaged(table: string, condition: string): string {
     ) staged on true`;
 }
 
+/** Rows with nothing laid over them, most of all rows, are not going to be removed. */
+const KEPT = 'staged.removed is not true';
+/** The same of what is below a host. */
+const HOST_KEPT = `case when (select staged_shown ${WORKSPACE}) then not exists (
+        select from scanwire.staged_hosts where workspace_id = $1 and host_id = rows.host_id and removed
+    ) else true end`;
+/** The same of what may be below a service; with a host its services are removed. */
+const SERVICE_KEPT = `${HOST_KEPT} and case when (select staged_shown ${WORKSPACE}) then not exists (
+        select from scanwire.staged_services where host_id = rows.host_id and service_id = rows.service_id and removed
+    ) else true end`;
+
 const GIVEN = overlaid('staged.fields', 'rows');
 /** Those of a host whose value is not the column as it is, with nothing laid over it. */
 const OWN_HOST_COLUMNS: Readonly<Record<string, string>> = {
@@ -50,7 +61,9 @@ const COMPUTED: Readonly<Record<string, string>> = {
     address: 'host(rows.address)',
     name: `coalesce(nullif(${GIVEN.get('name')}, ''), host(rows.address))`,
     updated_at: 'coalesce(staged.updated_at, rows.updated_at)',
-    service_count: 'rows.service_count + coalesce(staged.services_added, 0)',
+    service_count: 'rows.service_count + coalesce(staged.services_added - staged.services_removed, 0)',
+    note_count: 'rows.note_count - coalesce(staged.notes_removed, 0)',
+    vuln_count: 'rows.vuln_count - coalesce(staged.vulns_removed, 0)',
     last_seen: lastSeen('rows', `(select generation ${WORKSPACE})`),
 };
 /** Kept by a trigger; a row that was not written since there is one has none. */
@@ -83,6 +96,7 @@ const SERVICES: CollectionSource = {
         ${joinStaged('staged_services', 'host_id = rows.host_id and service_id = rows.id')}`,
     parents: HOST_PARENTS,
     shown: SHOWN,
+    kept: KEPT,
     filters: FILTERS.services,
     searched: ['name', 'info'],
     column: serviceColumn,
@@ -93,6 +107,7 @@ const NOTES: CollectionSource = {
     select: `rows.id, rows.workspace_id, rows.host_id, rows.service_id, ${TIMES}, rows.ntype, rows.data, rows.critical, rows.seen`,
     from: `scanwire.notes rows ${BELOW_HOST}`,
     parents: HOST_PARENTS,
+    kept: SERVICE_KEPT,
     filters: FILTERS.notes,
 };
 
@@ -101,6 +116,7 @@ const SESSIONS: CollectionSource = {
         rows.datastore, rows.opened_at, rows.closed_at, rows.close_reason, rows.local_id, rows.last_seen, rows.campaign_id`,
     from: `scanwire.sessions rows ${BELOW_HOST}`,
     parents: HOST_PARENTS,
+    kept: HOST_KEPT,
     filters: FILTERS.sessions,
 };
 
@@ -109,6 +125,7 @@ const VULNS = {
         rows.vuln_detail_count, rows.vuln_attempt_count, rows.nexpose_data_vuln_def_id`,
     from: `scanwire.vulns rows ${BELOW_HOST}`,
     parents: HOST_PARENTS,
+    kept: SERVICE_KEPT,
     filters: FILTERS.vulns,
     searched: ['name', 'info'],
     text: {
@@ -144,6 +161,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
             from: `scanwire.hosts rows ${joinStaged('staged_hosts', 'workspace_id = $1 and host_id = rows.id')}`,
             parents: ['rows.workspace_id'],
             shown: SHOWN,
+            kept: KEPT,
             listed: BEFORE_IMPORT,
             filters: FILTERS.hosts,
             extras: ['last_seen'],
@@ -171,6 +189,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
         expireHosts: (workspaceName, options) => expireHosts(pool, workspaceName, { ...options, clock }),
         removeHosts: (workspaceName, options) => removeHosts(pool, workspaceName, { ...options, clock }),
         removeWorkspace: (name) => removeWorkspace(pool, name, clock),
+        replaces: true,
         importHosts: (workspaceName, hosts, options) => importHosts(pool, workspaceName, hosts, { ...options, clock }),
     };
 }

@@ -27,6 +27,7 @@ import { lastSuccesses } from './migrations/0035-last-successes.ts';
 import { rates } from './migrations/0037-rates.ts';
 import { retention } from './migrations/0038-retention.ts';
 import { poisoned } from './migrations/0043-poisoned.ts';
+import { replace } from './migrations/0044-replace.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -187,6 +188,7 @@ export const migrations: readonly Migration[] = [
     rates,
     retention,
     poisoned,
+    replace,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

@@ -19,7 +19,7 @@ export const SEE = `named as (
     select id, state = 'down', null from created
 ), seen as (
     insert into scanwire.sightings as noted (host_id, seen_at, generation, seen_before)
-    select id, case when is_down then before else $4 end, $5, before
+    select id, case when is_down then before else $7 end, $5, before
     from named where not is_down or not exists (select from scanwire.sightings where host_id = id)
     on conflict (host_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
         seen_before = case when noted.generation < excluded.generation then noted.seen_at else noted.seen_before end

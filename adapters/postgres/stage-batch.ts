@@ -2,6 +2,7 @@ import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { byHostField } from '../../lib/inventory/host.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../lib/transaction.ts';
+import { GIVEN_SERVICES, INPUT, NAME } from './batch-input.ts';
 import type { PoolLike } from './database.ts';
 import { SEE } from './sightings.ts';
 import { type Lease, type Pace, slice } from './slices.ts';
@@ -31,25 +32,6 @@ export function overlaid(source: string, table: string): ReadonlyMap<string, str
 export function assignments(source: string): string {
     return [...overlaid(source, 'hosts')].map(([column, value]) => `${column} = ${value}`).join(', ');
 }
-
-/**
- * The hosts of a batch in their order. Each is looked up as the next in the order of the unique index: for equality the planner, as long as
- * it has not heard of new rows, takes the index of listings as well and reads all hosts for each (measured: 0.5 s for a batch). Here and below
- * `offset 0` keeps an expression over JSON from being written out, and parsed, wherever its name stands.
- */
-const INPUT = `input as materialized (
-    select given.*, host.id as host_id, host.generation, host.updated_at
-    from (
-        select host, (host ->> 'address')::inet as address, coalesce((host ->> 'if_known')::boolean, false) as if_known, index
-        from scanwire.import_batches, json_array_elements(hosts) with ordinality as element (host, index)
-        where import_id = $1 and seq = $2 and index > $6 and index <= $7 offset 0
-    ) given
-    left join lateral (
-        select id, workspace_id, address, generation, updated_at from scanwire.hosts
-        where (workspace_id, address) >= ($3, given.address) order by workspace_id, address limit 1
-    ) host on host.workspace_id = $3 and host.address = given.address
-    where host.id is not null or not given.if_known
-)`;
 
 const SHOWN_HOST = overlaid('staged.fields', 'hosts');
 
@@ -91,18 +73,6 @@ const SHOWN_SERVICE = `(
     where services.host_id = given.host_id and port = given.port and proto = given.proto offset 0
 )`;
 
-/** The services that `input` gives, one by one (`told`), perhaps with name and info (`named`), and those that it says are closed with others. */
-const GIVEN_SERVICES = `(
-    select true as told, element.name is not null as named, element.*
-    from rows from (json_to_recordset(coalesce(input.host -> 'services', '[]')) as (port integer, proto text, state text, name text, info text))
-        with ordinality as element (port, proto, state, name, info, index)
-    union all
-    select false, false, services.port, services.proto, 'closed', null, null, 0
-    from (select proto, bounds::integer[] as bounds from json_each_text(input.host -> 'closed') as element (proto, bounds) offset 0) closed
-    join scanwire.services on services.host_id = input.host_id and services.proto = closed.proto
-        and width_bucket(services.port, closed.bounds) % 2 = 1
-) element`;
-
 /** Whether one is new, or shown otherwise. */
 const SERVICE_DIFFERS = `known.id is null
     or given.state is distinct from known.state
@@ -127,7 +97,7 @@ const STAGE_HOSTS = `with ${INPUT}, judged as materialized (
     select * from judged where verdict in ('changed', 'gone')
 ), staged as (
     insert into scanwire.staged_hosts as staged (workspace_id, host_id, updated_at, fields)
-    select $3, host_id, $4, fields from different where generation < $5
+    select $3, host_id, $7, fields from different where generation < $5
     on conflict (workspace_id, host_id) do update set updated_at = excluded.updated_at, fields = staged.fields || excluded.fields
 ), changed as (
     update scanwire.hosts set ${assignments('different.fields')} from different where hosts.id = different.host_id and different.generation = $5
@@ -136,7 +106,7 @@ const STAGE_HOSTS = `with ${INPUT}, judged as materialized (
         ${givenFields('input.host')
             .map(([column]) => column)
             .join(', ')})
-    select $3, $5, $4, $4, ${DISTINCT_SERVICES}, address, ${givenFields('input.host')
+    select $3, $5, $7, $7, ${DISTINCT_SERVICES}, address, ${givenFields('input.host')
         .map(([, value]) => value)
         .join(', ')}
     from input where host_id is null order by index
@@ -175,14 +145,14 @@ const STAGE_SERVICES = `with ${INPUT}, given as (
     select * from judged where verdict in ('changed', 'gone')
 ), staged as (
     insert into scanwire.staged_services (host_id, service_id, updated_at, state, name, info)
-    select host_id, service_id, $4, state, name, info from different where generation < $5
+    select host_id, service_id, $7, state, name, info from different where generation < $5
     on conflict (host_id, service_id) do update set state = excluded.state, name = excluded.name, info = excluded.info
 ), changed as (
     update scanwire.services set state = different.state, name = different.name, info = different.info
     from different where services.id = different.service_id and different.generation = $5
 ), created as (
     insert into scanwire.services (generation, host_id, created_at, updated_at, port, proto, state, name, info)
-    select $5, host_id, $4, $4, port, proto, state, name, info from judged where verdict = 'new' order by host_index, index
+    select $5, host_id, $7, $7, port, proto, state, name, info from judged where verdict = 'new' order by host_index, index
 ), touched as materialized (
     select host_id, host_generation, host_updated_at, (count(*) filter (where verdict = 'new'))::integer as added
     from judged where verdict <> 'unchanged' and host_id < $8 group by host_id, host_generation, host_updated_at
@@ -190,7 +160,7 @@ const STAGE_SERVICES = `with ${INPUT}, given as (
     update scanwire.hosts set service_count = service_count + added from touched where hosts.id = host_id and host_generation = $5 and added > 0
 ), noted as (
     insert into scanwire.staged_hosts as staged (workspace_id, host_id, updated_at, fields, services_added)
-    select $3, host_id, case when added > 0 then $4 else host_updated_at end, '{}', added from touched where host_generation < $5
+    select $3, host_id, case when added > 0 then $7 else host_updated_at end, '{}', added from touched where host_generation < $5
     on conflict (workspace_id, host_id) do update set services_added = staged.services_added + excluded.services_added,
         updated_at = case when excluded.services_added > 0 then excluded.updated_at else staged.updated_at end
 )
@@ -204,6 +174,8 @@ export interface Batch {
     /** The generation that the import gives the workspace. */
     readonly generation: number;
     readonly at: Date;
+    /** Whether what it names is noted, since all else is going to be removed. */
+    readonly replace: boolean;
 }
 
 /** What became of a batch. */
@@ -212,6 +184,8 @@ export interface StagedBatch {
     readonly services: ImportCounts;
     /** How many hosts have something laid aside. */
     readonly aside: number;
+    /** How many hosts were noted as named. */
+    readonly named: number;
 }
 
 /** Stores a batch, slice by slice, where nobody sees it yet, and removes it from where it was read aside. */
@@ -226,7 +200,7 @@ export async function stageBatch(pool: PoolLike, lease: Lease, batch: Batch, pac
 }
 
 /** Before anything is staged. */
-export const NOTHING_STAGED: StagedBatch = { hosts: importCounts(), services: importCounts(), aside: 0 };
+export const NOTHING_STAGED: StagedBatch = { hosts: importCounts(), services: importCounts(), aside: 0, named: 0 };
 
 /** Of both together. */
 export function addStaged(one: StagedBatch, other: StagedBatch): StagedBatch {
@@ -234,6 +208,7 @@ export function addStaged(one: StagedBatch, other: StagedBatch): StagedBatch {
         hosts: addCounts(one.hosts, other.hosts),
         services: addCounts(one.services, other.services),
         aside: one.aside + other.aside,
+        named: one.named + other.named,
     };
 }
 
@@ -260,14 +235,16 @@ interface StagedServices extends Counted {
 async function stageSlice(
     pool: PoolLike,
     lease: Lease,
-    { seq, size, generation, at }: Batch,
+    { seq, size, generation, at, replace }: Batch,
     { from, until, pace }: { readonly from: number; readonly until: number; readonly pace: Pace },
 ): Promise<StagedBatch> {
-    const values = [lease.importId, seq, lease.workspaceId, at, generation, from, until];
+    const named = [lease.importId, seq, lease.workspaceId, from, generation, until];
+    const values = [...named, at];
     const work = async (client: Executor): Promise<StagedBatch> => {
         const [hosts] = (await client.query<StagedHosts>(STAGE_HOSTS, values)).rows;
         const more = [...values, hosts?.first ?? MAX_ID];
         const [services] = hosts?.differs ? (await client.query<StagedServices>(STAGE_SERVICES, more)).rows : [];
+        const [noted] = replace ? (await client.query<{ named: number }>(NAME, named)).rows : [];
         if (until === size) {
             await client.query('delete from scanwire.import_batches where import_id = $1 and seq = $2', [lease.importId, seq]);
         }
@@ -279,6 +256,7 @@ async function stageSlice(
             hosts: addCounts(counts, importCounts({ changed: grown, unchanged: -grown })),
             services: importCounts(services ?? { unchanged: hosts?.services ?? 0 }),
             aside: counts.changed + counts.gone + (services?.touched.filter((id) => kept.has(id)).length ?? 0),
+            named: noted?.named ?? 0,
         };
     };
     return await slice(pool, lease, (client) => pace.timed(until - from, () => work(client)));

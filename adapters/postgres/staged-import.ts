@@ -53,15 +53,21 @@ const NEXT_STAGED = `delete from scanwire.staged_hosts
     )
     returning *`;
 
+/** What is removed below a host that stays, triggers take from its counts. */
 const APPLY = `with slice as (${NEXT_STAGED}), changed as (
     update scanwire.hosts
     set updated_at = slice.updated_at, service_count = hosts.service_count + slice.services_added, ${assignments('slice.fields')}
-    from slice where hosts.id = slice.host_id and (slice.fields <> '{}' or slice.services_added > 0)
+    from slice where hosts.id = slice.host_id and not slice.removed
+        and (slice.fields <> '{}' or slice.services_added > 0 or slice.services_removed > 0)
+), removed as (
+    delete from scanwire.hosts using slice where hosts.id = slice.host_id and slice.removed
 ), services_slice as (
     delete from scanwire.staged_services where host_id in (select host_id from slice) returning *
 ), services_changed as (
     update scanwire.services set updated_at = staged.updated_at, state = staged.state, name = staged.name, info = staged.info
-    from services_slice staged where services.id = staged.service_id
+    from services_slice staged where services.id = staged.service_id and not staged.removed
+), services_removed as (
+    delete from scanwire.services using services_slice staged where services.id = staged.service_id and staged.removed
 )
 select max(host_id) as last, count(*)::integer as count from slice`;
 
@@ -94,6 +100,14 @@ const DISCARD_HOSTS = `with slice as (
 )
 select max(id) as last, count(*)::integer as count from slice`;
 
+/** Which rows an import that replaces has named; it has not come to its end. */
+const FORGET_NAMED = `with slice as (
+    select distinct host_id from scanwire.import_named where workspace_id = $1 and host_id > $2 order by host_id limit $3
+), forgotten as (
+    delete from scanwire.import_named named using slice where named.workspace_id = $1 and named.host_id = slice.host_id
+)
+select max(host_id) as last, count(*)::integer as count from slice`;
+
 /** The workspace that was made for the import and not shown goes with it, unless others have stored hosts there. */
 const REMOVE_EMPTY = `delete from scanwire.workspaces
     where id = $1 and generation < 0 and not exists (select from scanwire.hosts where workspace_id = $1)`;
@@ -105,26 +119,38 @@ export async function discardStaged(pool: PoolLike, lease: Lease): Promise<void>
     await everySlice(pool, lease, DISCARD_STAGED);
     await everySlice(pool, lease, DISCARD_HOSTS);
     await everySlice(pool, lease, UNSEE);
+    await everySlice(pool, lease, FORGET_NAMED);
     await slice(pool, lease, async (client) => {
         await client.query(REMOVE_EMPTY, [lease.workspaceId]);
         await client.query(END_DISCARDED, [lease.workspaceId]);
     });
 }
 
+/** What a slice has come to, with whatever else its statement says. */
+type SliceRow<More> = More & { readonly last: number | null; readonly count: number };
+
+interface EverySlice<More> {
+    readonly onHosts?: (count: number, row: SliceRow<More>) => void;
+    readonly values?: readonly unknown[];
+}
+
 /** @param sql Works on at most `$3` hosts behind `$2` of the workspace `$1`, and says how many and which was the last. From `$4` on it has `values`. */
-export async function everySlice(
+export async function everySlice<More extends object = object>(
     pool: PoolLike,
     lease: Lease,
     sql: string,
-    { onHosts = () => {}, values: more = [] }: { readonly onHosts?: (count: number) => void; readonly values?: readonly unknown[] } = {},
+    { onHosts = () => {}, values: more = [] }: EverySlice<More> = {},
 ): Promise<void> {
     const pace = paceOf();
     for (let after: number | null = 0; after !== null; ) {
         const values: unknown[] = [lease.workspaceId, after, pace.hosts(), ...more];
-        const work = (client: Executor) => client.query<{ last: number | null; count: number }>(sql, values);
+        const work = (client: Executor) => client.query<SliceRow<More>>(sql, values);
         const { rows } = await slice(pool, lease, (client) => pace.timed(pace.hosts(), () => work(client)));
-        after = rows[0]?.last ?? null;
-        onHosts(rows[0]?.count ?? 0);
+        const [row] = rows;
+        after = row?.last ?? null;
+        if (row !== undefined) {
+            onHosts(row.count, row);
+        }
     }
 }
 

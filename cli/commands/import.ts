@@ -11,11 +11,19 @@ export function define(self: Command): void {
         const [file = ''] = call.args;
         const progress = await followed(await openInput(file), !call.json);
         const { source, onProgress } = progress;
-        const importing = call.perform('importScan', { workspace: String(call.options.workspace), source, onProgress });
+        const importing = call.perform('importScan', {
+            workspace: String(call.options.workspace),
+            replace: call.options.replace === true,
+            source,
+            onProgress,
+        });
         const summary = await importing.finally(progress.end);
         return { json: summary, text: () => summaryText(summary) };
     });
-    self.option('--workspace <name>', 'workspace to import into, made when missing', 'default');
+    self.option('--workspace <name>', 'workspace to import into, made when missing', 'default').option(
+        '--replace',
+        'the file is the whole workspace: hosts and services that are not in it are removed',
+    );
 }
 
 function summaryText({ workspace, hosts, services }: ImportSummary): string {

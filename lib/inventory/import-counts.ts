@@ -2,8 +2,8 @@
 export const VERDICTS = ['new', 'changed', 'unchanged', 'gone', 'refused'] as const;
 
 /**
- * How many hosts or services came to what: `new` were not there before; of those that were, `gone` are hosts that are `down` now and services
- * that are `closed`, `changed` differ otherwise from what the workspace held, and `unchanged` differ in nothing and were not written; `refused`
+ * How many hosts or services came to what: `new` were not there before; of those that were, `gone` are hosts that are `down` now, services
+ * that are `closed`, and what an import that replaces has removed; `changed` differ otherwise from what the workspace held, and `unchanged` differ in nothing and were not written; `refused`
  * were left out. What a source names twice is counted twice, the second time against what the first has made of it.
  */
 export type ImportCounts = Readonly<Record<(typeof VERDICTS)[number], number>>;

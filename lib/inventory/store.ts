@@ -79,6 +79,11 @@ export interface ImportProgress {
 export interface ImportOptions {
     /** Called once in a while; a store that is done at once need not. */
     readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
+    /**
+     * The hosts are the whole workspace: those that it holds and none of these names are removed, with all that is below them, and so are
+     * the services that are not named of hosts that are. Only where the store {@link InventoryWriter.replaces}.
+     */
+    readonly replace?: boolean | undefined;
 }
 
 /** What an import did. */
@@ -121,6 +126,9 @@ export interface InventoryWriter {
      * service and is so already writes nothing and moves no `updated_at`; a service more moves that of its host too.
      */
     importHosts(workspaceName: string, hosts: AsyncIterable<HostInput>, options?: ImportOptions): Promise<ImportSummary>;
+
+    /** Whether `importHosts` knows `replace`. It is asked for it by no others. */
+    readonly replaces?: true;
 
     /**
      * Removes the hosts of the workspace of that name that no import has seen for a while, with all that is below them.

@@ -17,7 +17,8 @@ export interface System {
     /** For example `server.plugins['webhook-exporter']`. */
     readonly webhooks: Pick<Webhooks, 'publish' | 'exporters' | 'deliveries' | 'events'> & Partial<Pick<Webhooks, 'doctor'>>;
     /** For example `postgresInventory({ pool })`. */
-    readonly inventory: Pick<InventoryWriter, 'importHosts' | 'expireHosts' | 'removeHosts' | 'removeWorkspace'> & Partial<InventoryStore>;
+    readonly inventory: Pick<InventoryWriter, 'importHosts' | 'replaces' | 'expireHosts' | 'removeHosts' | 'removeWorkspace'> &
+        Partial<InventoryStore>;
     readonly license: InstalledLicense;
     /** Brings the schema up to date and answers with the ids of the migrations that ran, for example `() => migrate(pool)`. */
     readonly migrate: () => Promise<readonly string[]>;
@@ -170,11 +171,16 @@ function licenseHandlers(license: NonNullable<HostSystem['license']>): Partial<H
 
 function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
     return {
-        async importScan({ workspace, source, onProgress }) {
+        async importScan({ workspace, source, onProgress, replace = false }) {
             const name = workspaceName(workspace);
+            // A store that does not know it would take what is meant to go for what may stay.
+            if (replace && inventory.replaces !== true) {
+                throw new ScanwireError('INVALID_INPUT', 'This store cannot replace a workspace', { field: 'replace' });
+            }
+
             // Its parsers are loaded by the first import, not by every host.
             const { readScan } = await import('../../lib/inventory/read-scan.ts');
-            return inventory.importHosts(name, readScan(source), { onProgress });
+            return inventory.importHosts(name, readScan(source), { onProgress, ...(replace && { replace }) });
         },
         ...(isNamed(inventory) && readingHandlers(inventory)),
         ...removalHandlers(inventory),

@@ -188,7 +188,10 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
 
     importScan: {
         description: 'Imports a scan, nmap XML or JSON lines of hosts or findings: all hosts of it or none',
-        query: Joi.object({ workspace: nameSchema.trim().required().description('Workspace to import into, made when missing') }),
+        query: Joi.object({
+            workspace: nameSchema.trim().required().description('Workspace to import into, made when missing'),
+            replace: Joi.boolean().description('The scan is the whole workspace: hosts and services that are not in it are removed'),
+        }),
         response: Joi.object({ workspace: workspaceSchema.required(), hosts: countsSchema, services: countsSchema }).label('Imported'),
     },
     listWorkspaces: { description: 'All workspaces, oldest first', response: Joi.array().items(workspaceSchema) },

@@ -62,6 +62,7 @@ export type InventoryAbility =
     | 'sightings'
     | 'expires'
     | 'removes'
+    | 'replaces'
     | 'texts'
     | 'rows'
     | 'many-hosts'
@@ -107,6 +108,7 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     sightings: evident(({ hosts }) => hosts.extras?.includes('last_seen') ?? false),
     expires: evident((store) => typeof (store as Partial<InventoryWriter>).expireHosts === 'function'),
     removes: evident((store) => typeof (store as Partial<InventoryWriter>).removeWorkspace === 'function'),
+    replaces: evident((store) => (store as Partial<InventoryWriter>).replaces === true),
     texts: evident(({ hosts }) => typeof hosts.listText === 'function'),
     services: serviceAbility('services'),
     notes: childAbility('notes', 'note'),

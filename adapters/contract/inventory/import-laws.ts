@@ -3,7 +3,7 @@ import { type HostInput, newHost } from '../../../lib/inventory/host.ts';
 import { importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Service } from '../../../lib/inventory/resources.ts';
 import type { InventoryWriter } from '../../../lib/inventory/store.ts';
-import { assertFields, only, present } from '../assertions.ts';
+import { assertFields, only, present, underWay } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import {
     dns,
@@ -339,13 +339,3 @@ export const importGroups: InventoryLaws = [
         },
     },
 ];
-
-/** The work, and whether it has ended, well or badly. */
-function underWay<T>(result: Promise<T>): { readonly result: Promise<T>; ended(): boolean } {
-    let ended = false;
-    const end = (): void => {
-        ended = true;
-    };
-    result.then(end, end);
-    return { result, ended: () => ended };
-}

@@ -1,76 +1,16 @@
 import t, { type Test } from 'tap';
 import { record } from '../../../adapters/contract/records/fixture.ts';
 import { type PoolLike, postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
-import { ScanwireError } from '../../../lib/errors.ts';
 import type { HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
 import { importCounts } from '../../../lib/inventory/import-counts.ts';
-import type { Collection } from '../../../lib/inventory/store.ts';
 import { databases, startAfresh } from './databases.ts';
+import { dyingAt, failingOnceAt, leasesEnd, losingTheAnswerTo, setAhead } from './failing-pools.ts';
+import { all, each, manyHosts } from './imported.ts';
 
 const ssh: ServiceInput = { port: 22, proto: 'tcp', state: 'open', name: 'ssh', info: null };
 const https: ServiceInput = { port: 443, proto: 'tcp', state: 'open', name: 'https', info: 'nginx' };
 const known: HostInput = { address: '192.0.2.7', name: 'before', services: [ssh] };
 const changed: HostInput = { address: '192.0.2.7', name: 'after', services: [{ ...ssh, state: 'closed' }, https] };
-
-/** A pool whose process dies before a statement that matches: nothing of it reaches the database from then on. */
-function dyingAt(pool: PoolLike, statement: RegExp, times: number): PoolLike {
-    let left = times;
-    return failingWhere(pool, (text) => {
-        left -= left > 0 && statement.test(text) ? 1 : 0;
-        if (left === 0) {
-            throw new ScanwireError('UNAVAILABLE', 'killed');
-        }
-    });
-}
-
-/** A pool on which the first statement that matches fails. */
-function failingOnceAt(pool: PoolLike, statement: RegExp): PoolLike {
-    let left = 1;
-    return failingWhere(pool, (text) => {
-        if (left > 0 && statement.test(text)) {
-            left -= 1;
-            throw new Error('failed');
-        }
-    });
-}
-
-/** A pool whose connection breaks when the transaction of the first statement that matches has been committed. */
-function losingTheAnswerTo(pool: PoolLike, statement: RegExp): PoolLike {
-    let state: 'before' | 'within' | 'after' = 'before';
-    return failingWhere(
-        pool,
-        (text) => {
-            state = state === 'before' && statement.test(text) ? 'within' : state;
-        },
-        (text) => {
-            if (state === 'within' && text === 'commit') {
-                state = 'after';
-                throw new ScanwireError('UNAVAILABLE', 'lost');
-            }
-        },
-    );
-}
-
-/** A pool whose statements fail where `before` or `after` them something throws. */
-function failingWhere(pool: PoolLike, before: (text: string) => void, after: (text: string) => void = () => {}): PoolLike {
-    return {
-        query: pool.query.bind(pool),
-        async connect() {
-            const client = await pool.connect();
-            return {
-                query: async (text: string, values?: unknown[]) => {
-                    before(text);
-                    const result = await client.query(text, values);
-                    after(text);
-                    return result;
-                },
-                on: client.on.bind(client),
-                removeListener: client.removeListener.bind(client),
-                release: () => client.release(true),
-            } as Awaited<ReturnType<PoolLike['connect']>>;
-        },
-    };
-}
 
 /** A pool of a process that sleeps so long that another takes the lease of its import. */
 function losingItsLease(pool: PoolLike): PoolLike {
@@ -92,17 +32,6 @@ function losingItsLease(pool: PoolLike): PoolLike {
 async function dies(t: Test, pool: PoolLike, workspace: string, statement: RegExp, times: number): Promise<void> {
     const store = postgresInventory({ pool: dyingAt(pool, statement, times) });
     await t.rejects(store.importHosts(workspace, each([changed, ...manyHosts(700)])), { message: 'killed' });
-}
-
-/** Sets the clock of the stores ahead. */
-async function setAhead(pool: PoolLike, seconds: number): Promise<void> {
-    await pool.query(`create or replace function scanwire.now() returns timestamptz language sql volatile
-        as $$ select date_trunc('milliseconds', clock_timestamp()) + interval '${seconds} seconds' $$`);
-}
-
-/** As if the time had passed after which a lease ends. */
-async function leasesEnd(pool: PoolLike): Promise<void> {
-    await setAhead(pool, 41);
 }
 
 async function leftovers(pool: PoolLike): Promise<unknown> {
@@ -377,22 +306,4 @@ for (const { name, open } of databases) {
             return first === undefined ? [] : [{ ...first, services: await all(store.services, [workspaceId, first.id]) }, ...others];
         }
     });
-}
-
-async function* each<T>(values: readonly T[]): AsyncGenerator<T> {
-    yield* values;
-}
-
-function manyHosts(count: number, name?: string): HostInput[] {
-    const given = name === undefined ? {} : { name };
-    return Array.from({ length: count }, (_, index) => ({ address: `10.0.${index >> 8}.${index & 255}`, ...given }));
-}
-
-async function all<Row extends { readonly id: number }>(collection: Collection<Row>, parents: readonly number[]): Promise<Row[]> {
-    const rows: Row[] = [];
-    for await (const batch of collection.list(parents)) {
-        rows.push(...batch);
-    }
-
-    return rows;
 }

@@ -128,3 +128,27 @@ t.test('answers whoever accepts lines as ever when there was no progress to tell
     t.match(headers['content-type'], /^application\/json/);
     t.same(JSON.parse(payload), { hosts: 0 });
 });
+
+t.test('asks only a store that replaces to do so', async (t) => {
+    const asked: unknown[] = [];
+    const importHosts = async (_name: string, _hosts: unknown, options: ImportOptions = {}): Promise<ImportSummary> => {
+        asked.push(options.replace);
+        return {} as ImportSummary;
+    };
+    for (const [inventory, statusCode] of [
+        [{ importHosts }, 400],
+        [{ importHosts, replaces: true }, 200],
+    ] as const) {
+        const server = hapiServer();
+        await server.register({ plugin, options: { system: { inventory }, auth: false, authorize: () => true } });
+        const answer = await server.inject({
+            method: 'POST',
+            url: '/admin-console/import?workspace=default&replace=true',
+            headers: { 'content-type': 'application/x-ndjson' },
+            payload: '{"address":"192.0.2.7"}\n',
+        });
+        t.equal(answer.statusCode, statusCode);
+        t.match(JSON.parse(answer.payload), statusCode === 400 ? { error: { code: 'INVALID_INPUT', field: 'replace' } } : {});
+    }
+    t.same(asked, [true]);
+});

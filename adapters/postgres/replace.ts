@@ -1,0 +1,98 @@
+import { ScanwireError } from '../../lib/errors.ts';
+import { type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
+import type { PoolLike } from './database.ts';
+import type { Lease } from './slices.ts';
+import { everySlice } from './staged-import.ts';
+
+/**
+ * Marks what was not named, and forgets what was. A host that loses services counts as changed where nothing else of it does; it is marked
+ * with what it loses.
+ */
+const MARK = `with slice as materialized (
+    select id from scanwire.hosts where workspace_id = $1 and id > $2 and generation < $4 order by id limit $3
+), judged as materialized (
+    select id, not exists (
+        select from scanwire.import_named where workspace_id = $1 and host_id = slice.id and service_id = 0
+    ) as removed
+    from slice
+), lost as materialized (
+    select services.id, services.host_id,
+        (select count(*)::integer from scanwire.notes where service_id = services.id) as notes,
+        (select count(*)::integer from scanwire.vulns where service_id = services.id) as vulns
+    from judged join scanwire.services on services.host_id = judged.id
+    where services.generation < $4 and not exists (
+        select from scanwire.import_named named
+        where workspace_id = $1 and named.host_id = services.host_id and named.service_id = services.id
+    )
+), forgotten as (
+    delete from scanwire.import_named using slice where workspace_id = $1 and host_id = slice.id
+), services_marked as (
+    insert into scanwire.staged_services (host_id, service_id, updated_at, state, name, removed)
+    select host_id, id, $5, 'closed', '', true from lost
+), counted as materialized (
+    select judged.id, judged.removed, services, notes, vulns,
+        staged.host_id is null as is_first, coalesce(staged.fields <> '{}' or staged.services_added > 0, false) as has_changed
+    from judged
+    cross join lateral (
+        select count(*)::integer as services, coalesce(sum(notes), 0)::integer as notes, coalesce(sum(vulns), 0)::integer as vulns
+        from lost where lost.host_id = judged.id
+    ) losses
+    left join scanwire.staged_hosts staged on staged.workspace_id = $1 and staged.host_id = judged.id
+), marked as (
+    insert into scanwire.staged_hosts (workspace_id, host_id, updated_at, fields, removed, services_removed, notes_removed, vulns_removed)
+    select $1, id, $5, '{}', removed, services, notes, vulns from counted where removed or services > 0
+    on conflict (workspace_id, host_id) do update set updated_at = excluded.updated_at, services_removed = excluded.services_removed,
+        notes_removed = excluded.notes_removed, vulns_removed = excluded.vulns_removed
+)
+select max(id) as last, count(*)::integer as count,
+    (count(*) filter (where not removed))::integer as named,
+    (count(*) filter (where removed))::integer as hosts,
+    coalesce(sum(services), 0)::integer as services,
+    (count(*) filter (where not removed and services > 0 and not has_changed))::integer as shrunk,
+    (count(*) filter (where is_first and (removed or services > 0)))::integer as aside
+from counted`;
+
+/** Of a workspace in which an import replaces. */
+export interface Replacement {
+    /** That of the import. */
+    readonly generation: number;
+    readonly at: Date;
+    /** How many hosts were noted as named. */
+    readonly named: number;
+}
+
+/** What an import that replaces removes. */
+export interface Removed {
+    readonly hosts: ImportCounts;
+    readonly services: ImportCounts;
+    /** How many hosts have something laid aside only now. */
+    readonly aside: number;
+}
+
+type Marked = Record<'named' | 'hosts' | 'services' | 'shrunk' | 'aside', number>;
+
+/**
+ * Marks all that an import has not named, so that it is gone when the import is shown.
+ *
+ * @throws ScanwireError `CONFLICT` when not all is there any more that was noted as named: nothing may be taken for gone then.
+ */
+export async function markUnnamed(pool: PoolLike, lease: Lease, { generation, at, named }: Replacement): Promise<Removed> {
+    const sum: Marked = { named: 0, hosts: 0, services: 0, shrunk: 0, aside: 0 };
+    await everySlice<Marked>(pool, lease, MARK, {
+        values: [generation, at],
+        onHosts(_count, row) {
+            for (const key of Object.keys(sum) as (keyof Marked)[]) {
+                sum[key] += row[key];
+            }
+        },
+    });
+    if (sum.named !== named) {
+        throw new ScanwireError('CONFLICT', 'The workspace changed while it was replaced, and nothing of it was');
+    }
+
+    return {
+        hosts: importCounts({ gone: sum.hosts, changed: sum.shrunk, unchanged: -sum.shrunk }),
+        services: importCounts({ gone: sum.services }),
+        aside: sum.aside,
+    };
+}

@@ -46,22 +46,26 @@ const REST = 200;
 export function retentionOf({
     deliveries: { retention },
     keepFor,
-    sleep,
     onError,
-}: Pick<WebhooksContext, 'deliveries' | 'keepFor' | 'sleep' | 'onError'>): Retention {
+}: Pick<WebhooksContext, 'deliveries' | 'keepFor' | 'onError'>): Retention {
     let looking: NodeJS.Timeout | undefined;
     let wake = (): void => {};
     let turn: Promise<void> = Promise.resolve();
+
+    /** Until the next step, or the end. */
+    function rest(): Promise<void> {
+        return new Promise((resolve) => {
+            wake = resolve;
+            setTimeout(resolve, REST).unref();
+        });
+    }
 
     async function take(store: RetentionStore, kept: number): Promise<void> {
         if (looking === undefined || !(await store.begin(TURN_EVERY))) {
             return;
         }
-        const ended = new Promise<void>((resolve) => {
-            wake = resolve;
-        });
         for await (const _ of store.expire(kept)) {
-            await Promise.race([sleep(REST), ended]);
+            await rest();
             if (looking === undefined) {
                 return;
             }

@@ -37,7 +37,6 @@ async function kept(t: Test): Promise<Kept> {
             return retentionOf({
                 deliveries: { ...deliveries, retention },
                 keepFor,
-                sleep: time.sleep,
                 onError: (error) => errors.push(error),
             });
         },

@@ -3,89 +3,22 @@
  * the run of the tests installs where it may; else it is skipped, as test/allowed-skips.json says.
  */
 import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
-import { buffer } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import Hapi from '@hapi/hapi';
 import { Webhook } from 'standardwebhooks';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { present, until } from '../../adapters/contract/assertions.ts';
-import { ask } from '../../cli/client.ts';
 import { verify } from '../../lib/verify/index.ts';
 import type { SignatureForm } from '../../lib/webhooks/choices.ts';
-import type { Input, OperationName, Output } from '../../plugins/admin-console/operations.ts';
 import { plugin as webhookAuth } from '../../plugins/webhook-auth/index.ts';
 import { findOnPath } from '../support/find-program.ts';
 import { freePort } from '../support/free-port.ts';
-import { dataOf, fixture, serveIn } from '../support/served.ts';
+import { answers, changed, KIND, post, SECRET, sendingExporter, TITLE } from './sending-exporter.ts';
 
-const SECRET = 'what two of us know: ü€😀';
-const TITLE = 'Größe – "quoted" \u2028 😀';
-const KIND = 'idr_investigation_created';
-const EVENT = { ...JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')), title: TITLE };
 const PAGE = readFileSync('docs/receivers.md', 'utf8');
-
-interface Answer {
-    readonly status: number;
-    readonly text: string;
-}
-
-/** A message as it was sent, and what came of it. */
-interface Sent extends Answer {
-    readonly headers: IncomingHttpHeaders;
-    readonly body: Buffer;
-}
-
-const data = dataOf(t);
-await serveIn(t, { SCANWIRE_EGRESS_ALLOW: '127.0.0.1' }, data);
-const perform = <Name extends OperationName>(name: Name, input: Input<Name>): Promise<Output<Name>> =>
-    ask(connect(join(data, 'scanwire.sock')), name, input);
-
-/** Sends an investigation in these forms, signed with {@link SECRET}; to the product where there is one. */
-async function delivered(t: Test, forms: readonly SignatureForm[], product?: string): Promise<Sent> {
-    const came: Sent[] = [];
-    const onItsWay = createServer(async (incoming, response) => {
-        const body = await buffer(incoming);
-        const answer = product === undefined ? { status: 204, text: '' } : await post(product, incoming.headers, body);
-        came.push({ headers: incoming.headers, body, ...answer });
-        response.writeHead(answer.status).end();
-    }).listen(0, '127.0.0.1');
-    await once(onItsWay, 'listening');
-    t.teardown(() => {
-        onItsWay.closeAllConnections();
-        onItsWay.close();
-    });
-
-    const url = `http://127.0.0.1:${(onItsWay.address() as AddressInfo).port}/`;
-    const { id } = await perform('createExporter', { url, secret: SECRET, signatures: forms });
-    await perform('startExporter', { id });
-    await perform('publishEvent', { kind: KIND, body: EVENT });
-    const last = (): Sent | undefined => came.find(({ headers }) => headers['x-vendor-event'] === KIND);
-    await until(() => last() !== undefined);
-    await perform('removeExporter', { id });
-    return present(last());
-}
-
-const CONNECTION_HEADERS = ['host', 'connection', 'content-length', 'accept-encoding'];
-
-async function post(url: string, headers: IncomingHttpHeaders, body: Buffer): Promise<Answer> {
-    const passedOn = Object.fromEntries(Object.entries(headers).filter(([name]) => !CONNECTION_HEADERS.includes(name)));
-    const outgoing = request(url, { method: 'POST', agent: false, headers: { ...passedOn, 'content-length': body.byteLength } });
-    outgoing.end(body);
-    const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
-    return { status: response.statusCode ?? 0, text: (await buffer(response)).toString() };
-}
-
-/** The same with one letter another, which is JSON all the same. */
-function changed(body: Buffer): Buffer {
-    const other = Buffer.from(body.toString().replace('Lisbon', 'Lisboa'));
-    t.notOk(other.equals(body));
-    return other;
-}
+const { delivered } = await sendingExporter(t);
 
 const isMissing = (program: string): string | false => (findOnPath(program) === null ? `there is no ${program}` : false);
 
@@ -119,18 +52,6 @@ t.test("is taken by Debian's webhook in the forms that it knows", { skip: isMiss
     const { status } = await delivered(t, ['base64'], `http://127.0.0.1:${port}/hooks/first`);
     t.equal(status, 403, 'base64 is not among them');
 });
-
-async function answers(port: number): Promise<boolean> {
-    const socket = connect(port, '127.0.0.1');
-    try {
-        await once(socket, 'connect');
-        return true;
-    } catch {
-        return false;
-    } finally {
-        socket.destroy();
-    }
-}
 
 t.test('is taken by standardwebhooks', async (t) => {
     const { headers, body } = await delivered(t, ['standard-webhooks']);

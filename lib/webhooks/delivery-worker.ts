@@ -193,7 +193,7 @@ const EVENT_TYPES = { delivered: 'delivery.delivered', exhausted: 'delivery.exha
 
 function deliveryEvent(claim: Claim, { outcome, next }: RecordedOutcome): DeliveryEvent {
     const { deliveryId, event, exporter, attempt, attemptSinceReplay, singleAttempt, claimedAt } = claim;
-    const { code, status, detail, timings } = outcome;
+    const { code, status, detail, timings, certificate } = outcome;
     return {
         type: EVENT_TYPES[next.state],
         deliveryId,
@@ -208,6 +208,7 @@ function deliveryEvent(claim: Claim, { outcome, next }: RecordedOutcome): Delive
         code,
         status,
         detail,
+        ...(certificate !== undefined && { certificate }),
     };
 }
 

@@ -19,12 +19,14 @@ export interface MetricsOptions {
     readonly source: () => Pick<Webhooks, 'overview' | 'readiness'> | null;
     /** A registry of the application's own, which it shows itself; one for these metrics alone by default. */
     readonly registry?: MetricsRegistry | undefined;
-    /** Whether attempts have the id of their exporter as a label: as many series as exporters, times outcomes. Default false. */
+    /** Whether attempts and certificates have the id of their exporter as a label: as many series as exporters, times outcomes. Default false. */
     readonly perExporter?: boolean | undefined;
     /** Whether memory, processor time, event loop and garbage collection of the process are shown as well. Default false. */
     readonly processMetrics?: boolean | undefined;
     /** Told why what is in the store could not be counted. */
     readonly onError?: ((error: Error) => void) | undefined;
+    /** Milliseconds that only go forward, as `performance.now`. */
+    readonly monotonic?: (() => number) | undefined;
 }
 
 /** Metrics of a process that publishes or sends; `docs/metrics.md` lists them. */
@@ -56,7 +58,12 @@ export async function webhookMetrics(options: MetricsOptions): Promise<WebhookMe
         client.collectDefaultMetrics({ register: registry });
     }
     addGauges(client, registry, options);
-    const hear = heardBy(client, registry, options.perExporter === true);
+    const count = heardBy(client, registry, options.perExporter === true);
+    const seen = certificateGauge(client, registry, options);
+    const hear = (event: WebhookEvent): void => {
+        count(event);
+        seen(event);
+    };
     return { hear, text: async () => ({ text: await registry.metrics(), type: registry.contentType }) };
 }
 
@@ -114,6 +121,50 @@ function heardBy(client: Client, registry: Prometheus.Registry, perExporter: boo
             accepted.inc({ kind: event.kind });
         } else if ('deliveryId' in event) {
             heardOfDelivery(event);
+        }
+    };
+}
+
+/** A receiver that gets something is connected to anew every minute. One that has not been for so long, in milliseconds, may be gone. */
+const CERTIFICATES_FOR = 24 * 60 * 60_000;
+
+/** When the certificates end that receivers have presented to this process. */
+function certificateGauge(client: Client, registry: Prometheus.Registry, options: MetricsOptions): (event: WebhookEvent) => void {
+    const { perExporter = false, monotonic = () => performance.now() } = options;
+    /** By exporter: the end in seconds since 1970, and when it was seen. */
+    const seen = new Map<string, { readonly end: number; readonly at: number }>();
+
+    function forget(): void {
+        for (const [exporterId, { at }] of seen) {
+            if (monotonic() - at > CERTIFICATES_FOR) {
+                seen.delete(exporterId);
+            }
+        }
+    }
+
+    const gauge: Prometheus.Gauge = new client.Gauge({
+        name: 'scanwire_receiver_certificate_expiry_timestamp_seconds',
+        help: 'When the first certificate of a receiver ends that this process has connected to within a day, in seconds since 1970',
+        labelNames: perExporter ? ['exporter'] : [],
+        registers: [registry],
+        collect() {
+            forget();
+            gauge.reset();
+            if (perExporter) {
+                for (const [exporter, { end }] of seen) {
+                    gauge.set({ exporter }, end);
+                }
+            } else {
+                const ends = [...seen.values()].map(({ end }) => end);
+                // Without labels, a gauge that was reset is 0.
+                gauge.set(ends.length === 0 ? Number.NaN : Math.min(...ends));
+            }
+        },
+    });
+
+    return (event) => {
+        if ('deliveryId' in event && event.certificate !== undefined) {
+            seen.set(event.exporterId, { end: Date.parse(event.certificate.expiresAt) / 1000, at: monotonic() });
         }
     };
 }

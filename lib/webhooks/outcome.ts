@@ -82,7 +82,7 @@ export interface PresentedCertificate {
  * process that has set the delivery aside, after attempts that none has told of. Nothing is told of what came too late, and nothing twice;
  * what must not be missed is in the rows.
  */
-export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail'> {
+export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail' | 'certificate'> {
     readonly type: (typeof DELIVERY_EVENTS)[number];
     readonly deliveryId: string;
     readonly eventId: string;

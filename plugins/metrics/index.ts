@@ -20,7 +20,7 @@ export interface MetricsPluginOptions extends InstanceOptions {
     readonly auth: string | false;
     /** Name of the instance of webhook-exporter that is measured, where that has one. */
     readonly of?: string;
-    /** Whether attempts have the id of their exporter as a label. Default false. */
+    /** Whether attempts and certificates have the id of their exporter as a label. Default false. */
     readonly perExporter?: boolean;
     /** Whether memory, processor time, event loop and garbage collection of the process are shown as well. Default false. */
     readonly processMetrics?: boolean;

@@ -1,14 +1,20 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import { Counter, Registry } from 'prom-client';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { memoryApiKeys, memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
+import { webhookMetrics } from '../../../lib/webhooks/metrics.ts';
+import type { WebhookEvent } from '../../../lib/webhooks/outcome.ts';
 import { type MetricsPluginOptions, plugin as metrics } from '../../../plugins/metrics/index.ts';
 import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../../plugins/webhook-exporter/index.ts';
+import { certificate } from '../../support/certificates.ts';
 import { countingReceiver } from '../../support/counting-receiver.ts';
 
 const ring = keyRing({ current: 'k', keys: { k: randomBytes(32) } });
@@ -104,6 +110,51 @@ t.test('goes on without what the store has to be asked for while that is away', 
     t.ok(logged.some((tags) => tags.join() === 'scanwire,metrics,error'));
     away = false;
     t.match(await scraped(server), { 'scanwire_ready{part="store"}': 1, 'scanwire_exporters{state="open"}': 0 });
+});
+
+t.test('says when the first certificate of a receiver ends', async (t) => {
+    const end = '2030-01-02T03:04:05.000Z';
+    const { key, cert } = await certificate({ to: end });
+    const receiver = createServer({ key, cert }, (_, response) => response.writeHead(204).end()).listen(0, '127.0.0.1');
+    await once(receiver, 'listening');
+    t.teardown(() => {
+        receiver.closeAllConnections();
+        receiver.close();
+    });
+    const name = 'scanwire_receiver_certificate_expiry_timestamp_seconds';
+    const server = await measured(t);
+    const { exporters } = server.plugins['webhook-exporter'];
+    t.match(await scraped(server), { [name]: Number.NaN }, 'none yet');
+    const url = `https://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+    const { exporter } = await exporters.create({ url, trust: 'all' });
+    await exporters.start(exporter.id);
+    await until(async () => (await scraped(server))[name] === Date.parse(end) / 1000);
+});
+
+t.test('forgets the certificate of a receiver that this process has not connected to for a day', async (t) => {
+    const DAY = 24 * 60 * 60_000;
+    let now = 0;
+    const seen = (exporterId: string, expiresAt: string): WebhookEvent =>
+        ({ type: 'delivery.failed', deliveryId: 'd', exporterId, duration: 1, certificate: { issuer: 'CN=x', expiresAt } }) as WebhookEvent;
+    const gauges = async (perExporter: boolean) => {
+        const { hear, text } = await webhookMetrics({ source: () => null, monotonic: () => now, perExporter });
+        const shown = async () => [...(await text()).text.matchAll(/^scanwire_receiver_certificate_\w+(.*)$/gm)].map(([, rest]) => rest);
+        return { hear, shown };
+    };
+    const [all, each] = await Promise.all([gauges(false), gauges(true)]);
+    t.strictSame([await all.shown(), await each.shown()], [[' Nan'], []]);
+    for (const { hear } of [all, each]) {
+        now = 0;
+        hear(seen('a', '2027-01-01T00:00:00.000Z'));
+        hear(seen('a', '2028-01-01T00:00:00.000Z'));
+        now = DAY;
+        hear(seen('b', '2029-01-01T00:00:00.000Z'));
+    }
+    t.strictSame(await all.shown(), [' 1830297600'], 'the renewed one of a');
+    t.strictSame(await each.shown(), ['{exporter="a"} 1830297600', '{exporter="b"} 1861920000']);
+    now = DAY + 1;
+    t.strictSame(await all.shown(), [' 1861920000']);
+    t.strictSame(await each.shown(), ['{exporter="b"} 1861920000']);
 });
 
 t.test('docs/metrics.md has every metric', async (t) => {

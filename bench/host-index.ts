@@ -1,4 +1,5 @@
 import { request } from 'node:http';
+import { scanDatabase } from '../test/adapters/scan-database/scan-database.ts';
 import { type TestDatabase, testDatabase } from '../test/support/test-database.ts';
 import type { Checkout } from './checkout.ts';
 import { median } from './comparison.ts';
@@ -19,7 +20,7 @@ const FIGURES: Readonly<Record<string, Figure>> = {
     mebibytes: { label: 'body, MiB', digits: 1 },
 };
 
-/** The index of many hosts from PostgreSQL, by scanwire and by a hand-written fastify route. */
+/** The index of many hosts from PostgreSQL, of our own tables and of a scan database, by scanwire and by a hand-written fastify route. */
 export const hostIndex: Section = {
     name: 'index',
     discarded: 0,
@@ -27,6 +28,20 @@ export const hostIndex: Section = {
     async open({ own, scale }) {
         const hosts = Math.ceil(HOSTS * scale);
         const databases = new Map<Checkout, FilledDatabase>();
+        const scanned = await filledScanDatabase(hosts);
+        const scanwire = (checkout: Checkout, ...args: string[]): Run =>
+            reading(hosts, async () => {
+                const server = await background(checkout, 'scanwire-index', { args });
+                const [url = '', token = ''] = server.firstLine.split(' ');
+                return { server, url, token };
+            });
+        const fastify = (database: string, table: string, path: string) => ({
+            name: 'fastify + pg',
+            run: reading(hosts, async () => {
+                const server = await background(own, 'fastify-index', { args: [database, 'bench', table] });
+                return { server, url: server.firstLine + path, token: 'bench' };
+            }),
+        });
         return {
             measurements: [
                 {
@@ -36,30 +51,37 @@ export const hostIndex: Section = {
                     async scanwire(checkout) {
                         const database = await filledDatabase(checkout, hosts);
                         databases.set(checkout, database);
-                        return reading(hosts, async () => {
-                            const server = await background(checkout, 'scanwire-index', { args: [database.url] });
-                            const [url = '', token = ''] = server.firstLine.split(' ');
-                            return { server, url, token };
-                        });
+                        return scanwire(checkout, database.url);
                     },
 
                     async peers() {
-                        const { url: database, path } = databases.get(own) as FilledDatabase;
-                        const run = reading(hosts, async () => {
-                            const server = await background(own, 'fastify-index', { args: [database, 'bench'] });
-                            return { server, url: server.firstLine + path, token: 'bench' };
-                        });
-                        return [{ name: 'fastify + pg', run }];
+                        const { url, path } = databases.get(own) as FilledDatabase;
+                        return [fastify(url, 'scanwire.hosts', path)];
                     },
+                },
+                {
+                    title: `the same of a scan database`,
+                    figures: FIGURES,
+                    scanwire: async (checkout) => scanwire(checkout, scanned.url, 'scan-database'),
+                    peers: async () => [fastify(scanned.url, 'hosts', '/rest_api/v2/workspaces/1/hosts')],
                 },
             ],
 
             async close() {
-                await Promise.all([...databases.values()].map(({ drop }) => drop()));
+                await Promise.all([scanned.stop(), ...[...databases.values()].map(({ drop }) => drop())]);
             },
         };
     },
 };
+
+/** With values as in our own tables. */
+async function filledScanDatabase(hosts: number): Promise<Awaited<ReturnType<typeof scanDatabase>>> {
+    const database = await scanDatabase(hosts);
+    await database.pool.query(`update hosts set name = 'host-' || id || '.example.com', mac = '00:50:56:00:01:02', os_name = 'Linux',
+        os_flavor = 'Debian', os_sp = '12', purpose = 'server', info = 'rack ' || id % 40, comments = 'seen by the weekly scan'`);
+    await database.pool.query('vacuum analyze');
+    return database;
+}
 
 interface FilledDatabase extends TestDatabase {
     /** Of the index. */

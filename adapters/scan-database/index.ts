@@ -1,11 +1,14 @@
 import { optionalPackage, ScanwireError } from '../../lib/errors.ts';
-import { HOST_STATES, normaliseArch } from '../../lib/inventory/host.ts';
+import { HOST_FIELDS } from '../../lib/inventory/host.ts';
 import { type InventoryFunctions, type Page, readOnlyInventory } from '../../lib/inventory/read-only.ts';
-import type { InventoryStore } from '../../lib/inventory/store.ts';
+import { SERVICE_FIELDS, VULN_FIELDS } from '../../lib/inventory/resources.ts';
+import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { IMPATIENT, patiently } from '../postgres/database.ts';
 import { type HostPool, isHostPool, ownPool } from '../postgres/own-pool.ts';
 import { type Readers, readersOf } from '../postgres/readers.ts';
+import { type Columns, type Computed, expression, hostColumns, readColumns, SERVICE_COLUMNS, TABLES } from './columns.ts';
+import { behind, texts, type WritableFields } from './texts.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 
@@ -72,84 +75,6 @@ async function poolAt(connectionString: string): Promise<HostPool> {
     return new Pool({ connectionString });
 }
 
-/** What every version of the schema has, and what some versions or editions lack: that goes out as if it were null. */
-const TABLES: Readonly<Record<string, { readonly always: readonly string[]; readonly sometimes: readonly string[] }>> = {
-    workspaces: {
-        always: ['id', 'name', 'created_at', 'updated_at'],
-        sometimes: ['boundary', 'description', 'owner_id', 'limit_to_network'],
-    },
-    hosts: {
-        always: [
-            'id',
-            'workspace_id',
-            'created_at',
-            'updated_at',
-            'address',
-            'mac',
-            'comm',
-            'name',
-            'state',
-            'os_name',
-            'os_flavor',
-        ].concat(['os_sp', 'os_lang', 'arch', 'purpose', 'info', 'comments']),
-        sometimes: [
-            'scope',
-            'virtual_host',
-            'note_count',
-            'vuln_count',
-            'service_count',
-            'host_detail_count',
-            'exploit_attempt_count',
-        ].concat(['cred_count', 'nexpose_data_asset_id', 'history_count', 'detected_arch']),
-    },
-    services: { always: ['id', 'host_id', 'created_at', 'updated_at', 'port', 'proto', 'state', 'name', 'info'], sometimes: [] },
-    notes: { always: ['id', 'host_id', 'created_at', 'updated_at', 'ntype', 'data'], sometimes: ['service_id', 'critical', 'seen'] },
-    sessions: {
-        always: ['id', 'host_id', 'stype', 'via_exploit', 'via_payload', 'desc', 'port', 'platform', 'datastore', 'opened_at', 'closed_at'],
-        sometimes: ['close_reason', 'local_id', 'last_seen', 'campaign_id'],
-    },
-    vulns: {
-        always: ['id', 'host_id', 'service_id', 'created_at', 'updated_at', 'name', 'info'],
-        sometimes: ['exploited_at', 'vuln_detail_count', 'vuln_attempt_count', 'nexpose_data_vuln_def_id'],
-    },
-};
-
-/** The type of each column that is there, by `table.column`. */
-type Columns = ReadonlyMap<string, string>;
-
-const READ_COLUMNS = `
-    select tables.name || '.' || a.attname as column, format_type(a.atttypid, null) as type,
-        has_column_privilege(a.attrelid, a.attnum, 'select') as readable
-    from unnest($1::text[]) tables (name)
-    join pg_attribute a on a.attrelid = to_regclass(tables.name) and a.attnum > 0 and not a.attisdropped`;
-
-async function readColumns(database: Executor): Promise<Columns> {
-    const { rows } = await database.query<{ column: string; type: string; readable: boolean }>(READ_COLUMNS, [Object.keys(TABLES)]);
-    const types = new Map(rows.map(({ column, type }) => [column, type]));
-    const missing = Object.entries(TABLES).flatMap(([table, { always }]) => {
-        const absent = always.map((column) => `${table}.${column}`).filter((column) => !types.has(column));
-        return absent.length === always.length ? [table] : absent;
-    });
-    refuse(missing, 'is not one of the Metasploit Framework, or its search_path is another: it lacks');
-
-    const known = new Set(Object.entries(TABLES).flatMap(([table, { always, sometimes }]) => qualified(table, [...always, ...sometimes])));
-    refuse(
-        rows.filter(({ column, readable }) => known.has(column) && !readable).map(({ column }) => column),
-        'does not let this role read (grant select on the tables)',
-    );
-    return types;
-}
-
-function qualified(table: string, columns: readonly string[]): string[] {
-    return columns.map((column) => `${table}.${column}`);
-}
-
-function refuse(what: readonly string[], why: string): void {
-    if (what.length > 0) {
-        throw new ScanwireError('MISCONFIGURED', `The scan database ${why} ${what.join(', ')}`, { field: 'connectionString' });
-    }
-}
-
 type Given = Record<string, unknown>;
 
 /** A statement's parts. `rows` stands for the resource's own table, `workspace` for the workspace of the path. */
@@ -158,8 +83,7 @@ interface Source {
     readonly from: string;
     /** Columns that hold the ids of the path, from the outside in. */
     readonly parents: readonly string[];
-    /** Expressions for columns that do not go out as they are. */
-    readonly computed?: Readonly<Record<string, string>>;
+    readonly computed?: Computed;
     /** Mends what SQL cannot. */
     readonly mend?: (row: Given) => Given;
 }
@@ -169,15 +93,12 @@ const BELOW_HOST_OR_NONE = `left join hosts on hosts.id = rows.host_id
     join workspaces workspace on workspace.id = coalesce(hosts.workspace_id, rows.workspace_id)`;
 const BELOW_SERVICE = 'join services on services.id = rows.service_id and services.host_id = hosts.id';
 
-const SERVICES = belowHost('services', {
-    proto: 'lower(rows.proto)',
-    state: `case when rows.state in ('open', 'closed', 'filtered') then rows.state else 'unknown' end`,
-});
+const SERVICES = belowHost('services', SERVICE_COLUMNS);
 const NOTES = belowHost('notes', { data: 'rows.data::text' }, documented('data'));
 const SESSIONS = belowHost('sessions', { datastore: 'rows.datastore::text' }, documented('datastore'));
 const VULNS = belowHost('vulns');
 
-function belowHost(table: string, computed: Source['computed'] = {}, mend: Source['mend'] = (row) => row): Source {
+function belowHost(table: string, computed: Computed = {}, mend: Source['mend'] = (row) => row): Source {
     return { table, from: `${table} rows ${BELOW_HOST}`, parents: ['hosts.workspace_id', 'rows.host_id'], computed, mend };
 }
 
@@ -192,20 +113,20 @@ const BATCH = 250;
 function inventoryOf(database: Executor, columns: Columns): Required<InventoryStore> {
     const readers = readersOf(database);
     const read = (source: Source) => reading(readers, columns, source);
-    const address = columns.get('hosts.address') === 'inet' ? 'host(rows.address)' : 'rows.address::text';
+    const hosts = {
+        table: 'hosts',
+        from: 'hosts rows join workspaces workspace on workspace.id = rows.workspace_id',
+        parents: ['rows.workspace_id'],
+        computed: hostColumns(columns),
+    };
+    const vulns = { ...VULNS, from: `${VULNS.from} ${BELOW_SERVICE}`, parents: [...VULNS.parents, 'rows.service_id'] };
     const functions = {
         workspaces: read({ table: 'workspaces', from: 'workspaces rows', parents: [] }),
-        hosts: read({
-            table: 'hosts',
-            from: 'hosts rows join workspaces workspace on workspace.id = rows.workspace_id',
-            parents: ['rows.workspace_id'],
-            computed: { address },
-            mend: mendedHost,
-        }),
+        hosts: read(hosts),
         services: read(SERVICES),
         notes: read(NOTES),
         sessions: read(SESSIONS),
-        vulns: read({ ...VULNS, from: `${VULNS.from} ${BELOW_SERVICE}`, parents: [...VULNS.parents, 'rows.service_id'] }),
+        vulns: read(vulns),
         workspaceServices: read(ofWorkspace(SERVICES)),
         // A note of no host is its workspace's.
         workspaceNotes: read({ ...NOTES, from: `notes rows ${BELOW_HOST_OR_NONE}`, parents: ['workspace.id'] }),
@@ -214,7 +135,23 @@ function inventoryOf(database: Executor, columns: Columns): Required<InventorySt
     };
     // What a row holds that the API's schema does not know is the scan database's; it is shown, not refused.
     const options = { check: false, pageSize: BATCH };
-    return readOnlyInventory(functions as unknown as InventoryFunctions, options) as Required<InventoryStore>;
+    const inventory = readOnlyInventory(functions as unknown as InventoryFunctions, options) as Required<InventoryStore>;
+    const written = <Row extends { readonly id: number }>(
+        rows: Collection<Row>,
+        source: Source,
+        fields: WritableFields,
+    ): Collection<Row> => ({
+        ...rows,
+        listText: texts(readers, columns, { ...source, fields }, rows),
+    });
+    return {
+        ...inventory,
+        hosts: written(inventory.hosts, hosts, HOST_FIELDS),
+        services: written(inventory.services, SERVICES, SERVICE_FIELDS),
+        vulns: written(inventory.vulns, vulns, VULN_FIELDS),
+        workspaceServices: written(inventory.workspaceServices, ofWorkspace(SERVICES), SERVICE_FIELDS),
+        workspaceVulns: written(inventory.workspaceVulns, ofWorkspace(VULNS), { ...VULN_FIELDS, service_id: 'nullableId' }),
+    };
 }
 
 function reading(
@@ -225,11 +162,9 @@ function reading(
     const { table, from, parents, computed = {}, mend = (row) => row } = source;
     const { always = [], sometimes = [] } = TABLES[table] ?? {};
     const selected = [...always, ...sometimes]
-        .filter((column) => columns.has(`${table}.${column}`))
+        .filter((column) => columns.has(`${table}.${column}`) || column in computed)
         .map((column) => `${computed[column] ?? expression(table, column, columns)} as "${column}"`);
-    const conditions = [...parents.map((column, index) => `${column} = $${index + 1}`), `rows.id > $${parents.length + 1}`];
-    const text = `select ${selected.join(', ')} from ${from} where ${conditions.join(' and ')}
-        order by rows.id limit $${parents.length + 2}`;
+    const text = `select ${selected.join(', ')} from ${from} where ${behind(parents)} order by rows.id limit $${parents.length + 2}`;
 
     return async (path, { after, limit, signal }) => {
         signal?.throwIfAborted();
@@ -237,52 +172,6 @@ function reading(
         const { rows } = await (isFurther ? further : database).query<Given>(text, [...path, after, limit]);
         signal?.throwIfAborted();
         return rows.map(mend);
-    };
-}
-
-/** Times that stand in for one that is missing, of the row itself. */
-const OTHER_TIMES: Readonly<Record<string, readonly string[]>> = {
-    created_at: ['created_at', 'updated_at'],
-    updated_at: ['updated_at', 'created_at'],
-    opened_at: ['opened_at', 'last_seen', 'closed_at'],
-};
-
-function expression(table: string, column: string, columns: Columns): string {
-    const type = columns.get(`${table}.${column}`) ?? '';
-    const others = OTHER_TIMES[column];
-    if (others !== undefined) {
-        const own = others.filter((other) => columns.has(`${table}.${other}`)).map((other) => `rows.${other}`);
-        const above =
-            column === 'updated_at' ? ['workspace.updated_at', 'workspace.created_at'] : ['workspace.created_at', 'workspace.updated_at'];
-        const all = table === 'workspaces' ? own : [...own, ...above];
-        return `coalesce(${all.map(milliseconds).join(', ')}, 0)`;
-    }
-    if (type.startsWith('timestamp')) {
-        return milliseconds(`rows.${column}`);
-    }
-
-    // The driver gives 64 bits as text. An id beyond 32 bits is refused where rows are read, by its name.
-    return type === 'bigint' ? `rows."${column}"::double precision` : `rows."${column}"`;
-}
-
-/** Times there have no zone and mean UTC; a number is the same whatever the driver and the session make of times. */
-function milliseconds(column: string): string {
-    return `case when isfinite(${column}) then floor(extract(epoch from ${column}) * 1000)::double precision end`;
-}
-
-const STATES: ReadonlySet<unknown> = new Set(HOST_STATES);
-
-function mendedHost(row: Given): Given {
-    const [address, zone] = String(row.address).split('%', 2);
-    const { arch, detected_arch } = normaliseArch({ arch: row.arch as string | null });
-    return {
-        ...row,
-        address: address?.toLowerCase(),
-        scope: zone ?? row.scope,
-        // A host of which nobody says it is down counts as alive, as in an import.
-        state: row.state === null || row.state === '' || STATES.has(row.state) ? row.state : 'unknown',
-        arch,
-        detected_arch: row.detected_arch || (detected_arch ?? row.detected_arch),
     };
 }
 

@@ -3,7 +3,9 @@ import Fastify from 'fastify';
 import pg from 'pg';
 
 /** The peer: a hand-written fastify route over `pg`, as most people would write it: all rows, one array. Prints its address. */
-const [database = '', token = ''] = process.argv.slice(2);
+const [database = '', token = '', table = 'scanwire.hosts'] = process.argv.slice(2);
+/** Of which a scan database knows nothing. */
+const commercial = table === 'hosts' ? 'null as nexpose_data_asset_id, 0 as history_count' : 'nexpose_data_asset_id, history_count';
 const pool = new pg.Pool({ connectionString: database, max: 8 });
 const digest = createHash('sha256').update(token).digest('hex');
 const app = Fastify();
@@ -17,8 +19,8 @@ app.get<{ Params: { workspace: string } }>('/rest_api/v2/workspaces/:workspace/h
     const { rows } = await pool.query(
         `select id, workspace_id, created_at, updated_at, host(address) as address, mac, comm, name, state, os_name, os_flavor, os_sp, os_lang, arch,
             purpose, info, comments, scope, virtual_host, note_count, vuln_count, service_count, host_detail_count, exploit_attempt_count, cred_count,
-            nexpose_data_asset_id, history_count, detected_arch
-        from scanwire.hosts where workspace_id = $1 order by id`,
+            ${commercial}, detected_arch
+        from ${table} where workspace_id = $1 order by id`,
         [Number(request.params.workspace)],
     );
     return rows;

@@ -6,19 +6,16 @@ import { alwaysLicensed } from 'scanwire/license';
 import { memoryApiKeys } from 'scanwire/memory';
 import { migrate, postgresInventory } from 'scanwire/postgres';
 import { plugin as restApi } from 'scanwire/rest-api-v2';
+import { openScanDatabase } from 'scanwire/scan-database';
 import { plugin as tokenAuth } from 'scanwire/token-auth';
 
-/** Serves an index of hosts, after it has put so many more into it. Prints the address of the index and an API key. */
+/**
+ * Serves an index of hosts, after it has put so many more into it, or, for `scan-database`, that of the first workspace there. Prints the
+ * address of the index and an API key.
+ */
 const [database = '', more = '0'] = process.argv.slice(2);
-const pool = new pg.Pool({ connectionString: database, max: 8 });
-await migrate(pool);
-const inventory = postgresInventory({ pool });
-if (more !== '0') {
-    await inventory.importHosts('bench', network(Number(more)));
-    await pool.query('vacuum analyze');
-}
-
-const { id } = await inventory.ensureWorkspace('bench');
+const { inventory, id } =
+    more === 'scan-database' ? { ...(await openScanDatabase({ connectionString: database, connections: 8 })), id: 1 } : await ownTables();
 const server = hapiServer({ host: '127.0.0.1', port: 0 });
 const ring = keyRing({ current: 'k', keys: { k: randomBytes(32) } });
 await server.register({ plugin: tokenAuth, options: { store: memoryApiKeys(), keyRing: ring } });
@@ -26,6 +23,19 @@ await server.register({ plugin: restApi, options: { store: inventory, license: a
 await server.start();
 const { key } = await server.plugins['token-auth'].create('bench');
 process.stdout.write(`${server.info.uri}/rest_api/v2/workspaces/${id}/hosts ${key}\n`);
+
+async function ownTables() {
+    const pool = new pg.Pool({ connectionString: database, max: 8 });
+    await migrate(pool);
+    const inventory = postgresInventory({ pool });
+    if (more !== '0') {
+        await inventory.importHosts('bench', network(Number(more)));
+        await pool.query('vacuum analyze');
+    }
+
+    const { id } = await inventory.ensureWorkspace('bench');
+    return { inventory, id };
+}
 
 async function* network(count: number) {
     for (let index = 1; index <= count; index += 1) {

@@ -1,7 +1,12 @@
+import type { Pool } from 'pg';
 import t from 'tap';
+import { present } from '../../../adapters/contract/assertions.ts';
 import { inventoryContract } from '../../../adapters/contract/index.ts';
 import { openScanDatabase } from '../../../adapters/scan-database/index.ts';
+import type { Host } from '../../../lib/inventory/host.ts';
 import type { Collection } from '../../../lib/inventory/store.ts';
+import { timestampFormat } from '../../../lib/timestamp.ts';
+import { seeded } from '../../support/seeded.ts';
 import { tapTest } from '../contract/tap-test.ts';
 import { scanDatabase } from './scan-database.ts';
 
@@ -115,6 +120,74 @@ t.test('over a pool of the application', async (t) => {
         await t.rejects(openScanDatabase({ pool }), { code: 'MISCONFIGURED', message: /it lacks sessions, vulns\.name$/ });
     });
 });
+
+t.test('writes as text what it reads as rows, whatever they hold', async (t) => {
+    const { pool, stop } = await scanDatabase(2);
+    t.after(stop);
+    const opened = async () => {
+        const { inventory, close } = await openScanDatabase({ pool });
+        t.after(close);
+        return inventory.hosts;
+    };
+    await insertOddHosts(pool, 400);
+    const [text, expected] = await bothForms(await opened());
+    t.equal(text, expected);
+
+    await pool.query(`alter table hosts drop column scope, drop column detected_arch, drop column vuln_count, add column history_count bigint;
+        alter table hosts alter column address type text using upper(host(address)) || case when id % 2 = 0 then '%En0' else '' end;
+        update hosts set history_count = id where id % 3 = 0`);
+    const [older, expectedOfOlder] = await bothForms(await opened());
+    t.equal(older, expectedOfOlder);
+    t.match(older, /"address":"10\.1\.0\.\d+".*"scope":"En0"/);
+
+    await pool.query('alter table hosts alter column id type bigint; update hosts set id = 2147483648 where id = 10400');
+    await t.rejects(bothForms(await opened()), { code: 'MISCONFIGURED', field: /^hosts\[\d+\]\.id$/ });
+});
+
+/** In the first workspace, with values that JSON, the API or the database take for something else. */
+async function insertOddHosts(pool: Pool, count: number): Promise<void> {
+    const random = seeded(7);
+    const one = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
+    const texts = [null, '', '"quoted" \\ back', '\u0001\b\t\n\u007f', '\u2028\ufeff', '💾 köln', "');--", ' x '];
+    const times = [null, '2022-06-01 12:00:00.999', '1969-12-31 23:59:59.5', 'infinity', '-infinity', '0044-03-15', '12000-01-01'];
+    const values = Array.from({ length: count }, (_, index) => ({
+        id: 10_001 + index,
+        address: `10.1.${index >> 8}.${index & 255}`,
+        // Years that the database cannot write come late, so that a batch without them is written.
+        created_at: one(times.slice(0, index < 300 ? 5 : undefined)),
+        updated_at: one(times.slice(0, 3)),
+        state: one([null, '', 'alive', 'down', 'unknown', 'Down', 'up']),
+        arch: one([null, '', 'x64', 'x86_64', 'Unknown', 'riscv64', '"']),
+        detected_arch: one([null, '', 'own']),
+        name: one(texts),
+        mac: one(texts),
+        comm: one(texts),
+        info: one(texts),
+        scope: one(texts),
+        vuln_count: one([null, 0, 7]),
+    }));
+    await pool.query('update workspaces set created_at = null where id = 1');
+    await pool.query(
+        `insert into hosts (id, workspace_id, address, created_at, updated_at, state, arch, detected_arch, name, mac, comm, info, scope, vuln_count)
+        select id, 1, address, created_at, updated_at, state, arch, detected_arch, name, mac, comm, info, scope, vuln_count
+        from json_populate_recordset(null::hosts, $1)`,
+        [JSON.stringify(values)],
+    );
+}
+
+/** The hosts of the first workspace as the text of an answer, and what it must be. */
+async function bothForms(hosts: Collection<Host>): Promise<readonly [text: string, expected: string]> {
+    const utc = timestampFormat();
+    const form = (rows: readonly Host[]): string =>
+        rows.map((row) => JSON.stringify(row, (key, value) => (key.endsWith('_at') ? utc(new Date(value)) : value))).join();
+    const batches = [];
+    for await (const batch of present(hosts.listText)([1])) {
+        batches.push(batch);
+    }
+    t.equal(typeof batches[0], 'string');
+    t.equal(typeof batches.at(-1), 'object');
+    return [batches.map((batch) => (typeof batch === 'string' ? batch : form(batch))).join(), form(await all(hosts, [1]))];
+}
 
 t.test('refuses options that name no database, or two', async (t) => {
     await t.rejects(openScanDatabase({}), { code: 'MISCONFIGURED', field: 'pool' });

@@ -1,0 +1,77 @@
+import { isRowId, MAX_ID } from '../../lib/inventory/fields.ts';
+import type { Collection } from '../../lib/inventory/store.ts';
+import type { Readers } from '../postgres/readers.ts';
+import { rowText, textPages } from '../postgres/row-text.ts';
+import { type Columns, type Computed, expression, timeOf } from './columns.ts';
+
+/** The fields of rows in their order, with their kinds. */
+export type WritableFields = Parameters<typeof rowText>[0];
+type Kind = WritableFields[string];
+
+/** Where rows are, as for their reading, and what they are written of. */
+export interface WrittenSource {
+    readonly table: string;
+    readonly from: string;
+    readonly parents: readonly string[];
+    readonly computed?: Computed;
+    readonly fields: WritableFields;
+}
+
+/** Rows as text that the database makes, of which nothing is parsed and written again here. Rows that it cannot write so are read. */
+export function texts<Row extends { readonly id: number }>(
+    readers: Readers,
+    columns: Columns,
+    { table, from, parents, computed = {}, fields }: WrittenSource,
+    { select }: Pick<Collection<Row>, 'select'>,
+): NonNullable<Collection<Row>['listText']> {
+    const given = (field: string): string => {
+        const form = formOf(fields[field]);
+        const value = form === TIME ? timeOf : expression;
+        return computed[field] ?? (columns.has(`${table}.${field}`) ? value(table, field, columns) : `null::${form.type}`);
+    };
+    const written = rowText(fields, (field) => {
+        const { filled = (value) => value } = formOf(fields[field]);
+        return filled(given(field), given);
+    });
+    // An id that the API has no form for is refused where the row is read.
+    const page = `select least(rows.id, ${MAX_ID})::integer as id, case when rows.id <= ${MAX_ID} then ${written} end as text
+        from ${from} where ${behind(parents)} order by rows.id`;
+    const read = select as NonNullable<typeof select>;
+    const pages = textPages<Row>(readers, { page }, read);
+    return (path, options) => (path.every(isRowId) ? pages(path, options) : read(path, {}, options));
+}
+
+/** Below the ids of the path, behind an id: the parameters of both. */
+export function behind(parents: readonly string[]): string {
+    return [...parents.map((column, index) => `${column} = $${index + 1}`), `rows.id > $${parents.length + 1}`].join(' and ');
+}
+
+/** What a field is in SQL, and what stands for nothing in it, as where rows are read. */
+interface Form {
+    readonly type: string;
+    readonly filled?: (value: string, other: (field: string) => string) => string;
+}
+
+const TEXT: Form = { type: 'text' };
+const TIME: Form = { type: 'timestamp', filled: (value) => `(${value}) at time zone 'UTC'` };
+const NUMBER: Form = { type: 'integer' };
+const COUNT: Form = { ...NUMBER, filled: (value) => `coalesce(${value}, 0)` };
+const FILLED_TEXT: Form = { ...TEXT, filled: (value) => `coalesce(${value}, '')` };
+
+const FORMS: Readonly<Partial<Record<Kind, Form>>> = {
+    id: NUMBER,
+    nullableId: NUMBER,
+    foreignId: NUMBER,
+    count: COUNT,
+    port: COUNT,
+    time: TIME,
+    nullableTime: TIME,
+    text: FILLED_TEXT,
+    vulnName: FILLED_TEXT,
+    name: { ...TEXT, filled: (value, other) => `coalesce(nullif(${value}, ''), ${other('address')})` },
+    state: { ...TEXT, filled: (value) => `coalesce(nullif(${value}, ''), 'alive')` },
+};
+
+function formOf(kind: Kind | undefined): Form {
+    return (kind !== undefined && FORMS[kind]) || TEXT;
+}

@@ -120,6 +120,9 @@ function optionsOfEveryRoute({ auth = 'token', license, queryToken = false }: Me
     };
 }
 
+/** The same for clients who know of no header named token. */
+const BEARER_DENIAL = 'Access needs a valid licence on the server and a valid API key in the header Authorization: Bearer';
+
 /** Refusals in the form that clients read: a missing or wrong key is 401, and there is no 403. */
 const asTheFramework: Lifecycle.Method = (request, h) => {
     const { response } = request;
@@ -129,7 +132,7 @@ const asTheFramework: Lifecycle.Method = (request, h) => {
 
     const { statusCode, payload, headers } = response.output;
     const code = statusCode === 403 ? 401 : statusCode;
-    const error = { code, message: payload.message };
+    const error = { code, message: payload.message === DENIAL ? BEARER_DENIAL : payload.message };
     return Object.entries<unknown>({ ...headers, ...(code === 401 && { 'www-authenticate': 'Bearer' }) }).reduce(
         (answer, [name, value]) => answer.header(name, String(value)),
         h.response({ error }).code(code).type(JSON_TYPE),

@@ -162,7 +162,7 @@ t.test('refuses in the form that clients read', async (t) => {
         for (const bearer of ['', 'wrong']) {
             const { status, body, headers } = await ask(path, { bearer });
             t.equal(status, 401, path);
-            t.match(body, { error: { code: 401, message: /key/ } });
+            t.match(body, { error: { code: 401, message: /key in the header Authorization: Bearer$/ } });
             t.equal(headers['www-authenticate'], 'Bearer');
         }
     }

@@ -181,15 +181,24 @@ const FORMATS: Readonly<Record<string, Format>> = { 'application/json': 'json', 
 /** The format that is liked best. JSON is it too where the header names none of the others, whatever it wants then. */
 function formatOf(accept: string): Format {
     let best: { readonly format: Format; readonly quality: number } = { format: 'json', quality: 0 };
-    for (const part of accept.toLowerCase().split(',')) {
-        const [type = '', ...parameters] = part.split(';').map((piece) => piece.trim());
+    for (const [type, quality] of qualitiesOf(accept)) {
         const format = Object.hasOwn(FORMATS, type) ? FORMATS[type] : undefined;
-        const quality = Number(parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? 1);
         if (format !== undefined && (quality > best.quality || (quality === best.quality && quality > 0 && format === 'json'))) {
             best = { format, quality };
         }
     }
     return best.format;
+}
+
+/** What a header such as `Accept` lists, in lower case, each with how much it is wanted, from 0 for not at all to 1. */
+export function qualitiesOf(header: unknown): readonly (readonly [name: string, quality: number])[] {
+    return textOf(header)
+        .toLowerCase()
+        .split(',')
+        .map((part) => {
+            const [name = '', ...parameters] = part.split(';').map((piece) => piece.trim());
+            return [name, Number(parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? 1)];
+        });
 }
 
 /** Whether `Prefer: count=exact` is there, among whatever else. */

@@ -1,7 +1,5 @@
-import { pipeline, Readable } from 'node:stream';
-import { createGzip, type ZlibOptions } from 'node:zlib';
 import Boom from '@hapi/boom';
-import type { Lifecycle, Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
+import type { Lifecycle, Request } from '@hapi/hapi';
 import type { ApplicationSchema } from '../../lib/application-schema.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { rowsOf } from '../../lib/inventory/host-pages.ts';
@@ -10,9 +8,10 @@ import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
 import { orUnavailable, pathId, type StoreFailure, streamCut, untilClosed, withFirst } from '../request.ts';
 import { workspacesSeen } from '../strategy.ts';
 import { type Asked, askedOf, nextLink } from './asked.ts';
+import { streamed } from './compression.ts';
 import type { Streams } from './limits.ts';
 import type { ResourceRow } from './options.ts';
-import { indexText, LINES_TYPE, type RowForm, type RowForms } from './row-forms.ts';
+import { indexText, type RowForm, type RowForms } from './row-forms.ts';
 
 export const UNREADABLE: StoreFailure = { plugin: 'rest-api-v2', message: 'The data cannot be read now; try again later' };
 
@@ -60,19 +59,6 @@ export function index(resource: Resource, streams: Streams): Lifecycle.Method {
         }
         return total === undefined ? response : response.header('x-total-count', `${total}`).header('preference-applied', 'count=exact');
     };
-}
-
-/** Lines of JSON are not on the list of types that the server itself compresses, so they are compressed here, on its conditions. */
-function streamed(request: Request, h: ResponseToolkit, body: Iterable<string> | AsyncIterable<string>, type: string): ResponseObject {
-    const stream = Readable.from(body, { objectMode: false });
-    if (type !== LINES_TYPE || !request.server.settings.compression || request.info.acceptEncoding !== 'gzip') {
-        return h.response(stream).type(type);
-    }
-
-    const gzip = createGzip((request.route.settings as { compression?: { gzip?: ZlibOptions } }).compression?.gzip);
-    // A failure of the reading destroys the compressor with it, which breaks the connection.
-    pipeline(stream, gzip, () => {});
-    return h.response(gzip).type(type).header('content-encoding', 'gzip').vary('accept-encoding');
 }
 
 interface IndexRead {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
-import { gunzipSync } from 'node:zlib';
+import * as zlib from 'node:zlib';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { memoryInventory } from '../../../adapters/memory/inventory.ts';
@@ -122,7 +122,12 @@ t.test('breaks the connection of lines of JSON, compressed or not', async (t) =>
     }
 });
 
-t.test('compresses lines of JSON and CSV where gzip is accepted', async (t) => {
+/** What this Node can undo. It has zstd from 22.15 on. */
+const { zstdDecompressSync } = zlib as { zstdDecompressSync?: (bytes: Buffer) => Buffer };
+const best = zstdDecompressSync === undefined ? 'gzip' : 'zstd';
+const undo = { gzip: zlib.gunzipSync, zstd: zstdDecompressSync ?? zlib.gunzipSync };
+
+t.test('compresses indexes with what is accepted, zstd where Node has it', async (t) => {
     const { store } = await probe(async function* (batch) {
         yield batch(300);
         yield batch(300);
@@ -131,11 +136,22 @@ t.test('compresses lines of JSON and CSV where gzip is accepted', async (t) => {
     for (const accept of ['application/x-ndjson', 'text/csv', 'application/json']) {
         const ask = (encoding: string) =>
             server.inject({ url: '/rest_api/v2/workspaces/1/hosts', headers: { ...headers, accept, 'accept-encoding': encoding } });
-        const [plain, gzipped] = [await ask('identity'), await ask('gzip')];
-        t.equal(gzipped.headers['content-encoding'], 'gzip', accept);
-        t.match(gzipped.headers.vary, 'accept-encoding', accept);
-        t.equal(gunzipSync(gzipped.rawPayload).toString(), plain.payload, accept);
-        t.notOk('content-encoding' in (await ask('compress;q=1')).headers, accept);
+        const plain = await ask('identity');
+        for (const [wanted, given] of [
+            ['gzip', 'gzip'],
+            ['gzip, deflate, br, zstd', best],
+            ['zstd;q=0.5, gzip;q=0.8', 'gzip'],
+            ['zstd;q=0, gzip', 'gzip'],
+            ['gzip;q=0.1, ZSTD;q=0.2', best],
+        ] as const) {
+            const compressed = await ask(wanted);
+            t.equal(compressed.headers['content-encoding'], given, `${accept}, ${wanted}`);
+            t.match(compressed.headers.vary, 'accept-encoding', accept);
+            t.equal(undo[given](compressed.rawPayload).toString(), plain.payload, accept);
+        }
+        for (const unmet of ['compress;q=1', 'zstd;q=0', 'gzip;q=0', 'zstd;q=x']) {
+            t.notOk('content-encoding' in (await ask(unmet)).headers, `${accept}, ${unmet}`);
+        }
     }
 });
 

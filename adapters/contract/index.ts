@@ -1,4 +1,5 @@
 import { type ApiKeyStoreFixture, apiKeyLaws } from './api-keys-laws.ts';
+import { findingGroups } from './inventory/finding-laws.ts';
 import { type AnyInventoryFixture, inventoryAbilities } from './inventory/fixture.ts';
 import { importGroups } from './inventory/import-laws.ts';
 import { readingGroups } from './inventory/reading-laws.ts';
@@ -73,7 +74,15 @@ export function apiKeyStoreContract(test: ContractTest, create: () => ApiKeyStor
 export function inventoryContract(test: ContractTest, create: () => AnyInventoryFixture): void {
     registerSuite(test, create, {
         abilities: inventoryAbilities,
-        groups: [...readingGroups, ...selectingGroups, ...removalGroups, ...replacingGroups, ...textGroups, ...importGroups],
+        groups: [
+            ...readingGroups,
+            ...selectingGroups,
+            ...removalGroups,
+            ...replacingGroups,
+            ...findingGroups,
+            ...textGroups,
+            ...importGroups,
+        ],
     });
 }
 

@@ -3,10 +3,11 @@ import { holdPort } from '../../lib/inventory/closed-ports.ts';
 import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../lib/inventory/host.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
-import type { InventoryWriter } from '../../lib/inventory/store.ts';
+import type { ImportSummary, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { Endpoint } from '../../lib/records/endpoints.ts';
-import { NOTHING_GONE, removeUnnamed } from './replacing.ts';
-import { count, existing, type InventoryTables, ROOT, times } from './tables.ts';
+import { type StoredFinding, storeFindings } from './findings.ts';
+import { type Gone, NOTHING_GONE, removeUnnamed } from './replacing.ts';
+import { count, existing, type InventoryTables, ROOT, serviceKey, times } from './tables.ts';
 
 /** What this store offers to writers. */
 export interface MemoryInventoryWriter extends Required<Omit<InventoryWriter, 'expireHosts' | 'removeHosts' | 'removeWorkspace'>> {
@@ -47,10 +48,10 @@ export function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryIn
         return verdict;
     }
 
-    function importHost(workspaceId: number, input: HostInput): { readonly host?: Verdict; readonly services: readonly Verdict[] } {
+    function importHost(workspaceId: number, input: HostInput): ImportedHost {
         const known = hosts.find(workspaceId, input.address);
         if (known === undefined && input.if_known) {
-            return { services: [] };
+            return { services: [], notes: [], vulns: [] };
         }
 
         const verdict = verdictOn(known, hostFields(input), 'down');
@@ -63,12 +64,14 @@ export function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryIn
 
         const given = [...(input.services ?? []), ...closedServices(services, host.id, input)];
         const found = given.map((service) => importService(host.id, service));
-        if (verdict === 'unchanged' && found.includes('new')) {
+        const notes = storeFindings(tables, host.id, { name: 'notes', given: input.notes, clock });
+        const vulns = storeFindings(tables, host.id, { name: 'vulns', given: input.vulns, clock });
+        if (verdict === 'unchanged' && [...found, ...verdictsOf([...notes, ...vulns])].includes('new')) {
             storeHost(workspaceId, input);
-            return { host: 'changed', services: found };
+            return { host: 'changed', services: found, notes, vulns };
         }
 
-        return { host: verdict, services: found };
+        return { host: verdict, services: found, notes, vulns };
     }
 
     function storeEndpoint(workspaceId: number, { address, port, name, isNew }: Endpoint): void {
@@ -87,6 +90,7 @@ export function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryIn
 
     return {
         replaces: true,
+        keepsFindings: true,
 
         async ensureWorkspace(name) {
             return storeWorkspace(name);
@@ -102,12 +106,9 @@ export function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryIn
             const workspace = storeWorkspace(workspaceName);
             const imported = complete.map((input) => ({ address: input.address, ...importHost(workspace.id, input) }));
             const changed = new Set(imported.flatMap(({ address, host }) => (host === 'unchanged' ? [] : address)));
-            const gone = replace ? removeUnnamed(tables, workspace.id, { inputs: complete, changed, at: clock() }) : NOTHING_GONE;
-            return {
-                workspace,
-                hosts: addCounts(counted(imported.flatMap(({ host = [] }) => host)), gone.hosts),
-                services: addCounts(counted(imported.flatMap(({ services: found }) => found)), gone.services),
-            };
+            const named = { notes: imported.flatMap(({ notes }) => notes), vulns: imported.flatMap(({ vulns }) => vulns) };
+            const gone = replace ? removeUnnamed(tables, workspace.id, { inputs: complete, changed, named, at: clock() }) : NOTHING_GONE;
+            return { workspace, ...countsOf(imported, gone) };
         },
 
         addEndpoints(workspaceName, endpoints) {
@@ -133,11 +134,28 @@ function closedServices(
     });
 }
 
-function serviceKey({ port, proto }: Pick<ServiceInput, 'port' | 'proto'>): string {
-    return `${port}/${proto}`;
+type Verdict = keyof ImportCounts;
+
+interface ImportedHost {
+    /** None of one that is told to those alone who know it. */
+    readonly host?: Verdict;
+    readonly services: readonly Verdict[];
+    readonly notes: readonly StoredFinding[];
+    readonly vulns: readonly StoredFinding[];
 }
 
-type Verdict = keyof ImportCounts;
+function countsOf(imported: readonly ImportedHost[], gone: Gone): Omit<Required<ImportSummary>, 'workspace'> {
+    return {
+        hosts: addCounts(counted(imported.flatMap(({ host = [] }) => host)), gone.hosts),
+        services: addCounts(counted(imported.flatMap(({ services }) => services)), gone.services),
+        notes: addCounts(counted(imported.flatMap(({ notes }) => verdictsOf(notes))), gone.notes),
+        vulns: addCounts(counted(imported.flatMap(({ vulns }) => verdictsOf(vulns))), gone.vulns),
+    };
+}
+
+function verdictsOf(findings: readonly StoredFinding[]): readonly Verdict[] {
+    return findings.map(({ verdict }) => verdict);
+}
 
 /** What becomes of a row by the fields that are given; `gone` is the state of one that is there no more. */
 function verdictOn(

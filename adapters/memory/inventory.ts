@@ -3,8 +3,9 @@ import type { Host } from '../../lib/inventory/host.ts';
 import { DEFAULT_WORKSPACE, type Note, type Session, type Vuln } from '../../lib/inventory/resources.ts';
 import { FILTERS, matches } from '../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter, RemovedHosts } from '../../lib/inventory/store.ts';
+import { BLANK_FINDINGS } from './findings.ts';
 import { inventoryWriter, type MemoryInventoryWriter } from './inventory-writer.ts';
-import { collection, count, existing, type InventoryTables, inventoryTables, ROOT, removeHost, times } from './tables.ts';
+import { collection, count, existing, type InventoryTables, inventoryTables, ROOT, removeHost, times, vulnsOfServices } from './tables.ts';
 
 /** How the inventory is read and stamped. */
 export interface MemoryInventoryOptions {
@@ -30,8 +31,6 @@ export interface MemoryInventory extends Required<InventoryStore & InventoryWrit
     addVuln(serviceId: number, vuln: NewVuln): Promise<Vuln>;
 }
 
-const BLANK_NOTE = { service_id: null, ntype: null, data: {}, critical: null, seen: null };
-
 const BLANK_SESSION = {
     stype: null,
     via_exploit: null,
@@ -46,8 +45,6 @@ const BLANK_SESSION = {
     last_seen: null,
     campaign_id: null,
 };
-
-const BLANK_VULN = { info: null, exploited_at: null, vuln_detail_count: 0, vuln_attempt_count: 0, nexpose_data_vuln_def_id: null };
 
 /** An inventory in memory, with the workspace `default`: for tests, trials and small things. */
 export function memoryInventory({ clock = systemClock, batchSize = 500 }: MemoryInventoryOptions = {}): MemoryInventory {
@@ -72,11 +69,11 @@ export function memoryInventory({ clock = systemClock, batchSize = 500 }: Memory
         services: collection(services, [workspaces, hosts], { batchSize, filters: FILTERS.services }),
         notes: collection(notes, [workspaces, hosts], { batchSize, filters: FILTERS.notes }),
         sessions: collection(sessions, [workspaces, hosts], { batchSize, filters: FILTERS.sessions }),
-        vulns: collection(vulns, [workspaces, hosts, services], { batchSize, filters: FILTERS.vulns }),
+        vulns: collection(vulnsOfServices(tables), [workspaces, hosts, services], { batchSize, filters: FILTERS.vulns }),
         workspaceServices: collection(services, [workspaces, hosts], { batchSize, filters: FILTERS.services, below: 1 }),
         workspaceNotes: collection(notes, [workspaces, hosts], { batchSize, filters: FILTERS.notes, below: 1 }),
         workspaceSessions: collection(sessions, [workspaces, hosts], { batchSize, filters: FILTERS.sessions, below: 1 }),
-        workspaceVulns: collection(vulns, [workspaces, hosts, services], { batchSize, filters: FILTERS.vulns, below: 1 }),
+        workspaceVulns: collection(vulns, [workspaces, hosts], { batchSize, filters: FILTERS.vulns, below: 1 }),
         ...writer,
 
         async expireHosts(workspaceName, { notSeenSince, dryRun = false }) {
@@ -109,7 +106,14 @@ function childAdding(
         async addNote(hostId, note) {
             const { workspace_id } = existing(hosts.get(hostId), 'host');
             count(hosts, hostId, 'note_count');
-            return notes.insert(hostId, (id) => ({ ...BLANK_NOTE, ...times(clock()), ...note, id, workspace_id, host_id: hostId }));
+            return notes.insert(hostId, (id) => ({
+                ...BLANK_FINDINGS.notes,
+                ...times(clock()),
+                ...note,
+                id,
+                workspace_id,
+                host_id: hostId,
+            }));
         },
 
         async addSession(hostId, session) {
@@ -120,7 +124,8 @@ function childAdding(
         async addVuln(serviceId, vuln) {
             const { host_id } = existing(services.get(serviceId), 'service');
             count(hosts, host_id, 'vuln_count');
-            return vulns.insert(serviceId, (id) => ({ ...BLANK_VULN, ...times(clock()), ...vuln, id, host_id, service_id: serviceId }));
+            const row = { ...BLANK_FINDINGS.vulns, ...times(clock()), ...vuln, host_id, service_id: serviceId };
+            return { ...row, id: vulns.insert(host_id, (id) => ({ ...row, id })).id };
         },
     };
 }

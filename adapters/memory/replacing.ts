@@ -2,55 +2,91 @@ import { holdPort } from '../../lib/inventory/closed-ports.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
 import { type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
 import type { Service } from '../../lib/inventory/resources.ts';
-import { existing, type InventoryTables, removeHost, removeService } from './tables.ts';
+import type { StoredFinding } from './findings.ts';
+import { existing, type InventoryTables, removeFinding, removeHost, removeService } from './tables.ts';
+
+const FINDINGS = ['notes', 'vulns'] as const;
+type FindingName = (typeof FINDINGS)[number];
 
 /** An import that replaces. */
 interface Replacement {
     readonly inputs: readonly HostInput[];
     /** Addresses of the hosts that it has made or changed. */
     readonly changed: ReadonlySet<string>;
+    readonly named: Readonly<Record<FindingName, readonly StoredFinding[]>>;
     readonly at: Date;
 }
 
-/** What was removed; a host of which only services were counts as changed. */
-type Gone = Readonly<Record<'hosts' | 'services', ImportCounts>>;
+/** What was removed; a host of which only something below it was counts as changed. */
+export type Gone = Readonly<Record<'hosts' | 'services' | FindingName, ImportCounts>>;
 
 /** Before anything is removed. */
-export const NOTHING_GONE: Gone = { hosts: importCounts(), services: importCounts() };
+export const NOTHING_GONE: Gone = { hosts: importCounts(), services: importCounts(), notes: importCounts(), vulns: importCounts() };
 
 /** Removes what an import does not name of a workspace. */
-export function removeUnnamed(tables: InventoryTables, workspaceId: number, { inputs, changed, at }: Replacement): Gone {
+export function removeUnnamed(tables: InventoryTables, workspaceId: number, { inputs, changed, named, at }: Replacement): Gone {
     const { hosts, services } = tables;
     const byAddress = new Map<string, HostInput[]>();
     for (const input of inputs) {
         byAddress.set(input.address, [...(byAddress.get(input.address) ?? []), input]);
     }
 
-    const gone = { hosts: 0, services: 0, shrunk: 0 };
+    const kept = { notes: idsOf(named.notes), vulns: idsOf(named.vulns) };
+    const gone = { hosts: 0, services: 0, notes: 0, vulns: 0, shrunk: 0 };
     for (const id of hosts.idsBelow(workspaceId)) {
         const { address } = existing(hosts.get(id), 'host');
-        const named = byAddress.get(address);
+        const inputsOfHost = byAddress.get(address);
         const lost = services
             .idsBelow(id)
-            .filter((service) => !named?.some((input) => names(input, existing(services.get(service), 'service'))));
+            .filter((service) => !inputsOfHost?.some((input) => names(input, existing(services.get(service), 'service'))));
+        const found = FINDINGS.flatMap((name) => unnamedFindings(tables, name, id, { lost, kept: inputsOfHost && kept[name] }));
         gone.services += lost.length;
-        if (named === undefined) {
+        for (const { name } of found) {
+            gone[name] += 1;
+        }
+
+        if (inputsOfHost === undefined) {
             gone.hosts += 1;
             removeHost(tables, id);
             continue;
         }
 
-        gone.shrunk += lost.length > 0 && !changed.has(address) ? 1 : 0;
+        gone.shrunk += lost.length + found.length > 0 && !changed.has(address) ? 1 : 0;
+        for (const { name, finding } of found) {
+            removeFinding(tables, name, finding, at);
+        }
         for (const service of lost) {
             removeService(tables, service, at);
         }
     }
 
-    const { hosts: removed, services: lost, shrunk } = gone;
+    const { hosts: removed, shrunk } = gone;
     return {
         hosts: importCounts({ gone: removed, changed: shrunk, unchanged: -shrunk }),
-        services: importCounts({ gone: lost }),
+        services: importCounts({ gone: gone.services }),
+        notes: importCounts({ gone: gone.notes }),
+        vulns: importCounts({ gone: gone.vulns }),
     };
+}
+
+/** Of a host that stays those that an import has made and this one does not `keep`, and those of services that are lost; else all. */
+function unnamedFindings(
+    tables: InventoryTables,
+    name: FindingName,
+    host: number,
+    { lost, kept }: { readonly lost: readonly number[]; readonly kept: ReadonlySet<number> | undefined },
+): readonly { readonly name: FindingName; readonly finding: number }[] {
+    return tables[name]
+        .idsBelow(host)
+        .filter((id) => {
+            const service = tables[name].get(id)?.service_id ?? null;
+            return kept === undefined || (service !== null && lost.includes(service)) || (tables.imported[name].has(id) && !kept.has(id));
+        })
+        .map((finding) => ({ name, finding }));
+}
+
+function idsOf(findings: readonly StoredFinding[]): ReadonlySet<number> {
+    return new Set(findings.map(({ id }) => id));
 }
 
 /** Whether a host of an import says something of a service. */

@@ -1,16 +1,17 @@
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Host } from '../../lib/inventory/host.ts';
-import type { Note, Service, Session, Vuln, Workspace } from '../../lib/inventory/resources.ts';
+import type { Note, Service, Session, Vuln, Workspace, WorkspaceVuln } from '../../lib/inventory/resources.ts';
 import { compareRows, type FilterName, matches, type Selection } from '../../lib/inventory/selection.ts';
 import type { SelectableCollection } from '../../lib/inventory/store.ts';
 
 /** The parent of rows that have none. */
 export const ROOT = 0;
 
-type Row = { readonly id: number };
+/** Of any table. */
+export type Row = { readonly id: number };
 
 /** Rows of one resource, each below one parent. */
-interface Table<R extends Row> {
+export interface Table<R extends Row> {
     /** Adds a row with the next id, counted from 1. With a key it can be found below its parent. */
     insert(parent: number, make: (id: number) => R, key?: string): R;
     replace(row: R): R;
@@ -30,7 +31,10 @@ export interface InventoryTables {
     readonly services: Table<Service>;
     readonly notes: Table<Note>;
     readonly sessions: Table<Session>;
-    readonly vulns: Table<Vuln>;
+    /** Below hosts; those of services have a `service_id`. */
+    readonly vulns: Table<WorkspaceVuln>;
+    /** Ids of the notes and of the vulnerabilities that imports have made. */
+    readonly imported: { readonly notes: Set<number>; readonly vulns: Set<number> };
     /** When hosts were seen by an import last, by their ids; null when never. One that is missing was seen when it was changed last. */
     readonly sightings: Map<number, Date | null>;
 }
@@ -43,6 +47,7 @@ export function inventoryTables(): InventoryTables {
         notes: table(),
         sessions: table(),
         vulns: table(),
+        imported: { notes: new Set(), vulns: new Set() },
         sightings: new Map(),
     };
 }
@@ -104,7 +109,7 @@ function table<R extends Row>(): Table<R> {
  * @param below How many of these the path names; the rows below all that is below it are meant. All by default.
  */
 export function collection<R extends Row>(
-    rows: Table<R>,
+    rows: Pick<Table<R>, 'get' | 'parentOf' | 'idsBelow'>,
     ancestors: readonly Pick<Table<Row>, 'parentOf' | 'idsBelow'>[],
     { batchSize, filters, below = ancestors.length, lastSeen }: CollectionShown<R>,
 ): SelectableCollection<R> {
@@ -181,6 +186,24 @@ interface CollectionShown<R> {
     readonly lastSeen?: (row: R) => Date | null;
 }
 
+/** By which a service is found below its host. */
+export function serviceKey({ port, proto }: Pick<Service, 'port' | 'proto'>): string {
+    return `${port}/${proto}`;
+}
+
+/** The vulnerabilities below services. */
+export function vulnsOfServices({ services, vulns }: InventoryTables): Pick<Table<Vuln>, 'get' | 'parentOf' | 'idsBelow'> {
+    const get = (id: number): Vuln | undefined => {
+        const vuln = vulns.get(id);
+        return vuln === undefined || vuln.service_id === null ? undefined : { ...vuln, service_id: vuln.service_id };
+    };
+    return {
+        get,
+        parentOf: (id) => get(id)?.service_id,
+        idsBelow: (service) => vulns.idsBelow(services.parentOf(service) ?? ROOT).filter((id) => get(id)?.service_id === service),
+    };
+}
+
 /** Counts one more child of a host. */
 export function count(hosts: Table<Host>, hostId: number, counter: 'note_count' | 'service_count' | 'vuln_count'): void {
     const host = existing(hosts.get(hostId), 'host');
@@ -203,10 +226,7 @@ export function times(now: Date): { created_at: Date; updated_at: Date } {
 
 /** Removes a host and all below it. */
 export function removeHost({ hosts, services, notes, sessions, vulns, sightings }: InventoryTables, id: number): void {
-    for (const service of services.idsBelow(id)) {
-        removeBelow(vulns, service);
-    }
-    for (const below of [services, notes, sessions]) {
+    for (const below of [services, notes, sessions, vulns]) {
         removeBelow(below, id);
     }
     sightings.delete(id);
@@ -214,23 +234,30 @@ export function removeHost({ hosts, services, notes, sessions, vulns, sightings 
 }
 
 /** Removes a service and all below it, and counts its host anew. */
-export function removeService({ hosts, services, notes, vulns }: InventoryTables, id: number, at: Date): void {
+export function removeService(tables: InventoryTables, id: number, at: Date): void {
+    const { hosts, services, notes, vulns } = tables;
     const { host_id } = existing(services.get(id), 'service');
-    const noted = notes.idsBelow(host_id).filter((note) => notes.get(note)?.service_id === id);
-    const host = existing(hosts.get(host_id), 'host');
-    hosts.replace({
-        ...host,
-        updated_at: at,
-        service_count: host.service_count - 1,
-        note_count: host.note_count - noted.length,
-        vuln_count: host.vuln_count - vulns.idsBelow(id).length,
-    });
-    for (const note of noted) {
-        notes.remove(note);
+    for (const note of notes.idsBelow(host_id).filter((one) => notes.get(one)?.service_id === id)) {
+        removeFinding(tables, 'notes', note, at);
     }
-    removeBelow(vulns, id);
+    for (const vuln of vulns.idsBelow(host_id).filter((one) => vulns.get(one)?.service_id === id)) {
+        removeFinding(tables, 'vulns', vuln, at);
+    }
+    const host = existing(hosts.get(host_id), 'host');
+    hosts.replace({ ...host, updated_at: at, service_count: host.service_count - 1 });
     services.remove(id);
 }
+
+/** Removes a note or a vulnerability, and counts its host anew. */
+export function removeFinding(tables: InventoryTables, name: 'notes' | 'vulns', id: number, at: Date): void {
+    const host = existing(tables.hosts.get(tables[name].parentOf(id) ?? ROOT), 'host');
+    const counter = FINDING_COUNTS[name];
+    tables.hosts.replace({ ...host, updated_at: at, [counter]: host[counter] - 1 });
+    tables[name].remove(id);
+}
+
+/** Where a host has the number of its notes and vulnerabilities. */
+export const FINDING_COUNTS = { notes: 'note_count', vulns: 'vuln_count' } as const;
 
 function removeBelow({ idsBelow, remove }: Pick<Table<Row>, 'idsBelow' | 'remove'>, parent: number): void {
     for (const id of idsBelow(parent)) {

@@ -8,7 +8,8 @@ import type { Executor } from '../../lib/transaction.ts';
 import { type PoolLike, patiently, sqlState } from './database.ts';
 import { markUnnamed } from './replace.ts';
 import { type Lease, paceOf } from './slices.ts';
-import { addStaged, NOTHING_STAGED, type StagedBatch, stageBatch } from './stage-batch.ts';
+import { addStaged, type Batch, NOTHING_STAGED, type StagedBatch, stageBatch } from './stage-batch.ts';
+import { findingsAside, weightOf } from './stage-findings.ts';
 import { applyStaged, discardStaged, isShown, lease, release, show } from './staged-import.ts';
 import { inTurn, readWorkspace } from './workspaces.ts';
 
@@ -33,10 +34,13 @@ export async function importHosts(
     const database = patiently(pool);
     const importId = randomUUID();
     try {
-        const sizes = await readAside(database, importId, hosts);
-        const summary = await takeOver(pool, { importId, name: workspaceName, sizes, clock, onProgress, replace });
-        if (sizes.length > 1 && summary.hosts.new + summary.services.new > 0) {
-            await learnSizes(database);
+        const batches = await readAside(database, importId, hosts);
+        const summary = await takeOver(pool, { importId, name: workspaceName, batches, clock, onProgress, replace });
+        if (batches.length > 1) {
+            await learnSizes(
+                database,
+                (['hosts', 'services', 'notes', 'vulns'] as const).filter((table) => summary[table].new > 0),
+            );
         }
 
         return summary;
@@ -49,43 +53,44 @@ export async function importHosts(
     }
 }
 
+type ReadBatch = Pick<Batch, 'size' | 'hasFindings'>;
+
 /** What was read aside, and is taken over into a workspace. */
 interface Work {
     readonly importId: string;
     readonly name: string;
-    /** The number of hosts in each batch. */
-    readonly sizes: readonly number[];
+    readonly batches: readonly ReadBatch[];
     readonly clock: Clock;
     readonly onProgress: (progress: ImportProgress) => void;
     readonly replace: boolean;
 }
 
-async function takeOver(pool: PoolLike, work: Work): Promise<ImportSummary> {
+async function takeOver(pool: PoolLike, work: Work): Promise<Required<ImportSummary>> {
     const { importId, name, clock } = work;
     const { generation, workspace, ...held } = await inTurn(pool, { name, clock }, async (client, workspaceId) => {
         const own = { workspaceId, importId };
         return { ...own, generation: await lease(client, own), workspace: await readWorkspace(client, workspaceId) };
     });
-    const { aside, hosts, services } = await stageAll(pool, held, work, { generation, at: clock() });
+    const { aside, named: _named, ...counts } = await stageAll(pool, held, work, { generation, at: clock() });
     await showOrDiscard(pool, held, generation);
     await settle(pool, held, work, aside);
-    return { workspace, hosts, services };
+    return { workspace, ...counts };
 }
 
 async function stageAll(
     pool: PoolLike,
     held: Lease,
-    { sizes, onProgress, replace }: Work,
+    { batches, onProgress, replace }: Work,
     { generation, at }: { readonly generation: number; readonly at: Date },
 ): Promise<StagedBatch> {
     let staged = NOTHING_STAGED;
-    const total = sizes.reduce((sum, size) => sum + size, 0);
+    const total = batches.reduce((sum, { size }) => sum + size, 0);
     const pace = paceOf();
     let done = 0;
     try {
-        for (const [seq, size] of sizes.entries()) {
-            staged = addStaged(staged, await stageBatch(pool, held, { seq, size, generation, at, replace }, pace));
-            done += size;
+        for (const [seq, batch] of batches.entries()) {
+            staged = addStaged(staged, await stageBatch(pool, held, { ...batch, seq, generation, at, replace }, pace));
+            done += batch.size;
             onProgress({ phase: 'storing', done, total });
         }
 
@@ -132,25 +137,29 @@ async function settle(pool: PoolLike, held: Lease, { onProgress }: Work, total: 
     }
 }
 
-/** @returns The number of hosts in each batch. */
-async function readAside(pool: Executor, importId: string, hosts: AsyncIterable<HostInput>): Promise<readonly number[]> {
-    const sizes: number[] = [];
+async function readAside(pool: Executor, importId: string, hosts: AsyncIterable<HostInput>): Promise<readonly ReadBatch[]> {
+    const batches: ReadBatch[] = [];
     for await (const batch of inBatches(hosts)) {
-        const sql = 'insert into scanwire.import_batches (import_id, seq, created_at, hosts) values ($1, $2, scanwire.now(), $3)';
-        await pool.query(sql, [importId, sizes.length, JSON.stringify(batch.map(aside))]);
-        sizes.push(batch.length);
+        const findings = findingsAside(batch);
+        const sql = `insert into scanwire.import_batches (import_id, seq, created_at, hosts, findings)
+            values ($1, $2, scanwire.now(), $3, $4)`;
+        await pool.query(sql, [importId, batches.length, JSON.stringify(batch.map(aside)), findings && JSON.stringify(findings)]);
+        batches.push({ size: batch.length, hasFindings: findings !== null });
     }
 
-    return sizes;
+    return batches;
 }
 
-/** A host as it is read aside, with its closed ports as bounds of ranges: where they begin and where they have ended, in turn. */
-function aside({ closed_ports, ...host }: HostInput): object {
+/**
+ * A host as it is read aside, with its closed ports as bounds of ranges: where they begin and where they have ended, in turn; and with the
+ * numbers of its notes and vulnerabilities.
+ */
+function aside({ closed_ports, notes, vulns, ...host }: HostInput): object {
     const bounds = Object.entries(closed_ports ?? {}).map(([proto, ranges]) => [
         proto,
         `{${mergedRanges(ranges).flatMap(([first, last]) => [first, last + 1])}}`,
     ]);
-    return { ...host, ...(bounds.length > 0 && { closed: Object.fromEntries(bounds) }) };
+    return { ...host, notes: notes?.length, vulns: vulns?.length, ...(bounds.length > 0 && { closed: Object.fromEntries(bounds) }) };
 }
 
 /** No address is twice in a batch, since one statement stores each host once. */
@@ -158,6 +167,7 @@ async function* inBatches(hosts: AsyncIterable<HostInput>): AsyncGenerator<reado
     let batch = new Map<string, HostInput>();
     let services = 0;
     for await (const host of hosts) {
+        const weight = (host.services?.length ?? 0) + weightOf(host);
         if (batch.size >= HOSTS_PER_BATCH || services >= SERVICES_PER_BATCH || batch.has(host.address)) {
             yield [...batch.values()];
             batch = new Map();
@@ -165,7 +175,7 @@ async function* inBatches(hosts: AsyncIterable<HostInput>): AsyncGenerator<reado
         }
 
         batch.set(host.address, host);
-        services += host.services?.length ?? 0;
+        services += weight;
     }
 
     if (batch.size > 0) {
@@ -177,9 +187,9 @@ async function* inBatches(hosts: AsyncIterable<HostInput>): AsyncGenerator<reado
  * After many new rows listings would sort them all for every batch until the planner has heard of them (measured: 3 times slower). The
  * import has succeeded without.
  */
-async function learnSizes(pool: Executor): Promise<void> {
+async function learnSizes(pool: Executor, tables: readonly string[]): Promise<void> {
     try {
-        for (const table of ['hosts', 'services']) {
+        for (const table of tables) {
             await pool.query(`analyze scanwire.${table}`);
         }
     } catch (error) {

@@ -2,6 +2,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { HOST_FIELDS, type Host } from '../../lib/inventory/host.ts';
 import {
+    NOTE_FIELDS,
     type Note,
     SERVICE_FIELDS,
     type Service,
@@ -22,9 +23,9 @@ import { expireHosts, removeHosts, removeWorkspace } from './remove-hosts.ts';
 import { rowText } from './row-text.ts';
 import { lastSeen } from './sightings.ts';
 import { overlaid } from './stage-batch.ts';
+import { laidOver } from './stage-findings.ts';
 import { ensureWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
 
-const TIMES = 'rows.created_at, rows.updated_at';
 /** The workspace of the path. */
 const WORKSPACE = 'from scanwire.workspaces where id = $1';
 /** What an import that is at work stores has a generation that its workspace has not reached. */
@@ -62,8 +63,8 @@ const COMPUTED: Readonly<Record<string, string>> = {
     name: `coalesce(nullif(${GIVEN.get('name')}, ''), host(rows.address))`,
     updated_at: 'coalesce(staged.updated_at, rows.updated_at)',
     service_count: 'rows.service_count + coalesce(staged.services_added - staged.services_removed, 0)',
-    note_count: 'rows.note_count - coalesce(staged.notes_removed, 0)',
-    vuln_count: 'rows.vuln_count - coalesce(staged.vulns_removed, 0)',
+    note_count: 'rows.note_count + coalesce(staged.notes_added - staged.notes_removed, 0)',
+    vuln_count: 'rows.vuln_count + coalesce(staged.vulns_added - staged.vulns_removed, 0)',
     last_seen: lastSeen('rows', `(select generation ${WORKSPACE})`),
 };
 /** Kept by a trigger; a row that was not written since there is one has none. */
@@ -103,11 +104,20 @@ const SERVICES: CollectionSource = {
     text: { row: rowText(SERVICE_FIELDS, (field) => `rows.${field}`), from: `scanwire.services rows ${BELOW_HOST}` },
 };
 
+/** What an import that is shown is going to change in a note or a vulnerability; null as long as it is not shown. */
+const STAGED_FINDING = `case when (select staged_shown ${WORKSPACE}) then rows.staged end`;
+const FINDING_KEPT = `${SERVICE_KEPT} and (${STAGED_FINDING}) -> 'removed' is null`;
+
+const noteColumn = (field: string): string => laidOver('notes', field, `(${STAGED_FINDING})`);
 const NOTES: CollectionSource = {
-    select: `rows.id, rows.workspace_id, rows.host_id, rows.service_id, ${TIMES}, rows.ntype, rows.data, rows.critical, rows.seen`,
+    select: Object.keys(NOTE_FIELDS)
+        .map((field) => `${noteColumn(field)} as ${field}`)
+        .join(', '),
     from: `scanwire.notes rows ${BELOW_HOST}`,
     parents: HOST_PARENTS,
-    kept: SERVICE_KEPT,
+    shown: SHOWN,
+    kept: FINDING_KEPT,
+    column: noteColumn,
     filters: FILTERS.notes,
 };
 
@@ -120,12 +130,16 @@ const SESSIONS: CollectionSource = {
     filters: FILTERS.sessions,
 };
 
+const vulnColumn = (field: string): string => laidOver('vulns', field, `(${STAGED_FINDING})`);
 const VULNS = {
-    select: `rows.id, rows.host_id, rows.service_id, ${TIMES}, rows.name, rows.info, rows.exploited_at,
-        rows.vuln_detail_count, rows.vuln_attempt_count, rows.nexpose_data_vuln_def_id`,
+    select: Object.keys(VULN_FIELDS)
+        .map((field) => `${vulnColumn(field)} as ${field}`)
+        .join(', '),
     from: `scanwire.vulns rows ${BELOW_HOST}`,
     parents: HOST_PARENTS,
-    kept: SERVICE_KEPT,
+    shown: SHOWN,
+    kept: FINDING_KEPT,
+    column: vulnColumn,
     filters: FILTERS.vulns,
     searched: ['name', 'info'],
     text: {
@@ -190,6 +204,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
         removeHosts: (workspaceName, options) => removeHosts(pool, workspaceName, { ...options, clock }),
         removeWorkspace: (name) => removeWorkspace(pool, name, clock),
         replaces: true,
+        keepsFindings: true,
         importHosts: (workspaceName, hosts, options) => importHosts(pool, workspaceName, hosts, { ...options, clock }),
     };
 }

@@ -28,6 +28,7 @@ import { rates } from './migrations/0037-rates.ts';
 import { retention } from './migrations/0038-retention.ts';
 import { poisoned } from './migrations/0043-poisoned.ts';
 import { replace } from './migrations/0044-replace.ts';
+import { findings } from './migrations/0051-findings.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -189,6 +190,7 @@ export const migrations: readonly Migration[] = [
     retention,
     poisoned,
     replace,
+    findings,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

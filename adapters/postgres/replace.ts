@@ -2,11 +2,12 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
 import type { PoolLike } from './database.ts';
 import type { Lease } from './slices.ts';
+import { MARK_FINDINGS } from './stage-findings.ts';
 import { everySlice } from './staged-import.ts';
 
 /**
- * Marks what was not named, and forgets what was. A host that loses services counts as changed where nothing else of it does; it is marked
- * with what it loses.
+ * Marks what was not named, and forgets what was. A host that stays and loses something counts as changed where nothing else of it does; it is
+ * marked with what it loses.
  */
 const MARK = `with slice as materialized (
     select id from scanwire.hosts where workspace_id = $1 and id > $2 and generation < $4 order by id limit $3
@@ -22,34 +23,44 @@ const MARK = `with slice as materialized (
     from judged join scanwire.services on services.host_id = judged.id
     where services.generation < $4 and not exists (
         select from scanwire.import_named named
-        where workspace_id = $1 and named.host_id = services.host_id and named.service_id = services.id
+        where workspace_id = $1 and named.host_id = services.host_id and named.kind = 'service' and named.service_id = services.id
     )
-), forgotten as (
+), ${MARK_FINDINGS}, forgotten as (
     delete from scanwire.import_named using slice where workspace_id = $1 and host_id = slice.id
 ), services_marked as (
     insert into scanwire.staged_services (host_id, service_id, updated_at, state, name, removed)
     select host_id, id, $5, 'closed', '', true from lost
 ), counted as materialized (
-    select judged.id, judged.removed, services, notes, vulns,
-        staged.host_id is null as is_first, coalesce(staged.fields <> '{}' or staged.services_added > 0, false) as has_changed
+    select judged.id, judged.removed, services, notes + notes_unnamed as notes, vulns + vulns_unnamed as vulns,
+        notes_unnamed + vulns_unnamed > 0 as findings, staged.host_id is null as is_first,
+        coalesce(staged.fields <> '{}' or greatest(services_added, notes_added, vulns_added) > 0, false) as has_changed
     from judged
     cross join lateral (
-        select count(*)::integer as services, coalesce(sum(notes), 0)::integer as notes, coalesce(sum(vulns), 0)::integer as vulns
-        from lost where lost.host_id = judged.id
+        select count(*)::integer as services, coalesce(sum(notes), 0)::integer as notes, coalesce(sum(vulns), 0)::integer as vulns,
+            (select count(*)::integer from notes_unnamed where host_id = judged.id) as notes_unnamed,
+            (select count(*)::integer from vulns_unnamed where host_id = judged.id) as vulns_unnamed
+        from lost where lost.host_id = judged.id and not judged.removed
     ) losses
     left join scanwire.staged_hosts staged on staged.workspace_id = $1 and staged.host_id = judged.id
+), with_hosts as materialized (
+    select (select count(*)::integer from judged join lost on lost.host_id = judged.id where removed) as services,
+        (select count(*)::integer from judged join scanwire.notes on notes.host_id = judged.id where removed) as notes,
+        (select count(*)::integer from judged join scanwire.vulns on vulns.host_id = judged.id where removed) as vulns
 ), marked as (
-    insert into scanwire.staged_hosts (workspace_id, host_id, updated_at, fields, removed, services_removed, notes_removed, vulns_removed)
-    select $1, id, $5, '{}', removed, services, notes, vulns from counted where removed or services > 0
+    insert into scanwire.staged_hosts as staged
+        (workspace_id, host_id, updated_at, fields, removed, services_removed, notes_removed, vulns_removed, findings)
+    select $1, id, $5, '{}', removed, services, notes, vulns, findings from counted where removed or services + notes + vulns > 0
     on conflict (workspace_id, host_id) do update set updated_at = excluded.updated_at, services_removed = excluded.services_removed,
-        notes_removed = excluded.notes_removed, vulns_removed = excluded.vulns_removed
+        notes_removed = excluded.notes_removed, vulns_removed = excluded.vulns_removed, findings = staged.findings or excluded.findings
 )
 select max(id) as last, count(*)::integer as count,
     (count(*) filter (where not removed))::integer as named,
     (count(*) filter (where removed))::integer as hosts,
-    coalesce(sum(services), 0)::integer as services,
-    (count(*) filter (where not removed and services > 0 and not has_changed))::integer as shrunk,
-    (count(*) filter (where is_first and (removed or services > 0)))::integer as aside
+    (coalesce(sum(services), 0) + (select services from with_hosts))::integer as services,
+    (coalesce(sum(notes), 0) + (select notes from with_hosts))::integer as notes,
+    (coalesce(sum(vulns), 0) + (select vulns from with_hosts))::integer as vulns,
+    (count(*) filter (where not removed and services + notes + vulns > 0 and not has_changed))::integer as shrunk,
+    (count(*) filter (where is_first and (removed or services + notes + vulns > 0)))::integer as aside
 from counted`;
 
 /** Of a workspace in which an import replaces. */
@@ -65,11 +76,13 @@ export interface Replacement {
 export interface Removed {
     readonly hosts: ImportCounts;
     readonly services: ImportCounts;
+    readonly notes: ImportCounts;
+    readonly vulns: ImportCounts;
     /** How many hosts have something laid aside only now. */
     readonly aside: number;
 }
 
-type Marked = Record<'named' | 'hosts' | 'services' | 'shrunk' | 'aside', number>;
+type Marked = Record<'named' | 'hosts' | 'services' | 'notes' | 'vulns' | 'shrunk' | 'aside', number>;
 
 /**
  * Marks all that an import has not named, so that it is gone when the import is shown.
@@ -77,7 +90,7 @@ type Marked = Record<'named' | 'hosts' | 'services' | 'shrunk' | 'aside', number
  * @throws ScanwireError `CONFLICT` when not all is there any more that was noted as named: nothing may be taken for gone then.
  */
 export async function markUnnamed(pool: PoolLike, lease: Lease, { generation, at, named }: Replacement): Promise<Removed> {
-    const sum: Marked = { named: 0, hosts: 0, services: 0, shrunk: 0, aside: 0 };
+    const sum: Marked = { named: 0, hosts: 0, services: 0, notes: 0, vulns: 0, shrunk: 0, aside: 0 };
     await everySlice<Marked>(pool, lease, MARK, {
         values: [generation, at],
         onHosts(_count, row) {
@@ -93,6 +106,8 @@ export async function markUnnamed(pool: PoolLike, lease: Lease, { generation, at
     return {
         hosts: importCounts({ gone: sum.hosts, changed: sum.shrunk, unchanged: -sum.shrunk }),
         services: importCounts({ gone: sum.services }),
+        notes: importCounts({ gone: sum.notes }),
+        vulns: importCounts({ gone: sum.vulns }),
         aside: sum.aside,
     };
 }

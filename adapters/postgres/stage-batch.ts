@@ -2,10 +2,11 @@ import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { byHostField } from '../../lib/inventory/host.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { GIVEN_SERVICES, INPUT, NAME } from './batch-input.ts';
+import { COUNTED, GIVEN_SERVICES, INPUT, NAME, noteTouched } from './batch-input.ts';
 import type { PoolLike } from './database.ts';
 import { SEE } from './sightings.ts';
 import { type Lease, type Pace, slice } from './slices.ts';
+import { NO_FINDINGS, stageFindings } from './stage-findings.ts';
 
 /** Each field of a host that an import gives, and how it is read from `source`, a JSON object. */
 function givenFields(source: string): readonly (readonly [column: string, value: string])[] {
@@ -52,15 +53,13 @@ function verdict(row: { readonly isNew: string; readonly differs: string; readon
     return `case when ${row.isNew} then 'new' when not (${row.differs}) then 'unchanged' when ${row.gone} then 'gone' else 'changed' end as verdict`;
 }
 
-/** How many rows of `judged` came to each verdict. */
-const COUNTED = ['new', 'changed', 'unchanged', 'gone']
-    .map((name) => `(count(*) filter (where verdict = '${name}'))::integer as "${name}"`)
-    .join(', ');
-
 const DISTINCT_SERVICES = `(
     select count(distinct ((service ->> 'port')::integer, service ->> 'proto'))
     from json_array_elements(coalesce(input.host -> 'services', '[]')) service
 )`;
+
+/** A host as it is read aside has their numbers. */
+const NEW_FINDINGS = `coalesce((input.host ->> 'notes')::integer, 0), coalesce((input.host ->> 'vulns')::integer, 0)`;
 
 /** A service as it is shown, with what a batch before has laid over it. */
 const SHOWN_SERVICE = `(
@@ -88,7 +87,7 @@ const STAGE_HOSTS = `with ${INPUT}, judged as materialized (
         differs: HOST_DIFFERS,
         gone: `given.fields ->> 'state' = 'down' and ${SHOWN_HOST.get('state')} <> 'down'`,
     })}
-    from (select host_id, generation, host::jsonb - '{services,address,closed,if_known}'::text[] as fields from input offset 0) given
+    from (select host_id, generation, host::jsonb - '{services,address,closed,if_known,notes,vulns}'::text[] as fields from input offset 0) given
     left join scanwire.hosts on hosts.id = given.host_id
     left join lateral (
         select fields from scanwire.staged_hosts where ${SOMETHING_STAGED} and workspace_id = $3 and host_id = given.host_id offset 0
@@ -102,11 +101,11 @@ const STAGE_HOSTS = `with ${INPUT}, judged as materialized (
 ), changed as (
     update scanwire.hosts set ${assignments('different.fields')} from different where hosts.id = different.host_id and different.generation = $5
 ), created as (
-    insert into scanwire.hosts (workspace_id, generation, created_at, updated_at, service_count, address,
+    insert into scanwire.hosts (workspace_id, generation, created_at, updated_at, service_count, note_count, vuln_count, address,
         ${givenFields('input.host')
             .map(([column]) => column)
             .join(', ')})
-    select $3, $5, $7, $7, ${DISTINCT_SERVICES}, address, ${givenFields('input.host')
+    select $3, $5, $7, $7, ${DISTINCT_SERVICES}, ${NEW_FINDINGS}, address, ${givenFields('input.host')
         .map(([, value]) => value)
         .join(', ')}
     from input where host_id is null order by index
@@ -122,10 +121,7 @@ select ${COUNTED}, (select min(id) from created) as first, array_agg(host_id) fi
     ) as differs
 from judged`;
 
-/**
- * The last of several services of one port is the one that counts. Hosts from `$8` on are new, and have their number of services. Every host
- * that is shown and has something staged is in `staged_hosts`, by which it is found; it has changed itself where it has more services.
- */
+/** The last of several services of one port is the one that counts. */
 const STAGE_SERVICES = `with ${INPUT}, given as (
     select distinct on (host_id, port, proto) host_id, input.generation as host_generation, input.updated_at as host_updated_at,
         element.*, input.index as host_index
@@ -153,17 +149,7 @@ const STAGE_SERVICES = `with ${INPUT}, given as (
 ), created as (
     insert into scanwire.services (generation, host_id, created_at, updated_at, port, proto, state, name, info)
     select $5, host_id, $7, $7, port, proto, state, name, info from judged where verdict = 'new' order by host_index, index
-), touched as materialized (
-    select host_id, host_generation, host_updated_at, (count(*) filter (where verdict = 'new'))::integer as added
-    from judged where verdict <> 'unchanged' and host_id < $8 group by host_id, host_generation, host_updated_at
-), counted as (
-    update scanwire.hosts set service_count = service_count + added from touched where hosts.id = host_id and host_generation = $5 and added > 0
-), noted as (
-    insert into scanwire.staged_hosts as staged (workspace_id, host_id, updated_at, fields, services_added)
-    select $3, host_id, case when added > 0 then $7 else host_updated_at end, '{}', added from touched where host_generation < $5
-    on conflict (workspace_id, host_id) do update set services_added = staged.services_added + excluded.services_added,
-        updated_at = case when excluded.services_added > 0 then excluded.updated_at else staged.updated_at end
-)
+), ${noteTouched('service', false)}
 select ${COUNTED}, array(select host_id from touched where added > 0) as grown, array(select host_id from touched) as touched from judged`;
 
 /** What a batch that was read aside brings. */
@@ -176,12 +162,16 @@ export interface Batch {
     readonly at: Date;
     /** Whether what it names is noted, since all else is going to be removed. */
     readonly replace: boolean;
+    /** Whether it has notes or vulnerabilities. */
+    readonly hasFindings: boolean;
 }
 
 /** What became of a batch. */
 export interface StagedBatch {
     readonly hosts: ImportCounts;
     readonly services: ImportCounts;
+    readonly notes: ImportCounts;
+    readonly vulns: ImportCounts;
     /** How many hosts have something laid aside. */
     readonly aside: number;
     /** How many hosts were noted as named. */
@@ -200,13 +190,22 @@ export async function stageBatch(pool: PoolLike, lease: Lease, batch: Batch, pac
 }
 
 /** Before anything is staged. */
-export const NOTHING_STAGED: StagedBatch = { hosts: importCounts(), services: importCounts(), aside: 0, named: 0 };
+export const NOTHING_STAGED: StagedBatch = {
+    hosts: importCounts(),
+    services: importCounts(),
+    notes: importCounts(),
+    vulns: importCounts(),
+    aside: 0,
+    named: 0,
+};
 
 /** Of both together. */
 export function addStaged(one: StagedBatch, other: StagedBatch): StagedBatch {
     return {
         hosts: addCounts(one.hosts, other.hosts),
         services: addCounts(one.services, other.services),
+        notes: addCounts(one.notes, other.notes),
+        vulns: addCounts(one.vulns, other.vulns),
         aside: one.aside + other.aside,
         named: one.named + other.named,
     };
@@ -235,7 +234,7 @@ interface StagedServices extends Counted {
 async function stageSlice(
     pool: PoolLike,
     lease: Lease,
-    { seq, size, generation, at, replace }: Batch,
+    { seq, size, generation, at, replace, hasFindings }: Batch,
     { from, until, pace }: { readonly from: number; readonly until: number; readonly pace: Pace },
 ): Promise<StagedBatch> {
     const named = [lease.importId, seq, lease.workspaceId, from, generation, until];
@@ -244,18 +243,21 @@ async function stageSlice(
         const [hosts] = (await client.query<StagedHosts>(STAGE_HOSTS, values)).rows;
         const more = [...values, hosts?.first ?? MAX_ID];
         const [services] = hosts?.differs ? (await client.query<StagedServices>(STAGE_SERVICES, more)).rows : [];
+        const { grown, touched, ...findings } = hasFindings ? await stageFindings(client, [...more, replace]) : NO_FINDINGS;
         const [noted] = replace ? (await client.query<{ named: number }>(NAME, named)).rows : [];
         if (until === size) {
             await client.query('delete from scanwire.import_batches where import_id = $1 and seq = $2', [lease.importId, seq]);
         }
 
         const kept = new Set(hosts?.kept);
-        const grown = services?.grown.filter((id) => kept.has(id)).length ?? 0;
+        const ofKept = (ids: readonly number[]): number => new Set(ids.filter((id) => kept.has(id))).size;
+        const enlarged = ofKept([...(services?.grown ?? []), ...grown]);
         const counts = importCounts(hosts);
         return {
-            hosts: addCounts(counts, importCounts({ changed: grown, unchanged: -grown })),
+            hosts: addCounts(counts, importCounts({ changed: enlarged, unchanged: -enlarged })),
             services: importCounts(services ?? { unchanged: hosts?.services ?? 0 }),
-            aside: counts.changed + counts.gone + (services?.touched.filter((id) => kept.has(id)).length ?? 0),
+            ...findings,
+            aside: counts.changed + counts.gone + ofKept([...(services?.touched ?? []), ...touched]),
             named: noted?.named ?? 0,
         };
     };

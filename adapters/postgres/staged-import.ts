@@ -3,6 +3,7 @@ import { type PoolLike, patiently, transaction } from './database.ts';
 import { UNSEE } from './sightings.ts';
 import { LEASE, type Lease, paceOf, slice } from './slices.ts';
 import { assignments } from './stage-batch.ts';
+import { APPLY_FINDINGS, DISCARD_FINDINGS } from './stage-findings.ts';
 
 /** Begins to store: from here on listings end before the hosts that are going to come. Resolves to the generation of the import. */
 export async function lease(client: Executor, { workspaceId, importId }: Lease): Promise<number> {
@@ -56,9 +57,10 @@ const NEXT_STAGED = `delete from scanwire.staged_hosts
 /** What is removed below a host that stays, triggers take from its counts. */
 const APPLY = `with slice as (${NEXT_STAGED}), changed as (
     update scanwire.hosts
-    set updated_at = slice.updated_at, service_count = hosts.service_count + slice.services_added, ${assignments('slice.fields')}
-    from slice where hosts.id = slice.host_id and not slice.removed
-        and (slice.fields <> '{}' or slice.services_added > 0 or slice.services_removed > 0)
+    set updated_at = slice.updated_at, service_count = hosts.service_count + slice.services_added,
+        note_count = hosts.note_count + slice.notes_added, vuln_count = hosts.vuln_count + slice.vulns_added, ${assignments('slice.fields')}
+    from slice where hosts.id = slice.host_id and not slice.removed and (slice.fields <> '{}' or greatest(services_added, services_removed,
+        notes_added, notes_removed, vulns_added, vulns_removed) > 0)
 ), removed as (
     delete from scanwire.hosts using slice where hosts.id = slice.host_id and slice.removed
 ), services_slice as (
@@ -68,7 +70,7 @@ const APPLY = `with slice as (${NEXT_STAGED}), changed as (
     from services_slice staged where services.id = staged.service_id and not staged.removed
 ), services_removed as (
     delete from scanwire.services using services_slice staged where services.id = staged.service_id and staged.removed
-)
+), ${APPLY_FINDINGS}
 select max(host_id) as last, count(*)::integer as count from slice`;
 
 /** Moves what lies over rows that are shown into them, and ends the import. Whoever reads meanwhile sees no difference. */
@@ -86,7 +88,7 @@ const DISCARD_STAGED = `with slice as (${NEXT_STAGED}), services_slice as (
 ), services_created as (
     delete from scanwire.services where host_id in (select host_id from slice)
         and generation > (select greatest(generation, 0) from scanwire.workspaces where id = $1)
-)
+), ${DISCARD_FINDINGS}
 select max(host_id) as last, count(*)::integer as count from slice`;
 
 /** What is of generation 0 comes from others, also in a workspace that was made for the import and not shown. */

@@ -4,6 +4,7 @@ import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { checkedClosedPorts } from './closed-ports.ts';
 import { PROTOCOLS, SERVICE_STATES } from './fields.ts';
+import { checkedFindings, findingSchemas } from './findings.ts';
 import { byHostField, HOST_STATES, type HostFieldKind, type HostInput, normaliseArch, type ServiceInput } from './host.ts';
 
 /** Longest text of one field, in UTF-16 code units. */
@@ -66,6 +67,7 @@ const hostInputSchema: Joi.ObjectSchema<HostInput> = Joi.object({
     // Looked at by hand: a scan closes hundreds of ranges on each host.
     closed_ports: Joi.object(Object.fromEntries(PROTOCOLS.map((proto) => [proto, Joi.array().max(MAX_RANGES)]))),
     if_known: Joi.boolean(),
+    ...findingSchemas(storableText, serverOwned),
 })
     .label('host')
     .required();
@@ -86,7 +88,8 @@ export function normaliseHost(input: unknown): HostInput {
     const { address, scope } = canonicalAddress(host.address);
     const closed = host.closed_ports === undefined ? {} : { closed_ports: checkedClosedPorts(host.closed_ports) };
     const services = host.services === undefined ? {} : { services: host.services.map(withBoth) };
-    return { ...host, ...normaliseArch(host), ...services, address, ...(scope === null ? {} : { scope }), ...closed };
+    const findings = checkedFindings({ ...host, ...services });
+    return { ...host, ...normaliseArch(host), ...services, ...findings, address, ...(scope !== null && { scope }), ...closed };
 }
 
 /** The schema lets null pass as text, against the type. */

@@ -1,6 +1,7 @@
 import Joi from 'joi';
 import type { ClosedPorts } from './closed-ports.ts';
 import { FIELD_SCHEMAS, type FieldTypes } from './fields.ts';
+import type { Findings } from './findings.ts';
 import type { Service } from './resources.ts';
 
 /** Whether a host was up when it was looked at last. */
@@ -105,10 +106,10 @@ export type HostInput = {
     readonly closed_ports?: ClosedPorts;
     /** Where the workspace does not hold the host, none is made: all that is known may be that it is down. */
     readonly if_known?: boolean;
-};
+} & Findings;
 
 /** The fields of the host itself. */
-type HostFields = Omit<HostInput, 'services' | 'closed_ports' | 'if_known'>;
+type HostFields = Omit<HostInput, 'services' | 'closed_ports' | 'if_known' | keyof Findings>;
 
 /** A host before its store has given it ids and times. */
 export type NewHost = Omit<Host, 'id' | 'workspace_id' | 'created_at' | 'updated_at'>;
@@ -128,7 +129,8 @@ export function newHost(input: HostInput): NewHost {
 }
 
 /** The fields of the host itself that the import gives, to lay over what the workspace holds. */
-export function hostFields({ services: _services, closed_ports: _closed, if_known: _known, ...fields }: HostInput): HostFields {
+export function hostFields(input: HostInput): HostFields {
+    const { services: _services, closed_ports: _closed, if_known: _known, notes: _notes, vulns: _vulns, ...fields } = input;
     return fields;
 }
 

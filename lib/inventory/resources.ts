@@ -32,7 +32,8 @@ export type Service = Row<typeof SERVICE_FIELDS>;
 /** See {@link Service}. */
 export const serviceSchema: Joi.ObjectSchema<Service> = rowSchema(SERVICE_FIELDS);
 
-const NOTE_FIELDS = {
+/** The fields of a note in the order in which they go out, with their kinds. */
+export const NOTE_FIELDS = {
     id: 'id',
     workspace_id: 'id',
     host_id: 'id',

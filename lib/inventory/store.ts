@@ -81,7 +81,8 @@ export interface ImportOptions {
     readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
     /**
      * The hosts are the whole workspace: those that it holds and none of these names are removed, with all that is below them, and so are
-     * the services that are not named of hosts that are. Only where the store {@link InventoryWriter.replaces}.
+     * the services, notes and vulnerabilities that are not named of hosts that are; but for notes and vulnerabilities that no import has
+     * made. Only where the store {@link InventoryWriter.replaces}.
      */
     readonly replace?: boolean | undefined;
 }
@@ -91,6 +92,10 @@ export interface ImportSummary {
     readonly workspace: Workspace;
     readonly hosts: ImportCounts;
     readonly services: ImportCounts;
+    /** Only of a store that {@link InventoryWriter.keepsFindings}. */
+    readonly notes?: ImportCounts;
+    /** The same. */
+    readonly vulns?: ImportCounts;
 }
 
 /** Which hosts are removed. */
@@ -123,12 +128,15 @@ export interface InventoryWriter {
      * Stores all hosts in the workspace of that name (made when missing), or, when anything fails, the iteration of `hosts`
      * included, none of them. A host whose address the workspace already holds is updated with the fields that are there;
      * a service is found by its port and protocol. Counters are kept right in the same transaction. What is said of a host or a
-     * service and is so already writes nothing and moves no `updated_at`; a service more moves that of its host too.
+     * service and is so already writes nothing and moves no `updated_at`; a service, a note or a vulnerability more moves that of its host too.
      */
     importHosts(workspaceName: string, hosts: AsyncIterable<HostInput>, options?: ImportOptions): Promise<ImportSummary>;
 
     /** Whether `importHosts` knows `replace`. It is asked for it by no others. */
     readonly replaces?: true;
+
+    /** Whether `importHosts` stores notes and vulnerabilities. Without it they are left out. */
+    readonly keepsFindings?: true;
 
     /**
      * Removes the hosts of the workspace of that name that no import has seen for a while, with all that is below them.

@@ -1,7 +1,8 @@
 /** The methods `db.*` by which the framework's own MCP server reads, in JSON-RPC 2.0. */
 import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
-import { type Asked, type ListName, listed, type Reader, type Relations, type Row, refsOf, related, type WholeInventory } from './rows.ts';
+import { referencesOf } from '../../lib/inventory/findings.ts';
+import { type Asked, type ListName, listed, type Reader, type Relations, type Row, related, type WholeInventory } from './rows.ts';
 
 /** A call that can be answered. */
 export interface Call {
@@ -86,7 +87,7 @@ const METHODS: Readonly<Record<string, Method | null>> = {
         shown(row, relations) {
             const { port = null, proto = null } = relations.services.get(row.service_id as number) ?? {};
             const host = addressOf(row, relations) ?? null;
-            return { port, proto, time: seconds(row.created_at), host, name: row.name, refs: refsOf(row).join(',') };
+            return { port, proto, time: seconds(row.created_at), host, name: row.name, refs: referencesOf(row).join(',') };
         },
     },
     'db.notes': {

@@ -1,5 +1,6 @@
 /** Rows as the framework's own data service shows them, and the lists of them that a request asks for. */
 import { ScanwireError } from '../../lib/errors.ts';
+import { referencesOf } from '../../lib/inventory/findings.ts';
 import type { Host } from '../../lib/inventory/host.ts';
 import { DEFAULT_WORKSPACE, type Service, type Workspace } from '../../lib/inventory/resources.ts';
 import { addressRange, matches } from '../../lib/inventory/selection.ts';
@@ -214,13 +215,6 @@ export function frameworkRow(name: ListName, row: Row, { hosts }: Relations = NO
         ...Object.fromEntries(columns),
         ...more,
         ...(below && { host: host === undefined ? null : frameworkRow('hosts', host as unknown as Row) }),
-        ...(name === 'vulns' && { refs: refsOf(row).map((ref, index) => ({ id: index + 1, name: ref })), module_refs: [] }),
+        ...(name === 'vulns' && { refs: referencesOf(row).map((ref, index) => ({ id: index + 1, name: ref })), module_refs: [] }),
     };
-}
-
-const CVE = /CVE-\d{4}-\d{4,7}/gi;
-
-/** The CVE ids that a vulnerability names, which are all that the inventory has of references. */
-export function refsOf({ name, info }: Row): readonly string[] {
-    return [...new Set(`${name ?? ''} ${info ?? ''}`.match(CVE)?.map((ref) => ref.toUpperCase()) ?? [])];
 }

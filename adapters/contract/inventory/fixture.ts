@@ -63,6 +63,7 @@ export type InventoryAbility =
     | 'expires'
     | 'removes'
     | 'replaces'
+    | 'keepsFindings'
     | 'texts'
     | 'rows'
     | 'many-hosts'
@@ -109,6 +110,7 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     expires: evident((store) => typeof (store as Partial<InventoryWriter>).expireHosts === 'function'),
     removes: evident((store) => typeof (store as Partial<InventoryWriter>).removeWorkspace === 'function'),
     replaces: evident((store) => (store as Partial<InventoryWriter>).replaces === true),
+    keepsFindings: evident((store) => (store as Partial<InventoryWriter>).keepsFindings === true),
     texts: evident(({ hosts }) => typeof hosts.listText === 'function'),
     services: serviceAbility('services'),
     notes: childAbility('notes', 'note'),

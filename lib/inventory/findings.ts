@@ -1,0 +1,171 @@
+import Joi from 'joi';
+import { ScanwireError } from '../errors.ts';
+import { FIELD_SCHEMAS, MAX_ID, PROTOCOLS } from './fields.ts';
+import type { Note, Service, Vuln } from './resources.ts';
+
+/** The service that a note or a vulnerability is about; without one it is about the host. */
+type OnService = Partial<Pick<Service, 'port' | 'proto'>>;
+
+/**
+ * A note as an import gives it. One that an import has made is found again by its service, its type, and its place among those of both;
+ * `critical` and `seen` that are not given stay as they are.
+ */
+export type NoteInput = OnService & Pick<Note, 'ntype' | 'data'> & Partial<Pick<Note, 'critical' | 'seen'>>;
+
+/** A vulnerability as an import gives it, found again by its service, its name, and its place among those of both. */
+export type VulnInput = OnService &
+    Pick<Vuln, 'name' | 'info'> &
+    Partial<Pick<Vuln, 'exploited_at' | 'vuln_detail_count' | 'vuln_attempt_count' | 'nexpose_data_vuln_def_id'>>;
+
+/** What an import may say of a host beside its services. */
+export interface Findings {
+    readonly notes?: readonly NoteInput[];
+    readonly vulns?: readonly VulnInput[];
+}
+
+/** So many notes, and so many vulnerabilities, one host may have in an import. */
+const MAX_FINDINGS = 65_536;
+const MAX_REFS = 1_000;
+const MAX_DEPTH = 32;
+
+/** How a JSON text writes what PostgreSQL does not store: NUL, and half a surrogate pair. */
+const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/;
+
+/**
+ * The rules for notes and vulnerabilities of an import.
+ *
+ * @param text Of a field that a database can store.
+ * @param serverOwned Of a field that is accepted and ignored.
+ */
+export function findingSchemas(
+    text: () => Joi.StringSchema,
+    serverOwned: () => Joi.AnySchema,
+): { readonly notes: Joi.ArraySchema; readonly vulns: Joi.ArraySchema } {
+    const common = {
+        ...Object.fromEntries(
+            ['id', 'workspace_id', 'host_id', 'service_id', 'created_at', 'updated_at'].map((key) => [key, serverOwned()]),
+        ),
+        port: FIELD_SCHEMAS.port().optional(),
+        proto: Joi.string().valid(...PROTOCOLS),
+    };
+    const number = (): Joi.NumberSchema => Joi.number().integer().min(0).max(MAX_ID);
+    const flag = (): Joi.BooleanSchema => Joi.boolean().allow(null);
+    const list = (item: Joi.Schema): Joi.ArraySchema => Joi.array().items(item).max(MAX_FINDINGS);
+    return {
+        notes: list(
+            Joi.object({
+                ...common,
+                ntype: text().allow(null).default(null),
+                data: Joi.object().required(),
+                critical: flag(),
+                seen: flag(),
+            }),
+        ),
+        vulns: list(
+            Joi.object({
+                ...common,
+                name: text().disallow('').max(255).required(),
+                info: text().allow(null).default(null),
+                refs: Joi.array().items(text().disallow('')).max(MAX_REFS),
+                exploited_at: Joi.date().iso().allow(null),
+                vuln_detail_count: number(),
+                vuln_attempt_count: number(),
+                nexpose_data_vuln_def_id: number().allow(null),
+            }),
+        ),
+    };
+}
+
+/**
+ * The notes and vulnerabilities of a host of an import whose fields are checked.
+ *
+ * @throws ScanwireError `INVALID_INPUT` naming the first that is about a service which the host does not name, or that cannot be stored.
+ */
+export function checkedFindings({
+    notes,
+    vulns,
+    services = [],
+}: Findings & { readonly services?: readonly Pick<Service, 'port' | 'proto'>[] }): Findings {
+    if (notes === undefined && vulns === undefined) {
+        return {};
+    }
+
+    const named = new Set(services.map(({ port, proto }) => `${port}/${proto}`));
+    const onService = (field: string, { port, proto = 'tcp' }: OnService): OnService => {
+        if (port !== undefined && !named.has(`${port}/${proto}`)) {
+            throw new ScanwireError('INVALID_INPUT', `${field}.port must be that of one of the services of the host`, {
+                field: `${field}.port`,
+            });
+        }
+        return port === undefined ? {} : { port, proto };
+    };
+    return {
+        ...(notes !== undefined && {
+            notes: notes.map(({ port, proto, ...note }, index) => {
+                refuseUnstorable(note.data, `notes[${index}].data`);
+                return { ...onService(`notes[${index}]`, { port, proto } as OnService), ...note };
+            }),
+        }),
+        ...(vulns !== undefined && {
+            vulns: vulns.map(({ port, proto, ...given }, index) => {
+                const { refs = [], ...vuln } = given as typeof given & { readonly refs?: readonly string[] };
+                return { ...onService(`vulns[${index}]`, { port, proto } as OnService), ...vuln, info: withReferences(vuln.info, refs) };
+            }),
+        }),
+    };
+}
+
+function refuseUnstorable(data: object, field: string): void {
+    if (isDeeper(data, MAX_DEPTH)) {
+        throw new ScanwireError('INVALID_INPUT', `${field} must not be nested deeper than ${MAX_DEPTH}`, { field });
+    }
+
+    if (UNSTORABLE.test(JSON.stringify(data))) {
+        throw new ScanwireError('INVALID_INPUT', `${field} must not contain NUL or half a surrogate pair`, { field });
+    }
+}
+
+function isDeeper(value: unknown, depth: number): boolean {
+    return typeof value === 'object' && value !== null && (depth === 0 || Object.values(value).some((part) => isDeeper(part, depth - 1)));
+}
+
+const REFERENCES = 'References: ';
+
+/** What is said of a vulnerability, with what it is called elsewhere as its last line: `CVE-2014-0160`, `BID-66690`, `URL-https://…`. */
+export function withReferences(info: string | null, refs: readonly string[]): string | null {
+    if (refs.length === 0) {
+        return info;
+    }
+
+    const line = `${REFERENCES}${[...new Set(refs.map((ref) => ref.trim().replace(/\s+/g, '%20')))].join(' ')}`;
+    return info === null || info === '' ? line : `${info}\n${line}`;
+}
+
+const CVE = /CVE-\d{4}-\d{4,7}/gi;
+
+/** What a vulnerability is called elsewhere: the ids of CVE that it names, and all that {@link withReferences} has written. */
+export function referencesOf({ name, info }: Readonly<Record<string, unknown>>): readonly string[] {
+    const text = `${info ?? ''}`;
+    const last = text.slice(text.lastIndexOf('\n') + 1);
+    const written = last.startsWith(REFERENCES) ? last.slice(REFERENCES.length).split(' ') : [];
+    const ids = `${name ?? ''} ${text}`.match(CVE)?.map((id) => id.toUpperCase()) ?? [];
+    return [...new Set([...ids, ...written])];
+}
+
+/**
+ * The findings of a host with their places: the first of those that have service and type, or name, in common has 0.
+ *
+ * @param keyOf The type of a note, the name of a vulnerability.
+ */
+export function placed<Finding extends OnService>(
+    findings: readonly Finding[],
+    keyOf: (finding: Finding) => string | null,
+): readonly (readonly [Finding, place: number])[] {
+    const counts = new Map<string, number>();
+    return findings.map((finding) => {
+        const key = JSON.stringify([finding.port, finding.proto, keyOf(finding)]);
+        const place = counts.get(key) ?? 0;
+        counts.set(key, place + 1);
+        return [finding, place];
+    });
+}

@@ -25,8 +25,9 @@ export interface Findings {
 
 /** So many notes, and so many vulnerabilities, one host may have in an import. */
 const MAX_FINDINGS = 65_536;
-const MAX_REFS = 1_000;
-const MAX_DEPTH = 32;
+const MAX_NAME = 255;
+/** Of the data of a note; as deep as a scan may be. */
+const MAX_DEPTH = 64;
 
 /** How a JSON text writes what PostgreSQL does not store: NUL, and half a surrogate pair. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/;
@@ -64,9 +65,9 @@ export function findingSchemas(
         vulns: list(
             Joi.object({
                 ...common,
-                name: text().disallow('').max(255).required(),
+                name: text().disallow('').max(MAX_NAME).required(),
                 info: text().allow(null).default(null),
-                refs: Joi.array().items(text().disallow('')).max(MAX_REFS),
+                refs: Joi.array().items(text().disallow('')),
                 exploited_at: Joi.date().iso().allow(null),
                 vuln_detail_count: number(),
                 vuln_attempt_count: number(),
@@ -127,6 +128,15 @@ function refuseUnstorable(data: object, field: string): void {
 
 function isDeeper(value: unknown, depth: number): boolean {
     return typeof value === 'object' && value !== null && (depth === 0 || Object.values(value).some((part) => isDeeper(part, depth - 1)));
+}
+
+/** A name that is not too long, of what a scanner calls a vulnerability. */
+export function vulnName(text: string): string {
+    // Half a surrogate pair could not be stored.
+    return text
+        .trim()
+        .slice(0, MAX_NAME)
+        .replace(/[\ud800-\udbff]$/, '');
 }
 
 const REFERENCES = 'References: ';

@@ -1,18 +1,7 @@
 import { type ClosedPorts, countPorts, mergedRanges, type PortRange, portRanges, withoutPorts } from './closed-ports.ts';
 import type { HostState, ServiceInput } from './host.ts';
-
-/** What a scan says about a host, before it is normalised. */
-export type ScannedHost = Readonly<Record<string, unknown>>;
-
-/** Takes the elements inside of a `host` as they open; knows nothing of those it does not use. */
-export interface NmapHost {
-    open(element: string, attributes: Attributes): void;
-    /**
-     * The host; null for one that has no address or was never probed. One of which nothing is known but that it is down is told to those who
-     * know it.
-     */
-    finish(): ScannedHost | null;
-}
+import { nmapScripts } from './nmap-script.ts';
+import type { Attributes, HostElements, ScannedHost, XmlForm } from './read-xml.ts';
 
 const STATES: Readonly<Record<string, HostState>> = { up: 'alive', down: 'down' };
 const PORT_STATES: Readonly<Record<string, ServiceInput['state']>> = {
@@ -25,22 +14,42 @@ const PORT_STATES: Readonly<Record<string, ServiceInput['state']>> = {
 
 interface Port {
     readonly port: number;
-    readonly proto: string;
+    readonly proto: ServiceInput['proto'];
     state: ServiceInput['state'];
     name: string;
     info: string | null;
 }
 
 /** The ports that a scan went through, by protocol. */
-export type ScannedPorts = ReadonlyMap<string, readonly PortRange[]>;
+type ScannedPorts = ReadonlyMap<string, readonly PortRange[]>;
 
-/** One `host` element. A port that is named twice is kept once, so that what is held stays bounded. */
-export function nmapHost(scanned: ScannedPorts = new Map()): NmapHost {
+/** The XML of nmap. */
+export const nmapForm: XmlForm = {
+    path: ['host'],
+    reader() {
+        const scanned = new Map<string, readonly PortRange[]>();
+        return {
+            host: () => nmapHost(scanned),
+            beside(element, { protocol = '', services = '' }) {
+                if (element === 'scaninfo') {
+                    scanned.set(protocol, portRanges(services));
+                }
+            },
+        };
+    },
+};
+
+/**
+ * One `host` element. A port that is named twice is kept once, so that what is held stays bounded. One that has no address or was never probed is left out.
+ * One of which nothing is known but that it is down is told to those who know it.
+ */
+function nmapHost(scanned: ScannedPorts): HostElements {
     const addresses: { ip?: string; mac?: string } = {};
     const names: { user?: string; dns?: string } = {};
     const ports = new Map<string, Port>();
     const os = osGuesses();
     const summaries = portSummaries(scanned);
+    const scripts = nmapScripts();
     let serviceOs = '';
     let state: HostState | undefined;
     let port: Port | null = null;
@@ -58,7 +67,7 @@ export function nmapHost(scanned: ScannedPorts = new Map()): NmapHost {
             }
         },
         port: ({ portid, protocol = '' }) => {
-            port = { port: Number(portid), proto: protocol, state: 'unknown', name: '', info: null };
+            port = { port: Number(portid), proto: protocol as Port['proto'], state: 'unknown', name: '', info: null };
             // Nor does it know a port 0.
             if (isKnownProtocol(protocol) && port.port !== 0) {
                 ports.set(`${protocol}/${port.port}`, port);
@@ -83,8 +92,26 @@ export function nmapHost(scanned: ScannedPorts = new Map()): NmapHost {
     };
     const onOpen = new Map(Object.entries(elements));
 
+    const scriptsPlace = (): Partial<Pick<Port, 'port' | 'proto'>> | null => {
+        if (port === null) {
+            return {};
+        }
+        return ports.get(`${port.proto}/${port.port}`) === port ? { port: port.port, proto: port.proto } : null;
+    };
+
     return {
-        open: (element, attributes) => onOpen.get(element)?.(attributes),
+        open(element, attributes) {
+            if (!scripts.open(element, attributes, scriptsPlace)) {
+                onOpen.get(element)?.(attributes);
+            }
+        },
+
+        close(element) {
+            scripts.close(element);
+            port = element === 'port' ? null : port;
+        },
+
+        text: scripts.text,
 
         finish() {
             const address = addresses.ip;
@@ -108,6 +135,7 @@ export function nmapHost(scanned: ScannedPorts = new Map()): NmapHost {
                 ...os.best(),
                 ...(ports.size > 0 && { services: [...ports.values()] }),
                 ...(Object.keys(closed).length > 0 && { closed_ports: closed }),
+                ...scripts.findings(),
             };
         },
     };
@@ -166,9 +194,6 @@ function serviceInfo({ product = '', version = '', extrainfo = '' }: Attributes)
     const info = [product, version, extrainfo && `(${extrainfo})`].filter((part) => part !== '').join(' ');
     return info === '' ? null : info;
 }
-
-/** Attributes of an element, as the parser gives them. */
-export type Attributes = Readonly<Record<string, string | undefined>>;
 
 type Guess = ReturnType<typeof guessOf>;
 

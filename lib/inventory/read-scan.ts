@@ -4,7 +4,7 @@ import { firstCharacter, peek, startsWith, unpacked } from '../gunzip.ts';
 import { type Line, lineSplitter, linesOf } from '../line-splitter.ts';
 import type { HostInput } from './host.ts';
 import { normaliseHost } from './host-input.ts';
-import { readNmap } from './read-nmap.ts';
+import { readXmlScan } from './read-xml.ts';
 import { hostOfLine } from './scanner-line.ts';
 
 const UTF16 = [
@@ -16,7 +16,7 @@ const OPEN_BRACE = 0x7b;
 const OPEN_BRACKET = 0x5b;
 
 /**
- * Reads a scan of either form, told apart by its first character: the XML of nmap, or JSON lines of hosts or of findings. Both may be packed
+ * Reads a scan of either form, told apart by its first character: the XML of a scanner, or JSON lines of hosts or of findings. Both may be packed
  * with gzip. Memory does not depend on the size.
  *
  * @throws ScanwireError `INVALID_INPUT` with the line and the reason.
@@ -37,14 +37,14 @@ function readerOf(head: Uint8Array): (source: AsyncIterable<Uint8Array>) => Asyn
 
     switch (firstCharacter(head)) {
         case OPEN_ANGLE:
-            return readNmap;
+            return readXmlScan;
         case OPEN_BRACE:
         case OPEN_BRACKET:
             return readHostLines;
         case null:
             throw lineError(1, ': the file is empty');
         default:
-            throw lineError(1, ': neither the XML of nmap nor JSON lines of hosts or findings');
+            throw lineError(1, ': neither the XML of nmap, Metasploit or Nessus nor JSON lines of hosts or findings');
     }
 }
 

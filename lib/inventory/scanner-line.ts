@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { isObject } from '../checked.ts';
 import { PROTOCOLS } from './fields.ts';
-import type { ScannedHost } from './nmap-host.ts';
+import type { ScannedHost } from './read-xml.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
 

@@ -34,7 +34,7 @@ t.test('refuses what is neither', async (t) => {
         ['', /^Line 1: the file is empty$/],
         [' \n\n ', /^Line 1: the file is empty$/],
         ['[{"address":"192.0.2.1"},{"address":"192.0.2.2"}]', /^Line 1 is not valid JSON: write one host, a JSON object, on each line$/],
-        ['address,name\n', /^Line 1: neither the XML of nmap nor JSON lines/],
+        ['address,name\n', /^Line 1: neither the XML of nmap, Metasploit or Nessus nor JSON lines/],
         [Buffer.from('\uFEFF<nmaprun/>', 'utf16le'), /^Line 1: this is UTF-16 text/],
         [gzipSync(gzipSync('{}')), /^Line 1: neither/],
         [gzipSync('{"address":"192.0.2.1"}\n').subarray(0, -6), /^The gzip file is damaged or was cut off$/],

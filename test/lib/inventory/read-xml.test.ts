@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import t from 'tap';
 import { ScanwireError } from '../../../lib/errors.ts';
-import { readNmap } from '../../../lib/inventory/read-nmap.ts';
+import { readXmlScan as readNmap } from '../../../lib/inventory/read-xml.ts';
 import { collect } from '../../support/collect.ts';
 import { bytes, refusal } from './scan-source.ts';
 
@@ -197,7 +197,7 @@ t.test('refuses what is not a scan, with line and column', async (t) => {
         [scanOf('<host>&bomb;</host>'), /^Line 3, .*invalid character entity/],
         ['<!DOCTYPE nmaprun [<!ENTITY a "b">]><nmaprun>&a;</nmaprun>', /document type with declarations/],
         [scanOf('<a>'.repeat(100)), /nested deeper than 64/],
-        [`${scanOf()}<again/>`, /not a scan of nmap/],
+        [`${scanOf()}<nmaprun/>`, /a second outermost element/],
         [scanOf(`<host>${UP}<address addr="nonsense"/></host>`), /^Line 3, column 59: in the host that ends here, .*address/],
         [scanOf(`<host>${UP}${ADDRESS}<ports><port protocol="tcp" portid="7e9"/></ports></host>`), /services/],
     ];
@@ -268,4 +268,95 @@ t.test('answers anything with hosts or a ScanwireError', async (t) => {
         }),
         { numRuns: 200 },
     );
+});
+
+const script = (id: string, inner = '', output = 'out'): string => `<script id="${id}" output="${output}">${inner}</script>`;
+const port = (inner: string, portid = 80, protocol = 'tcp'): string =>
+    `<port protocol="${protocol}" portid="${portid}"><state state="open"/>${inner}</port>`;
+
+t.test('makes notes of what scripts say of ports and of the host', async (t) => {
+    const table = `<table key="keys">
+        <table><elem key="type">rsa</elem><elem key="bits">2048</elem></table>
+        <table><elem>one</elem><elem>t&amp;<![CDATA[<wo>]]></elem></table>
+    </table><elem key="keys">again</elem><elem>unnamed</elem>`;
+    const [host] = await hostsOf(
+        `<host>${UP}${ADDRESS}<ports>${port(script('ssh-hostkey', table))}${port(script('none'), 9, 'sctp')}</ports>
+        <hostscript>${script('clock-skew', '', '1s&#xa;2s')}</hostscript></host>`,
+    );
+    t.strictSame((host as { notes?: unknown }).notes, [
+        {
+            ...{ port: 80, proto: 'tcp' },
+            ntype: 'nmap.nse.ssh-hostkey',
+            data: {
+                output: 'out',
+                elements: { keys: [{ type: 'rsa', bits: '2048' }, ['one', 't&<wo>']], 'keys (2)': 'again', '3': 'unnamed' },
+            },
+        },
+        { ntype: 'nmap.nse.clock-skew', data: { output: '1s\n2s' } },
+    ]);
+    t.notOk('vulns' in (host as object));
+});
+
+t.test('makes vulnerabilities of what vulners and the scripts of the vulns library report', async (t) => {
+    const library = (state: string, title = '<elem key="title">A title</elem>'): string => `<table key="CVE-2014-3566">${title}
+        <elem key="state">${state}</elem><table key="ids"><elem>CVE:CVE-2014-3566</elem><elem>BID:70574</elem><elem>odd</elem></table>
+        <table key="description"><elem>&#xa;Of it.</elem></table>
+        <table key="refs"><elem>https://example.test/a</elem></table></table>`;
+    const vulners = `<table key="cpe:/a:openbsd:openssh:7.4">
+        <table><elem key="id">CVE-2018-15919</elem><elem key="type">cve</elem><elem key="cvss">5.0</elem></table>
+        <table><elem key="id">EDB-ID:45233</elem><elem key="type">exploitdb</elem><elem key="is_exploit">true</elem></table>
+        <table><elem key="id">CVE-2018-15919</elem></table></table><elem key="cpe:/a:x">text</elem>`;
+    const [host] = await hostsOf(
+        `<host>${UP}${ADDRESS}<ports>${port(script('vulners', vulners) + script('ssl-poodle', library('VULNERABLE (Exploitable)')))}</ports>
+        <hostscript>${script('smb-vuln-ms10-054', library('NOT VULNERABLE'))}${script('smb-vuln', library('LIKELY VULNERABLE', ''))}</hostscript></host>`,
+    );
+    const { vulns, notes = [] } = host as { vulns?: unknown; notes?: unknown[] };
+    t.strictSame(vulns, [
+        { port: 80, proto: 'tcp', name: 'CVE-2018-15919', info: 'CVSS 5.0, cpe:/a:openbsd:openssh:7.4\nReferences: CVE-2018-15919' },
+        {
+            ...{ port: 80, proto: 'tcp', name: 'A title' },
+            info: 'State: VULNERABLE (Exploitable)\nOf it.\nReferences: CVE-2014-3566 BID-70574 odd URL-https://example.test/a',
+        },
+        {
+            name: 'CVE-2014-3566',
+            info: 'State: LIKELY VULNERABLE\nOf it.\nReferences: CVE-2014-3566 BID-70574 odd URL-https://example.test/a',
+        },
+    ]);
+    t.equal(notes.length, 4);
+});
+
+t.test('refuses a second scan in the same file, and a host without an end', async (t) => {
+    t.match((await refusal(readNmap(bytes('<nmaprun/><again/>')))).message, /second outermost element/);
+    async function* endless(): AsyncGenerator<Uint8Array> {
+        yield Buffer.from(`<nmaprun><host>${ADDRESS}`);
+        const part = Buffer.from(script('x', '', 'y'.repeat(500_000)));
+        for (let count = 0; count < 200; count += 1) {
+            yield part;
+        }
+    }
+    t.match((await refusal(readNmap(endless(), 2))).message, /a single host is longer than 2 MiB/);
+});
+
+t.test('reads the scripts of a real scan', async (t) => {
+    const [host, other] = await collect(readNmap(createReadStream(fixture('scripts.xml'))));
+    t.match(
+        host?.notes?.map(({ port, ntype }) => [port, ntype]),
+        [
+            [8000, 'nmap.nse.http-methods'],
+            [8000, 'nmap.nse.http-title'],
+            [8443, 'nmap.nse.ssl-dh-params'],
+            [8443, 'nmap.nse.ssl-cert'],
+            [undefined, 'nmap.nse.fcrdns'],
+        ],
+    );
+    t.match(host?.notes?.[1]?.data, { output: 'Example', elements: { title: 'Example' } });
+    t.match(host?.vulns, [
+        {
+            port: 8443,
+            name: 'Diffie-Hellman Key Exchange Insufficient Group Strength',
+            info: /^State: VULNERABLE\nTransport.*\nReferences: URL-https:\/\/weakdh.org$/s,
+        },
+    ]);
+    t.equal(host?.vulns?.length, 1);
+    t.match(other?.notes, [{ ntype: 'nmap.nse.fcrdns' }]);
 });

@@ -1,0 +1,139 @@
+import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import t from 'tap';
+import { readScan } from '../../../lib/inventory/read-scan.ts';
+import { collect } from '../../support/collect.ts';
+import { bytes, refusal } from './scan-source.ts';
+
+const fixture = (name: string): URL => new URL(`../../../../fixtures/scans/${name}`, import.meta.url);
+const metasploit = (inner: string): string =>
+    `<MetasploitV4><hosts><host><address>192.0.2.1</address>${inner}</host></hosts></MetasploitV4>`;
+const nessus = (inner: string, name = '192.0.2.1'): string =>
+    `<NessusClientData_v2><Report><ReportHost name="${name}">${inner}</ReportHost></Report></NessusClientData_v2>`;
+
+t.test('reads hosts, services, notes and vulnerabilities of an export of Metasploit', async (t) => {
+    const hosts = await collect(readScan(createReadStream(fixture('metasploit.xml'))));
+    t.strictSame(hosts, [
+        {
+            address: '192.0.2.10',
+            mac: '00:16:3e:5a:21:07',
+            name: 'web.example.test',
+            os_name: 'Linux',
+            os_flavor: 'Debian',
+            os_sp: '12',
+            arch: 'x64',
+            purpose: 'server',
+            comments: 'the shop & its database',
+            virtual_host: 'VMWare',
+            state: 'alive',
+            services: [
+                { port: 161, proto: 'udp', state: 'unknown' },
+                { port: 443, proto: 'tcp', state: 'open', name: 'https', info: 'nginx 1.22.1' },
+            ],
+            notes: [
+                { ntype: 'host.os.session_fingerprint', data: { raw: 'BAh7BjoJbmFtZSINd2luZG93cyA=' }, seen: true },
+                { port: 443, proto: 'tcp', ntype: 'http.title', data: { title: 'Shop', port: 443 }, critical: true },
+                { ntype: null, data: {} },
+            ],
+            vulns: [
+                {
+                    port: 443,
+                    proto: 'tcp',
+                    name: 'OpenSSL Heartbeat (Heartbleed) Information Leak',
+                    info: 'Module auxiliary/scanner/ssl/openssl_heartbleed successfully leaked info\nReferences: CVE-2014-0160 URL-https://heartbleed.com/',
+                    exploited_at: new Date('2026-11-20T08:30:00Z'),
+                    vuln_detail_count: 0,
+                    vuln_attempt_count: 2,
+                },
+                { name: 'Old kernel', info: null },
+            ],
+        },
+        { address: '2001:db8::8' },
+    ]);
+    t.notMatch(JSON.stringify(hosts), /secret/);
+});
+
+t.test('reads a report of Nessus: what is informational as notes', async (t) => {
+    const [host, printer] = await collect(readScan(createReadStream(fixture('office.nessus'))));
+    t.match(host, {
+        address: '192.0.2.25',
+        state: 'alive',
+        name: 'mail.example.test',
+        mac: '00:16:3E:5A:21:08',
+        os_name: 'Linux Kernel 6.1 on Debian 12.0',
+    });
+    t.strictSame(host?.services, [
+        { port: 25, proto: 'tcp', state: 'open', name: 'smtp', info: null },
+        { port: 161, proto: 'udp', state: 'open' },
+    ]);
+    t.strictSame(host?.notes, [
+        {
+            ntype: 'nessus.plugin.19506',
+            data: {
+                name: 'Nessus Scan Information',
+                family: 'Settings',
+                synopsis: 'Information about the scan.',
+                description: 'This plugin displays information about the scan.',
+                plugin_output: 'Scan type : Normal',
+            },
+        },
+        {
+            port: 25,
+            proto: 'tcp',
+            ntype: 'nessus.plugin.11219',
+            data: { name: 'Nessus SYN scanner', family: 'Port scanners', plugin_output: 'Port 25/tcp was found to be open' },
+        },
+    ]);
+    t.strictSame(host?.vulns, [
+        {
+            port: 25,
+            proto: 'tcp',
+            name: 'SSL / TLS Renegotiation Handshakes MiTM Plaintext Data Injection',
+            info: [
+                'Severity: medium, CVSS 5.8',
+                'The remote service allows insecure renegotiation.',
+                'The remote service encrypts traffic & allows renegotiation.',
+                'Contact the vendor.',
+                'TLSv1 supports insecure renegotiation.\nReferences: CVE-2009-3555 CVE-2009-9999 BID-36935 CERT-120541 URL-http://www.example.test/one URL-http://www.example.test/two NSS-42880',
+            ].join('\n\n'),
+        },
+        { port: 161, proto: 'udp', name: 'Plugin 1', info: 'Severity: critical, CVSS 9.8\nReferences: NSS-1' },
+        {
+            name: 'ICMP Timestamp Request Remote Date Disclosure',
+            info: 'Severity: low\nReferences: CVE-1999-0524 NSS-10114',
+        },
+    ]);
+    t.strictSame(printer, { address: '192.0.2.26', state: 'alive', name: 'PRINTER' });
+});
+
+t.test('refuses what is broken in them, with the line and the reason', async (t) => {
+    const cases: [string, RegExp][] = [
+        [metasploit('<services><service><port>x</port><proto>tcp</proto></service></services>'), /services\[0\].port/],
+        [metasploit('<vulns><vuln><name/></vuln></vulns>'), /vulns\[0\].name/],
+        [metasploit('<vulns><vuln><name>x</name><exploited-at>soon</exploited-at></vuln></vulns>'), /vulns\[0\].exploited_at/],
+        [metasploit('').replace('192.0.2.1', 'nowhere'), /address/],
+        [metasploit('').replace('</MetasploitV4>', ''), /the file ends before <\/MetasploitV4>/],
+        [metasploit('<notes>'.repeat(80)), /nested deeper than 64/],
+        [metasploit('&bomb;'), /invalid character entity/],
+        [nessus('', 'a.example.test'), /address is required/],
+        [nessus('<ReportItem port="x" protocol="tcp" severity="1"/>'), /services\[0\].port/],
+        [nessus('<ReportItem port="99999" protocol="tcp" severity="0"/>'), /services\[0\].port/],
+        [nessus('').replace('</Report>', ''), /unexpected close tag/],
+        ['<NessusClientData/>', /this is XML, but not a scan of nmap, Metasploit or Nessus/],
+    ];
+    for (const [text, message] of cases) {
+        const error = await refusal(readScan(bytes(text)));
+        t.equal(error.code, 'INVALID_INPUT');
+        t.match(error.message, /^Line \d+, column \d+: /);
+        t.match(error.message, message);
+    }
+});
+
+t.test('refuses them cut anywhere, and never answers with another error', async (t) => {
+    for (const name of ['metasploit.xml', 'office.nessus']) {
+        const whole = await readFile(fixture(name));
+        for (let length = 0; length < whole.length - 2; length += 7) {
+            t.equal((await refusal(readScan(bytes(whole.subarray(0, length))))).code, 'INVALID_INPUT', `${name} cut after ${length} bytes`);
+        }
+    }
+});

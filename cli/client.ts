@@ -38,12 +38,11 @@ async function result(server: Socket, asked: OperationRequest): Promise<unknown>
         return answer;
     }
 
-    const { code, field, message } = (answer as { error?: { code?: string; field?: string; message?: string } }).error ?? {};
-    throw new ScanwireError(
-        (code ?? 'UNAVAILABLE') as ScanwireErrorCode,
-        message ?? `The server answered ${status}`,
-        field === undefined ? {} : { field },
-    );
+    const { code, message, field, problems } = (answer as { error?: Partial<Omit<ScanwireError, 'code'>> & { code?: string } }).error ?? {};
+    throw new ScanwireError((code ?? 'UNAVAILABLE') as ScanwireErrorCode, message ?? `The server answered ${status}`, {
+        ...(field !== undefined && { field }),
+        ...(problems !== undefined && { problems }),
+    });
 }
 
 type Body = AsyncIterable<Uint8Array> | string | null;

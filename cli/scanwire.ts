@@ -43,7 +43,8 @@ const COMMANDS: readonly Entry[] = [
     },
     {
         usage: 'import <file>',
-        description: 'import a scan: nmap XML, JSON lines of hosts or of masscan, naabu, httpx, zgrab2; - for stdin',
+        description:
+            'import a scan: XML of nmap, Metasploit or Nessus, JSON lines of hosts or of masscan, naabu, httpx, zgrab2; - for stdin',
         load: () => import('./commands/import.ts'),
     },
     { usage: 'workspaces', description: 'workspaces of the inventory', isGroup: true, load: () => import('./commands/workspaces.ts') },

@@ -26,17 +26,30 @@ export interface ScanwireErrorDetails {
     /** Path of the offending field as the caller wrote it, for example `actors.users[0].name`. */
     readonly field?: string;
     readonly cause?: unknown;
+    readonly problems?: readonly Problem[];
+}
+
+/** One of several things that are wrong with a file. */
+export interface Problem {
+    /** From 1. */
+    readonly line: number;
+    readonly field?: string;
+    /** A sentence that names line, field and cause. */
+    readonly message: string;
 }
 
 /** An error with one of the codes of {@link ScanwireErrorCode}. */
 export class ScanwireError extends CodedError<ScanwireErrorCode> {
     override readonly name = 'ScanwireError';
     readonly field: string | undefined;
+    /** Of a file of which several lines may be bad: the first 100 of them. */
+    readonly problems: readonly Problem[] | undefined;
 
     /** @param message One sentence that names field and cause, never a secret or a value that may be one. */
-    constructor(code: ScanwireErrorCode, message: string, { field, cause }: ScanwireErrorDetails = {}) {
+    constructor(code: ScanwireErrorCode, message: string, { field, cause, problems }: ScanwireErrorDetails = {}) {
         super(code, message, cause);
         this.field = field;
+        this.problems = problems;
     }
 }
 

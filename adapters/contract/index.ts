@@ -6,6 +6,7 @@ import { readingGroups } from './inventory/reading-laws.ts';
 import { removalGroups } from './inventory/removal-laws.ts';
 import { replacingGroups } from './inventory/replacing-laws.ts';
 import { selectingGroups } from './inventory/selecting-laws.ts';
+import { sparingGroups } from './inventory/sparing-laws.ts';
 import { textGroups } from './inventory/text-laws.ts';
 import { enrichingLaws, notEnrichingLaws } from './records/enriching-laws.ts';
 import { type RecordStoreFixture, recordAbilities } from './records/fixture.ts';
@@ -80,6 +81,7 @@ export function inventoryContract(test: ContractTest, create: () => AnyInventory
             ...removalGroups,
             ...replacingGroups,
             ...findingGroups,
+            ...sparingGroups,
             ...textGroups,
             ...importGroups,
         ],

@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { withinBoundary, withRefused } from '../../lib/inventory/boundary.ts';
 import { holdPort } from '../../lib/inventory/closed-ports.ts';
 import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../lib/inventory/host.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
@@ -7,7 +8,7 @@ import type { ImportSummary, InventoryWriter } from '../../lib/inventory/store.t
 import type { Endpoint } from '../../lib/records/endpoints.ts';
 import { type StoredFinding, storeFindings } from './findings.ts';
 import { type Gone, NOTHING_GONE, removeUnnamed } from './replacing.ts';
-import { count, existing, type InventoryTables, ROOT, serviceKey, times } from './tables.ts';
+import { count, existing, type InventoryTables, ROOT, saveTables, serviceKey, times } from './tables.ts';
 
 /** What this store offers to writers. */
 export interface MemoryInventoryWriter extends Required<Omit<InventoryWriter, 'expireHosts' | 'removeHosts' | 'removeWorkspace'>> {
@@ -15,8 +16,8 @@ export interface MemoryInventoryWriter extends Required<Omit<InventoryWriter, 'e
     addEndpoints(workspaceName: string, endpoints: readonly Endpoint[]): void;
 }
 
-/** The import into the tables. */
-export function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryInventoryWriter {
+/** Stores rows one by one. */
+function rowWriter(tables: InventoryTables, clock: Clock) {
     const { workspaces, hosts, services, sightings } = tables;
     function storeWorkspace(name: string): Workspace {
         const blank = { boundary: null, description: null, owner_id: null, limit_to_network: false };
@@ -74,6 +75,14 @@ export function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryIn
         return { host: verdict, services: found, notes, vulns };
     }
 
+    return { storeWorkspace, storeHost, storeService, importHost };
+}
+
+/** The import into the tables. */
+export function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryInventoryWriter {
+    const { workspaces, hosts, services, sightings } = tables;
+    const { storeWorkspace, storeHost, storeService, importHost } = rowWriter(tables, clock);
+
     function storeEndpoint(workspaceId: number, { address, port, name, isNew }: Endpoint): void {
         const known = hosts.find(workspaceId, address);
         const input = { address, ...(known === undefined && name !== null && { name }) };
@@ -91,24 +100,30 @@ export function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryIn
     return {
         replaces: true,
         keepsFindings: true,
+        dryRuns: true,
+        keepsBoundaries: true,
 
         async ensureWorkspace(name) {
             return storeWorkspace(name);
         },
 
-        async importHosts(workspaceName, inputs, { replace = false } = {}) {
+        async importHosts(workspaceName, inputs, { replace = false, dryRun = false } = {}) {
             const complete: HostInput[] = [];
             for await (const input of inputs) {
                 complete.push(input);
             }
 
-            // From here on nothing waits and nothing fails: all or nothing.
+            // From here on nothing waits, and nothing fails but for a boundary that is none: all or nothing.
+            const restore = dryRun ? saveTables(tables) : () => {};
+            const within = withinBoundary(workspaces.find(ROOT, workspaceName));
             const workspace = storeWorkspace(workspaceName);
-            const imported = complete.map((input) => ({ address: input.address, ...importHost(workspace.id, input) }));
+            const inside = complete.filter(within.letsIn);
+            const imported = inside.map((input) => ({ address: input.address, ...importHost(workspace.id, input) }));
             const changed = new Set(imported.flatMap(({ address, host }) => (host === 'unchanged' ? [] : address)));
             const named = { notes: imported.flatMap(({ notes }) => notes), vulns: imported.flatMap(({ vulns }) => vulns) };
-            const gone = replace ? removeUnnamed(tables, workspace.id, { inputs: complete, changed, named, at: clock() }) : NOTHING_GONE;
-            return { workspace, ...countsOf(imported, gone) };
+            const gone = replace ? removeUnnamed(tables, workspace.id, { inputs: inside, changed, named, at: clock() }) : NOTHING_GONE;
+            restore();
+            return { workspace, ...withRefused(countsOf(imported, gone), within.refused()) };
         },
 
         addEndpoints(workspaceName, endpoints) {

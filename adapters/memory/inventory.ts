@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Host } from '../../lib/inventory/host.ts';
-import { DEFAULT_WORKSPACE, type Note, type Session, type Vuln } from '../../lib/inventory/resources.ts';
+import { DEFAULT_WORKSPACE, type Note, type Session, type Vuln, type Workspace } from '../../lib/inventory/resources.ts';
 import { FILTERS, matches } from '../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter, RemovedHosts } from '../../lib/inventory/store.ts';
 import { BLANK_FINDINGS } from './findings.ts';
@@ -29,6 +29,12 @@ export interface MemoryInventory extends Required<InventoryStore & InventoryWrit
     addSession(hostId: number, session: NewSession): Promise<Session>;
     /** @throws ScanwireError `NOT_FOUND` without such a service. */
     addVuln(serviceId: number, vuln: NewVuln): Promise<Vuln>;
+    /**
+     * Limits a workspace to addresses, blocks and ranges, with commas between them.
+     *
+     * @throws ScanwireError `NOT_FOUND` without such a workspace.
+     */
+    limitWorkspace(id: number, boundary: string): Promise<Workspace>;
 }
 
 const BLANK_SESSION = {
@@ -99,10 +105,19 @@ export function memoryInventory({ clock = systemClock, batchSize = 500 }: Memory
 
 /** Adds what no import brings. */
 function childAdding(
-    { hosts, services, notes, sessions, vulns }: InventoryTables,
+    { workspaces, hosts, services, notes, sessions, vulns }: InventoryTables,
     clock: Clock,
-): Pick<MemoryInventory, 'addNote' | 'addSession' | 'addVuln'> {
+): Pick<MemoryInventory, 'addNote' | 'addSession' | 'addVuln' | 'limitWorkspace'> {
     return {
+        async limitWorkspace(id, boundary) {
+            return workspaces.replace({
+                ...existing(workspaces.get(id), 'workspace'),
+                boundary,
+                limit_to_network: true,
+                updated_at: clock(),
+            });
+        },
+
         async addNote(hostId, note) {
             const { workspace_id } = existing(hosts.get(hostId), 'host');
             count(hosts, hostId, 'note_count');

@@ -22,6 +22,8 @@ export interface Table<R extends Row> {
     parentOf(id: number): number | undefined;
     /** Ids below a parent, ascending. */
     idsBelow(parent: number): readonly number[];
+    /** Notes how all is, and gives what brings that back. */
+    save(): () => void;
 }
 
 /** The tables of an inventory. */
@@ -52,12 +54,37 @@ export function inventoryTables(): InventoryTables {
     };
 }
 
+/** Notes how all of an inventory is, and gives what brings that back. */
+export function saveTables({ workspaces, hosts, services, notes, sessions, vulns, sightings, imported }: InventoryTables): () => void {
+    const restore = [workspaces, hosts, services, notes, sessions, vulns].map((table) => table.save());
+    const [seen, made] = [new Map(sightings), { notes: new Set(imported.notes), vulns: new Set(imported.vulns) }];
+    return () => {
+        for (const back of restore) {
+            back();
+        }
+        refill(sightings, seen);
+        refill(imported.notes, made.notes);
+        refill(imported.vulns, made.vulns);
+    };
+}
+
+function refill<T extends Map<unknown, unknown> | Set<unknown>>(filled: T, from: T): void {
+    filled.clear();
+    for (const item of from) {
+        if (filled instanceof Map) {
+            filled.set(...(item as [unknown, unknown]));
+        } else {
+            filled.add(item);
+        }
+    }
+}
+
 function table<R extends Row>(): Table<R> {
-    const rows = new Map<number, R>();
-    const parents = new Map<number, number>();
-    const children = new Map<number, number[]>();
-    const idsByKey = new Map<string, number>();
-    const keys = new Map<number, string>();
+    let rows = new Map<number, R>();
+    let parents = new Map<number, number>();
+    let children = new Map<number, number[]>();
+    let idsByKey = new Map<string, number>();
+    let keys = new Map<number, string>();
     let last = 0;
 
     return {
@@ -99,6 +126,15 @@ function table<R extends Row>(): Table<R> {
         find: (parent, key) => rows.get(idsByKey.get(`${parent} ${key}`) ?? 0),
         parentOf: (id) => parents.get(id),
         idsBelow: (parent) => children.get(parent) ?? [],
+
+        save() {
+            const kept = { rows: new Map(rows), parents: new Map(parents), idsByKey: new Map(idsByKey), keys: new Map(keys), last };
+            const siblings = new Map([...children].map(([parent, ids]) => [parent, [...ids]]));
+            return () => {
+                ({ rows, parents, idsByKey, keys, last } = kept);
+                children = siblings;
+            };
+        },
     };
 }
 

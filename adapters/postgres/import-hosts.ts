@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { withinBoundary, withRefused } from '../../lib/inventory/boundary.ts';
 import { mergedRanges } from '../../lib/inventory/closed-ports.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
 import type { ImportOptions, ImportProgress, ImportSummary } from '../../lib/inventory/store.ts';
@@ -11,7 +12,7 @@ import { type Lease, paceOf } from './slices.ts';
 import { addStaged, type Batch, NOTHING_STAGED, type StagedBatch, stageBatch } from './stage-batch.ts';
 import { findingsAside, weightOf } from './stage-findings.ts';
 import { applyStaged, discardStaged, isShown, lease, release, show } from './staged-import.ts';
-import { inTurn, readWorkspace } from './workspaces.ts';
+import { findWorkspace, inTurn, readWorkspace } from './workspaces.ts';
 
 /** So many make a short transaction also on the embedded database, where everybody waits for it. */
 const HOSTS_PER_BATCH = 150;
@@ -29,14 +30,16 @@ export async function importHosts(
     pool: PoolLike,
     workspaceName: string,
     hosts: AsyncIterable<HostInput>,
-    { clock, onProgress = () => {}, replace = false }: ImportOptions & { readonly clock: Clock },
+    { clock, onProgress = () => {}, replace = false, dryRun = false }: ImportOptions & { readonly clock: Clock },
 ): Promise<ImportSummary> {
     const database = patiently(pool);
     const importId = randomUUID();
     try {
-        const batches = await readAside(database, importId, hosts);
-        const summary = await takeOver(pool, { importId, name: workspaceName, batches, clock, onProgress, replace });
-        if (batches.length > 1) {
+        const within = withinBoundary(await findWorkspace(database, workspaceName));
+        const batches = await readAside(database, importId, filtered(hosts, within.letsIn));
+        const imported = await takeOver(pool, { importId, name: workspaceName, batches, clock, onProgress, replace, dryRun });
+        const summary = { ...imported, ...withRefused(imported, within.refused()) };
+        if (batches.length > 1 && !dryRun) {
             await learnSizes(
                 database,
                 (['hosts', 'services', 'notes', 'vulns'] as const).filter((table) => summary[table].new > 0),
@@ -63,6 +66,15 @@ interface Work {
     readonly clock: Clock;
     readonly onProgress: (progress: ImportProgress) => void;
     readonly replace: boolean;
+    readonly dryRun: boolean;
+}
+
+async function* filtered<T>(items: AsyncIterable<T>, isWanted: (item: T) => boolean): AsyncIterable<T> {
+    for await (const item of items) {
+        if (isWanted(item)) {
+            yield item;
+        }
+    }
 }
 
 async function takeOver(pool: PoolLike, work: Work): Promise<Required<ImportSummary>> {
@@ -72,8 +84,12 @@ async function takeOver(pool: PoolLike, work: Work): Promise<Required<ImportSumm
         return { ...own, generation: await lease(client, own), workspace: await readWorkspace(client, workspaceId) };
     });
     const { aside, named: _named, ...counts } = await stageAll(pool, held, work, { generation, at: clock() });
-    await showOrDiscard(pool, held, generation);
-    await settle(pool, held, work, aside);
+    if (work.dryRun) {
+        await discardStaged(pool, held).catch(() => release(pool, held));
+    } else {
+        await showOrDiscard(pool, held, generation);
+        await settle(pool, held, work, aside);
+    }
     return { workspace, ...counts };
 }
 

@@ -205,6 +205,8 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
         removeWorkspace: (name) => removeWorkspace(pool, name, clock),
         replaces: true,
         keepsFindings: true,
+        dryRuns: true,
+        keepsBoundaries: true,
         importHosts: (workspaceName, hosts, options) => importHosts(pool, workspaceName, hosts, { ...options, clock }),
     };
 }

@@ -34,6 +34,12 @@ export async function ensureWorkspace(database: Executor, name: string, at: Date
     return await onlyWorkspace(database, 'name = $1', name);
 }
 
+/** The workspace of that name, if there is one. */
+export async function findWorkspace(database: Executor, name: string): Promise<Workspace | undefined> {
+    const sql = `select ${WORKSPACE_COLUMNS} from scanwire.workspaces rows where name = $1`;
+    return (await database.query<Workspace>(sql, [name])).rows[0];
+}
+
 /** The workspace of that id, shown or not. */
 export async function readWorkspace(database: Executor, id: number): Promise<Workspace> {
     return await onlyWorkspace(database, 'id = $1', id);

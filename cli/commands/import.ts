@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { countsText } from '../../lib/inventory/import-counts.ts';
+import { countsText, NONE } from '../../lib/inventory/import-counts.ts';
 import type { ImportSummary } from '../../lib/inventory/store.ts';
 import { performing } from '../command.ts';
 import { openInput } from '../input.ts';
@@ -14,18 +14,24 @@ export function define(self: Command): void {
         const importing = call.perform('importScan', {
             workspace: String(call.options.workspace),
             replace: call.options.replace === true,
+            dryRun: call.options.dryRun === true,
             source,
             onProgress,
         });
         const summary = await importing.finally(progress.end);
-        return { json: summary, text: () => summaryText(summary) };
+        return { json: summary, text: () => summaryText(summary, call.options.dryRun === true) };
     });
-    self.option('--workspace <name>', 'workspace to import into, made when missing', 'default').option(
-        '--replace',
-        'the file is the whole workspace: hosts and services that are not in it are removed',
-    );
+    self.option('--workspace <name>', 'workspace to import into, made when missing', 'default')
+        .option('--replace', 'the file is the whole workspace: hosts and services that are not in it are removed')
+        .option('--dry-run', 'only say what would be changed');
 }
 
-function summaryText({ workspace, hosts, services }: ImportSummary): string {
-    return `Imported into ${printable(workspace.name)}: hosts ${countsText(hosts)}; services ${countsText(services)}`;
+/** Notes and vulnerabilities are told where the file has any. */
+function summaryText({ workspace, hosts, services, notes, vulns }: ImportSummary, dryRun: boolean): string {
+    const found = Object.entries({ notes, vulns }).flatMap(([name, counts]) => {
+        const text = counts === undefined ? NONE : countsText(counts);
+        return text === NONE ? [] : [`${name} ${text}`];
+    });
+    const told = [`hosts ${countsText(hosts)}`, `services ${countsText(services)}`, ...found].join('; ');
+    return `${dryRun ? 'Would import' : 'Imported'} into ${printable(workspace.name)}: ${told}`;
 }

@@ -1,11 +1,14 @@
 import { ScanwireError } from '../../lib/errors.ts';
 import { jsonText, printable } from './table.ts';
 
-/** One line on stderr that names field and reason. What is our own fault is said with its message too, never with a stack. */
+/** One line on stderr that names field and reason, and one for each bad line of a file behind the first. What is our own fault is said with its message too, never with a stack. */
 export function printError(error: unknown, json: boolean): void {
-    const { code, field = null, message } = error instanceof ScanwireError ? error : internal(error);
+    const { code, field = null, message, problems } = error instanceof ScanwireError ? error : internal(error);
+    const others = problems?.slice(1).map((problem) => `  ${printable(problem.message)}\n`) ?? [];
     process.stderr.write(
-        json ? `${jsonText({ error: { code, field, message } })}\n` : `scanwire: ${printable(message)}${named(field, message)}\n`,
+        json
+            ? `${jsonText({ error: { code, field, message, problems } })}\n`
+            : `scanwire: ${printable(message)}${named(field, message)}\n${others.join('')}`,
     );
 }
 
@@ -14,7 +17,9 @@ export function printWarning(field: string, message: string, json: boolean): voi
     process.stderr.write(json ? `${jsonText({ warning: { field, message } })}\n` : `scanwire: warning: ${printable(message)}\n`);
 }
 
-function internal(error: unknown): { readonly code: string; readonly field?: string; readonly message: string } {
+function internal(
+    error: unknown,
+): Pick<Partial<ScanwireError>, 'field' | 'problems'> & { readonly code: string; readonly message: string } {
     return { code: 'INTERNAL', message: error instanceof Error ? `${error.name}: ${error.message}` : String(error) };
 }
 

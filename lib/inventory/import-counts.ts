@@ -2,9 +2,9 @@
 export const VERDICTS = ['new', 'changed', 'unchanged', 'gone', 'refused'] as const;
 
 /**
- * How many hosts or services came to what: `new` were not there before; of those that were, `gone` are hosts that are `down` now, services
+ * How many hosts, services, notes or vulnerabilities came to what: `new` were not there before; of those that were, `gone` are hosts that are `down` now, services
  * that are `closed`, and what an import that replaces has removed; `changed` differ otherwise from what the workspace held, and `unchanged` differ in nothing and were not written; `refused`
- * were left out. What a source names twice is counted twice, the second time against what the first has made of it.
+ * were left out, since their host is outside of the boundary of the workspace. What a source names twice is counted twice, the second time against what the first has made of it.
  */
 export type ImportCounts = Readonly<Record<(typeof VERDICTS)[number], number>>;
 
@@ -25,8 +25,11 @@ export function addCounts(one: ImportCounts, other: ImportCounts): ImportCounts 
     };
 }
 
+/** What {@link countsText} says of nothing. */
+export const NONE = 'none';
+
 /** For people: `5 new, 2 gone`; what there is none of is left out. */
 export function countsText(counts: ImportCounts): string {
     const parts = VERDICTS.filter((verdict) => counts[verdict] > 0).map((verdict) => `${counts[verdict]} ${verdict}`);
-    return parts.length === 0 ? 'none' : parts.join(', ');
+    return parts.length === 0 ? NONE : parts.join(', ');
 }

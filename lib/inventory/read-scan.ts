@@ -2,6 +2,7 @@ import { isObject } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { firstCharacter, peek, startsWith, unpacked } from '../gunzip.ts';
 import { type Line, lineSplitter, linesOf } from '../line-splitter.ts';
+import { type BadLines, badLines } from './bad-lines.ts';
 import type { HostInput } from './host.ts';
 import { normaliseHost } from './host-input.ts';
 import { readXmlScan } from './read-xml.ts';
@@ -55,17 +56,30 @@ export const MAX_HOST_LINE: number = 1024 * 1024;
  * Reads JSON lines: on every line that is not blank one host in the shape of the API, of which only `address` is required, or one finding of a
  * scanner, as {@link hostOfLine} says. A byte order mark, CR LF and a missing last line break are accepted, and the lines of one JSON list.
  *
- * @throws ScanwireError `INVALID_INPUT` that names the line, the field and the reason; never the value.
+ * @throws ScanwireError `INVALID_INPUT` that names the line, the field and the reason, never the value, of each bad line; after the first 100 it
+ *     reads no further. Behind a bad line there are no hosts.
  */
 export async function* readHostLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<HostInput, void, undefined> {
+    const bad = badLines();
     for await (const lines of linesOf(source, lineSplitter(MAX_HOST_LINE))) {
         for (const line of lines) {
-            const text = elementOf(textOf(line));
-            const host = text === '' ? null : hostOf(text, line.number);
-            if (host !== null) {
+            const host = hostOn(line, bad);
+            if (host !== null && !bad.found()) {
                 yield host;
             }
         }
+    }
+    bad.end();
+}
+
+/** Null for a line without one; a bad line is noted. */
+function hostOn(line: Line, bad: BadLines): HostInput | null {
+    try {
+        const text = elementOf(textOf(line));
+        return text === '' ? null : hostOf(text, line.number);
+    } catch (error) {
+        bad.add(line.number, error);
+        return null;
     }
 }
 

@@ -1,6 +1,7 @@
 import { TextDecoder } from 'node:util';
 import sax from 'sax';
 import { ScanwireError } from '../errors.ts';
+import { type BadLines, badLines } from './bad-lines.ts';
 import type { HostInput } from './host.ts';
 import { normaliseHost } from './host-input.ts';
 import { metasploitForm } from './metasploit-host.ts';
@@ -59,29 +60,43 @@ const FORMS: ReadonlyMap<string, XmlForm> = new Map([
  * only when it is verbose. One of unknown state is left out: a list scan (`-sL`) probes none of the addresses that it lists. Entities other than XML's own five are refused, never expanded.
  *
  * @param maxHost Longest host, in MiB of text.
- * @throws ScanwireError `INVALID_INPUT` with line, column and reason: not XML, not a scan, cut off, an impossible value.
+ * @throws ScanwireError `INVALID_INPUT` with line, column and reason: not XML, not a scan, cut off, an impossible value; of hosts with such
+ *     values it names each, and after the first 100 it reads no further. Behind a bad host there are no others.
  */
 export async function* readXmlScan(
     source: AsyncIterable<Uint8Array>,
     maxHost: number = MAX_HOST,
 ): AsyncGenerator<HostInput, void, undefined> {
-    const scan = scanParser(maxHost);
+    const bad = badLines();
+    const scan = scanParser(maxHost, bad);
     const decoder = new TextDecoder('utf-8', { fatal: true });
+    // What is noted as bad already goes out with what ends the reading.
+    const attempt = <T>(read: () => T): T => {
+        try {
+            return read();
+        } catch (error) {
+            if (bad.found() && (error as ScanwireError).problems === undefined) {
+                bad.end(scan.line(), error);
+            }
+            throw error;
+        }
+    };
 
     for await (const chunk of source) {
         for (let start = 0; start < chunk.byteLength; start += SLICE) {
-            yield* scan.write(decode(decoder, chunk.subarray(start, start + SLICE), scan.fail));
+            yield* attempt(() => scan.write(decode(decoder, chunk.subarray(start, start + SLICE), scan.fail)));
         }
     }
 
-    yield* scan.write(decode(decoder, null, scan.fail));
-    scan.end();
+    yield* attempt(() => scan.write(decode(decoder, null, scan.fail)));
+    attempt(scan.end);
+    bad.end();
 }
 
 /** An error at the place that the parser has come to. */
 type Fail = (reason: string, field?: string) => ScanwireError;
 
-function scanParser(maxHost: number) {
+function scanParser(maxHost: number, bad: BadLines) {
     // `strictEntities` is missing in the parser's types.
     const options = { position: true, strictEntities: true };
     const parser = Object.assign(sax.parser(true, options), { bufferCheckPosition: Number.POSITIVE_INFINITY });
@@ -91,7 +106,8 @@ function scanParser(maxHost: number) {
             `Line ${parser.line + 1}, column ${parser.column}: ${reason}`,
             field === undefined ? {} : { field },
         );
-    const elements = scanElements(fail, () => parser.position);
+    const line = (): number => parser.line + 1;
+    const elements = scanElements(fail, { position: () => parser.position, onBad: (error) => bad.add(line(), error) });
     let tokenStart = 0;
 
     const endToken = (): void => {
@@ -130,8 +146,9 @@ function scanParser(maxHost: number) {
 
     return {
         fail,
+        line,
 
-        /** Hosts that ended within the text. */
+        /** Hosts that ended within the text; none behind a bad one. */
         write(text: string): readonly HostInput[] {
             parser.write(text);
             if (parser.position - tokenStart > MAX_TOKEN) {
@@ -142,7 +159,8 @@ function scanParser(maxHost: number) {
                 throw fail(`a single host is longer than ${maxHost} MiB`);
             }
 
-            return elements.hosts.splice(0);
+            const ended = elements.hosts.splice(0);
+            return bad.found() ? [] : ended;
         },
 
         end(): void {
@@ -156,7 +174,7 @@ function scanParser(maxHost: number) {
 }
 
 /** What the elements of a scan come to: `hosts` are those whose element has ended, to be taken out. */
-function scanElements(fail: Fail, position: () => number) {
+function scanElements(fail: Fail, { position, onBad }: { readonly position: () => number; readonly onBad: (error: unknown) => void }) {
     const path: string[] = [];
     const hosts: HostInput[] = [];
     let form: XmlForm | null = null;
@@ -214,8 +232,10 @@ function scanElements(fail: Fail, position: () => number) {
             if (host !== null && isHost()) {
                 const scanned = host.finish();
                 host = null;
-                if (scanned !== null) {
-                    hosts.push(normalised(scanned, fail));
+                try {
+                    hosts.push(...(scanned === null ? [] : [normalised(scanned, fail)]));
+                } catch (error) {
+                    onBad(error);
                 }
             }
 

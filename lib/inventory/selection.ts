@@ -96,7 +96,8 @@ function isFound(row: Row, search: string): boolean {
     });
 }
 
-function isInRange(text: unknown, { first, last }: AddressRange): boolean {
+/** Whether a text is an address of the range. */
+export function isInRange(text: unknown, { first, last }: AddressRange): boolean {
     const [address, from, to] = [parseAddress(String(text)), parseAddress(first), parseAddress(last)];
     return address !== null && from !== null && to !== null && compare(from, address) <= 0 && compare(address, to) <= 0;
 }

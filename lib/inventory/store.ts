@@ -85,9 +85,11 @@ export interface ImportOptions {
      * made. Only where the store {@link InventoryWriter.replaces}.
      */
     readonly replace?: boolean | undefined;
+    /** Stores nothing, and says what would be. Only where the store {@link InventoryWriter.dryRuns}. */
+    readonly dryRun?: boolean | undefined;
 }
 
-/** What an import did. */
+/** What an import did. A workspace that a dry run would make is none afterwards, whatever its id. */
 export interface ImportSummary {
     readonly workspace: Workspace;
     readonly hosts: ImportCounts;
@@ -134,6 +136,12 @@ export interface InventoryWriter {
 
     /** Whether `importHosts` knows `replace`. It is asked for it by no others. */
     readonly replaces?: true;
+
+    /** Whether `importHosts` knows `dryRun`. It is asked for it by no others. */
+    readonly dryRuns?: true;
+
+    /** Whether `importHosts` leaves out, as `refused`, the hosts that are outside of the boundary of a workspace with `limit_to_network`. */
+    readonly keepsBoundaries?: true;
 
     /** Whether `importHosts` stores notes and vulnerabilities. Without it they are left out. */
     readonly keepsFindings?: true;

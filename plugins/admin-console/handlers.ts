@@ -17,7 +17,7 @@ export interface System {
     /** For example `server.plugins['webhook-exporter']`. */
     readonly webhooks: Pick<Webhooks, 'publish' | 'exporters' | 'deliveries' | 'events'> & Partial<Pick<Webhooks, 'doctor'>>;
     /** For example `postgresInventory({ pool })`. */
-    readonly inventory: Pick<InventoryWriter, 'importHosts' | 'replaces' | 'expireHosts' | 'removeHosts' | 'removeWorkspace'> &
+    readonly inventory: Pick<InventoryWriter, 'importHosts' | 'replaces' | 'dryRuns' | 'expireHosts' | 'removeHosts' | 'removeWorkspace'> &
         Partial<InventoryStore>;
     readonly license: InstalledLicense;
     /** Brings the schema up to date and answers with the ids of the migrations that ran, for example `() => migrate(pool)`. */
@@ -171,16 +171,20 @@ function licenseHandlers(license: NonNullable<HostSystem['license']>): Partial<H
 
 function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
     return {
-        async importScan({ workspace, source, onProgress, replace = false }) {
+        async importScan({ workspace, source, onProgress, replace = false, dryRun = false }) {
             const name = workspaceName(workspace);
             // A store that does not know it would take what is meant to go for what may stay.
             if (replace && inventory.replaces !== true) {
                 throw new ScanwireError('INVALID_INPUT', 'This store cannot replace a workspace', { field: 'replace' });
             }
 
+            if (dryRun && inventory.dryRuns !== true) {
+                throw new ScanwireError('INVALID_INPUT', 'This store cannot say what an import would change', { field: 'dryRun' });
+            }
+
             // Its parsers are loaded by the first import, not by every host.
             const { readScan } = await import('../../lib/inventory/read-scan.ts');
-            return inventory.importHosts(name, readScan(source), { onProgress, ...(replace && { replace }) });
+            return inventory.importHosts(name, readScan(source), { onProgress, ...(replace && { replace }), ...(dryRun && { dryRun }) });
         },
         ...(isNamed(inventory) && readingHandlers(inventory)),
         ...removalHandlers(inventory),

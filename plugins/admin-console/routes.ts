@@ -12,7 +12,7 @@ import type {
 } from '@hapi/hapi';
 import Joi from 'joi';
 import { schemaRefusal, VALIDATION } from '../../lib/checked.ts';
-import { ScanwireError } from '../../lib/errors.ts';
+import { type Problem, ScanwireError } from '../../lib/errors.ts';
 import { STATUS } from '../errors.ts';
 import { logFailure } from '../instance.ts';
 import { unsniffed } from '../request.ts';
@@ -179,6 +179,7 @@ interface Refusal {
     readonly code: string;
     readonly field?: string | undefined;
     readonly message: string;
+    readonly problems?: readonly Problem[] | undefined;
 }
 
 const REFUSALS: Readonly<Record<number, Joi.ObjectSchema>> = Object.fromEntries(
@@ -196,15 +197,15 @@ async function failure(error: unknown, h: ResponseToolkit, request: Request, str
 /** What is said of an error. One that is no {@link ScanwireError} is logged instead. */
 function refusalOf(error: unknown, request: Request): Refusal {
     if (error instanceof ScanwireError) {
-        return { code: error.code, field: error.field, message: error.message };
+        return { code: error.code, field: error.field, message: error.message, problems: error.problems };
     }
 
     log(request, error);
     return { code: 'INTERNAL', message: 'The server failed; its log says why' };
 }
 
-function refused(h: ResponseToolkit, status: number, { code, field, message }: Refusal): ResponseObject {
-    return h.response({ error: { code, field, message } }).code(status);
+function refused(h: ResponseToolkit, status: number, error: Refusal): ResponseObject {
+    return h.response({ error }).code(status);
 }
 
 function log(request: Request, error: unknown): void {

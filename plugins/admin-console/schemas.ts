@@ -50,6 +50,9 @@ export const errorSchema: Joi.ObjectSchema = Joi.object({
         code: Joi.string().required().description('Stable, for programs').example('INVALID_INPUT'),
         field: Joi.string().description('Path of the field that is at fault').example('url'),
         message: Joi.string().required().description('One sentence for people'),
+        problems: Joi.array()
+            .items(Joi.object({ line: FIELD_SCHEMAS.count(), field: Joi.string(), message: Joi.string().required() }))
+            .description('Of a file with bad lines the first 100 of them'),
     }).required(),
 }).label('Error');
 
@@ -187,12 +190,21 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     },
 
     importScan: {
-        description: 'Imports a scan, nmap XML or JSON lines of hosts or findings: all hosts of it or none',
+        description: 'Imports a scan, XML of nmap, Metasploit or Nessus or JSON lines of hosts or findings: all hosts of it or none',
         query: Joi.object({
             workspace: nameSchema.trim().required().description('Workspace to import into, made when missing'),
-            replace: Joi.boolean().description('The scan is the whole workspace: hosts and services that are not in it are removed'),
+            replace: Joi.boolean().description(
+                'The scan is the whole workspace: hosts and what is below them that are not in it are removed',
+            ),
+            dryRun: Joi.boolean().description('Only says what would be changed'),
         }),
-        response: Joi.object({ workspace: workspaceSchema.required(), hosts: countsSchema, services: countsSchema }).label('Imported'),
+        response: Joi.object({
+            workspace: workspaceSchema.required(),
+            hosts: countsSchema,
+            services: countsSchema,
+            notes: countsSchema.optional(),
+            vulns: countsSchema.optional(),
+        }).label('Imported'),
     },
     listWorkspaces: { description: 'All workspaces, oldest first', response: Joi.array().items(workspaceSchema) },
     removeWorkspace: {

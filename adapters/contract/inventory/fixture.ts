@@ -19,6 +19,8 @@ export interface InventoryFixture extends ReadingFixture {
         note?(hostId: number): Promise<number>;
         session?(hostId: number): Promise<number>;
         vuln?(serviceId: number): Promise<number>;
+        /** Limits a workspace to a boundary; needed where the store keeps them. */
+        boundary?(workspaceId: number, boundary: string): Promise<unknown>;
     };
     readonly rows?: undefined;
 }
@@ -64,6 +66,8 @@ export type InventoryAbility =
     | 'removes'
     | 'replaces'
     | 'keepsFindings'
+    | 'dryRuns'
+    | 'keepsBoundaries'
     | 'texts'
     | 'rows'
     | 'many-hosts'
@@ -111,6 +115,12 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     removes: evident((store) => typeof (store as Partial<InventoryWriter>).removeWorkspace === 'function'),
     replaces: evident((store) => (store as Partial<InventoryWriter>).replaces === true),
     keepsFindings: evident((store) => (store as Partial<InventoryWriter>).keepsFindings === true),
+    dryRuns: evident((store) => (store as Partial<InventoryWriter>).dryRuns === true),
+    keepsBoundaries: {
+        has: ({ store }) => (store as Partial<InventoryWriter>).keepsBoundaries === true,
+        shows: ({ add }) => add?.boundary !== undefined,
+        supply: 'add.boundary()',
+    },
     texts: evident(({ hosts }) => typeof hosts.listText === 'function'),
     services: serviceAbility('services'),
     notes: childAbility('notes', 'note'),

@@ -58,6 +58,8 @@ function adding(pool: PoolLike) {
                 `insert into scanwire.sessions (host_id, datastore, opened_at) select id, '{}', now() from scanwire.hosts where id = $1`,
                 hostId,
             ),
+        boundary: (workspaceId: number, boundary: string) =>
+            pool.query('update scanwire.workspaces set boundary = $2, limit_to_network = true where id = $1', [workspaceId, boundary]),
         vuln: (serviceId: number) =>
             insert(
                 `insert into scanwire.vulns (host_id, service_id, name) select host_id, id, 'x' from scanwire.services where id = $1`,

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type ClientRequest, request } from 'node:http';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
+import { memoryInventory } from '../../../adapters/memory/index.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { ImportOptions, ImportSummary } from '../../../lib/inventory/store.ts';
 import { plugin } from '../../../plugins/admin-console/index.ts';
@@ -129,26 +130,45 @@ t.test('answers whoever accepts lines as ever when there was no progress to tell
     t.same(JSON.parse(payload), { hosts: 0 });
 });
 
-t.test('asks only a store that replaces to do so', async (t) => {
-    const asked: unknown[] = [];
-    const importHosts = async (_name: string, _hosts: unknown, options: ImportOptions = {}): Promise<ImportSummary> => {
-        asked.push(options.replace);
-        return {} as ImportSummary;
-    };
-    for (const [inventory, statusCode] of [
-        [{ importHosts }, 400],
-        [{ importHosts, replaces: true }, 200],
-    ] as const) {
-        const server = hapiServer();
-        await server.register({ plugin, options: { system: { inventory }, auth: false, authorize: () => true } });
-        const answer = await server.inject({
-            method: 'POST',
-            url: '/admin-console/import?workspace=default&replace=true',
-            headers: { 'content-type': 'application/x-ndjson' },
-            payload: '{"address":"192.0.2.7"}\n',
-        });
-        t.equal(answer.statusCode, statusCode);
-        t.match(JSON.parse(answer.payload), statusCode === 400 ? { error: { code: 'INVALID_INPUT', field: 'replace' } } : {});
-    }
-    t.same(asked, [true]);
+for (const [option, ability] of [
+    ['replace', 'replaces'],
+    ['dryRun', 'dryRuns'],
+] as const) {
+    t.test(`asks only a store that ${ability} to do so`, async (t) => {
+        const asked: unknown[] = [];
+        const importHosts = async (_name: string, _hosts: unknown, options: ImportOptions = {}): Promise<ImportSummary> => {
+            asked.push(options[option]);
+            return {} as ImportSummary;
+        };
+        for (const [inventory, statusCode] of [
+            [{ importHosts }, 400],
+            [{ importHosts, [ability]: true }, 200],
+        ] as const) {
+            const server = hapiServer();
+            await server.register({ plugin, options: { system: { inventory }, auth: false, authorize: () => true } });
+            const answer = await server.inject({
+                method: 'POST',
+                url: `/admin-console/import?workspace=default&${option}=true`,
+                headers: { 'content-type': 'application/x-ndjson' },
+                payload: '{"address":"192.0.2.7"}\n',
+            });
+            t.equal(answer.statusCode, statusCode);
+            t.match(JSON.parse(answer.payload), statusCode === 400 ? { error: { code: 'INVALID_INPUT', field: option } } : {});
+        }
+        t.same(asked, [true]);
+    });
+}
+
+t.test('names all bad lines of a scan', async (t) => {
+    const server = hapiServer();
+    await server.register({ plugin, options: { system: { inventory: memoryInventory() }, auth: false, authorize: () => true } });
+    const { payload } = await server.inject({
+        method: 'POST',
+        url: '/admin-console/import?workspace=default',
+        headers: { 'content-type': 'application/x-ndjson' },
+        payload: '{}\n{"address":"192.0.2.7"}\n[]\n{"address":"x"}\n',
+    });
+    t.match(JSON.parse(payload), {
+        error: { field: 'address', message: 'Line 1: address is required; 1 more line is bad', problems: [{ line: 1 }, { line: 4 }] },
+    });
 });

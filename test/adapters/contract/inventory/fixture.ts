@@ -18,6 +18,7 @@ export function inventoryFixture(mutate: Mutation<MemoryInventory> = () => ({}))
             note: async (hostId) => (await store.addNote(hostId, {})).id,
             session: async (hostId) => (await store.addSession(hostId, {})).id,
             vuln: async (serviceId) => (await store.addVuln(serviceId, { name: 'CVE-2026-0001' })).id,
+            boundary: store.limitWorkspace,
         },
     };
 }
@@ -53,7 +54,7 @@ function mutated<Store extends Collections>(
 }
 
 async function fill(): Promise<{ readonly store: Collections; readonly rows: InventoryRows }> {
-    const { addNote, addSession, addVuln, ensureWorkspace: _, importHosts, ...store } = memoryInventory();
+    const { addNote, addSession, addVuln, ensureWorkspace: _, importHosts, keepsBoundaries: _kept, ...store } = memoryInventory();
     await importHosts('default', each([{ ...fullHost, services: [https] }, ...manyHosts()]));
     await importHosts('other', each([{ address: '192.0.2.9' }]));
     await addVuln(1, { name: 'CVE-2026-0001' });

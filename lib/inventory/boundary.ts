@@ -1,0 +1,70 @@
+import { ScanwireError } from '../errors.ts';
+import type { HostInput } from './host.ts';
+import { addCounts, type ImportCounts, importCounts } from './import-counts.ts';
+import type { Workspace } from './resources.ts';
+import { type AddressRange, addressRange, isInRange } from './selection.ts';
+
+/** What an import came to. */
+type Counts = Readonly<Record<'hosts' | 'services' | 'notes' | 'vulns', ImportCounts>>;
+
+/** What of an import belongs into a workspace. */
+export interface WithinBoundary {
+    /** Whether a host does; one that does not is counted. */
+    letsIn(host: HostInput): boolean;
+    /** What was left out, as `refused`. */
+    refused(): Counts;
+}
+
+/**
+ * A workspace with `limit_to_network` takes no hosts from outside of its boundary; without one there is no limit, and for a workspace that is
+ * made by the import there is none.
+ *
+ * @throws ScanwireError `CONFLICT` where the boundary cannot be understood: nobody could say what is inside.
+ */
+export function withinBoundary(workspace: Workspace | undefined): WithinBoundary {
+    const ranges = workspace?.limit_to_network === true ? boundaryRanges(workspace.boundary ?? '') : [];
+    const counts = { hosts: 0, services: 0, notes: 0, vulns: 0 };
+    return {
+        letsIn({ address, services = [], notes = [], vulns = [] }) {
+            if (ranges.length === 0 || ranges.some((range) => isInRange(address, range))) {
+                return true;
+            }
+
+            counts.hosts += 1;
+            counts.services += services.length;
+            counts.notes += notes.length;
+            counts.vulns += vulns.length;
+            return false;
+        },
+
+        refused: () => eachCount((name) => importCounts({ refused: counts[name] })),
+    };
+}
+
+/** What an import came to, and what was left out of it. */
+export function withRefused(counts: Counts, refused: Counts): Counts {
+    return eachCount((name) => addCounts(counts[name], refused[name]));
+}
+
+function eachCount(countOf: (name: keyof Counts) => ImportCounts): Counts {
+    return { hosts: countOf('hosts'), services: countOf('services'), notes: countOf('notes'), vulns: countOf('vulns') };
+}
+
+/** `192.0.2.1-9` for `192.0.2.1-192.0.2.9`. */
+const SHORT_RANGE = /^((?:\d{1,3}\.){3})(\d{1,3})-(\d{1,3})$/;
+
+function boundaryRanges(boundary: string): readonly AddressRange[] {
+    const parts = boundary.split(/[\s,]+/).filter((part) => part !== '');
+    try {
+        return parts.map((part) => addressRange(part.replace(SHORT_RANGE, '$1$2-$1$3')));
+    } catch (cause) {
+        throw new ScanwireError(
+            'CONFLICT',
+            'The boundary of the workspace must be a list of addresses, blocks and ranges with commas between them',
+            {
+                field: 'boundary',
+                cause,
+            },
+        );
+    }
+}

@@ -1,0 +1,54 @@
+import t from 'tap';
+import { inventoryContract } from '../../../../adapters/contract/index.ts';
+import { sparingGroups } from '../../../../adapters/contract/inventory/sparing-laws.ts';
+import type { MemoryInventory } from '../../../../adapters/memory/index.ts';
+import { lawOf, mapValues, proveLaws } from '../laws.ts';
+import { inventoryFixture, type Mutation } from './fixture.ts';
+
+/** A store that forgets which boundary it has been given. */
+const boundless: Mutation<MemoryInventory> = (store) => ({
+    async importHosts(name, hosts, options) {
+        const { id } = await store.ensureWorkspace(name);
+        await store.limitWorkspace(id, '');
+        return store.importHosts(name, hosts, options);
+    },
+});
+
+/** One way to break each law; a law that its mutant passes is no law. */
+const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
+    'says in a dry run what an import would change, and changes nothing': (store) => ({
+        importHosts: (name, hosts, { dryRun: _ignored, ...options } = {}) => store.importHosts(name, hosts, options),
+    }),
+    'makes no workspace in a dry run': (store) => ({
+        async importHosts(name, hosts, options) {
+            await store.ensureWorkspace(name);
+            return store.importHosts(name, hosts, options);
+        },
+    }),
+    'leaves out and counts what is outside of the boundary of a workspace': boundless,
+    'leaves nothing out where the boundary is empty': (store) => ({
+        async importHosts(name, hosts, options) {
+            const { id } = await store.ensureWorkspace(name);
+            await store.limitWorkspace(id, '192.0.2.0/24');
+            return store.importHosts(name, hosts, options);
+        },
+    }),
+    'imports nothing where the boundary is none': boundless,
+};
+
+const lawNames = sparingGroups.flatMap(({ laws }) => Object.keys(laws));
+proveLaws(
+    t,
+    inventoryContract,
+    lawNames,
+    mapValues(MUTANTS, (mutate) => () => inventoryFixture(mutate)),
+);
+
+t.test('fails the laws of boundaries for a fixture that cannot set any', async (t) => {
+    const create = () => {
+        const { add: _none, ...fixture } = inventoryFixture();
+        return fixture;
+    };
+    const law = lawOf(inventoryContract, create, 'imports nothing where the boundary is none');
+    await t.rejects(law(), { message: /must supply add.boundary\(\)/ });
+});

@@ -1,7 +1,8 @@
 export { type CanonicalAddress, canonicalAddress } from '../addresses.ts';
-export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
+export { type Problem, ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { type TimestampFormat, timestampFormat } from '../timestamp.ts';
 export type { ClosedPorts, PortRange } from './closed-ports.ts';
+export type { Findings, NoteInput, VulnInput } from './findings.ts';
 export {
     type ArchFields,
     type Host,

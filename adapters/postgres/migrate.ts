@@ -28,6 +28,7 @@ import { rates } from './migrations/0037-rates.ts';
 import { retention } from './migrations/0038-retention.ts';
 import { poisoned } from './migrations/0043-poisoned.ts';
 import { replace } from './migrations/0044-replace.ts';
+import { keptPlans } from './migrations/0046-kept-plans.ts';
 import { findings } from './migrations/0051-findings.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
@@ -190,6 +191,7 @@ export const migrations: readonly Migration[] = [
     retention,
     poisoned,
     replace,
+    keptPlans,
     findings,
 ];
 

@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import { type ApplicationSchema, checkedBy, describedSchema, type SchemaDescription } from '../application-schema.ts';
+import { compiled, type QuickCheck, UNSURE } from '../compiled-schema.ts';
 import { ScanwireError } from '../errors.ts';
 import { timestamp } from '../timestamp.ts';
 import { EXPORT_TYPES, type ExportType, type RuleSet } from './choices.ts';
@@ -137,7 +138,8 @@ export function typesFor(kind: EventKind, rules: RuleSet | null): readonly Expor
  * @throws ScanwireError `INVALID_INPUT` that names the field and the rule it breaks; the field of a body that is too long is `body`.
  */
 export function eventBody(kind: EventKind, body: unknown, maxBytes: number = Number.POSITIVE_INFINITY): string {
-    const text = JSON.stringify(inOrder(checkedBy(kind.schema, body, `Body of ${kind.name}`), orderOf(kind)));
+    const quick = quickCheckOf(kind)?.(body) ?? UNSURE;
+    const text = JSON.stringify(quick === UNSURE ? inOrder(checkedBy(kind.schema, body, `Body of ${kind.name}`), orderOf(kind)) : quick);
     const bytes = Buffer.byteLength(text);
     if (bytes > maxBytes) {
         throw new ScanwireError('INVALID_INPUT', `Body of ${kind.name} must be at most ${maxBytes} bytes; it has ${bytes}`, {
@@ -156,6 +158,16 @@ interface KeyOrder {
 
 const descriptions = new WeakMap<EventKind, SchemaDescription>();
 const orders = new WeakMap<EventKind, KeyOrder>();
+
+const quickChecks = new WeakMap<EventKind, QuickCheck>();
+
+/** Of the kind of ours that comes by the thousand. */
+function quickCheckOf(kind: EventKind): QuickCheck | undefined {
+    if (kind === investigationCreated && !quickChecks.has(kind)) {
+        quickChecks.set(kind, compiled(describedBody(kind)));
+    }
+    return quickChecks.get(kind);
+}
 
 /** What a body of the kind has. Describing a schema costs more than checking a body: it is done once for each kind. */
 export function describedBody(kind: EventKind): SchemaDescription {

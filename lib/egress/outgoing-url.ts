@@ -88,6 +88,10 @@ function faultOfHost(url: URL): UrlFault | null {
 
 /** Whether every `xn--` label is what some text is written as; URL parsers differ in this from one release of Node to the next. */
 function isWellEncoded(name: string): boolean {
+    if (!name.includes('xn--')) {
+        return true;
+    }
+
     const text = domainToUnicode(name);
-    return !name.includes('xn--') || (!/(^|\.)xn--/.test(text) && domainToASCII(text) === name);
+    return !/(^|\.)xn--/.test(text) && domainToASCII(text) === name;
 }

@@ -73,6 +73,23 @@ export function keyRing(options: KeyRingOptions): KeyRing {
     };
 }
 
+/** The same ring, which opens each text once and keeps what it holds in memory: for as long as somebody keeps this. */
+export function rememberingRing(ring: KeyRing): KeyRing {
+    const opened = new Map<string, string>();
+    return {
+        current: ring.current,
+        ids: ring.ids,
+        seal: (secret, context) => ring.seal(secret, context),
+
+        open(sealed, context) {
+            const key = `${context} ${sealed}`;
+            const secret = opened.get(key) ?? ring.open(sealed, context);
+            opened.set(key, secret);
+            return secret;
+        },
+    };
+}
+
 /** Id of the key that made a sealed text; null for a text of another form. */
 export function sealingKeyId(sealed: string): string | null {
     return FORM.exec(sealed)?.[1] ?? null;

@@ -1,5 +1,7 @@
 import { type BatchedInTurn, batched, batchedInTurn } from '../batched.ts';
+import { type KeyRing, rememberingRing } from '../keys/key-ring.ts';
 import { openAuthentication } from './authentication.ts';
+import type { StoredExporter } from './exporter.ts';
 import { outgoingBody } from './formatting.ts';
 import type { Grant } from './grants.ts';
 import { messageHeaders, openHeaders } from './headers.ts';
@@ -11,7 +13,7 @@ import { resultOfError } from './outcome-code.ts';
 import type { DeliveryJob, QueueWorker } from './queue.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
 import { knownUrl, openUrl } from './sealed-url.ts';
-import { openSecrets } from './signature.ts';
+import { openSecrets, type Vendor } from './signature.ts';
 import type { Claim, ClaimRequest, RecordedOutcome } from './store.ts';
 
 /** Maximum number of claims or outcomes that share one statement. */
@@ -37,8 +39,9 @@ interface WaitingClaim {
  * whose delivery cannot be claimed is somebody else's or done.
  */
 export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
-    const { deliveries, queue, newId, claimDuration, breaker, dispatcher, session, grants, kept, bodies, onError } = context;
+    const { deliveries, queue, newId, claimDuration, breaker, dispatcher, session, grants, kept, bodies, random, onError } = context;
     const claims = claimsInTurn(context);
+    const ringOf = ringsOf(context.keyRing);
     const recordBatched = batched<RecordedOutcome, boolean>((outcomes) => deliveries.recordOutcomes(outcomes, breaker), BATCH);
 
     async function deliver(job: DeliveryJob): Promise<void> {
@@ -96,8 +99,9 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     /** @param begunAt When it begins under a claim that was handed out, else null. */
     async function send(claim: Claim, begunAt: Date | null): Promise<void> {
         try {
-            const outcome = await attempt(claim, context);
-            const recorded = { ...outcomeToRecord(claim, outcome, context), begunAt };
+            const keyRing = ringOf(claim.exporter);
+            const outcome = await attempt(claim, keyRing, context);
+            const recorded = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
             const held = await record(recorded);
             dispatcher.freed();
             context.notices.recorded(recorded);
@@ -162,18 +166,28 @@ function claimsInTurn({ deliveries, session, kept, bodies }: WebhooksContext): B
     return claims;
 }
 
-async function attempt(claim: Claim, context: WebhooksContext): Promise<Outcome> {
+/** What is sealed for an exporter is opened once, and kept for as long as its settings are. */
+function ringsOf(keyRing: KeyRing): (exporter: StoredExporter) => KeyRing {
+    const rings = new WeakMap<StoredExporter, KeyRing>();
+    return (exporter) => {
+        const ring = rings.get(exporter) ?? rememberingRing(keyRing);
+        rings.set(exporter, ring);
+        return ring;
+    };
+}
+
+async function attempt(claim: Claim, keyRing: KeyRing, { sender, vendor }: WebhooksContext): Promise<Outcome> {
     let message: Message;
     try {
-        message = messageOf(claim, context);
+        message = messageOf(claim, keyRing, vendor);
     } catch (error) {
         return outcomeOf(resultOfError(error), newProgress(), 0);
     }
 
-    return await context.sender.send(message);
+    return await sender.send(message);
 }
 
-function messageOf({ event, message, exporter, singleAttempt, claimedAt }: Claim, { keyRing, vendor }: WebhooksContext): Message {
+function messageOf({ event, message, exporter, singleAttempt, claimedAt }: Claim, keyRing: KeyRing, vendor: Vendor): Message {
     const { bytes: body, ...format } = outgoingBody(event, message, exporter, keyRing);
     const signing = {
         vendor,
@@ -212,7 +226,11 @@ function deliveryEvent(claim: Claim, { outcome, next }: RecordedOutcome): Delive
     };
 }
 
-function outcomeToRecord(claim: Claim, outcome: Outcome, { keyRing, random }: WebhooksContext): Omit<RecordedOutcome, 'begunAt'> {
+function outcomeToRecord(
+    claim: Claim,
+    outcome: Outcome,
+    { keyRing, random }: Pick<WebhooksContext, 'keyRing' | 'random'>,
+): Omit<RecordedOutcome, 'begunAt'> {
     const { deliveryId, token, exporter, attemptSinceReplay, singleAttempt } = claim;
     const schedule = exporter.schedule ?? DEFAULT_SCHEDULE;
     const url = knownUrl(exporter, keyRing) ?? '';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
-import { assertOpens, type KeyRing, keyRing, sealingKeyId } from '../../../lib/keys/key-ring.ts';
+import { assertOpens, type KeyRing, keyRing, rememberingRing, sealingKeyId } from '../../../lib/keys/key-ring.ts';
 
 const ring = () => keyRing({ current: 'k1', keys: { k1: randomBytes(32) } });
 
@@ -90,4 +90,21 @@ t.test('opens one text of each sealing key, and looks at the key of every one', 
     t.throws(() => assertOpens(keyRing({ current: 'k2', keys: { k2 } }), texts), { ...refused, message: /for a: Missing key k1/ });
     t.throws(() => assertOpens(keyRing({ current: 'k1', keys: { k1: other, k2 } }), texts), { ...refused, message: /for a: .*key k1/ });
     t.throws(() => assertOpens(first, [{ sealed: 'plain text', context: 'a' }]), { ...refused, message: /^(?!.*plain text)/ });
+});
+
+t.test('opens a text once for who remembers, and each in its own context', async (t) => {
+    const keys = ring();
+    let opened = 0;
+    const open: KeyRing['open'] = (sealed, context) => {
+        opened += 1;
+        return keys.open(sealed, context);
+    };
+    const remembering = rememberingRing({ ...keys, open });
+    const sealed = remembering.seal('secret', 'exporter:1');
+    t.equal(remembering.open(sealed, 'exporter:1'), 'secret');
+    t.equal(remembering.open(sealed, 'exporter:1'), 'secret');
+    t.equal(opened, 1);
+    t.throws(() => remembering.open(sealed, 'exporter:2'), { code: 'UNSEALABLE' });
+    t.equal(remembering.current, 'k1');
+    t.strictSame([...remembering.ids], ['k1']);
 });

@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
+/** Where tap looks for what processes have reached, one file each, before it writes its report. It empties it first. */
+export const GATHERED = '.tap/coverage';
+
 /** Where tap leaves what its reporter `json` writes. */
 const REPORT = '.tap/report/coverage-final.json';
 

@@ -5,9 +5,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
-import { coverage } from './coverage.ts';
+import { coverage, GATHERED } from './coverage.ts';
 import { installForeignPrograms, type TestServers, testServers } from './servers.ts';
 import { isWorthReading, skippedTest, type TapTotals, tapTotals } from './tap-output.ts';
 
@@ -73,11 +73,11 @@ async function runTests(): Promise<number> {
     }
 
     servers = await testServers();
-    const { env } = servers;
-    console.log(`Redis ${withoutPassword(env.REDIS_URL)}, PostgreSQL ${withoutPassword(env.DATABASE_URL)}`);
     // Some tests alone reach little, and gathering it takes time.
-    const gathered = given.length === 0 ? ['--coverage-report=json'] : ['--disable-coverage'];
-    const args = ['run', ...gathered, '--reporter=tap', ...given.flatMap(compiled)];
+    const gathers = given.length === 0;
+    const env = { ...servers.env, ...(gathers && { COMMAND_COVERAGE: resolve(GATHERED) }) };
+    console.log(`Redis ${withoutPassword(env.REDIS_URL)}, PostgreSQL ${withoutPassword(env.DATABASE_URL)}`);
+    const args = ['run', gathers ? '--coverage-report=json' : '--disable-coverage', '--reporter=tap', ...given.flatMap(compiled)];
     return interrupted ? 1 : run('Tests', 'tap', args, { env, read: readTap });
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
-import { QUICK } from '../../support/scanwire.ts';
+import { spawnNode } from '../../support/scanwire.ts';
 
 const CLI = fileURLToPath(new URL('../../../../dist/cli/scanwire.js', import.meta.url));
 const RECEIVER = fileURLToPath(new URL('./receiver.js', import.meta.url));
@@ -20,7 +20,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Runs the built command to its end. */
 export async function scanwire(args: readonly string[], { env = {}, input }: { env?: Environment; input?: string } = {}): Promise<Ended> {
-    const child = spawn(process.execPath, [...QUICK, CLI, ...args], {
+    const child = spawnNode([CLI, ...args], {
         env: environment(env),
         stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     });
@@ -51,7 +51,7 @@ export interface Running {
 
 /** Starts the built command and waits until its output matches. It is killed when the test ends. */
 export async function start(t: Test, args: readonly string[], ready: RegExp, env: Environment = {}): Promise<Running> {
-    const child = spawn(process.execPath, [...QUICK, CLI, ...args], { env: environment(env), stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawnNode([CLI, ...args], { env: environment(env), stdio: ['ignore', 'pipe', 'pipe'] });
     t.teardown(() => child.kill('SIGKILL'));
     const ended = once(child, 'close');
     const [stdout, stderr] = [collected(child.stdout), collected(child.stderr)];

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { within } from '../../lib/within.ts';
 import { nameServer } from '../support/name-server.ts';
+import { QUICK_NODE } from '../support/scanwire.ts';
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts';
 import type { EngineSettings } from './engine.ts';
 
@@ -85,8 +86,14 @@ export async function member({ index, role, folder, servers, settings, version }
 
     function launched(): ChildProcess {
         starts += 1;
+        const [execPath, ...first] = QUICK_NODE;
+        const preloaded = ['shifted-clock', ...(other === undefined ? [] : ['other-version'])].flatMap((name) => [
+            '--import',
+            programOf(name),
+        ]);
         const started = fork(programOf(role), {
-            execArgv: ['shifted-clock', ...(other === undefined ? [] : ['other-version'])].flatMap((name) => ['--import', programOf(name)]),
+            execPath,
+            execArgv: [...first, ...preloaded],
             env: {
                 PATH: process.env.PATH,
                 CAMPAIGN: JSON.stringify(version === undefined ? campaign : { ...campaign, receiver: address() }),

@@ -8,6 +8,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { coverage, GATHERED } from './coverage.ts';
+import { ONE_COMPILER } from './scanwire.ts';
 import { installForeignPrograms, type TestServers, testServers } from './servers.ts';
 import { isWorthReading, skippedTest, type TapTotals, tapTotals } from './tap-output.ts';
 
@@ -77,7 +78,13 @@ async function runTests(): Promise<number> {
     const gathers = given.length === 0;
     const env = { ...servers.env, ...(gathers && { COMMAND_COVERAGE: resolve(GATHERED) }) };
     console.log(`Redis ${withoutPassword(env.REDIS_URL)}, PostgreSQL ${withoutPassword(env.DATABASE_URL)}`);
-    const args = ['run', gathers ? '--coverage-report=json' : '--disable-coverage', '--reporter=tap', ...given.flatMap(compiled)];
+    const args = [
+        'run',
+        gathers ? '--coverage-report=json' : '--disable-coverage',
+        `--node-arg=${ONE_COMPILER}`,
+        '--reporter=tap',
+        ...given.flatMap(compiled),
+    ];
     return interrupted ? 1 : run('Tests', 'tap', args, { env, read: readTap });
 }
 

@@ -62,21 +62,17 @@ export function saveTables({ workspaces, hosts, services, notes, sessions, vulns
         for (const back of restore) {
             back();
         }
-        refill(sightings, seen);
-        refill(imported.notes, made.notes);
-        refill(imported.vulns, made.vulns);
-    };
-}
-
-function refill<T extends Map<unknown, unknown> | Set<unknown>>(filled: T, from: T): void {
-    filled.clear();
-    for (const item of from) {
-        if (filled instanceof Map) {
-            filled.set(...(item as [unknown, unknown]));
-        } else {
-            filled.add(item);
+        sightings.clear();
+        for (const [id, at] of seen) {
+            sightings.set(id, at);
         }
-    }
+        for (const name of ['notes', 'vulns'] as const) {
+            imported[name].clear();
+            for (const id of made[name]) {
+                imported[name].add(id);
+            }
+        }
+    };
 }
 
 function table<R extends Row>(): Table<R> {
@@ -269,16 +265,9 @@ export function removeHost({ hosts, services, notes, sessions, vulns, sightings 
     hosts.remove(id);
 }
 
-/** Removes a service and all below it, and counts its host anew. */
-export function removeService(tables: InventoryTables, id: number, at: Date): void {
-    const { hosts, services, notes, vulns } = tables;
+/** Removes a service below which nothing is any more, and counts its host anew. */
+export function removeService({ hosts, services }: InventoryTables, id: number, at: Date): void {
     const { host_id } = existing(services.get(id), 'service');
-    for (const note of notes.idsBelow(host_id).filter((one) => notes.get(one)?.service_id === id)) {
-        removeFinding(tables, 'notes', note, at);
-    }
-    for (const vuln of vulns.idsBelow(host_id).filter((one) => vulns.get(one)?.service_id === id)) {
-        removeFinding(tables, 'vulns', vuln, at);
-    }
     const host = existing(hosts.get(host_id), 'host');
     hosts.replace({ ...host, updated_at: at, service_count: host.service_count - 1 });
     services.remove(id);

@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { MAX_ID } from '../../lib/inventory/fields.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { within } from '../../lib/within.ts';
 import { isHostPool } from './own-pool.ts';
@@ -250,8 +251,16 @@ function refusal(code: string, cause: Error): ScanwireError | null {
         const message = `The role of the pool lacks a right of these: ${rights} (${code})`;
         return new ScanwireError('MISCONFIGURED', message, { cause });
     }
+    const [, table] = RAN_OUT.exec(code === '2200H' ? cause.message : '') ?? [];
+    if (table !== undefined) {
+        const message = `No id is left for new ${table}: ${MAX_ID} is the largest that clients read, and ids of what was removed do not come again`;
+        return new ScanwireError('CONFLICT', message, { cause });
+    }
     return null;
 }
+
+/** What the server says when the ids of a table have run out. */
+const RAN_OUT = /"(workspaces|hosts|services|notes|vulns)_id_seq"/;
 
 /** A schema, a table or a function is not there. An application runs statements of its own in our transactions, too. */
 const ABSENT = new Set(['3F000', '42P01', '42883']);

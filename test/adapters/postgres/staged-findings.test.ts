@@ -129,6 +129,20 @@ for (const { name, open } of databases) {
             t.same(await leftovers(pool), NOTHING);
         });
 
+        t.test('say which ids have run out', async (t) => {
+            const { workspace } = await store.importHosts('default', each([{ address: '192.0.2.1' }]));
+            for (const table of ['hosts', 'services', 'notes', 'vulns']) {
+                await pool.query(`alter table scanwire.${table} alter column id restart with 2147483647`);
+                await t.rejects(store.importHosts('default', each([known, { ...known, address: '192.0.2.8' }])), {
+                    code: 'CONFLICT',
+                    message: new RegExp(`^No id is left for new ${table}: 2147483647 is the largest`),
+                });
+                await pool.query(`alter table scanwire.${table} alter column id restart with 100`);
+            }
+            t.equal((await seen(workspace.id)).hosts.length, 1);
+            t.same(await leftovers(pool), NOTHING);
+        });
+
         /** All of the workspace, as readers see it. */
         async function seen(workspace: number) {
             return {

@@ -53,6 +53,16 @@ t.test('reads hosts, services, notes and vulnerabilities of an export of Metaspl
     t.notMatch(JSON.stringify(hosts), /secret/);
 });
 
+t.test('keeps data of notes that is no object as text', async (t) => {
+    const datas = ['[1]', '5', 'plain', 'null', '{"a":', ''];
+    const notes = datas.map((data) => `<note><ntype>x</ntype><data>${data}</data></note>`).join('');
+    const [host] = await collect(readScan(bytes(metasploit(`<notes>${notes}</notes>`))));
+    t.strictSame(
+        host?.notes?.map(({ data }) => data),
+        [{ raw: '[1]' }, { raw: '5' }, { raw: 'plain' }, { raw: 'null' }, { raw: '{"a":' }, {}],
+    );
+});
+
 t.test('reads a report of Nessus: what is informational as notes', async (t) => {
     const [host, printer] = await collect(readScan(createReadStream(fixture('office.nessus'))));
     t.match(host, {

@@ -30,6 +30,7 @@ import { poisoned } from './migrations/0043-poisoned.ts';
 import { replace } from './migrations/0044-replace.ts';
 import { keptPlans } from './migrations/0046-kept-plans.ts';
 import { findings } from './migrations/0051-findings.ts';
+import { findingKeys } from './migrations/0052-finding-keys.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -193,6 +194,7 @@ export const migrations: readonly Migration[] = [
     replace,
     keptPlans,
     findings,
+    findingKeys,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

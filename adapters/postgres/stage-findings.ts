@@ -94,7 +94,7 @@ function staging(name: keyof Findings): string {
         from given left join lateral (
             select id, generation, jsonb_build_object(${own.join(', ')}) || coalesce(staged, '{}') as shown
             from scanwire.${name} rows
-            where rows.host_id = given.host_id and rows.generation > 0
+            where rows.host_id = given.host_id and ${indexed(`rows.${key}`)} = ${indexed('given.key')} and rows.generation > 0
                 and rows.service_id is not distinct from given.service_id and rows.${key} is not distinct from given.key
             order by id offset given.place limit 1
         ) known on true
@@ -115,6 +115,11 @@ function staging(name: keyof Findings): string {
         select $3, host_id, '${kind}', id from judged where $9 and generation < $5 on conflict do nothing
     ), ${noteTouched(kind, true)}
     select ${COUNTED}, array(select host_id from touched where added > 0) as grown, array(select host_id from touched) as touched from judged`;
+}
+
+/** A name or a type as its index has it. */
+function indexed(key: string): string {
+    return `coalesce(left(${key}, 200), '')`;
 }
 
 const STAGE = { notes: staging('notes'), vulns: staging('vulns') };

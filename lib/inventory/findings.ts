@@ -24,7 +24,9 @@ export interface Findings {
 }
 
 /** So many notes, and so many vulnerabilities, one host may have in an import. */
-const MAX_FINDINGS = 65_536;
+const MAX_FINDINGS = 16_384;
+/** So many of them may have service and type, or name, in common: each is found by counting through them. */
+const MAX_ALIKE = 1_000;
 const MAX_NAME = 255;
 /** Of the data of a note; as deep as a scan may be. */
 const MAX_DEPTH = 64;
@@ -91,6 +93,14 @@ export function checkedFindings({
         return {};
     }
 
+    refuseTooManyAlike(
+        'notes',
+        placed(notes ?? [], ({ ntype }) => ntype),
+    );
+    refuseTooManyAlike(
+        'vulns',
+        placed(vulns ?? [], ({ name }) => name),
+    );
     const named = new Set(services.map(({ port, proto }) => `${port}/${proto}`));
     const onService = (field: string, { port, proto = 'tcp' }: OnService): OnService => {
         if (port !== undefined && !named.has(`${port}/${proto}`)) {
@@ -114,6 +124,15 @@ export function checkedFindings({
             }),
         }),
     };
+}
+
+function refuseTooManyAlike(field: string, places: readonly (readonly [unknown, place: number])[]): void {
+    const index = places.findIndex(([, place]) => place >= MAX_ALIKE);
+    if (index >= 0) {
+        throw new ScanwireError('INVALID_INPUT', `${field}[${index}] is one of more than ${MAX_ALIKE} that are called the same`, {
+            field: `${field}[${index}]`,
+        });
+    }
 }
 
 function refuseUnstorable(data: object, field: string): void {

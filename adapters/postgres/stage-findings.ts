@@ -178,8 +178,9 @@ export function findingsAside(hosts: readonly HostInput[]): object | null {
 /** How much the notes and vulnerabilities of a host are to store, each as a service, and as many as its text has pages. */
 export function weightOf({ notes = [], vulns = [] }: Findings): number {
     const page = 4096;
-    const text = notes.reduce((sum, { data }) => sum + JSON.stringify(data).length, 0);
-    return notes.length + vulns.length + Math.ceil(text / page);
+    const noted = notes.reduce((sum, { data }) => sum + JSON.stringify(data).length, 0);
+    const told = vulns.reduce((sum, { info }) => sum + (info?.length ?? 0), 0);
+    return notes.length + vulns.length + Math.ceil((noted + told) / page);
 }
 
 /** Parts of a statement that works on `slice`, hosts with what is laid aside for them: to move it into place. */

@@ -26,6 +26,7 @@ import { healthLaws, overviewLaws } from './webhooks/health-laws.ts';
 import { holdingLaws } from './webhooks/holding-laws.ts';
 import { idempotencyLaws, joinedIdempotencyLaws } from './webhooks/idempotency-laws.ts';
 import { noticeLaws } from './webhooks/notice-laws.ts';
+import { joinedOrderLaws, orderingLaws, retainedOrderLaws } from './webhooks/ordering-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { pauseLaws } from './webhooks/pause-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
@@ -143,6 +144,9 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['notices'], laws: onBench(noticeLaws) },
         { needs: ['replays'], laws: onBench(replayLaws) },
         { needs: ['retention'], laws: onBench(retentionLaws) },
+        { needs: ['order'], laws: onBench(orderingLaws) },
+        { needs: ['order', 'retention'], laws: onBench(retainedOrderLaws) },
+        { needs: ['order', 'transactions'], laws: onBench(joinedOrderLaws) },
         { needs: ['idempotency'], laws: onBench(idempotencyLaws) },
         { needs: ['idempotency', 'transactions'], laws: onBench(joinedIdempotencyLaws) },
     ] as const;

@@ -3,6 +3,7 @@ import type { FormattedMessage, NewEvent, Recipients, StoredEvent } from '../../
 import type { Acceptance, DeliveryStore, Dispatched } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { roomFor } from './dispatch.ts';
+import { turnsOf } from './order.ts';
 import { type DeliveryRow, type ExporterRow, handOut, isSelective, takesEvents, type WebhookState } from './webhook-state.ts';
 
 /** As `DeliveryStore.accept` says. */
@@ -38,7 +39,10 @@ export function accept(
 
         const event = { ...structuredClone(newEvent.event), createdAt: state.clock() };
         const singleAttempt = 'exporterId' in newEvent.recipients;
-        const rows = (addressed[index] ?? []).map(([exporter, message]) => newRow(state, event, exporter, message, singleAttempt));
+        const orderKey = singleAttempt ? null : (newEvent.orderKey ?? null);
+        const rows = (addressed[index] ?? []).map(([exporter, message]) =>
+            newRow(state, { event, orderKey, singleAttempt }, exporter, message),
+        );
         state.events.set(event.id, event);
         const deliveries = rows.map(({ id }) => id);
         const key = keyOf(newEvent);
@@ -56,6 +60,9 @@ export function accept(
 function handedOutAtOnce(state: WebhookState, rows: readonly DeliveryRow[], options: Required<HandOutOptions>): readonly Dispatched[] {
     const waiting = rows.filter(({ state: now }) => now === 'pending');
     return waiting.flatMap((row) => {
+        if (!turnsOf(state)(row)) {
+            return [];
+        }
         // Not yet among those that wait, before which nothing else may go.
         state.unfinished.delete(row);
         const room = roomFor(state, state.exporters.get(row.exporterId) as ExporterRow, options);
@@ -86,16 +93,16 @@ function findRecipients(state: WebhookState, recipients: Recipients): readonly (
 
 function newRow(
     state: WebhookState,
-    event: StoredEvent,
+    { event, orderKey, singleAttempt }: { readonly event: StoredEvent; readonly orderKey: string | null; readonly singleAttempt: boolean },
     exporter: ExporterRow,
     message: FormattedMessage | null,
-    singleAttempt: boolean,
 ): DeliveryRow {
     const isHeld = !singleAttempt && exporter.state !== 'running';
     const row: DeliveryRow = {
         id: state.newId(),
         seq: state.numbered,
         event,
+        orderKey: exporter.ordered ? orderKey : null,
         message: structuredClone(message),
         exporterId: exporter.id,
         collector: exporter.collector,
@@ -118,6 +125,9 @@ function newRow(
     state.deliveries.set(row.id, row);
     if (!isHeld) {
         state.unfinished.add(row);
+    }
+    if (!isHeld && row.orderKey !== null) {
+        state.inOrder.add(row);
     }
     return row;
 }

@@ -31,6 +31,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         transactions: false,
         idempotent: true,
         holds: true,
+        ordered: true,
         replays: replayStore(state),
         retention: retentionStore(state),
         accept: async (newEvents, options = {}) => accept(state, newEvents, options),
@@ -93,7 +94,8 @@ function erase(state: WebhookState, eventId: string): EventSummary & { readonly 
     }
 
     const at = state.clock();
-    const unfinished = unendedOf(state, (row) => row.event.id === eventId);
+    const holding = [...state.inOrder].filter((row) => row.event.id === eventId && !state.unfinished.has(row));
+    const unfinished = [...unendedOf(state, (row) => row.event.id === eventId), ...holding];
     if (!state.erased.has(eventId)) {
         for (const row of [...state.deliveries.values()].filter(({ event }) => event.id === eventId)) {
             row.message = null;

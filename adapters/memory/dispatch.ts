@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { HandOutOptions } from '../../lib/webhooks/grants.ts';
 import { type Pool, placesForRetries, poolsOf, SHARES } from '../../lib/webhooks/shares.ts';
 import type { DispatchOptions, DispatchResult } from '../../lib/webhooks/store.ts';
+import { turnsOf } from './order.ts';
 import { type DeliveryRow, type ExporterRow, handOut, isSentTo, later, type WebhookState } from './webhook-state.ts';
 
 /** An exporter with deliveries that are due or in flight. */
@@ -64,11 +65,12 @@ export function roomFor(state: WebhookState, exporter: ExporterRow, options: Han
 
 function candidatesOf(state: WebhookState, options: HandOutOptions, now: Date, wanted?: ExporterRow): readonly Candidate[] {
     const groups = groupByExporter(state);
+    const hasTurn = turnsOf(state);
     if (wanted !== undefined && !groups.has(wanted)) {
         groups.set(wanted, []);
     }
     return [...groups]
-        .map(([exporter, rows]) => candidate(exporter, rows, options, now))
+        .map(([exporter, rows]) => candidate(exporter, rows, options, { now, hasTurn }))
         .filter(({ exporter, due, inFlight }) => exporter === wanted || due.length > 0 || inFlight > 0);
 }
 
@@ -85,13 +87,18 @@ function groupByExporter(state: WebhookState): Map<ExporterRow, DeliveryRow[]> {
     return groups;
 }
 
-function candidate(exporter: ExporterRow, rows: readonly DeliveryRow[], options: HandOutOptions, now: Date): Candidate {
+function candidate(
+    exporter: ExporterRow,
+    rows: readonly DeliveryRow[],
+    options: HandOutOptions,
+    { now, hasTurn }: { readonly now: Date; readonly hasTurn: (row: DeliveryRow) => boolean },
+): Candidate {
     const flying = rows.filter((row) => row.state !== 'pending');
     const late = flying.some(({ claim, history }) => claim !== null && later(history.at(-1)?.startedAt ?? now, SHARES.slowAfter) < now);
     return {
         exporter,
         flying,
-        due: rows.filter((row) => row.state === 'pending' && isDue(row, exporter, now)),
+        due: rows.filter((row) => row.state === 'pending' && isDue(row, exporter, now) && hasTurn(row)),
         inFlight: flying.length,
         window: Math.min(ordinaryWindow(exporter, options, now), roomByRate(exporter, flying.length, now)),
         slow: exporter.answersSlowly || late,

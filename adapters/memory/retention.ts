@@ -20,7 +20,9 @@ export function retentionStore(state: WebhookState): RetentionStore {
 }
 
 function expireDeliveries(state: WebhookState, before: Date): number {
-    const expired = [...state.deliveries.values()].filter((row) => row.event.createdAt < before && hasEndedBefore(row, before));
+    const expired = [...state.deliveries.values()].filter(
+        (row) => row.event.createdAt < before && hasEndedBefore(row, before) && !state.inOrder.has(row),
+    );
     for (const { id } of expired) {
         state.deliveries.delete(id);
     }

@@ -9,6 +9,7 @@ import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import type { Deployment } from '../../lib/webhooks/settings.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
 import type { Attempt, Delivery, DeliveryState, Dispatched, RecordedOutcome, Session } from '../../lib/webhooks/store.ts';
+import { keepOrder } from './order.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -25,6 +26,8 @@ export interface WebhookState {
     readonly keys: Map<string, AcceptedEvent & { readonly digest: string }>;
     /** What became of exporters and was not told yet. */
     notices: readonly ExporterNotice[];
+    /** Those whose order keys others wait for: what is not final and in order, and what holds its key. */
+    readonly inOrder: Set<DeliveryRow>;
     /** Those that are not final: all that dispatcher and sweep have to read. */
     readonly unfinished: Set<DeliveryRow>;
     /** By id, with the time until which they are alive. */
@@ -91,6 +94,8 @@ export type Priority = 0 | 1 | 2;
 export interface DeliveryRow extends Mutable<Omit<Delivery, 'eventId' | 'kind' | 'createdAt'>> {
     readonly seq: number;
     readonly event: StoredEvent;
+    /** Null for one that waits for no other: of an event without a key, or of an exporter that was not ordered. */
+    readonly orderKey: string | null;
     message: FormattedMessage | null;
     priority: Priority;
     attemptsSinceReplay: number;
@@ -119,6 +124,7 @@ const FINAL: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', '
 /** Moves a delivery to a state; a final one is stamped with `at`. */
 export function move(state: WebhookState, row: DeliveryRow, next: DeliveryState, at: Date): void {
     const final = FINAL.includes(next);
+    keepOrder(state, row, next, final);
     row.state = next;
     row.finishedAt = final ? at : null;
     row.grant = null;

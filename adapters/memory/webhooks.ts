@@ -15,6 +15,7 @@ import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import type { SettingsStore } from '../../lib/webhooks/settings.ts';
 import { patchRefusal, storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { deliveryStore } from './deliveries.ts';
+import { releaseOrder } from './order.ts';
 import {
     asExporter,
     CLOSED_BREAKER,
@@ -50,6 +51,7 @@ export function memoryWebhooks({
         numbered: 0,
         keys: new Map(),
         notices: [],
+        inOrder: new Set(),
         unfinished: new Set(),
         sessions: new Map(),
         deployment: { id: randomUUID(), generation: 0, settings: null },
@@ -143,6 +145,7 @@ function exporterStore(state: WebhookState): ExporterStore {
             if (patch.state === 'running') {
                 Object.assign(row, { consecutiveFailures: 0, ...CLOSED_BREAKER });
             }
+            releaseOrder(state, row);
             resubscribe(state, before, row);
             return asExporter(row);
         },
@@ -156,6 +159,7 @@ function exporterStore(state: WebhookState): ExporterStore {
 
             state.exporters.delete(id);
             resubscribe(state, exporter);
+            releaseOrder(state, { ...exporter, ordered: false });
             for (const row of unendedOf(state, (row) => row.exporterId === id)) {
                 row.collector = exporter.collector;
                 end(state, row, 'cancelled', at);

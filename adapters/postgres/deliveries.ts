@@ -12,6 +12,8 @@ import type {
     Delivery,
     DeliveryStore,
     Dispatched,
+    DispatchOptions,
+    DispatchResult,
     EventSummary,
     RecordedOutcome,
     Session,
@@ -22,6 +24,7 @@ import { countDeliveries, deliveryFromRow, listDeliveries } from './delivery-lis
 import {
     ACCEPT,
     ACCEPT_CHOSEN,
+    ACCEPT_ORDERED,
     type AcceptedRow,
     ATTEMPTS,
     CLAIM,
@@ -53,6 +56,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         transactions: true,
         idempotent: true,
         holds: true,
+        ordered: true,
         replays: replayStore(db),
         retention: retentionStore(db),
         ...(notifications?.listen && { listen: notifications.listen }),
@@ -64,11 +68,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
             return new Date(rows[0]?.now as Time);
         },
 
-        async dispatch({ window, breakerAfter, beginWithin = null, limit }) {
-            const parameters = [window, breakerAfter, limit, SHARES.defaultSlots, SHARES.slowAfter, beginWithin];
-            const [result, ...rows] = (await db.query<DispatchRow>(DISPATCH, parameters)).rows;
-            return { handedOut: rows.map(dispatchedFromRow), more: result?.more === true };
-        },
+        dispatch: (options) => dispatch(db, options),
 
         async sweep({ requeueAfter, limit, endedOnly = false }) {
             const outcome = JSON.stringify(interrupted(0, INTERRUPTIONS.expired));
@@ -150,6 +150,19 @@ async function joined(
     }
 }
 
+/** Those that were passed by for others of their order keys are not found again, and may have had the places of others: these get them at once. */
+async function dispatch(db: Executor, { window, breakerAfter, beginWithin, limit }: DispatchOptions): Promise<DispatchResult> {
+    const handedOut: Dispatched[] = [];
+    for (;;) {
+        const parameters = [window, breakerAfter, limit - handedOut.length, SHARES.defaultSlots, SHARES.slowAfter, beginWithin ?? null];
+        const [result, ...rows] = (await db.query<DispatchRow>(DISPATCH, parameters)).rows;
+        handedOut.push(...rows.map(dispatchedFromRow));
+        if (result?.passedBy !== true || handedOut.length === limit) {
+            return { handedOut, more: result?.more === true };
+        }
+    }
+}
+
 interface AcceptOptions {
     readonly handOut?: Required<HandOutOptions>;
     readonly revision?: number;
@@ -167,7 +180,7 @@ async function accept(db: Executor, newEvents: readonly NewEvent[], { handOut, r
     const events = newEvents.map(eventParameter);
     const parameters = [revision ?? null, beginWithin, window, breakerAfter, SHARES.defaultSlots, SHARES.slowAfter];
     const plain = events.every(({ key, subscribers }) => key === undefined && subscribers.length === 0);
-    const statement = plain ? ACCEPT : ACCEPT_CHOSEN;
+    const statement = events.some(({ order_key }) => order_key !== undefined) ? ACCEPT_ORDERED : plain ? ACCEPT : ACCEPT_CHOSEN;
     const rows = await queryAccept(db, statement, [JSON.stringify(events), ...parameters]);
     if (rows[0]?.outdated === true) {
         throw storeRefusals.subscribersChanged();
@@ -207,12 +220,12 @@ function dispatchedFromRow(row: Omit<DispatchRow, 'more'>): Dispatched {
     return { deliveryId, exporterId, collector, attempt, singleAttempt, grant };
 }
 
-function eventParameter({ event, owner = null, idempotency, recipients }: NewEvent, index: number) {
+function eventParameter({ event, owner = null, idempotency, orderKey, recipients }: NewEvent, index: number) {
     const { id, kind, body } = event;
     const types = 'types' in recipients ? recipients.types : null;
     const exporterId = 'exporterId' in recipients ? recipients.exporterId : null;
     const subscribers = subscribersOf(recipients).map(subscriberParameter);
-    return { index, id, kind, body, owner, types, exporter_id: exporterId, ...idempotency, subscribers };
+    return { index, id, kind, body, owner, types, exporter_id: exporterId, ...idempotency, order_key: orderKey, subscribers };
 }
 
 /** A `test` names its only one. */

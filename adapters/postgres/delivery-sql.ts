@@ -25,6 +25,9 @@ export const ACCEPT: string = accept('accept_events');
 /** The same for others. */
 export const ACCEPT_CHOSEN: string = accept('accept_chosen_events');
 
+/** The same for events of which some have order keys. */
+export const ACCEPT_ORDERED: string = accept('accept_ordered_events');
+
 /** One event of {@link ACCEPT}, or why none was stored. */
 export interface AcceptedRow {
     readonly outdated: boolean;
@@ -51,10 +54,11 @@ export interface AcceptedRow {
 export const DISPATCH: string = prepared(`
 select
     delivery_id as "deliveryId", collector, attempt, single as "singleAttempt", exporter_id as "exporterId", token,
-    extract(epoch from begin_by)::double precision * 1000 as "beginBy", generation, settings, round, more
+    extract(epoch from begin_by)::double precision * 1000 as "beginBy", generation, settings, round, more,
+    current_setting('scanwire.passed_by', true) = 'yes' as "passedBy"
 from scanwire.hand_out_deliveries($1, $2, $3, $4, $5, $6::double precision * interval '1 millisecond')`);
 
-/** A delivery of {@link DISPATCH}; the first row has nothing but `more`. */
+/** A delivery of {@link DISPATCH}; the first row has nothing but `more`, and whether any were passed by since it was not their turn. */
 export interface DispatchRow extends Pick<Dispatched, 'deliveryId' | 'collector' | 'attempt' | 'singleAttempt'> {
     readonly exporterId: string;
     readonly token: string | null;
@@ -63,6 +67,7 @@ export interface DispatchRow extends Pick<Dispatched, 'deliveryId' | 'collector'
     readonly settings: number;
     readonly round: number;
     readonly more: boolean | null;
+    readonly passedBy?: boolean | null;
 }
 
 /**
@@ -144,7 +149,9 @@ select v.id, v.kind, v.created_at as "createdAt", v.erased_at as "erasedAt" from
 export const ERASE: string = `
 with held as (
     update scanwire.deliveries d set state = 'erased', finished_at = scanwire.now()
-    where d.stage = 'failed' and d.state = 'held' and d.event_id = $1
+    where
+        d.stage = 'failed' and d.event_id = $1
+        and (d.state = 'held' or case when d.order_key is not null then scanwire.has_place(d.exporter_id, d.order_key, d.seq) end)
     returning d.id
 )
 select

@@ -46,6 +46,8 @@ const EXPORTER_FIELDS: { readonly [Field in keyof StoredExporter]: 'value' | 'ti
     format: 'value',
     template: 'value',
     rate: 'value',
+    ordered: 'value',
+    afterExhausted: 'value',
     owner: 'value',
     createdAt: 'time',
     updatedAt: 'time',

@@ -29,6 +29,7 @@ import { retention } from './migrations/0038-retention.ts';
 import { poisoned } from './migrations/0043-poisoned.ts';
 import { replace } from './migrations/0044-replace.ts';
 import { keptPlans } from './migrations/0046-kept-plans.ts';
+import { order } from './migrations/0049-order.ts';
 import { findings } from './migrations/0051-findings.ts';
 import { findingKeys } from './migrations/0052-finding-keys.ts';
 
@@ -193,6 +194,7 @@ export const migrations: readonly Migration[] = [
     poisoned,
     replace,
     keptPlans,
+    order,
     findings,
     findingKeys,
 ];

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { AuthenticationPart } from '../../lib/webhooks/authentication.ts';
-import { EXPORT_TYPES, RULE_SETS, type RuleSet, SIGNATURE_FORMS, TRUST_SETTINGS } from '../../lib/webhooks/choices.ts';
+import { AFTER_EXHAUSTED, EXPORT_TYPES, RULE_SETS, type RuleSet, SIGNATURE_FORMS, TRUST_SETTINGS } from '../../lib/webhooks/choices.ts';
 import type { Exporter, ExporterChanges, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
@@ -32,6 +32,7 @@ export function define(exporters: Command): void {
         .option('--keep-headers', 'send headers and credentials to the new URL although it leads elsewhere')
         .addOption(update.createOption('--type <type>', 'export type').choices(EXPORT_TYPES))
         .option('--no-rate', 'as many attempts a second as it takes')
+        .option('--no-ordered', 'events of an order key go without waiting for each other')
         .option('--start', 'start it as well');
 
     command(exporters, 'start <id>', 'start it and send a test event', async ({ args: [id = ''], perform }) =>
@@ -71,6 +72,10 @@ export function define(exporters: Command): void {
 function addSettings(target: Command, creating: boolean): Command {
     const url = target.createOption('--url <url>', 'where to POST, http or https');
     const trust = target.createOption('--trust <trust>', "trust in the receiver's certificate");
+    const afterExhausted = target.createOption(
+        '--after-exhausted <what>',
+        'what becomes of those after one of their key that failed for good',
+    );
     target.addOption(creating ? url.makeOptionMandatory() : url).option('--name <name>', 'goes out as webhook_name');
     return addAuthentication(addHeaders(addSecret(target, creating ? 'signing secret' : 'new signing secret')), !creating)
         .option('--kinds <kinds>', 'kinds of events that it gets, with commas; a * at the end for all that begin so', namesOf)
@@ -80,6 +85,8 @@ function addSettings(target: Command, creating: boolean): Command {
         .option('--format-secret-file <file>', 'what the format needs and nobody may see, read from a file')
         .option('--collector <name>', 'worker pool that sends for it')
         .option('--rate <n/s>', 'the most attempts a second, by all workers together', perSecond)
+        .option('--ordered', 'events with the same order key go one after another')
+        .addOption(afterExhausted.choices(AFTER_EXHAUSTED))
         .addOption(trust.choices(TRUST_SETTINGS))
         .option('--signature <form>', `${SIGNATURE_FORMS.join(', ')}; repeatable`, repeated);
 }
@@ -148,7 +155,8 @@ async function listed({ perform }: Call): Promise<Answer> {
 }
 
 async function settingsOf(options: Call['options']): Promise<Partial<ExporterSettings>> {
-    const { url, name, collector, rate, trust, signature, kinds, filter, format, template, formatSecretFile } = options;
+    const { url, name, collector, rate, ordered, afterExhausted, trust, signature, kinds, filter, format, template, formatSecretFile } =
+        options;
     const settings = definedFields<Omit<ExporterSettings, 'schedule' | AuthenticationPart>>({
         kinds,
         filter: filter === undefined ? undefined : await readJson(String(filter)),
@@ -161,6 +169,8 @@ async function settingsOf(options: Call['options']): Promise<Partial<ExporterSet
         headers: await headersOf(options),
         collector,
         rate: rate === false ? null : rate,
+        ordered,
+        afterExhausted,
         trust,
         signatures: signature,
     });
@@ -209,6 +219,7 @@ function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly
         ['Paused', exporter.pausedAt === null ? '' : `since ${utcTime(exporter.pausedAt)}`],
         ['Collector', collector],
         ['Rate', rate === null ? '' : `${rate}/s`],
+        ['Ordered', exporter.ordered ? `by order key; after one that failed for good: ${exporter.afterExhausted}` : ''],
         ['Type', type],
         ['Owner', owner ?? ''],
         ['Kinds', kinds?.join(', ') ?? ''],

@@ -33,6 +33,15 @@ export const SIGNATURE_FORMS = ['base64', 'hex', 'sha256-hex', 'standard-webhook
 /** One of {@link SIGNATURE_FORMS}. */
 export type SignatureForm = (typeof SIGNATURE_FORMS)[number];
 
+/**
+ * What becomes of messages of an order key after one that is `exhausted` or `poisoned`: they go on (`skip`), or wait until somebody has
+ * replayed that one, or erased its event (`hold`).
+ */
+export const AFTER_EXHAUSTED = ['skip', 'hold'] as const;
+
+/** One of {@link AFTER_EXHAUSTED}. */
+export type AfterExhausted = (typeof AFTER_EXHAUSTED)[number];
+
 /** Forms in which a body is sent: the specification's own, and those that other products read. An application may add its own. */
 export const FORMATS = [
     'native',

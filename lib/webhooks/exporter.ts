@@ -1,7 +1,16 @@
 import Joi from 'joi';
 import { nameSchema } from '../checked.ts';
 import { type AuthenticationPart, type AuthenticationSettings, authenticationSchemas, partAuthentication } from './authentication.ts';
-import { EXPORT_TYPES, type ExportType, SIGNATURE_FORMS, type SignatureForm, TRUST_SETTINGS, type Trust } from './choices.ts';
+import {
+    AFTER_EXHAUSTED,
+    type AfterExhausted,
+    EXPORT_TYPES,
+    type ExportType,
+    SIGNATURE_FORMS,
+    type SignatureForm,
+    TRUST_SETTINGS,
+    type Trust,
+} from './choices.ts';
 import type { Filter } from './filter.ts';
 
 /** Settings that a user configures and that are stored as they are, but for the URL. {@link newExporterSchema} has their rules and defaults. */
@@ -27,6 +36,10 @@ export interface StoredSettings {
     readonly template: unknown;
     /** The most attempts a second, by all workers together; null for as many as it takes. */
     readonly rate: number | null;
+    /** Whether it gets events that were published with the same order key one after another. */
+    readonly ordered: boolean;
+    /** What becomes of those after one that failed for good, where it is ordered: they go on, or wait until it is replayed or erased. */
+    readonly afterExhausted: AfterExhausted;
 }
 
 /** A configured receiver, as people see it: no secret, no header values, and of the URL what cannot hold a token. */
@@ -175,6 +188,10 @@ export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.S
     format: Joi.string().max(64).description('What is sent of an event'),
     template: Joi.alternatives(Joi.object().unknown(), Joi.array()).allow(null).description('Document of the format template'),
     rate: Joi.number().integer().min(1).max(1000).allow(null).description('The most attempts a second; null for any'),
+    ordered: Joi.boolean().description('Whether events with the same order key go one after another'),
+    afterExhausted: Joi.string()
+        .valid(...AFTER_EXHAUSTED)
+        .description('What becomes of those after one of their order key that failed for good'),
 };
 
 /** Names of owners are the application's. */
@@ -209,6 +226,8 @@ export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.
     format: configurableSchemas.format.default('native'),
     template: configurableSchemas.template.default(null),
     rate: configurableSchemas.rate.default(null),
+    ordered: configurableSchemas.ordered.default(false),
+    afterExhausted: configurableSchemas.afterExhausted.default('skip'),
     owner: ownerSchema.allow(null).default(null).description('Whose it is: it gets events of this owner only; null for those of all'),
     legacy: Joi.boolean().default(false).description('Dates from before the detection rules library: starts with `investigation_legacy`'),
 })

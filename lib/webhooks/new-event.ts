@@ -18,6 +18,8 @@ export interface NewEvent {
     readonly owner?: string | null;
     /** Only where {@link DeliveryStore.idempotent} is true. */
     readonly idempotency?: IdempotencyKey;
+    /** Of the caller's: exporters that are ordered get the events of a key one after another. Only where {@link DeliveryStore.ordered} is true. */
+    readonly orderKey?: string;
     readonly recipients: Recipients;
 }
 

@@ -240,6 +240,17 @@ export interface DeliveryStore {
      */
     readonly holds?: boolean;
 
+    /**
+     * Whether order keys are heeded. A delivery to an exporter that is ordered, of an event with a key, is handed out (also by `accept`) only
+     * when none of the same exporter and key is in flight and none that was accepted before is unfinished: neither ended nor `held`. One that is
+     * `exhausted` or `poisoned` counts as unfinished where {@link StoredSettings.afterExhausted} is `hold`, until it is replayed or
+     * erased; it is not removed by {@link retention} until then. A replay is unfinished again, in its old place.
+     *
+     * Who accepts an event of a key waits for the end of those who have accepted one of the same key and not committed yet, so that this is the
+     * order. Whether an exporter is ordered is decided at acceptance; once it is not any more, all that waits goes as if it had no key.
+     */
+    readonly ordered?: boolean;
+
     /** Whether `accept` can join a transaction of the application. */
     readonly transactions: boolean;
 
@@ -327,7 +338,7 @@ export interface DeliveryStore {
     event(id: string): Promise<EventSummary | null>;
 
     /**
-     * Erases the body of an event, which becomes empty; its unfinished deliveries become `erased` in the same transaction, and nothing of it
+     * Erases the body of an event, which becomes empty; its unfinished deliveries, and those that hold their order keys, become `erased` in the same transaction, and nothing of it
      * is claimed any more. Once more it changes nothing.
      *
      * @returns The event, and how many deliveries have ended by this.

@@ -30,6 +30,7 @@ export type WebhookAbility =
     | 'idempotency'
     | 'notices'
     | 'holding'
+    | 'order'
     | 'overview'
     | 'replays'
     | 'retention';
@@ -51,6 +52,7 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     retention: { has: ({ deliveries }) => deliveries.retention !== undefined, shows: () => true, supply: 'nothing' },
     idempotency: { has: ({ deliveries }) => deliveries.idempotent === true, shows: () => true, supply: 'nothing' },
     holding: { has: ({ deliveries }) => deliveries.holds === true, shows: () => true, supply: 'nothing' },
+    order: { has: ({ deliveries }) => deliveries.ordered === true, shows: () => true, supply: 'nothing' },
     overview: { has: ({ exporters }) => exporters.overview !== undefined, shows: () => true, supply: 'nothing' },
     notices: { has: ({ exporters }) => exporters.notices !== undefined, shows: () => true, supply: 'nothing' },
 };

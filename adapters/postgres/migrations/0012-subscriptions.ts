@@ -283,6 +283,44 @@ interface Holding {
     readonly held: string;
 }
 
+/** What acceptance does for exporters that are ordered. */
+interface Ordering {
+    readonly declare: string;
+    /** Before anything is read. */
+    readonly enter: string;
+    /** Of an event. */
+    readonly column: string;
+    /** Around the targets, to number those of a key. */
+    readonly numbered: string;
+    readonly end: string;
+    readonly ranked: string;
+    /** Which of them wait behind another. */
+    readonly blocked: string;
+    /** The priority of those. */
+    readonly behind: string;
+    /** Columns of a delivery beside those that are always there, and their values. */
+    readonly columns: string;
+    readonly values: string;
+    readonly returned: string;
+    /** What is kept of those that are in order. */
+    readonly places: string;
+}
+
+const unordered: Ordering = {
+    declare: '',
+    enter: '',
+    column: '',
+    numbered: '',
+    end: '',
+    ranked: 'row_number() over (partition by t.exporter_id, t.single order by t.index)',
+    blocked: '',
+    behind: '',
+    columns: '',
+    values: '',
+    returned: '',
+    places: '',
+};
+
 const notHeld: Holding = {
     create: 'create',
     takes: "e.state = 'running'",
@@ -328,6 +366,7 @@ const accept = (
         messages,
     }: { readonly [Part in keyof ReturnType<typeof choosing>]: string },
     { create, takes, reason, flag, granted, held }: Holding,
+    { declare, enter, column, numbered, end, ranked, blocked, behind, columns, values, returned, places }: Ordering = unordered,
 ): string => `
 ${create} function scanwire.${name}(
     events json, revision bigint, begin_within interval, max_in_flight integer, breaker_after integer, default_slots integer, slow_after double precision
@@ -340,12 +379,12 @@ as $$
 #variable_conflict use_column
 declare
     -- before anything is waited for, so that a claim never holds for longer after what was read with it
-    at timestamptz := scanwire.now();
-begin${keys}
+    at timestamptz := scanwire.now();${declare}
+begin${keys}${enter}
     return query
     with ${input} as materialized (
         select i.* from json_to_recordset(events) as i (
-            index integer, id uuid, kind text, body text, owner text, types text[], exporter_id uuid, key text, digest text, subscribers json
+            index integer, id uuid, kind text, body text, owner text, types text[], exporter_id uuid, key text, digest text, subscribers json${column}
         )
     ),${repeated}${subscribers}
     addressed as materialized (
@@ -357,14 +396,14 @@ begin${keys}
         for key share
     ),
     targets as materialized (
-        select t.*, row_number() over (partition by t.exporter_id, t.single order by t.index) as rank
-        from (
+        select t.*, ${ranked} as rank
+        from (${numbered}
             select i.index, i.id as event_id, i.exporter_id is not null as single, e.id as exporter_id, e.seq, e.collector${flag}
             from input i
             join addressed e
                 on e.id = i.exporter_id
                 or (i.exporter_id is null and ${takes} and not e.selective and e.type = any (i.types))${union}
-        ) t
+        ${end}) t${blocked}
     ),
     verdicts as materialized (
         select
@@ -406,20 +445,20 @@ begin${keys}
         join verdict on accepts
     ),
     new_deliveries as (
-        insert into scanwire.deliveries (event_id, exporter_id, due_at, priority, collector, state, queued_at, token, begin_by)
+        insert into scanwire.deliveries (event_id, exporter_id, due_at, priority, collector, state, queued_at, token, begin_by${columns})
         select
-            t.event_id, t.exporter_id, at, case when t.single then 0 else 1 end, t.collector,
+            t.event_id, t.exporter_id, at, case when t.single then 0${behind} else 1 end, t.collector,
             case${held} when g.granted then 'queued' else 'pending' end,
             case when g.granted then at end,
             case when g.granted then gen_random_uuid()::text end,
-            case when g.granted then at + begin_within end
+            case when g.granted then at + begin_within end${values}
         from targets t
         join verdict on accepts
         left join rooms r on r.exporter_id = t.exporter_id
         cross join lateral (select not t.single${granted} and t.rank <= coalesce(r.places, 0) as granted) g
         order by t.index, t.seq
-        returning id, seq, event_id, exporter_id, collector, token, begin_by
-    )${messages}
+        returning id, seq, event_id, exporter_id, collector, token, begin_by${returned}
+    )${messages}${places}
     select a.outdated, a.missing, a.duplicate, a.conflicting, a.event_id, a.deliveries
     from (
         select
@@ -469,6 +508,66 @@ const acceptance = (holding: Holding): string =>
 
 /** Both ways to accept, which hold what is for exporters that were stopped by an outcome. For a later migration. */
 export const holdingAcceptance: string = acceptance(held);
+
+/**
+ * What an exporter gets in order is known here by its key, and waits behind what is there. In a transaction of the application nothing is decided: that
+ * it is behind another, is seen when it would be handed out.
+ */
+const ordered: Ordering = {
+    declare: `
+    ordering boolean := exists (select from scanwire.exporters e where e.ordered);
+    deciding boolean := ordering and begin_within is not null;`,
+    enter: `
+    if ordering then
+        perform scanwire.enter_order(array(select i.order_key from json_to_recordset(events) as i (order_key text)), deciding);
+    end if;
+`,
+    column: ', order_key text',
+    numbered: `
+            select u.*, row_number() over (partition by u.exporter_id, u.order_key order by u.index) as turn
+            from (`,
+    end: ') u\n        ',
+    ranked: 'b.blocked, row_number() over (partition by t.exporter_id, t.single, b.blocked order by t.index)',
+    blocked: `
+        cross join lateral (
+            select
+                deciding and t.order_key is not null and not t.held
+                and (
+                    t.turn > 1
+                    or exists (
+                        select from scanwire.order_places p where p.exporter_id = t.exporter_id and p.order_key = t.order_key
+                    )
+                ) as blocked
+        ) b`,
+    behind: ' when t.blocked then 3',
+    columns: ', order_key',
+    values: ',\n            t.order_key',
+    returned: ', order_key, state',
+    places: `,
+    new_places as (
+        insert into scanwire.order_places (exporter_id, order_key, seq, delivery_id, flying)
+        select d.exporter_id, d.order_key, d.seq, d.id, d.state = 'queued'
+        from new_deliveries d
+        where d.order_key is not null and d.state <> 'held'
+    )`,
+};
+
+/** The same for events with order keys of which an exporter is ordered. For a later migration. */
+export const orderedAcceptance: string = accept(
+    'accept_ordered_events',
+    {
+        ...choosing({ ...held, chosenFlag: `${held.chosenFlag}, case when ordering and e.ordered then c.order_key end` }),
+        subscribers: choosing(held).subscribers.replace('as single, s.*', 'as single, i.order_key, s.*'),
+    },
+    {
+        ...held,
+        create: 'create',
+        reason: `${held.reason}, e.ordered`,
+        flag: `${held.flag}, case when ordering and e.ordered and i.exporter_id is null then i.order_key end as order_key`,
+        granted: `${held.granted} and not t.blocked`,
+    },
+    ordered,
+);
 
 export const subscriptions: Migration = {
     id: '0012-subscriptions',

@@ -5,6 +5,210 @@ import type { Migration } from '../migrate.ts';
  *
  * Processes of the version before heed it too: what is handed out is decided by these functions.
  */
+/** @param taken Which of the priorities are handed out. */
+const handOut = (taken = ''): string => `create or replace function scanwire.hand_out_deliveries(
+    max_in_flight integer, breaker_after integer, max_rows integer, default_slots integer, slow_after double precision, begin_within interval
+)
+returns table (
+    delivery_id uuid, collector text, attempt integer, single boolean,
+    exporter_id uuid, token text, begin_by timestamptz, generation integer, settings integer, round integer, more boolean
+)
+language plpgsql
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    at timestamptz;
+    -- the eighth of the time in which a window that is too small for it has a place for retries
+    eighth integer;
+    turn bigint;
+    raised bigint;
+    looks_through boolean;
+begin
+    perform pg_advisory_xact_lock(hashtextextended('scanwire.dispatch_deliveries', 0));
+    at := scanwire.now();
+    turn := floor(extract(epoch from at) * 1000);
+    eighth := turn / 100 % 8;
+    select l.last_value into raised from scanwire.marks_raised l;
+    looks_through := turn / 5000 <> raised / 5000;
+    if turn / 1000 <> raised / 1000 then
+        perform scanwire.raise_waiting_marks(at, looks_through);
+        perform setval('scanwire.marks_raised', greatest(0, turn));
+    end if;
+
+    return query
+    with recursive stored as materialized (
+        select m.exporter_id, m.priority, m.due_from from scanwire.waiting_marks m
+    ),
+    marks as materialized (
+        select x.exporter_id, p.priority, coalesce(m.due_from, '-infinity') as due_from
+        from (select distinct m.exporter_id from stored m where not looks_through) x
+        cross join (values (0::smallint), (1::smallint), (2::smallint)) p (priority)
+        left join stored m on m.exporter_id = x.exporter_id and m.priority = p.priority
+    ),
+    -- From each exporter that has marks to the next one. Not of rows: a comparison of rows ends no walk through an index in the second column.
+    ranges as (
+        select b.exporter_id, coalesce(lead(b.exporter_id) over (order by b.exporter_id), 'ffffffff-ffff-ffff-ffff-ffffffffffff') as to_exporter_id
+        from (
+            select distinct m.exporter_id from marks m
+            union all
+            select '00000000-0000-0000-0000-000000000000'
+        ) b
+    ),
+    -- One step in the index for each exporter and priority, however many wait.
+    unmarked as (
+        select d.exporter_id, d.priority, d.due_at, r.to_exporter_id
+        from ranges r
+        cross join lateral (
+            select d.exporter_id, d.priority, d.due_at from scanwire.deliveries d
+            where d.stage = 'waiting' and d.exporter_id > r.exporter_id and d.exporter_id < r.to_exporter_id
+            order by d.exporter_id, d.priority, d.due_at
+            limit 1
+        ) d
+        union all
+        select d.exporter_id, d.priority, d.due_at, u.to_exporter_id
+        from unmarked u
+        cross join lateral (
+            select d.exporter_id, d.priority, d.due_at from scanwire.deliveries d
+            where d.stage = 'waiting' and (d.exporter_id, d.priority) > (u.exporter_id, u.priority) and d.exporter_id < u.to_exporter_id
+            order by d.exporter_id, d.priority, d.due_at
+            limit 1
+        ) d
+    ),
+    earliest_due as (
+        select u.exporter_id, u.priority, u.due_at from unmarked u${taken}
+        union all
+        select m.exporter_id, m.priority, d.due_at
+        from marks m
+        cross join lateral (
+            select d.due_at from scanwire.deliveries d
+            where d.stage = 'waiting' and d.exporter_id = m.exporter_id and d.priority = m.priority and d.due_at >= m.due_from
+            order by d.due_at
+            limit 1
+        ) d
+    ),
+    due_classes as materialized (
+        select w.exporter_id, w.priority, w.due_at, x.recovered_at
+        from earliest_due w
+        join scanwire.exporters x on x.id = w.exporter_id
+        where w.due_at <= at or x.recovered_at is not null
+    ),
+    rooms as materialized (
+        select
+            r.*,
+            max_in_flight - r.singles as single_room,
+            r.share - r.flying as ordinary_room,
+            (r.share + eighth) / 8 - r.retries as retry_room
+        from scanwire.rooms_of(
+            (select array_agg(c.exporter_id) from due_classes c), at, max_in_flight, breaker_after, default_slots, slow_after
+        ) r
+        where exists (select from due_classes)
+    ),
+    waiting as materialized (
+        select
+            r.exporter_id, r.collector, r.slow, r.pool_room, r.retry_room, r.own_window,
+            case d.priority when 0 then r.single_room else r.ordinary_room end as room,
+            d.id, d.priority, d.due_at, d.seq,
+            row_number() over (partition by r.exporter_id, d.priority order by d.due_at, d.seq) as class_rank
+        from rooms r
+        join due_classes c on c.exporter_id = r.exporter_id
+        cross join lateral (
+            select d.id, d.priority, d.due_at, d.seq from scanwire.deliveries d
+            where
+                d.stage = 'waiting' and d.exporter_id = r.exporter_id and d.priority = c.priority
+                and d.due_at >= c.due_at
+                and d.due_at <= case when c.recovered_at is null then at else 'infinity' end
+                -- what was tried before the exporter recovered waits no longer
+                and (d.due_at <= at or d.queued_at < c.recovered_at)
+            order by d.due_at, d.seq
+            -- one more than there is room for, so that it is seen whether any are left
+            limit 1 + greatest(0, least(max_rows, case c.priority when 0 then r.single_room else r.ordinary_room end))
+        ) d
+    ),
+    ranked as (
+        select
+            w.*,
+            row_number() over (
+                partition by w.exporter_id
+                order by w.priority > 0, w.priority = 1 or w.class_rank > w.retry_room, w.priority, w.due_at, w.seq
+            ) as rank
+        from waiting w
+    ),
+    pooled as (
+        select
+            r.*,
+            -- in no order of time: those with old deliveries would always be the first
+            row_number() over (
+                partition by r.collector, r.slow, r.priority = 0
+                order by r.rank, hashtextextended(r.exporter_id::text, turn)
+            ) as pool_rank
+        from ranked r
+        where r.rank <= r.room
+    ),
+    picked as materialized (
+        select p.id, p.collector, row_number() over (order by p.priority > 0, p.rank, p.priority, p.due_at, p.seq) as place
+        from pooled p
+        where p.priority = 0 or p.pool_rank <= p.pool_room
+        order by place
+        limit max_rows
+    ),
+    -- A row that somebody is changing now is being cancelled with its exporter. It is found by its key, so 'state' and not
+    -- 'stage' here: after a quiet time the planner takes the index of waiting rows for empty, and would walk all of it per row. The keys
+    -- are named as a list besides, since a join alone may walk the index of all keys that there are.
+    free as materialized (
+        select d.id, p.collector, p.place from picked p join scanwire.deliveries d on d.id = p.id
+        where d.state = 'pending' and d.id = any (array(select p.id from picked p))
+        for update of d skip locked
+    ),
+    queued as (
+        update scanwire.deliveries d
+        set
+            state = 'queued',
+            queued_at = at,
+            -- what nobody was heard of who may have begun it has to be claimed, so that it is seen if it ends its processes
+            token = case when begin_within is not null and d.begin_by is null and d.expired_claims = 0 then gen_random_uuid()::text end,
+            begin_by = case when d.expired_claims = 0 then coalesce(d.begin_by, at + begin_within) end
+        from free f
+        where d.id = f.id and d.id = any (array(select f.id from free f))
+        returning d.id, f.collector, d.attempts, d.priority, d.exporter_id, d.token, d.begin_by, d.round, f.place
+    ),
+    marked as (
+        insert into scanwire.waiting_marks (exporter_id, priority, due_from, flight)
+        select distinct q.exporter_id, q.priority, timestamptz '-infinity', (select f.last_value from scanwire.flights f) from queued q
+        where not exists (select from stored m where m.exporter_id = q.exporter_id and m.priority = q.priority)
+    ),
+    paid as (
+        select count(scanwire.pay_rate(u.exporter_id, u.rate, at, u.handed_out)) as count
+        from (
+            select r.exporter_id, r.rate, count(*) as handed_out
+            from rooms r
+            join queued q on q.exporter_id = r.exporter_id
+            where r.rate is not null and q.priority > 0
+            group by r.exporter_id, r.rate
+        ) u
+    )
+    (
+        select null::uuid, null::text, null::integer, null::boolean, null::uuid, null::text, null::timestamptz, null::integer, null::integer,
+            null::integer, (select count(*) from waiting w where w.priority = 0 or w.own_window > 0) > (select count(*) from picked)
+        -- named, or it would not be done
+        from paid
+    )
+    union all
+    (
+        select q.id, q.collector, q.attempts + 1, q.priority = 0, q.exporter_id, q.token, q.begin_by, r.generation,
+            coalesce((select p.generation from scanwire.deployment p), 0), q.round + 1, null::boolean
+        from queued q
+        join rooms r on r.exporter_id = q.exporter_id
+        order by q.place
+    );
+end
+$$;
+`;
+
+/** As before, but what is behind another of its order key is passed by. For a later migration. */
+export const orderedHandOut: string = handOut(' where u.priority < 3');
+
 const sql = `
 -- attempts a second
 alter table scanwire.exporters add column rate integer;
@@ -153,204 +357,6 @@ end
 $$;
 
 -- As before, and what is handed out uses up the rates of those exporters that have one.
-create or replace function scanwire.hand_out_deliveries(
-    max_in_flight integer, breaker_after integer, max_rows integer, default_slots integer, slow_after double precision, begin_within interval
-)
-returns table (
-    delivery_id uuid, collector text, attempt integer, single boolean,
-    exporter_id uuid, token text, begin_by timestamptz, generation integer, settings integer, round integer, more boolean
-)
-language plpgsql
-set enable_seqscan = off
-set jit = off
-as $$
-#variable_conflict use_column
-declare
-    at timestamptz;
-    -- the eighth of the time in which a window that is too small for it has a place for retries
-    eighth integer;
-    turn bigint;
-    raised bigint;
-    looks_through boolean;
-begin
-    perform pg_advisory_xact_lock(hashtextextended('scanwire.dispatch_deliveries', 0));
-    at := scanwire.now();
-    turn := floor(extract(epoch from at) * 1000);
-    eighth := turn / 100 % 8;
-    select l.last_value into raised from scanwire.marks_raised l;
-    looks_through := turn / 5000 <> raised / 5000;
-    if turn / 1000 <> raised / 1000 then
-        perform scanwire.raise_waiting_marks(at, looks_through);
-        perform setval('scanwire.marks_raised', greatest(0, turn));
-    end if;
-
-    return query
-    with recursive stored as materialized (
-        select m.exporter_id, m.priority, m.due_from from scanwire.waiting_marks m
-    ),
-    marks as materialized (
-        select x.exporter_id, p.priority, coalesce(m.due_from, '-infinity') as due_from
-        from (select distinct m.exporter_id from stored m where not looks_through) x
-        cross join (values (0::smallint), (1::smallint), (2::smallint)) p (priority)
-        left join stored m on m.exporter_id = x.exporter_id and m.priority = p.priority
-    ),
-    -- From each exporter that has marks to the next one. Not of rows: a comparison of rows ends no walk through an index in the second column.
-    ranges as (
-        select b.exporter_id, coalesce(lead(b.exporter_id) over (order by b.exporter_id), 'ffffffff-ffff-ffff-ffff-ffffffffffff') as to_exporter_id
-        from (
-            select distinct m.exporter_id from marks m
-            union all
-            select '00000000-0000-0000-0000-000000000000'
-        ) b
-    ),
-    -- One step in the index for each exporter and priority, however many wait.
-    unmarked as (
-        select d.exporter_id, d.priority, d.due_at, r.to_exporter_id
-        from ranges r
-        cross join lateral (
-            select d.exporter_id, d.priority, d.due_at from scanwire.deliveries d
-            where d.stage = 'waiting' and d.exporter_id > r.exporter_id and d.exporter_id < r.to_exporter_id
-            order by d.exporter_id, d.priority, d.due_at
-            limit 1
-        ) d
-        union all
-        select d.exporter_id, d.priority, d.due_at, u.to_exporter_id
-        from unmarked u
-        cross join lateral (
-            select d.exporter_id, d.priority, d.due_at from scanwire.deliveries d
-            where d.stage = 'waiting' and (d.exporter_id, d.priority) > (u.exporter_id, u.priority) and d.exporter_id < u.to_exporter_id
-            order by d.exporter_id, d.priority, d.due_at
-            limit 1
-        ) d
-    ),
-    earliest_due as (
-        select u.exporter_id, u.priority, u.due_at from unmarked u
-        union all
-        select m.exporter_id, m.priority, d.due_at
-        from marks m
-        cross join lateral (
-            select d.due_at from scanwire.deliveries d
-            where d.stage = 'waiting' and d.exporter_id = m.exporter_id and d.priority = m.priority and d.due_at >= m.due_from
-            order by d.due_at
-            limit 1
-        ) d
-    ),
-    due_classes as materialized (
-        select w.exporter_id, w.priority, w.due_at, x.recovered_at
-        from earliest_due w
-        join scanwire.exporters x on x.id = w.exporter_id
-        where w.due_at <= at or x.recovered_at is not null
-    ),
-    rooms as materialized (
-        select
-            r.*,
-            max_in_flight - r.singles as single_room,
-            r.share - r.flying as ordinary_room,
-            (r.share + eighth) / 8 - r.retries as retry_room
-        from scanwire.rooms_of(
-            (select array_agg(c.exporter_id) from due_classes c), at, max_in_flight, breaker_after, default_slots, slow_after
-        ) r
-        where exists (select from due_classes)
-    ),
-    waiting as materialized (
-        select
-            r.exporter_id, r.collector, r.slow, r.pool_room, r.retry_room, r.own_window,
-            case d.priority when 0 then r.single_room else r.ordinary_room end as room,
-            d.id, d.priority, d.due_at, d.seq,
-            row_number() over (partition by r.exporter_id, d.priority order by d.due_at, d.seq) as class_rank
-        from rooms r
-        join due_classes c on c.exporter_id = r.exporter_id
-        cross join lateral (
-            select d.id, d.priority, d.due_at, d.seq from scanwire.deliveries d
-            where
-                d.stage = 'waiting' and d.exporter_id = r.exporter_id and d.priority = c.priority
-                and d.due_at >= c.due_at
-                and d.due_at <= case when c.recovered_at is null then at else 'infinity' end
-                -- what was tried before the exporter recovered waits no longer
-                and (d.due_at <= at or d.queued_at < c.recovered_at)
-            order by d.due_at, d.seq
-            -- one more than there is room for, so that it is seen whether any are left
-            limit 1 + greatest(0, least(max_rows, case c.priority when 0 then r.single_room else r.ordinary_room end))
-        ) d
-    ),
-    ranked as (
-        select
-            w.*,
-            row_number() over (
-                partition by w.exporter_id
-                order by w.priority > 0, w.priority = 1 or w.class_rank > w.retry_room, w.priority, w.due_at, w.seq
-            ) as rank
-        from waiting w
-    ),
-    pooled as (
-        select
-            r.*,
-            -- in no order of time: those with old deliveries would always be the first
-            row_number() over (
-                partition by r.collector, r.slow, r.priority = 0
-                order by r.rank, hashtextextended(r.exporter_id::text, turn)
-            ) as pool_rank
-        from ranked r
-        where r.rank <= r.room
-    ),
-    picked as materialized (
-        select p.id, p.collector, row_number() over (order by p.priority > 0, p.rank, p.priority, p.due_at, p.seq) as place
-        from pooled p
-        where p.priority = 0 or p.pool_rank <= p.pool_room
-        order by place
-        limit max_rows
-    ),
-    -- A row that somebody is changing now is being cancelled with its exporter. It is found by its key, so 'state' and not
-    -- 'stage' here: after a quiet time the planner takes the index of waiting rows for empty, and would walk all of it per row. The keys
-    -- are named as a list besides, since a join alone may walk the index of all keys that there are.
-    free as materialized (
-        select d.id, p.collector, p.place from picked p join scanwire.deliveries d on d.id = p.id
-        where d.state = 'pending' and d.id = any (array(select p.id from picked p))
-        for update of d skip locked
-    ),
-    queued as (
-        update scanwire.deliveries d
-        set
-            state = 'queued',
-            queued_at = at,
-            -- what nobody was heard of who may have begun it has to be claimed, so that it is seen if it ends its processes
-            token = case when begin_within is not null and d.begin_by is null and d.expired_claims = 0 then gen_random_uuid()::text end,
-            begin_by = case when d.expired_claims = 0 then coalesce(d.begin_by, at + begin_within) end
-        from free f
-        where d.id = f.id and d.id = any (array(select f.id from free f))
-        returning d.id, f.collector, d.attempts, d.priority, d.exporter_id, d.token, d.begin_by, d.round, f.place
-    ),
-    marked as (
-        insert into scanwire.waiting_marks (exporter_id, priority, due_from, flight)
-        select distinct q.exporter_id, q.priority, timestamptz '-infinity', (select f.last_value from scanwire.flights f) from queued q
-        where not exists (select from stored m where m.exporter_id = q.exporter_id and m.priority = q.priority)
-    ),
-    paid as (
-        select count(scanwire.pay_rate(u.exporter_id, u.rate, at, u.handed_out)) as count
-        from (
-            select r.exporter_id, r.rate, count(*) as handed_out
-            from rooms r
-            join queued q on q.exporter_id = r.exporter_id
-            where r.rate is not null and q.priority > 0
-            group by r.exporter_id, r.rate
-        ) u
-    )
-    (
-        select null::uuid, null::text, null::integer, null::boolean, null::uuid, null::text, null::timestamptz, null::integer, null::integer,
-            null::integer, (select count(*) from waiting w where w.priority = 0 or w.own_window > 0) > (select count(*) from picked)
-        -- named, or it would not be done
-        from paid
-    )
-    union all
-    (
-        select q.id, q.collector, q.attempts + 1, q.priority = 0, q.exporter_id, q.token, q.begin_by, r.generation,
-            coalesce((select p.generation from scanwire.deployment p), 0), q.round + 1, null::boolean
-        from queued q
-        join rooms r on r.exporter_id = q.exporter_id
-        order by q.place
-    );
-end
-$$;
-`;
+${handOut()}`;
 
 export const rates: Migration = { id: '0037-rates', sql };

@@ -15,7 +15,7 @@ export function emptyWebhookStores(pool: PoolLike): Required<Omit<WebhookStores,
             await pool.query(
                 `truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts, scanwire.worker_sessions,
                     scanwire.deployment, scanwire.delivery_messages, scanwire.idempotency_keys, scanwire.exporter_notices,
-                    scanwire.replays`,
+                    scanwire.replays, scanwire.order_places`,
             );
             await pool.query(CLOCK);
         },

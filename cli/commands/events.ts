@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { RULE_SETS, type RuleSet } from '../../lib/webhooks/choices.ts';
+import { RULE_SETS } from '../../lib/webhooks/choices.ts';
+import type { PublishOptions } from '../../lib/webhooks/publisher.ts';
 import type { EventSummary } from '../../lib/webhooks/store.ts';
 import { command, definedFields } from '../command.ts';
 import { readJson } from '../input.ts';
@@ -8,14 +9,15 @@ import { aligned, utcTime } from '../output/table.ts';
 export function define(events: Command): void {
     const publish = command(events, 'publish <kind> <file>', 'publish the body in a JSON file, - for stdin', async (call) => {
         const [kind = '', file = ''] = call.args;
-        const { rules, owner, idempotencyKey } = call.options;
-        const options = definedFields<{ rules: RuleSet; owner: string; idempotencyKey: string }>({ rules, owner, idempotencyKey });
+        const { rules, owner, idempotencyKey, orderKey } = call.options;
+        const options = definedFields<Omit<PublishOptions, 'tx'>>({ rules, owner, idempotencyKey, orderKey });
         const accepted = await call.perform('publishEvent', { kind, body: await readJson(file), ...options });
         return { json: accepted, text: () => acceptedText(accepted.eventId, accepted.deliveries.length) };
     });
     publish
         .option('--owner <owner>', "whose it is; the deployment's own otherwise")
         .option('--idempotency-key <key>', 'of yours: repeated with it, the event is accepted once')
+        .option('--order-key <key>', 'of yours: exporters that are ordered get the events of a key one after another')
         .addOption(publish.createOption('--rules <set>', 'rule set that raised the investigation').choices(RULE_SETS));
 
     command(events, 'show <id>', 'show an event without its body', async ({ args: [id = ''], perform }) => {

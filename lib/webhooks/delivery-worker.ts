@@ -103,7 +103,12 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             const outcome = await attempt(claim, keyRing, context);
             const recorded = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
             const held = await record(recorded);
-            dispatcher.freed();
+            // Another of its key may be due by this.
+            if (claim.exporter.ordered) {
+                dispatcher.wake();
+            } else {
+                dispatcher.freed();
+            }
             context.notices.recorded(recorded);
             if (held) {
                 tell(deliveryEvent(claim, recorded)).catch(onError);

@@ -96,12 +96,16 @@ export function previewOf(event: FormatEvent, exporter: StoredExporter, { keyRin
  *
  * @returns Kinds and filter as they are stored.
  * @throws ScanwireError `INVALID_INPUT` for kinds, a filter or a format that cannot be, with the field; `MISCONFIGURED` in a store that
- *     keeps none of them; `UNSEALABLE`.
+ *     keeps none of them, or no order; `UNSEALABLE`.
  */
-export function checkedChoices(choices: StoredExporter, { kinds, formats, exporters, vendor, keyRing }: WebhooksContext): Subscription {
+export function checkedChoices(choices: StoredExporter, context: WebhooksContext): Subscription {
+    const { kinds, formats, exporters, deliveries, vendor, keyRing } = context;
     const { kinds: names, filter, owner, format: name, headerNames } = choices;
     const [sealed] = sealedFormatSecret(choices);
     const formatSecret = sealed === undefined ? undefined : keyRing.open(sealed.sealed, sealed.context);
+    if (choices.ordered && deliveries.ordered !== true) {
+        throw new ScanwireError('MISCONFIGURED', 'The store keeps no order', { field: 'ordered' });
+    }
     const chosen = { owner, kinds: names, filter, format: name === native.name ? null : name };
     const [field] = Object.entries(chosen).find(([, value]) => value !== null) ?? [];
     if (field !== undefined && exporters.subscribers === undefined) {

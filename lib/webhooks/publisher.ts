@@ -28,6 +28,11 @@ export interface PublishOptions {
      */
     readonly idempotencyKey?: string;
     /**
+     * A key of the caller's, at most 200 characters: exporters that are ordered get the events of a key one after another, in the order in
+     * which they were accepted. Who publishes with a key waits for those who have published with it in a transaction that is still open.
+     */
+    readonly orderKey?: string;
+    /**
      * An open transaction of the application: event and deliveries exist if and only if it commits. Needs a store that keeps them
      * in the same database (`transactions`). `docs/webhook-exporter.md` has the few lines that make one of a query builder's.
      */
@@ -79,16 +84,20 @@ const MAX_BYTES = 16 * 1024 * 1024;
 const BATCH = 100;
 const LANES = 2;
 
-const namesSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string }> = Joi.object({
+const namesSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string; orderKey?: string }> = Joi.object({
     owner: ownerSchema,
     idempotencyKey: Joi.string().max(200),
+    orderKey: Joi.string().max(200),
 });
 
 /** Publishes the kinds of an event table into a store. */
 export function publisher(context: WebhooksContext): Publisher {
     const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, grants, kept, subscriptions } = context;
     const published = publishing(context);
-    const acceptBatched = batched<UnaddressedEvent, Acceptance>((events) => subscriptions.addressed(events, accept), BATCH, LANES);
+    const acceptTogether = (events: readonly UnaddressedEvent[]) => subscriptions.addressed(events, accept);
+    const acceptBatched = batched<UnaddressedEvent, Acceptance>(acceptTogether, BATCH, LANES);
+    // They may wait for others of their keys, and nobody else with them.
+    const acceptOrdered = batched<UnaddressedEvent, Acceptance>(acceptTogether, BATCH, LANES);
 
     /** Those who publish wait for the rows and not for the queue. */
     async function accept(newEvents: readonly NewEvent[], revision: { readonly revision?: number }): Promise<readonly Acceptance[]> {
@@ -138,15 +147,19 @@ export function publisher(context: WebhooksContext): Publisher {
 
         const text = eventBody(kind, body, maxBodyBytes);
         const event = { id: newId(), kind, body: text, rules: rules ?? null, owner: null };
-        if (names.owner === undefined && names.idempotencyKey === undefined) {
+        if (Object.values(names).every((name) => name === undefined)) {
             return event;
         }
 
-        const { owner = null, idempotencyKey: key } = checked(namesSchema, names, { subject: 'Event' });
+        const { owner = null, idempotencyKey: key, orderKey } = checked(namesSchema, names, { subject: 'Event' });
         if (key !== undefined && deliveries.idempotent !== true) {
             throw new ScanwireError('MISCONFIGURED', 'The store keeps no idempotency keys', { field: 'idempotencyKey' });
         }
-        return { ...event, owner, ...(key !== undefined && { idempotency: { key, digest: digestOf(kind, text) } }) };
+        if (orderKey !== undefined && deliveries.ordered !== true) {
+            throw new ScanwireError('MISCONFIGURED', 'The store keeps no order', { field: 'orderKey' });
+        }
+        const idempotency = key === undefined ? {} : { idempotency: { key, digest: digestOf(kind, text) } };
+        return { ...event, owner, ...idempotency, ...(orderKey !== undefined && { orderKey }) };
     }
 
     function acceptIn(tx: Executor | undefined, events: readonly UnaddressedEvent[]): Promise<readonly Acceptance[]> {
@@ -161,7 +174,8 @@ export function publisher(context: WebhooksContext): Publisher {
             assertJoinable(tx);
             // A key that is refused must refuse nothing else.
             const shared = tx === undefined && event.idempotency === undefined;
-            const acceptance = shared ? await acceptBatched(event) : (await acceptIn(tx, [event]))[0];
+            const together = event.orderKey === undefined ? acceptBatched : acceptOrdered;
+            const acceptance = shared ? await together(event) : (await acceptIn(tx, [event]))[0];
             return published(event, acceptance as Acceptance, tx !== undefined);
         },
 

@@ -18,6 +18,8 @@ export interface UnaddressedEvent {
     /** Whose it is, null for the deployment's. */
     readonly owner: string | null;
     readonly idempotency?: IdempotencyKey;
+    /** Exporters that are ordered get the events of a key one after another. */
+    readonly orderKey?: string;
     /** An exporter that it is about, and that never gets it. */
     readonly about?: string;
 }
@@ -158,13 +160,14 @@ function choosersOf(exporters: readonly StoredExporter[], context: Context): rea
 }
 
 function newEvent(event: UnaddressedEvent, subscribers: readonly Subscriber[]): NewEvent {
-    const { id, kind, body, owner, idempotency } = event;
+    const { id, kind, body, owner, idempotency, orderKey } = event;
     // Operational events are for those who name them.
     const types = isOperational(kind.name) ? [] : typesFor(kind, event.rules);
     return {
         event: { id, kind: kind.name, body },
         ...(owner !== null && { owner }),
         ...(idempotency !== undefined && { idempotency }),
+        ...(orderKey !== undefined && { orderKey }),
         recipients: { types, ...(subscribers.length > 0 && { subscribers }) },
     };
 }

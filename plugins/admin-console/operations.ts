@@ -46,7 +46,7 @@ export interface Operations {
     explainExporter: Operation<NewEventInput & ById, Choice>;
     previewExporter: Operation<Pick<NewEventInput, 'kind' | 'body'> & ById, MessagePreview>;
 
-    publishEvent: Operation<NewEventInput & { readonly idempotencyKey?: string }, AcceptedEvent>;
+    publishEvent: Operation<NewEventInput & { readonly idempotencyKey?: string; readonly orderKey?: string }, AcceptedEvent>;
     /** An event without its body. */
     showEvent: Operation<ById, EventSummary>;
     /** Erases the body of an event for good. */

@@ -116,6 +116,7 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         params: Joi.object({ kind: id().description('Event kind').example('idr_investigation_created') }),
         payload: newEventSchema.keys({
             idempotencyKey: Joi.string().max(200).description('Of the caller: repeated with it, an event is accepted once'),
+            orderKey: Joi.string().max(200).description('Of the caller: ordered exporters get the events of a key one after another'),
         }),
         response: Joi.object({ eventId: id(), deliveries: Joi.array().items(Joi.string()).required() }).label('Accepted'),
     },

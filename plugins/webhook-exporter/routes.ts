@@ -111,6 +111,7 @@ const eventSchema: Joi.ObjectSchema<EventToPublish> = Joi.object({
     rules: Joi.any(),
     owner: Joi.any(),
     idempotencyKey: Joi.string(),
+    orderKey: Joi.any(),
 }).required();
 
 async function published(publish: Webhooks['publish'], { payload, headers }: Request): Promise<AcceptedEvent> {

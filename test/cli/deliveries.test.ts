@@ -128,6 +128,20 @@ t.test('shows no path and no query of a URL, but where the URL is asked for', as
     t.match(await json(data, 'exporters', 'show', id), { url: 'https://example.com/…' });
 });
 
+t.test('orders what goes to an exporter, and says so', async (t) => {
+    const data = dataOf(t);
+    const url = ['--url', 'https://example.com/in'];
+    const { id } = await json<{ id: string }>(data, 'exporters', 'create', ...url, '--ordered', '--after-exhausted', 'hold');
+    const { stdout } = await scanwire(['exporters', 'show', id, '--data', data]);
+    t.match(stdout, /^Ordered +by order key; after one that failed for good: hold$/m);
+    const event = ['events', 'publish', 'idr_investigation_created', fixture('events/investigation.json'), '--order-key', 'a'];
+    t.match(await json(data, ...event), { eventId: String, deliveries: [] });
+    t.match(await json(data, 'exporters', 'update', id, '--no-ordered', '--after-exhausted', 'skip'), {
+        ordered: false,
+        afterExhausted: 'skip',
+    });
+});
+
 t.test('shows how an exporter fares, in UTC', async (t) => {
     const data = dataOf(t);
     const exporter = await json<{ id: string }>(data, 'exporters', 'create', '--url', 'https://example.com/in');

@@ -1,5 +1,14 @@
 import { ScanwireError } from '../../../lib/errors.ts';
-import { EXPORT_TYPES, type ExportType, FORMATS, SIGNATURE_FORMS, type SignatureForm, type Trust } from '../../../lib/webhooks/choices.ts';
+import {
+    AFTER_EXHAUSTED,
+    type AfterExhausted,
+    EXPORT_TYPES,
+    type ExportType,
+    FORMATS,
+    SIGNATURE_FORMS,
+    type SignatureForm,
+    type Trust,
+} from '../../../lib/webhooks/choices.ts';
 import {
     DEFAULT_COLLECTOR,
     type Exporter,
@@ -43,6 +52,10 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 <datalist id="formats">{% for name in formats %}<option value="{{ name }}"></option>{% endfor %}</datalist>
 {% render 'text', field: 'template', label: t.exporters.template, value: values.template, hint: t.exporters.templateHint, error: error %}
 {% render 'input', field: 'formatSecret', type: 'password', label: t.exporters.formatSecret, value: '', hint: t.exporters.formatSecretHint, error: error %}
+<fieldset><legend>{{ t.exporters.order }}</legend>
+<label><input type="checkbox" name="ordered"{% if values.ordered %} checked{% endif %}> {{ t.exporters.ordered }}</label>
+<label>{{ t.exporters.afterExhausted }} <select name="afterExhausted">{% for what in afterExhausted %}<option value="{{ what }}"{% if what == values.afterExhausted %} selected{% endif %}>{{ t.exporters.afters[what] }}</option>{% endfor %}</select></label>
+{% render 'said', field: 'ordered', hint: t.exporters.orderHint, error: error %}</fieldset>
 <fieldset><legend>{{ t.exporters.signatures }}</legend>
 {% for form in forms %}<label><input type="checkbox" name="signatures" value="{{ form }}"{% if values.signatures contains form %} checked{% endif %}> {{ form }}</label>
 {% endfor %}{% render 'said', field: 'signatures', error: error %}</fieldset>
@@ -75,6 +88,8 @@ export interface ExporterValues {
     readonly format: string;
     readonly template: string;
     readonly formatSecret: string;
+    readonly ordered: boolean;
+    readonly afterExhausted: string;
     readonly signatures: readonly string[];
     readonly username: string;
     readonly password: string;
@@ -99,10 +114,11 @@ export function newValues(): ExporterValues {
 
 /** What a form for an exporter begins with. @param exporter With its whole URL. */
 export function valuesFrom(exporter: Exporter): ExporterValues {
-    const { collector, name, url, type, trust, kinds, filter, format, template, signatures } = exporter;
+    const { collector, name, url, type, trust, kinds, filter, format, template, ordered, afterExhausted, signatures } = exporter;
     const json = (value: unknown): string => (value === null ? '' : JSON.stringify(value, null, 2));
     const texts = { kinds: kinds?.join(', ') ?? '', filter: json(filter), template: json(template) };
-    return { ...newValues(), collector, name, url, type, trust, format, signatures, ...texts, secret: '', start: false };
+    const chosen = { collector, name, url, type, trust, format, ordered, afterExhausted, signatures };
+    return { ...newValues(), ...chosen, ...texts, secret: '', start: false };
 }
 
 /** What was typed into the form. */
@@ -125,6 +141,8 @@ export function valuesOf(form: URLSearchParams): ExporterValues {
         format: text('format'),
         template: text('template').trim(),
         formatSecret: text('formatSecret'),
+        ordered: form.has('ordered'),
+        afterExhausted: form.get('afterExhausted') ?? 'skip',
         signatures: form.getAll('signatures'),
         username: text('basic.username'),
         password: text('basic.password'),
@@ -155,6 +173,8 @@ export function changesOf(values: ExporterValues, before?: Pick<Exporter, 'type'
         filter: jsonIn('filter', filter) as NonNullable<ExporterChanges['filter']>,
         format,
         template: jsonIn('template', template),
+        ordered: values.ordered,
+        afterExhausted: values.afterExhausted as AfterExhausted,
         ...(formatSecret !== '' && { formatSecret }),
         ...((username !== '' || password !== '') && { basic: { username, password } }),
         ...((headers.length > 0 || values.dropHeaders) && { headers }),
@@ -178,5 +198,6 @@ function jsonIn(field: string, text: string): unknown {
 /** What the form chooses from. @param before Of the exporter that there is. */
 export function choicesFor(before?: Pick<Exporter, 'legacy' | 'type'>): object {
     const isLegacy = before?.legacy === true;
-    return { forms: SIGNATURE_FORMS, formats: FORMATS, types: isLegacy ? EXPORT_TYPES.slice(1) : EXPORT_TYPES.slice(0, 1), isLegacy };
+    const types = isLegacy ? EXPORT_TYPES.slice(1) : EXPORT_TYPES.slice(0, 1);
+    return { forms: SIGNATURE_FORMS, formats: FORMATS, afterExhausted: AFTER_EXHAUSTED, types, isLegacy };
 }

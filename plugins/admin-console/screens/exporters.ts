@@ -60,7 +60,7 @@ const TEST = `{% if attempt %}<p><code>{{ attempt.code }}</code>{% if attempt.st
 {% if attempt.timings %}<dl>{% for step in t.exporters.steps %}{% assign ms = attempt.timings[step[0]] %}<dt>{{ step[1] }}</dt><dd>{% if ms == null %}–{% else %}{{ ms }} ms{% endif %}</dd>{% endfor %}</dl>{% endif %}
 {% else %}<p>{{ t.exporters.noOutcome }}</p>{% endif %}`;
 
-const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, values: values, error: error, collectors: collectors, forms: forms, formats: formats, types: types, typeHint: typeHint %}{% endblock %}`;
+const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint %}{% endblock %}`;
 
 /** Rows of a page: each is asked how it fares. */
 const PAGE = 25;

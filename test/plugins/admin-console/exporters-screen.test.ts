@@ -128,6 +128,8 @@ t.test('changes an exporter, and keeps the secrets that are left empty', async (
         kinds: 'idr_investigation_*',
         trustSelfSigned: 'on',
         signatures: ['hex'],
+        ordered: 'on',
+        afterExhausted: 'hold',
     });
     t.match(saved.html, /The changes were saved/);
     t.match(await exporters.show(id), {
@@ -137,7 +139,10 @@ t.test('changes an exporter, and keeps the secrets that are left empty', async (
         signatures: ['hex'],
         headerNames: ['X-Key'],
         authentication: ['basic'],
+        ordered: true,
+        afterExhausted: 'hold',
     });
+    t.match((await visitor.get(`${at}/edit`)).html, /name="ordered" checked[\s\S]*value="hold" selected/);
     const more = await visitor.send(form, `${at}/edit`, { moreHeaders: 'yes' });
     t.equal(more.html.match(/name="headerName"/g)?.length, 4);
     await visitor.send(form, `${at}/edit`, { dropHeaders: 'on', trustAll: 'on' });

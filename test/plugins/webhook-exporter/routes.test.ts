@@ -50,6 +50,7 @@ t.test('accepts an event of a key with events:publish, once under an idempotency
     const { idempotencyKey: _, ...plain } = event;
     t.strictSame(json(await publishing(server, key, plain, { 'idempotency-key': 'one' })), first);
     t.not(json(await publishing(server, key, plain)).eventId, first.eventId);
+    t.match(json(await publishing(server, key, { ...plain, orderKey: 'one' })), { statusCode: 202, deliveries: [String] });
     const other = { ...event, body: { ...sample, title: 'another' } };
     t.match(json(await publishing(server, key, other)), { statusCode: 409, code: 'CONFLICT', field: 'idempotencyKey' });
     const both = await publishing(server, key, event, { 'idempotency-key': 'two' });
@@ -68,6 +69,7 @@ t.test('names the field that is wrong with an event', async (t) => {
     await refused({ kind: 'test', body: {} }, 'kind');
     await refused({ kind: KIND, body: { ...sample, title: 7 } }, 'title');
     await refused({ kind: KIND, body: sample, rules: 'none' }, 'rules');
+    await refused({ kind: KIND, body: sample, orderKey: 7 }, 'orderKey');
     await refused({ kind: KIND, body: sample, owner: 7 }, 'owner');
     await refused({ kind: KIND, body: sample, tx: {} }, 'tx');
     const form = await publishing(server, key, 'kind=test', { 'content-type': 'application/x-www-form-urlencoded' });

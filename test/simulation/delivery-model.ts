@@ -39,6 +39,8 @@ export interface AcceptedDelivery {
     /** Its exporter was stopped by an outcome. */
     readonly held: boolean;
     readonly body: string;
+    /** Where its exporter is ordered. */
+    readonly orderKey: string | null;
     readonly acceptedAt: number;
 }
 
@@ -56,8 +58,8 @@ export class DeliveryModel {
     /** It is not due before, unless its exporter recovers. */
     notBefore = 0;
     queuedAt: number | null = null;
-    /** The state in which it has ended. */
-    ended: string | null = null;
+    /** The state in which it has ended, or is held until it is replayed. */
+    ended: string | null;
     /** How many times its receiver had it. */
     taken = 0;
     /** The last claim was found to have been taken away. */
@@ -69,6 +71,7 @@ export class DeliveryModel {
 
     constructor(accepted: AcceptedDelivery) {
         this.accepted = accepted;
+        this.ended = accepted.held ? 'held' : null;
     }
 
     /** How many claims in a row have run out, if the last one has. Those of which the store has not heard are taken back instead. */

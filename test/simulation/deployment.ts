@@ -41,6 +41,9 @@ const CONCURRENCIES = [1, 2, 3, 200] as const;
 /** How many exporters there are; the receiver of the first never does anything wrong. */
 export const EXPORTERS = 3;
 
+/** Which of them is ordered. */
+const ORDERED = 2;
+
 /** For whom processes send; an exporter belongs to one of them. The first process sends for all. */
 const COLLECTORS = ['default', 'other'] as const;
 
@@ -231,7 +234,7 @@ export class Deployment {
     /** Publishes an event through a process that runs, if one does. */
     publish(title: string = `${++this.titles}`): void {
         this.publishes(async ({ engine }) => {
-            const { deliveries } = await engine.publish(KIND, { ...INVESTIGATION, title });
+            const { deliveries } = await engine.publish(KIND, { ...INVESTIGATION, title }, this.keyed());
             this.ledger.promise(deliveries);
         });
     }
@@ -248,7 +251,7 @@ export class Deployment {
             const { tx, end } = begin();
             process.onDeath(() => void this.timeline.real(() => end(false)));
             try {
-                const { eventId, deliveries } = await process.engine.publish(KIND, { ...INVESTIGATION, title }, { tx });
+                const { eventId, deliveries } = await process.engine.publish(KIND, { ...INVESTIGATION, title }, { ...this.keyed(), tx });
                 this.ledger.withhold(eventId);
                 await new Promise<void>((resolve) => this.timeline.after(milliseconds, resolve, process));
                 await process.call('store', commits ? 'commit' : 'roll back', async () => {
@@ -261,6 +264,12 @@ export class Deployment {
                 throw error;
             }
         });
+    }
+
+    /** Three of eight events have one of two order keys. */
+    private keyed(): { readonly orderKey?: string } {
+        const orderKey = ({ 2: 'a', 3: 'a', 6: 'b' } as Readonly<Record<number, string>>)[this.titles % 8];
+        return orderKey === undefined ? {} : { orderKey };
     }
 
     private publishes(act: (process: SimulatedProcess) => Promise<void>): void {
@@ -341,6 +350,7 @@ export class Deployment {
             headers: [[OWN_HEADER, 'a value']],
             collector: COLLECTORS[index % COLLECTORS.length] as string,
             signatures: ['base64', 'standard-webhooks'],
+            ordered: index === ORDERED,
         });
         await exporters.start(exporter.id);
         this.exporterIds.push(exporter.id);

@@ -1,14 +1,23 @@
 import type { Delivery, DeliveryStore, Dispatched, DispatchOptions } from '../../lib/webhooks/store.ts';
 import { name } from './delivery-model.ts';
 import { type Ledger, windowOf } from './ledger.ts';
+import { OrderLedger } from './order-ledger.ts';
 import type { SlotsOf } from './session-ledger.ts';
 
 /** Keeps account of what is handed out, and says what must not be. */
 export class DispatchLedger {
     private readonly rows: Ledger;
+    private readonly order: OrderLedger;
 
     constructor(rows: Ledger) {
         this.rows = rows;
+        this.order = new OrderLedger(rows);
+    }
+
+    /** Rows that were marked queued when they were accepted. */
+    async accepted(rows: readonly Dispatched[], store: DeliveryStore): Promise<void> {
+        await this.order.handedOut(rows, store);
+        this.handedOut(rows);
     }
 
     /** Rows that were marked queued, accepted or dispatched. */
@@ -44,16 +53,25 @@ export class DispatchLedger {
 
         this.rows.timeline.note(`queued ${[...handedOut].map(name).join()}`);
         const inFlight = await inFlightOf(store);
+        const isBehind = await this.order.behind(
+            waiting.map(({ accepted }) => accepted.id),
+            store,
+        );
         for (const { id, exporterId } of rows.length < options.limit ? waiting.map(({ accepted }) => accepted) : []) {
             const collector = this.collectorOf(exporterId);
             const flying = inFlight.filter((one) => one.exporterId === exporterId).length;
             const share = Math.max(1, Math.floor(slots(collector) / this.rows.exporters.size));
             const room = Math.min(this.rows.exporters.get(exporterId)?.room(now, window) ?? 0, share);
-            if (flying < room && inFlight.filter((one) => this.collectorOf(one.exporterId) === collector).length < slots(collector)) {
+            if (
+                !isBehind(id) &&
+                flying < room &&
+                inFlight.filter((one) => this.collectorOf(one.exporterId) === collector).length < slots(collector)
+            ) {
                 this.rows.violate(`${name(id)} is not handed out, although there is room for it`);
             }
         }
         this.checkShares(rows, slots, inFlight);
+        await this.order.handedOut(rows, store);
         for (const { deliveryId } of rows) {
             const entry = this.rows.entries.get(deliveryId);
             const model = this.rows.exporters.get(entry?.accepted.exporterId ?? '');

@@ -37,6 +37,8 @@ const DEFAULT_PAUSE = 5_000;
  * stores must never let more out.
  */
 export class ExporterModel {
+    /** It gets the events of an order key one after another. */
+    readonly ordered: boolean;
     running = true;
     removed = false;
     /** Its answers take long, as far as is known. A new one counts as slow. */
@@ -52,7 +54,8 @@ export class ExporterModel {
     /** What it was set to before, the last first. */
     private former: readonly { readonly settings: ExporterSettings; readonly until: number }[] = [];
 
-    constructor(settings: Omit<ExporterSettings, 'secrets'>, secret: string) {
+    constructor(settings: Omit<ExporterSettings, 'secrets'>, secret: string, ordered: boolean) {
+        this.ordered = ordered;
         this.settings = { ...settings, secrets: [{ secret, until: Number.POSITIVE_INFINITY }] };
     }
 

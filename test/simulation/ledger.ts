@@ -7,8 +7,9 @@ import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { openUrl } from '../../lib/webhooks/sealed-url.ts';
 import { openSecrets } from '../../lib/webhooks/signature.ts';
 import type { Claim, Delivery, DeliveryStore, RecordedOutcome, SweepOptions } from '../../lib/webhooks/store.ts';
-import { type Claimed, DeliveryModel, name, POISONED_AFTER } from './delivery-model.ts';
+import { type AcceptedDelivery, type Claimed, DeliveryModel, name, POISONED_AFTER } from './delivery-model.ts';
 import { ExporterModel, type ExporterSettings, OWN_HEADER } from './exporter-model.ts';
+import { orderOf } from './order-ledger.ts';
 import { SessionLedger } from './session-ledger.ts';
 import { ATTEMPT_TIMEOUT, KEYS, type SimulatedProcess, VARIANTS } from './simulated-process.ts';
 import { START, type Timeline } from './timeline.ts';
@@ -34,7 +35,7 @@ export class Ledger {
     /** Events of transactions that have not been committed. */
     private readonly withheld = new Set<string>();
     /** What was to be accepted, by the ids of the events. */
-    private readonly events = new Map<string, { readonly body: string; readonly single: boolean }>();
+    private readonly events = new Map<string, Pick<AcceptedDelivery, 'body' | 'single' | 'orderKey'>>();
     private readonly byMessage = new Map<string, DeliveryModel>();
     readonly sessions: SessionLedger;
     readonly timeline: Timeline;
@@ -135,7 +136,7 @@ export class Ledger {
     }
 
     inserted(exporter: StoredExporter): void {
-        this.exporters.set(exporter.id, new ExporterModel(...opened(exporter)));
+        this.exporters.set(exporter.id, new ExporterModel(...opened(exporter), exporter.ordered));
     }
 
     updated(exporter: StoredExporter, { state, ...changes }: ExporterPatch): void {
@@ -174,8 +175,8 @@ export class Ledger {
     }
 
     async accepted(newEvents: readonly NewEvent[], store: DeliveryStore): Promise<void> {
-        for (const { event, recipients } of newEvents) {
-            this.events.set(event.id, { body: event.body, single: 'exporterId' in recipients });
+        for (const { event, recipients, orderKey = null } of newEvents) {
+            this.events.set(event.id, { body: event.body, single: 'exporterId' in recipients, orderKey });
         }
         const newest = await store.list({ limit: newEvents.length * this.exporters.size });
         this.appeared(new Set(newEvents.map(({ event }) => event.id)), newest);
@@ -191,6 +192,7 @@ export class Ledger {
                     eventId,
                     exporterId,
                     ...event,
+                    orderKey: this.exporters.get(exporterId)?.ordered === true ? event.orderKey : null,
                     held: state === 'held',
                     acceptedAt: this.timeline.now,
                 });
@@ -220,6 +222,7 @@ export class Ledger {
         for (const before of entry.current) {
             this.checkOver(entry, before);
         }
+        this.checkOrder(entry);
         for (const before of entry.claims) {
             this.checkRecorded(entry, before);
         }
@@ -278,15 +281,28 @@ export class Ledger {
         }
     }
 
+    /** Of one key one attempt at a time is made. What has ended by a success that came late may be being sent once more. */
+    checkOrder(entry: DeliveryModel): void {
+        const order = orderOf(entry);
+        const others = order === null ? [] : this.open(entry.accepted.exporterId).filter((one) => one !== entry && orderOf(one) === order);
+        for (const other of others.filter((one) => one.current.some((claimed) => this.isHeld(claimed)))) {
+            this.violate(`${name(entry.accepted.id)} begins while ${name(other.accepted.id)} of its key is being sent`);
+        }
+    }
+
     /** Nobody else may claim what somebody holds who is alive, says so and is at work. */
-    checkOver(entry: DeliveryModel, { session, claimedAt, recordedAt }: Claimed): void {
+    checkOver(entry: DeliveryModel, claimed: Claimed): void {
+        if (this.isHeld(claimed)) {
+            this.violate(`${name(entry.accepted.id)} is claimed while ${this.holder(claimed)} holds it`);
+        }
+    }
+
+    private isHeld({ session, claimedAt, recordedAt }: Claimed): boolean {
         const { now } = this.timeline;
         const { process: holder = '', since = 0, until = 0 } = this.sessions.get(session) ?? {};
         const process = this.processes.get(holder);
         const isHeld = recordedAt === null && now < claimedAt + CLAIM_DURATION && claimedAt >= since && now < until;
-        if (process?.alive === true && isHeld && now < process.drainsUntil - GIVING_BACK) {
-            this.violate(`${name(entry.accepted.id)} is claimed while ${holder} holds it`);
-        }
+        return process?.alive === true && isHeld && now < process.drainsUntil - GIVING_BACK;
     }
 
     /** Who has heard that a message was taken, and can, says so. */

@@ -1,5 +1,6 @@
 import type { Grant } from '../../lib/webhooks/grants.ts';
 import type { Message } from '../../lib/webhooks/http-sender.ts';
+import type { NewEvent } from '../../lib/webhooks/new-event.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
 import type { DeliveryJob, DeliveryQueue } from '../../lib/webhooks/queue.ts';
@@ -64,6 +65,10 @@ function queueIs(fault: (queue: DeliveryQueue) => Partial<DeliveryQueue>): Mutan
     };
 }
 
+function withoutKey({ orderKey: _, ...newEvent }: NewEvent): NewEvent {
+    return newEvent;
+}
+
 /** Those that were claimed, as long as their outcome is not known. */
 function remembering(): {
     readonly claims: Map<string, Claim>;
@@ -93,6 +98,9 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
                 },
             };
         }),
+
+    'an order that nobody keeps': () =>
+        rows((store) => ({ accept: (newEvents, options) => store.accept(newEvents.map(withoutKey), options) })),
 
     'a sweep that does not look at sessions': () =>
         asked((store) => ({ claim: (requests, _, maxBytes) => store.claim(requests, null, maxBytes) })),

@@ -18,7 +18,8 @@ alter table scanwire.deliveries
     alter column id set default ('00000000-0000-4000-9000-' || lpad(to_hex(nextval('public.ids')), 12, '0'))::uuid`;
 
 const EMPTIED = `
-truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts, scanwire.worker_sessions, scanwire.deployment
+truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.order_places, scanwire.attempts, scanwire.worker_sessions,
+    scanwire.deployment
     restart identity;
 alter sequence public.ids restart`;
 

@@ -49,7 +49,10 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
         accept: async (newEvents, options) => {
             const accepted = await store.accept(newEvents, options);
             await ledger.accepted(newEvents, store);
-            dispatches.handedOut(accepted.flatMap(({ handedOut }) => handedOut));
+            await dispatches.accepted(
+                accepted.flatMap(({ handedOut }) => handedOut),
+                store,
+            );
             return accepted;
         },
         dispatch: async (options) => {

@@ -50,6 +50,7 @@ export class WireLedger implements Wire {
         for (const before of entry.current) {
             this.rows.checkOver(entry, before);
         }
+        this.rows.checkOrder(entry);
         this.rows.asked(session);
         this.rows.checkGeneration(accepted.id, session, queuedAt ?? now);
         return entry.claim({ token: grant.token, session, granted: true, ...set });

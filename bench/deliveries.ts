@@ -7,7 +7,7 @@ import type { Figure, Figures, Measurement, Peer, Run, Section } from './section
 import { CPU_FIGURES, cpuSince, type SenderOptions, type SenderUnderTest, withSender } from './senders.ts';
 
 /** How many go before those that count: until V8 has compiled what is hot, a delivery costs twice as much. */
-interface Load {
+export interface Load {
     readonly warmUp: number;
     readonly counted: number;
 }
@@ -34,7 +34,7 @@ const FIGURES: Readonly<Record<string, Figure>> = {
 };
 
 /** The figures, with bars for some. */
-function figuresWith(bars: Readonly<Record<string, string>>): Readonly<Record<string, Figure>> {
+export function figuresWith(bars: Readonly<Record<string, string>>): Readonly<Record<string, Figure>> {
     return Object.fromEntries(
         Object.entries(FIGURES).map(([name, figure]) => [name, bars[name] === undefined ? figure : { ...figure, bar: bars[name] }]),
     );
@@ -114,7 +114,8 @@ function othersOf(scale: number, bare: Peer, one: Peer): readonly Measurement[] 
     ];
 }
 
-function fullSpeed(options: SenderOptions, load: Load, scale: number): Run {
+/** Publishes as fast as it is taken, after a warm-up. */
+export function fullSpeed(options: SenderOptions, load: Load, scale: number): Run {
     const { exporters = 1, kind } = options;
     const [before, counted, calls] = [load.warmUp, load.counted, CALLS].map((count) => Math.ceil((count * scale) / exporters)) as [
         number,

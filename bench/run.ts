@@ -16,6 +16,7 @@ import { hostIndex } from './host-index.ts';
 import { idle } from './idle.ts';
 import { kept, keptMillion } from './kept.ts';
 import { neighbours } from './neighbours.ts';
+import { order } from './order.ts';
 import { pace } from './pace.ts';
 import { profileDeliveries } from './profile.ts';
 import { memory, records } from './records.ts';
@@ -30,6 +31,7 @@ const SECTIONS: readonly Section[] = [
     kept,
     keptMillion,
     committed,
+    order,
     idle,
     neighbours,
     retention,

@@ -34,6 +34,8 @@ export interface SenderOptions {
     readonly window?: number;
     /** How many get each event; 1 unless it is given. Of scanwire. */
     readonly exporters?: number;
+    /** How many order keys the events have in turn, for exporters that are ordered; none when absent. Of scanwire in a host. */
+    readonly orderKeys?: number;
     /** Milliseconds until the receiver answers. */
     readonly answersAfter?: number;
     readonly execArgv?: readonly string[];
@@ -102,7 +104,10 @@ function start(options: SenderOptions, store: SenderStore, hooks: readonly strin
 }
 
 /** The contender and what it is told. */
-function programOf({ kind, window, exporters = 1, neighbours }: SenderOptions, at: string): readonly [name: string, ...args: string[]] {
+function programOf(
+    { kind, window, exporters = 1, orderKeys = 0, neighbours }: SenderOptions,
+    at: string,
+): readonly [name: string, ...args: string[]] {
     if (neighbours !== undefined) {
         const { urls, nameServer, retries } = neighbours;
         return ['neighbour-sender', at, JSON.stringify(urls), nameServer, String(retries)];
@@ -110,7 +115,7 @@ function programOf({ kind, window, exporters = 1, neighbours }: SenderOptions, a
     if (kind === 'bare' || kind === 'floor') {
         return [`${kind}-sender`, at];
     }
-    return ['scanwire-sender', kind, at, window === undefined ? '' : String(window), String(exporters)];
+    return ['scanwire-sender', kind, at, window === undefined ? '' : String(window), String(exporters), String(orderKeys)];
 }
 
 /** CPU time since then for each of so many: by process, as `cpu` of all but the receiver, as `all` of all. */

@@ -14,8 +14,10 @@ import { serveSender } from './sender-server.ts';
 /**
  * The whole way of a delivery through scanwire in one process: accept, dispatch, claim, sign, POST, record. On PostgreSQL and Redis,
  * or embedded; with a window of so many, or with no option but what it cannot do without. Of several exporters, each has a path of its own.
+ * With order keys, exporters are ordered and the events have the keys in turn.
  */
-const [url = '', store = '', at = '', window = '', count = '1'] = process.argv.slice(2);
+const [url = '', store = '', at = '', window = '', count = '1', keys = '0'] = process.argv.slice(2);
+const orderKeys = Number(keys);
 const pool = store === 'embedded' ? await openEmbeddedDatabase({ folder: at }) : new pg.Pool({ connectionString: at, max: 10 });
 await migrate(pool);
 const queue =
@@ -36,7 +38,7 @@ await server.register({
 await server.initialize();
 const { publish, exporters, deliveries } = server.plugins['webhook-exporter'];
 for (let index = 1; index <= Number(count); index += 1) {
-    const { exporter } = await exporters.create({ url: new URL(String(index), url).href });
+    const { exporter } = await exporters.create({ url: new URL(String(index), url).href, ...(orderKeys > 0 && { ordered: true }) });
     await exporters.start(exporter.id);
 }
 
@@ -46,9 +48,13 @@ const host = new pg.Pool({ connectionString: at, max: 50 });
 /** More than are on their way at once. An index gives the newest; a search for unfinished ones would walk the table. */
 const NEWEST = 300;
 
+let published = 0;
+
 serveSender({
     async publish(event) {
-        await publish('idr_investigation_created', event);
+        published += 1;
+        const key = orderKeys === 0 ? {} : { orderKey: `key ${published % orderKeys}` };
+        await publish('idr_investigation_created', event, key);
     },
 
     async publishInTransaction(event, open) {

@@ -1,6 +1,7 @@
 import type { Migration } from '../migrate.ts';
 import { orderedAcceptance } from './0012-subscriptions.ts';
 import { orderedHandOut } from './0037-rates.ts';
+import { keepingPlan } from './0046-kept-plans.ts';
 
 /**
  * Exporters that get the events of an order key one after another. Who has none pays for nothing: a delivery without a key is passed by, and what
@@ -294,6 +295,6 @@ as $$
     )
     select x.id from expired x
 $$;
-${orderedHandOut}${orderedAcceptance}`;
+${orderedHandOut}${keepingPlan('hand_out_deliveries')}${orderedAcceptance}${keepingPlan('accept_ordered_events')}`;
 
 export const order: Migration = { id: '0049-order', sql };

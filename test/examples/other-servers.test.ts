@@ -72,10 +72,10 @@ const egress = { allow: ['127.0.0.0/8'] };
 const ofInvestigations = ({ received }: { received: readonly Received[] }) =>
     received.filter(({ headers }) => headers['x-acme-event'] === 'idr_investigation_created');
 
-// Nine databases and servers take their time on a busy machine.
+// Twelve databases and servers take their time on a busy machine.
 t.setTimeout(240_000);
 
-for (const name of ['express', 'fastify', 'http']) {
+for (const name of ['express', 'fastify', 'nest', 'http']) {
     const { startServer } = (await import(pathToFileURL(resolve(`examples/other-servers/${name}.js`)).href)) as Example;
 
     t.test(`${name}: serves its own routes, the REST API below its path, and publishes in its transactions`, async (t) => {

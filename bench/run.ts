@@ -12,6 +12,7 @@ import { ownAndOtherCheckout, ownCheckout } from './checkout.ts';
 import { committed } from './committed.ts';
 import { summaryOf, tablesOf } from './comparison.ts';
 import { deliveries } from './deliveries.ts';
+import { exposed } from './exposed.ts';
 import { hostIndex } from './host-index.ts';
 import { idle } from './idle.ts';
 import { kept, keptMillion } from './kept.ts';
@@ -43,6 +44,7 @@ const SECTIONS: readonly Section[] = [
     capture,
     host,
     serve,
+    exposed,
 ];
 
 const { values, positionals: names } = parseArgs({

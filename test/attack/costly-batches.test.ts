@@ -4,6 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
 import { cpuTimes } from '../../bench/cpu-time.ts';
+import { HOSTILE, plainRecords } from '../../bench/hostile-bodies.ts';
 import { json, serve } from '../acceptance/support/processes.ts';
 import { temporaryFolder } from '../acceptance/support/temporary-folder.ts';
 
@@ -58,35 +59,9 @@ async function leastCost(target: Target, path: string, body: Buffer, allowed: nu
     return least;
 }
 
-function filled(unit: string, bytes: number): Buffer {
-    return Buffer.from(unit.repeat(Math.ceil(bytes / unit.length)));
-}
-
-function records(bytes: number): Buffer {
-    const lines: string[] = [];
-    for (let length = 0; length < bytes; length += lines.at(-1)?.length ?? 0) {
-        const data = Buffer.alloc(200, `HTTP/1.1 200 OK ${lines.length}`).toString('base64');
-        lines.push(`${JSON.stringify({ data, host: `www${lines.length}.example.com`, ip: '192.0.2.7', port: 443 })}\n`);
-    }
-
-    return Buffer.from(lines.join(''));
-}
-
-const keys = Array.from({ length: 60_000 }, (_, index) => `"k${index}":1`).join(',');
-
-const HOSTILE: Readonly<Record<string, Buffer>> = {
-    '2 kB of gzip with a million bad lines': gzipSync(filled('{}\n', 2 * MIB)),
-    '486 kB of gzip with blank lines': gzipSync(filled('\n', 500 * MIB)),
-    'gzip with one endless line': gzipSync(Buffer.alloc(100 * MIB, ' ')),
-    'gzip with nearly right records': gzipSync(filled(`${JSON.stringify({ data: '', host: 'a', ip: '::', port: 0 })}\n`, 50 * MIB)),
-    'gzip with objects of many keys': gzipSync(Buffer.from(`{${keys}}\n`.repeat(20))),
-    'a MiB of lines of one character': filled('x\n', MIB),
-    'a MiB of empty objects': filled('{}\n', MIB),
-};
-
 t.test('a batch costs at most 50 times what its bytes would cost as plain records', { timeout: 110_000 }, async (t) => {
     const server = await target(t);
-    const plain = records(8 * MIB);
+    const plain = plainRecords(8 * MIB);
     await cost(server, '/check', plain);
     const perByte = (await cost(server, '/check', plain)) / plain.length;
     const request = Math.max(...(await several(5, () => cost(server, '/check', Buffer.alloc(1)))), 10);
@@ -103,7 +78,7 @@ t.test('work stops when the client has left', { timeout: 60_000 }, async (t) => 
     const server = await target(t);
     for (const path of ['/check', '/records?results=all']) {
         // Seconds of work, of which the whole request has been received when the first answers come or soon after.
-        const sent = sending(server, path, gzipSync(records(12 * MIB), { level: 1 }));
+        const sent = sending(server, path, gzipSync(plainRecords(12 * MIB), { level: 1 }));
         await busy(server);
         sent.destroy();
         const left = await server.spent();

@@ -11,8 +11,13 @@ export type TimestampFormat = (instant: Date) => string;
  * @throws ScanwireError `MISCONFIGURED` for an unknown time zone.
  */
 export function timestampFormat(timeZone = 'UTC'): TimestampFormat {
+    if (timeZone === 'UTC') {
+        // The tables of time zones take megabytes, and are not needed for this one.
+        return (instant) => withOffset(instant, 0);
+    }
+
     const offsetAt = offsetLookup(timeZone);
-    return timeZone === 'UTC' ? (instant) => withOffset(instant, 0) : (instant) => withOffset(instant, offsetAt(instant));
+    return (instant) => withOffset(instant, offsetAt(instant));
 }
 
 const MINUTE_MS = 60_000;

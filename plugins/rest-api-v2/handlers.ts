@@ -26,19 +26,20 @@ export interface Resource {
     readonly rows: Collection<ResourceRow>;
     /** Rows of the resource right above; null at the top. */
     readonly parents: Collection<ResourceRow> | null;
-    readonly forms: RowForms;
+    /** Made when they are asked for first: a server has more resources than most of its clients read. */
+    readonly forms: () => RowForms;
     /** Whether an index of all rows in JSON may be sent as the store writes it. */
     readonly takesText: boolean;
 }
 
 /** All rows, streamed, or the part of them that is asked for. A HEAD request reads none of them. */
 export function index(resource: Resource, streams: Streams): Lifecycle.Method {
-    const { parents, forms } = resource;
+    const { parents } = resource;
     return async (request, h) => {
         const path = idsOf(request);
         const seen = seenAt(resource, request, path);
         const rows = seen === null ? resource.rows : limitedTo(seen, resource.rows);
-        const asked = askedOf(request, rows, forms);
+        const asked = askedOf(request, rows, resource.forms());
         const { where = {}, limit } = asked.selection ?? {};
         if (limit === undefined && request.method !== 'head') {
             streams.begin(request);
@@ -92,7 +93,7 @@ async function readIndex(request: Request, resource: Resource, path: readonly nu
 }
 
 function allOf({ rows, forms, takesText }: Resource, form: RowForm, path: readonly number[], options: ReadOptions) {
-    const text = takesText && form === forms.form('json') ? rows.listText?.(path, options) : undefined;
+    const text = takesText && form === forms().form('json') ? rows.listText?.(path, options) : undefined;
     return text ?? rows.list(path, options);
 }
 
@@ -122,7 +123,7 @@ export function show(resource: Resource): Lifecycle.Method {
             throw Boom.notFound();
         }
 
-        const { text, type } = forms.form('json');
+        const { text, type } = forms().form('json');
         return h.response(text([found])).type(type);
     };
 }

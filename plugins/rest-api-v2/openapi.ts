@@ -124,11 +124,11 @@ function pascal(text: string): string {
 }
 
 /** A row as it goes out: every field always there. */
-function rowSchema({ schema, forms }: Resource): JsonSchema {
-    const { properties = {}, ...rest } = jsonSchemaOf(schema);
-    const names = [...forms.fields.keys()];
+function rowSchema(resource: Resource): JsonSchema {
+    const { properties = {}, ...rest } = jsonSchemaOf(resource.schema);
+    const names = [...resource.forms().fields.keys()];
     const fields = Object.fromEntries(names.map((name) => [name, (properties as Record<string, JsonSchema>)[name] ?? {}]));
-    const extras = Object.fromEntries([...forms.extras.keys()].map((name) => [name, EXTRA_SCHEMA]));
+    const extras = Object.fromEntries([...resource.forms().extras.keys()].map((name) => [name, EXTRA_SCHEMA]));
     const row: JsonSchema = { ...rest, type: 'object', properties: { ...fields, ...extras }, required: names, additionalProperties: false };
     return { ...row, examples: [exampleOf(row)] };
 }
@@ -137,7 +137,7 @@ function rowSchema({ schema, forms }: Resource): JsonSchema {
 const EXTRA_SCHEMA: JsonSchema = { type: ['string', 'null'], format: 'date-time' };
 
 function resourcePaths(resource: Resource, name: string, base: string): [string, Json][] {
-    const { path, idName, rows, forms } = resource;
+    const [{ path, idName, rows }, forms] = [resource, resource.forms()];
     const words = staticParts(path).map(pascal).join('');
     const what = staticParts(path).join(' of ');
     const row = { $ref: `#/components/schemas/${name}` };

@@ -1,5 +1,5 @@
 import Joi from 'joi';
-import { describedSchema } from '../../lib/application-schema.ts';
+import { describedSchema, type SchemaDescription } from '../../lib/application-schema.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { HOST_FALLBACKS, hostSchema } from '../../lib/inventory/host.ts';
@@ -37,21 +37,38 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
     const byShape = new Map<string, Collection<ResourceRow>>();
     const entries: readonly ResourceEntry[] = [...storeEntries(store).map((entry) => ({ ...entry, isStandard: true }) as const), ...own];
 
-    return entries.flatMap(({ path, store: rows, fill, isStandard = false, ...schema }) => {
+    const first = entries.length - own.length;
+
+    return entries.flatMap(({ path, store: rows, fill, isStandard = false, ...schema }, index) => {
         if (rows === undefined) {
             return [];
         }
 
         const parents = parentsOf(path, byShape);
-        if (byShape.has(shape(path))) {
-            throw new ScanwireError('MISCONFIGURED', `rest-api-v2 options: resources has the path ${path} twice`, { field: 'resources' });
+        if (parents === undefined || byShape.has(shape(path))) {
+            throw wrongPath(index - first, parents === undefined ? `${path} is below no known resource` : `${path} is there twice`);
         }
 
         byShape.set(shape(path), rows);
-        const extras = Joi.object(Object.fromEntries((rows.extras ?? []).map((field) => [field, FIELD_SCHEMAS[EXTRA_FIELDS[field]]()])));
-        const forms = rowForms(describedSchema(schema, `Resource ${path}`), timestamp, { fill, extras: extras.describe() });
+        const forms = once(() => rowForms(describedSchema(schema, `Resource ${path}`), timestamp, { fill, extras: extrasOf(rows) }));
+        if (!isStandard) {
+            // What is wrong with a schema of the application's is said at the start.
+            forms();
+        }
         return { path, idName: idName(path), schema, rows, parents, forms, takesText: isStandard && timeZone === 'UTC' };
     });
+}
+
+function once<T>(make: () => T): () => T {
+    let made: T | undefined;
+    return () => {
+        made ??= make();
+        return made;
+    };
+}
+
+function extrasOf({ extras = [] }: Collection<ResourceRow>): SchemaDescription {
+    return Joi.object(Object.fromEntries(extras.map((field) => [field, FIELD_SCHEMAS[EXTRA_FIELDS[field]]()]))).describe();
 }
 
 /** `/workspaces/{workspace_id}/hosts` has rows with a `host_id`. */
@@ -78,20 +95,19 @@ function storeEntries(inventory: InventoryStore): readonly ResourceEntry[] {
     ];
 }
 
-function parentsOf(path: string, byShape: ReadonlyMap<string, Collection<ResourceRow>>): Collection<ResourceRow> | null {
+function wrongPath(index: number, rule: string): ScanwireError {
+    const field = `resources[${index}].path`;
+    return new ScanwireError('MISCONFIGURED', `rest-api-v2 options: ${field} ${rule}`, { field });
+}
+
+/** Null for a resource below none, undefined for one below a resource that is not there. */
+function parentsOf(path: string, byShape: ReadonlyMap<string, Collection<ResourceRow>>): Collection<ResourceRow> | null | undefined {
     const [, parentPath] = /^(.+)\/\{\w+\}\/[^/]+$/.exec(path) ?? [];
     if (parentPath === undefined) {
         return null;
     }
 
-    const parents = byShape.get(shape(parentPath));
-    if (parents === undefined) {
-        throw new ScanwireError('MISCONFIGURED', `rest-api-v2 options: the resource ${path} is below no known resource`, {
-            field: 'resources',
-        });
-    }
-
-    return parents;
+    return byShape.get(shape(parentPath));
 }
 
 /** The path whatever its ids are called. */

@@ -10,6 +10,7 @@ import { announcing, claimInstance, exposeInstance, type Instances, logTags } fr
 import { orUnavailable, type StoreFailure } from '../request.ts';
 import { API_KEY_SCHEME, withName } from '../strategy.ts';
 import { optionsSchema, type TokenAuthOptions } from './options.ts';
+import { Refusals } from './refusals.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
@@ -73,6 +74,7 @@ function tokenScheme(
     { scheme, instance }: { readonly scheme: string; readonly instance: string | undefined },
 ): ServerAuthScheme {
     const failure = { ...UNREACHABLE, instance };
+    const refusals = new Refusals();
     return () => ({
         api: API_KEY_SCHEME,
 
@@ -84,6 +86,10 @@ function tokenScheme(
 
             const verified = typeof key === 'string' ? await orUnavailable(request, failure, () => keys.verify(key)) : null;
             if (verified === null) {
+                const { socket } = request.raw.req;
+                if (!(await refusals.turn(() => !socket.destroyed))) {
+                    socket.destroy();
+                }
                 return h.unauthenticated(Boom.forbidden(DENIAL));
             }
 

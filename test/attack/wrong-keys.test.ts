@@ -1,9 +1,14 @@
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { server as hapiServer } from '@hapi/hapi';
 import t from 'tap';
 import { memoryApiKeys } from '../../adapters/memory/index.ts';
 import { openMemoryDatabase } from '../../adapters/pglite/index.ts';
 import { migrate, postgresApiKeys } from '../../adapters/postgres/index.ts';
 import { apiKeys, newApiKey } from '../../lib/keys/api-keys.ts';
 import type { ApiKeyStore } from '../../lib/keys/store.ts';
+import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
+import { PER_SECOND } from '../../plugins/token-auth/refusals.ts';
 
 /*
  * A flood of keys that are well-formed and wrong: each was a query of its own, and a good key stood in line behind all of them.
@@ -55,4 +60,39 @@ t.test('a key is good from the moment it is made, and no longer than until it is
     t.match(await keys.verify(text), { id });
     await keys.revoke(id);
     t.equal(await keys.verify(text), null);
+});
+
+t.test('a flood on the wire is answered so often a second and no more, and a good key does not wait with it', async (t) => {
+    const server = hapiServer({ host: '127.0.0.1', port: 0 });
+    await server.register({ plugin: tokenAuth, options: { store: memoryApiKeys(), revealable: false } });
+    server.route({ path: '/', method: 'GET', options: { auth: 'token' }, handler: () => 'in' });
+    await server.start();
+    t.teardown(() => server.stop());
+    const { key } = await server.plugins['token-auth'].create('good');
+
+    let refused = 0;
+    const started = performance.now();
+    const flood = Array.from({ length: 40 }, () => {
+        const socket = connect(Number(server.info.port), '127.0.0.1');
+        const ask = (requests: number): void =>
+            void socket.write(`GET / HTTP/1.1\r\nHost: a\r\ntoken: ${newApiKey()}\r\n\r\n`.repeat(requests));
+        socket.on('data', (text) => {
+            const answers = text.toString('latin1').split('HTTP/1.1 403').length - 1;
+            refused += answers;
+            ask(answers);
+        });
+        ask(16);
+        return socket;
+    });
+    for (const seconds = 3; performance.now() - started < seconds * 1000; ) {
+        const answer = await fetch(server.info.uri, { headers: { token: key } });
+        t.equal(await answer.text(), 'in');
+        await sleep(100);
+    }
+
+    const most = ((performance.now() - started) / 1000) * PER_SECOND + 100;
+    t.ok(refused > 0 && refused <= most, `${refused} refused, of ${Math.round(most)}`);
+    for (const socket of flood) {
+        socket.destroy();
+    }
 });

@@ -132,7 +132,9 @@ function refused(message: string): ScanwireError {
 
 function unusable(path: string, cause: unknown): ScanwireError {
     const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
-    return new ScanwireError('MISCONFIGURED', `Cannot use ${path} as data folder: ${code}`, { field: 'data', cause });
+    return code === 'EEXIST' || code === 'ENOTDIR'
+        ? refused(`${path} is a file: name a folder with --data`)
+        : new ScanwireError('MISCONFIGURED', `Cannot use ${path} as data folder: ${code}`, { field: 'data', cause });
 }
 
 /**

@@ -217,7 +217,12 @@ export async function openPostgresQueue(pool: Stores['pool']): Promise<DeliveryQ
 export async function openRedisQueue(url: string, onError: (error: Error) => void, prefix?: string): Promise<DeliveryQueue> {
     const { redisQueue } = await bullmq();
     const onWarning = (message: string): void => onError(new Error(message));
-    return redisQueue({ url, onWarning, ...(prefix !== undefined && { prefix }) });
+    try {
+        return redisQueue({ url, onWarning, ...(prefix !== undefined && { prefix }) });
+    } catch (cause) {
+        const message = (cause as ScanwireError).message.replace('redisQueue options: url', 'REDIS_URL');
+        throw new ScanwireError('MISCONFIGURED', message, { field: 'REDIS_URL', cause });
+    }
 }
 
 /** What the environment says of receivers: only what is set in it. */

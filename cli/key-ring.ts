@@ -77,5 +77,9 @@ function parse(text: string, source: string): KeyRing {
 
         return [id, Buffer.from(key, 'base64')] as const;
     });
-    return keyRing({ current, keys: Object.fromEntries(decoded) });
+    try {
+        return keyRing({ current, keys: Object.fromEntries(decoded) });
+    } catch (error) {
+        throw damaged(`cannot be used: ${(error as ScanwireError).message}`);
+    }
 }

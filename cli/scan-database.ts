@@ -31,7 +31,11 @@ export async function openScanSource(file: string | undefined, environment: Node
         throw new ScanwireError('MISCONFIGURED', `${field} must hold a URL that begins with postgres://`, { field });
     }
 
-    const database = await openScanDatabase({ connectionString: text });
+    const database = await openScanDatabase({ connectionString: text }).catch((error: unknown) => {
+        throw error instanceof ScanwireError && error.code === 'UNAVAILABLE'
+            ? new ScanwireError('UNAVAILABLE', `${field}: ${error.message}`, { field, cause: error })
+            : error;
+    });
     return { ...database, place: `${url.host}${url.pathname}` };
 }
 

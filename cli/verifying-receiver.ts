@@ -81,11 +81,12 @@ export async function startReceiver({ host, port, secret, onMessage }: ReceiverO
 
 /** What to tell a person whose server cannot listen. @param option Where it was told to. */
 export function cannotListen(error: unknown, host: string, port: number, option = '--port'): unknown {
+    const elsewhere = option === '--port' ? '--host' : option;
     const reasons: Readonly<Record<string, string>> = {
         EADDRINUSE: `is in use: choose another with ${option}`,
         EACCES: `needs rights that this user does not have: choose one above 1023 with ${option}`,
-        EADDRNOTAVAIL: 'cannot be listened on: this machine does not have that address',
-        ENOTFOUND: 'cannot be listened on: the host name is unknown',
+        EADDRNOTAVAIL: `cannot be listened on: this machine does not have that address, name one that it has with ${elsewhere}`,
+        ENOTFOUND: `cannot be listened on: the host name is unknown, name another with ${elsewhere}`,
     };
     const { code = '' } = error as NodeJS.ErrnoException;
     const reason = reasons[code];

@@ -1,4 +1,5 @@
 import Joi from 'joi';
+import { type Clock, systemClock } from './clock.ts';
 import { ScanwireError, type ScanwireErrorCode } from './errors.ts';
 
 /** How a refusal is worded. */
@@ -80,6 +81,9 @@ export function objectWith<T extends object>(...methods: readonly (keyof T & str
 
 /** An option in milliseconds: 1 to an hour. */
 export const milliseconds = (byDefault: number): Joi.NumberSchema => Joi.number().integer().min(1).max(3_600_000).default(byDefault);
+
+/** An option that gives the time; by default the clock of the machine. */
+export const clockSchema: Joi.FunctionSchema = Joi.function().default((): Clock => systemClock);
 
 /** A name that somebody gives: at most 255 characters, neither control characters nor half a surrogate pair, which no database keeps. */
 export const nameSchema: Joi.StringSchema = Joi.string()

@@ -1,13 +1,23 @@
-import { type Clock, systemClock } from '../../lib/clock.ts';
+import Joi from 'joi';
+import { checked, clockSchema } from '../../lib/checked.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { isOutdated } from '../../lib/keys/key-ring.ts';
 import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
+
+/** How a store of API keys in memory is made. */
+export interface MemoryApiKeysOptions {
+    readonly clock?: Clock;
+}
+
+const optionsSchema: Joi.ObjectSchema<Required<MemoryApiKeysOptions>> = Joi.object({ clock: clockSchema });
 
 /**
  * API keys in memory, for tests and trials: they are gone with the process.
  *
  * @param options.clock The store's time, by which keys end; that of the process by default.
  */
-export function memoryApiKeys({ clock = systemClock }: { readonly clock?: Clock } = {}): ApiKeyStore {
+export function memoryApiKeys(options: MemoryApiKeysOptions = {}): ApiKeyStore {
+    const { clock } = checked(optionsSchema, options, { subject: 'memoryApiKeys options', code: 'MISCONFIGURED' });
     const keys = new Map<string, StoredApiKey>();
     const idsByDigest = new Map<string, string>();
     const told = (key: StoredApiKey): StoredApiKey =>

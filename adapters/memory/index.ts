@@ -1,5 +1,5 @@
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
-export { memoryApiKeys } from './api-keys.ts';
+export { type MemoryApiKeysOptions, memoryApiKeys } from './api-keys.ts';
 export {
     type MemoryInventory,
     type MemoryInventoryOptions,
@@ -10,4 +10,4 @@ export {
 } from './inventory.ts';
 export { memoryQueue } from './queue.ts';
 export { type MemoryRecordsOptions, memoryRecords } from './records.ts';
-export { memoryWebhooks } from './webhooks.ts';
+export { type MemoryWebhooksOptions, memoryWebhooks } from './webhooks.ts';

@@ -1,4 +1,6 @@
-import { type Clock, systemClock } from '../../lib/clock.ts';
+import Joi from 'joi';
+import { checked, clockSchema } from '../../lib/checked.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Host } from '../../lib/inventory/host.ts';
 import { DEFAULT_WORKSPACE, type Note, type Session, type Vuln, type Workspace } from '../../lib/inventory/resources.ts';
 import { FILTERS, matches } from '../../lib/inventory/selection.ts';
@@ -52,8 +54,14 @@ const BLANK_SESSION = {
     campaign_id: null,
 };
 
+const optionsSchema: Joi.ObjectSchema<Required<MemoryInventoryOptions>> = Joi.object({
+    clock: clockSchema,
+    batchSize: Joi.number().integer().min(1).default(500),
+});
+
 /** An inventory in memory, with the workspace `default`: for tests, trials and small things. */
-export function memoryInventory({ clock = systemClock, batchSize = 500 }: MemoryInventoryOptions = {}): MemoryInventory {
+export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInventory {
+    const { clock, batchSize } = checked(optionsSchema, options, { subject: 'memoryInventory options', code: 'MISCONFIGURED' });
     const tables = inventoryTables();
     const { workspaces, hosts, services, notes, sessions, vulns, sightings } = tables;
     const lastSeen = ({ id, updated_at }: Host): Date | null => sightings.get(id) ?? (sightings.has(id) ? null : updated_at);

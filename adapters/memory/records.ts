@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
+import Joi from 'joi';
 import { addressKey, hostKey } from '../../lib/addresses.ts';
-import { type Clock, systemClock } from '../../lib/clock.ts';
+import { checked, clockSchema, objectWith } from '../../lib/checked.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { endpointsOf } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
@@ -14,6 +16,11 @@ export interface MemoryRecordsOptions {
     readonly inventory?: Pick<MemoryInventoryWriter, 'addEndpoints'>;
 }
 
+const optionsSchema: Joi.ObjectSchema<MemoryRecordsOptions & Required<Pick<MemoryRecordsOptions, 'clock'>>> = Joi.object({
+    clock: clockSchema,
+    inventory: objectWith<Pick<MemoryInventoryWriter, 'addEndpoints'>>('addEndpoints'),
+});
+
 interface Row extends StoredRecord {
     /** What lookups compare. */
     readonly ip: string;
@@ -21,7 +28,8 @@ interface Row extends StoredRecord {
 }
 
 /** HTTPS scan records in memory, for tests and trials: they are gone with the process. */
-export function memoryRecords({ clock = systemClock, inventory }: MemoryRecordsOptions = {}): RecordStore {
+export function memoryRecords(options: MemoryRecordsOptions = {}): RecordStore {
+    const { clock, inventory } = checked(optionsSchema, options, { subject: 'memoryRecords options', code: 'MISCONFIGURED' });
     // Ids count from 1 without a gap, so a row is at its id less one.
     const rows: Row[] = [];
     const ids = new Map<string, number>();

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { type Clock, systemClock } from '../../lib/clock.ts';
+import Joi from 'joi';
+import { checked, clockSchema } from '../../lib/checked.ts';
+import type { Clock } from '../../lib/clock.ts';
 import {
     BACKLOG_AGES,
     type Backlog,
@@ -30,19 +32,22 @@ import {
     type WebhookState,
 } from './webhook-state.ts';
 
-/**
- * Exporters, deliveries and the deployment's settings in the memory of this process, gone with it: for tests and for trying things out.
- *
- * @param options.clock The store's time; that of the process by default.
- * @param options.newId Makes the ids of deliveries; random ones by default.
- */
-export function memoryWebhooks({
-    clock = systemClock,
-    newId = randomUUID,
-}: {
+/** How the stores of the webhook exporter in memory are made. */
+export interface MemoryWebhooksOptions {
+    /** The stores' time; that of the process by default. */
     readonly clock?: Clock;
+    /** Makes the ids of deliveries; random ones by default. */
     readonly newId?: () => string;
-} = {}): WebhookStores {
+}
+
+const optionsSchema: Joi.ObjectSchema<Required<MemoryWebhooksOptions>> = Joi.object({
+    clock: clockSchema,
+    newId: Joi.function().default(() => randomUUID),
+});
+
+/** Exporters, deliveries and the deployment's settings in the memory of this process, gone with it: for tests and for trying things out. */
+export function memoryWebhooks(options: MemoryWebhooksOptions = {}): WebhookStores {
+    const { clock, newId } = checked(optionsSchema, options, { subject: 'memoryWebhooks options', code: 'MISCONFIGURED' });
     const state: WebhookState = {
         exporters: new Map(),
         events: new Map(),
@@ -59,7 +64,12 @@ export function memoryWebhooks({
         clock,
         newId,
     };
-    return { exporters: exporterStore(state), deliveries: deliveryStore(state), settings: settingsStore(state) };
+    const database = {};
+    return {
+        exporters: Object.assign(exporterStore(state), { database }),
+        deliveries: Object.assign(deliveryStore(state), { database }),
+        settings: Object.assign(settingsStore(state), { database }),
+    };
 }
 
 function settingsStore(state: WebhookState): SettingsStore {

@@ -1,6 +1,14 @@
 import { UNSCOPED } from '../../lib/keys/scopes.ts';
 import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
-import { assertPoolIn, IMPATIENT, isUniqueViolation, type PoolLike, type PreparingOptions, patiently, uuidOrNull } from './database.ts';
+import {
+    assertStoreOptions,
+    IMPATIENT,
+    isUniqueViolation,
+    type PoolLike,
+    type PreparingOptions,
+    patiently,
+    uuidOrNull,
+} from './database.ts';
 import { prepared } from './prepared.ts';
 
 /** Where the keys are. */
@@ -18,7 +26,7 @@ const BY_DIGESTS = prepared(`select ${COLUMNS} from scanwire.api_keys where dige
 
 /** API keys in the table `scanwire.api_keys`. */
 export function postgresApiKeys(options: PostgresApiKeysOptions): ApiKeyStore {
-    assertPoolIn(options, 'postgresApiKeys');
+    assertStoreOptions(options, 'postgresApiKeys');
     const { pool, prepare = true } = options;
     const database = patiently(pool, IMPATIENT, { prepare });
 

@@ -1,3 +1,5 @@
+import Joi from 'joi';
+import { checked, clockSchema } from '../../lib/checked.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
@@ -40,9 +42,18 @@ export function assertPool(pool: unknown, of: string): asserts pool is PoolLike 
     }
 }
 
-/** {@link assertPool} for the options of a store. */
-export function assertPoolIn(options: { readonly pool: unknown } | undefined, of: string): void {
+/** Of every store: one that is made with others gets the options of all of them. */
+const storeSchema = Joi.object({ pool: Joi.any(), clock: clockSchema, prepare: Joi.boolean(), notify: Joi.boolean() });
+
+/**
+ * Refuses options that no store can work with.
+ *
+ * @param of What they were given to, for example `postgresStores`.
+ * @throws ScanwireError `MISCONFIGURED` that names the option.
+ */
+export function assertStoreOptions(options: { readonly pool: unknown } | undefined, of: string): void {
     assertPool(options?.pool, `${of} options`);
+    checked(storeSchema, options, { subject: `${of} options`, code: 'MISCONFIGURED' });
 }
 
 /** Whether connections keep what they have parsed and planned. */

@@ -3,7 +3,7 @@ import type { ApiKeyStore } from '../../lib/keys/store.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { postgresApiKeys } from './api-keys.ts';
-import { assertPoolIn, type PoolLike, type PostgresStoresOptions, type PreparingOptions, patiently } from './database.ts';
+import { assertStoreOptions, type PoolLike, type PostgresStoresOptions, type PreparingOptions, patiently } from './database.ts';
 import { deliveries } from './deliveries.ts';
 import { exporters } from './exporters.ts';
 import { postgresInventory } from './inventory.ts';
@@ -44,9 +44,12 @@ export interface PostgresWebhooksOptions extends PreparingOptions {
     readonly notify?: boolean;
 }
 
+/** Whether two pools lead to one database cannot be told without asking it. */
+const POSTGRES = {};
+
 /** Every store over one pool. */
 export function postgresStores(options: PostgresStoresOptions & PostgresWebhooksOptions): PostgresStores {
-    assertPoolIn(options, 'postgresStores');
+    assertStoreOptions(options, 'postgresStores');
     return {
         inventory: postgresInventory(options),
         apiKeys: postgresApiKeys(options),
@@ -60,8 +63,12 @@ export function postgresStores(options: PostgresStoresOptions & PostgresWebhooks
  * migration `0002-webhooks`. The pool stays the caller's to close.
  */
 export function postgresWebhooks(options: PostgresWebhooksOptions): PostgresStores['webhooks'] {
-    assertPoolIn(options, 'postgresWebhooks');
+    assertStoreOptions(options, 'postgresWebhooks');
     const { pool, notify = true, prepare = true } = options;
     const db = patiently(pool, {}, { prepare });
-    return { exporters: exporters(db), deliveries: deliveries(db, notify ? notifications(pool) : undefined), settings: settings(db) };
+    return {
+        exporters: Object.assign(exporters(db), { database: POSTGRES }),
+        deliveries: Object.assign(deliveries(db, notify ? notifications(pool) : undefined), { database: POSTGRES }),
+        settings: Object.assign(settings(db), { database: POSTGRES }),
+    };
 }

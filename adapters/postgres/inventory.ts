@@ -16,7 +16,7 @@ import {
 import { FILTERS, SEARCHED } from '../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import { type CollectionSource, collection } from './collection.ts';
-import { assertPoolIn, IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
+import { assertStoreOptions, IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
 import { importHosts } from './import-hosts.ts';
 import { readersOf } from './readers.ts';
 import { expireHosts, removeHosts, removeWorkspace } from './remove-hosts.ts';
@@ -155,7 +155,7 @@ function ofWorkspace(source: CollectionSource): CollectionSource {
 
 /** Workspaces, hosts and what belongs to hosts, in the tables of the schema `scanwire`. */
 export function postgresInventory(options: PostgresStoresOptions): Required<InventoryStore & InventoryWriter> {
-    assertPoolIn(options, 'postgresInventory');
+    assertStoreOptions(options, 'postgresInventory');
     const { pool, clock = systemClock } = options;
     const database = patiently(pool, IMPATIENT);
     const readers = readersOf(database);

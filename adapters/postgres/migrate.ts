@@ -60,7 +60,12 @@ export interface MigrateOptions {
  *     and when the role lacks a right.
  * @throws ScanwireError `UNAVAILABLE` when the database cannot be used.
  */
-export async function migrate(pool: PoolLike, { steps = migrations }: MigrateOptions = {}): Promise<readonly string[]> {
+export async function migrate(pool: PoolLike, options: MigrateOptions = {}): Promise<readonly string[]> {
+    const { steps = migrations } = options;
+    if (!Array.isArray(steps)) {
+        throw new ScanwireError('MISCONFIGURED', 'migrate options: steps must be a list of migrations', { field: 'steps' });
+    }
+
     assertPool(pool, 'migrate');
     const giveUp = performance.now() + PATIENCE.statement;
     const ran: string[] = [];

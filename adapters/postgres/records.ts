@@ -5,7 +5,7 @@ import { type Endpoint, endpointsOf } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, Enrichment, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { assertPoolIn, type PostgresStoresOptions, patiently, transaction } from './database.ts';
+import { assertStoreOptions, type PostgresStoresOptions, patiently, transaction } from './database.ts';
 import { inTurn } from './workspaces.ts';
 
 const COLUMNS = 'id, imported_at, record';
@@ -28,7 +28,7 @@ interface RecordRow {
 
 /** HTTPS scan records in the table of migration `0003-records`; they enrich the inventory of the same database. */
 export function postgresRecords(options: PostgresStoresOptions): RecordStore {
-    assertPoolIn(options, 'postgresRecords');
+    assertStoreOptions(options, 'postgresRecords');
     const { pool, clock = systemClock } = options;
     const database = patiently(pool);
     /** By workspace: whoever waits for an import holds up nobody else. */

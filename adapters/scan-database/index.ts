@@ -1,3 +1,5 @@
+import Joi from 'joi';
+import { checked } from '../../lib/checked.ts';
 import { optionalPackage, ScanwireError } from '../../lib/errors.ts';
 import { HOST_FIELDS } from '../../lib/inventory/host.ts';
 import { type InventoryFunctions, type Page, readOnlyInventory } from '../../lib/inventory/read-only.ts';
@@ -29,13 +31,22 @@ export interface ScanDatabase {
     close(): Promise<void>;
 }
 
+// The pool as it is: it is an instance of a class.
+const optionsSchema: Joi.ObjectSchema<ScanDatabaseOptions & Required<Pick<ScanDatabaseOptions, 'connections'>>> = Joi.object({
+    pool: Joi.any(),
+    connectionString: Joi.string(),
+    connections: Joi.number().integer().min(1).default(10),
+}).required();
+
 /**
  * The inventory in an existing Metasploit Framework database, read in place. Every session is read-only and ends a statement that takes
  * longer than 4.5 s.
  *
  * @throws ScanwireError `MISCONFIGURED` that names the tables and columns that are missing or may not be read; `UNAVAILABLE`.
  */
-export async function openScanDatabase({ pool, connectionString, connections = 10 }: ScanDatabaseOptions): Promise<ScanDatabase> {
+export async function openScanDatabase(options: ScanDatabaseOptions): Promise<ScanDatabase> {
+    const given = checked(optionsSchema, options, { subject: 'openScanDatabase options', code: 'MISCONFIGURED' });
+    const { pool, connectionString, connections } = given;
     if ((pool === undefined) === (connectionString === undefined)) {
         throw new ScanwireError('MISCONFIGURED', 'openScanDatabase options: pool or connectionString must be given, and not both', {
             field: 'pool',

@@ -36,7 +36,8 @@ export interface EgressGuard {
  *
  * @throws ScanwireError `MISCONFIGURED` that names the position of the entry, from 1, and what is wrong with it.
  */
-export function egressGuard({ allow }: EgressPolicy): EgressGuard {
+export function egressGuard(policy: EgressPolicy): EgressGuard {
+    const allow = (policy as EgressPolicy | undefined)?.allow as readonly string[];
     const opened = parseAllowList(allow);
 
     const judge = (address: Address, port: number | undefined): string | null => {
@@ -98,7 +99,9 @@ interface OpenBlock {
  */
 function parseAllowList(allow: readonly string[]): { readonly ranges: readonly OpenBlock[]; readonly names: ReadonlySet<string> } {
     if (!Array.isArray(allow)) {
-        throw new ScanwireError('MISCONFIGURED', 'The egress allow list must be a list of CIDR blocks and host names', { field: 'allow' });
+        throw new ScanwireError('MISCONFIGURED', 'egressGuard policy: allow must be a list of CIDR blocks and host names', {
+            field: 'allow',
+        });
     }
 
     const ranges: OpenBlock[] = [];

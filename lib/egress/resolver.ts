@@ -33,6 +33,20 @@ export const resolverSchema: Joi.StringSchema = Joi.string()
     .valid(...RESOLVERS)
     .default('dns');
 
+/** The rule of {@link ResolverOptions.nameServers}. */
+export const nameServersSchema: Joi.ArraySchema<string[]> = Joi.array()
+    .items(
+        Joi.string().custom((server: string, { message }) => {
+            try {
+                new dns.Resolver().setServers([server]);
+                return server;
+            } catch {
+                return message({ custom: '{{#label}} must be an address, or an address and a port' });
+            }
+        }),
+    )
+    .min(1);
+
 /** How names are resolved. */
 export interface ResolverOptions {
     /** `dns` by default. */

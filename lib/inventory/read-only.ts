@@ -1,5 +1,5 @@
-import type Joi from 'joi';
-import { fieldPath, isObject } from '../checked.ts';
+import Joi from 'joi';
+import { checked, fieldPath, isObject } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { emptyValue, isRowId } from './fields.ts';
 import { HOST_FALLBACKS, type Host, hostSchema } from './host.ts';
@@ -75,6 +75,29 @@ export interface ReadOnlyInventoryOptions {
     readonly pageSize?: number;
 }
 
+const reads = (): Joi.FunctionSchema => Joi.function();
+
+const functionsSchema: Joi.ObjectSchema<InventoryFunctions> = Joi.object<InventoryFunctions, true>({
+    workspaces: reads().required(),
+    hosts: reads().required(),
+    services: reads(),
+    notes: reads(),
+    sessions: reads(),
+    vulns: reads(),
+    workspaceServices: reads(),
+    workspaceNotes: reads(),
+    workspaceSessions: reads(),
+    workspaceVulns: reads(),
+})
+    .with('vulns', 'services')
+    .messages({ 'object.with': '{{#main}} needs {{#peer}}, below which they are' })
+    .required();
+
+const optionsSchema: Joi.ObjectSchema<Required<ReadOnlyInventoryOptions>> = Joi.object({
+    check: Joi.boolean().default(() => process.env.NODE_ENV !== 'production'),
+    pageSize: Joi.number().integer().min(1).default(500),
+});
+
 /**
  * A store for `rest-api-v2` out of functions that read pages of rows. Fields that are missing or null are filled with what stands for
  * nothing in them, ids of parents from the path; rows below a host or a service are read only where their parents exist.
@@ -83,7 +106,9 @@ export interface ReadOnlyInventoryOptions {
  * rows in ascending id.
  */
 export function readOnlyInventory(functions: InventoryFunctions, options: ReadOnlyInventoryOptions = {}): InventoryStore {
-    const { check = process.env.NODE_ENV !== 'production', pageSize = 500 } = options;
+    const subject = 'readOnlyInventory';
+    checked(functionsSchema, functions, { subject: `${subject} functions`, code: 'MISCONFIGURED' });
+    const { check, pageSize } = checked(optionsSchema, options, { subject: `${subject} options`, code: 'MISCONFIGURED' });
     const made = new Map<string, AnyCollection>();
     for (const [name, kind] of Object.entries(KINDS)) {
         const read = (functions as unknown as Record<string, AnyReadRows | undefined>)[name];

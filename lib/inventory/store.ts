@@ -1,3 +1,5 @@
+import Joi from 'joi';
+import { isObject } from '../checked.ts';
 import type { Host, HostInput } from './host.ts';
 import type { ImportCounts } from './import-counts.ts';
 import type { Note, Service, Session, Vuln, Workspace, WorkspaceNote, WorkspaceVuln } from './resources.ts';
@@ -166,4 +168,34 @@ export interface InventoryWriter {
      * @throws ScanwireError `NOT_FOUND` without such a workspace.
      */
     removeWorkspace?(name: string): Promise<RemovedHosts>;
+}
+
+/** Its collections, those first that every store has. */
+const COLLECTIONS: readonly (keyof InventoryStore)[] = [
+    'workspaces',
+    'hosts',
+    'services',
+    'notes',
+    'sessions',
+    'vulns',
+    'workspaceServices',
+    'workspaceNotes',
+    'workspaceSessions',
+    'workspaceVulns',
+];
+
+/** Joi schema of a store that has these collections, and no other that is none. The store passes through as it is, never cloned. */
+export function inventorySchema(...needed: readonly (keyof InventoryStore)[]): Joi.ObjectSchema<InventoryStore> {
+    return Joi.object<InventoryStore>()
+        .unknown()
+        .custom((store: InventoryStore, helpers) => {
+            const wrong = COLLECTIONS.find((name) => (needed.includes(name) || store[name] !== undefined) && !isCollection(store[name]));
+            return wrong === undefined
+                ? store
+                : helpers.message({ custom: `{{#label}} must have the collection ${wrong} with the functions list and get` });
+        });
+}
+
+function isCollection(value: unknown): boolean {
+    return isObject(value) && typeof value.list === 'function' && typeof value.get === 'function';
 }

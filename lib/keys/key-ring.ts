@@ -163,7 +163,11 @@ function assertUsable(current: string, ring: ReadonlyMap<string, Uint8Array>): v
 
     for (const [id, key] of ring) {
         if (!/^[A-Za-z0-9_-]+$/.test(id)) {
-            throw new ScanwireError('MISCONFIGURED', 'Invalid key id in the key ring: only letters, digits, - and _', { field: 'keys' });
+            throw new ScanwireError(
+                'MISCONFIGURED',
+                'keyRing options: keys has an id with other characters than letters, digits, "-" and "_"',
+                { field: 'keys' },
+            );
         }
 
         if (!(key instanceof Uint8Array) || key.byteLength !== KEY_BYTES) {

@@ -1,9 +1,10 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as TlsListener } from 'node:https';
-import type { Socket } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import Joi from 'joi';
 import { parseAddress, unmapped } from '../addresses.ts';
 import { checked } from '../checked.ts';
+import { ScanwireError } from '../errors.ts';
 import { Taking } from './taking.ts';
 
 /** What a connection may take. All times are in milliseconds. */
@@ -79,6 +80,7 @@ const SWEEP_MS = 1_000;
  * protect(server.listener, { maxPerAddress: 100 });
  */
 export function protect(listener: Server | TlsListener, limits: ConnectionLimits = {}): Protection {
+    assertListener(listener);
     const settings = checked<CheckedLimits>(limitsSchema, limits, { subject: 'protect limits', code: 'MISCONFIGURED' });
     const connections = new Connections(settings);
     listener.requestTimeout = 0;
@@ -96,6 +98,14 @@ export function protect(listener: Server | TlsListener, limits: ConnectionLimits
     const timer = setInterval(() => connections.sweep(), SWEEP_MS).unref();
     listener.once('close', () => clearInterval(timer));
     return { sweep: () => connections.sweep(), connections: () => connections.size };
+}
+
+/** Not the server of a framework, which has the listener in it. */
+function assertListener(listener: unknown): void {
+    if (!(listener instanceof NetServer && 'requestTimeout' in listener)) {
+        const message = 'protect: listener must be the listener of node:http or node:https, such as server.listener of hapi';
+        throw new ScanwireError('MISCONFIGURED', message, { field: 'listener' });
+    }
 }
 
 /** With a listener of ours alone, Node would take a request to upgrade for one that is understood. */

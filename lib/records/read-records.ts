@@ -71,6 +71,11 @@ export function readLines<Data>(
     if (mend !== undefined) {
         assertMendProfile(mend);
     }
+    if (!(maxLineBytes >= 1)) {
+        throw new ScanwireError('MISCONFIGURED', 'readRecords options: maxLineBytes must be a number of at least 1', {
+            field: 'maxLineBytes',
+        });
+    }
 
     let described = 0;
     const rules: LineRules<Data> = { maxLineBytes, mend, dataOf, describes: () => described < maxDescribed };

@@ -88,7 +88,7 @@ export function verify(raw: Uint8Array, headers: MessageHeaders, options: Verify
  * @throws ScanwireError `MISCONFIGURED`, with the option as `field` and never with a secret.
  */
 export function assertVerifyOptions(options: VerifyOptions, subject: string = SUBJECT): void {
-    const { secrets, forms, tolerance = TOLERANCE, replays, vendor } = options;
+    const { secrets, forms, tolerance = TOLERANCE, replays, vendor, clock } = options ?? {};
     const misconfigured = (field: string, rule: string): ScanwireError => refusedOption(subject, field, rule);
     if (!Array.isArray(secrets) || secrets.length === 0) {
         throw misconfigured('secrets', 'must be a list of at least one secret');
@@ -113,8 +113,12 @@ export function assertVerifyOptions(options: VerifyOptions, subject: string = SU
         throw misconfigured('replays', "needs forms: ['standard-webhooks'], since the other forms sign every try of a message alike");
     }
 
+    if (clock !== undefined && typeof clock !== 'function') {
+        throw misconfigured('clock', 'must be a function that gives the time');
+    }
+
     if (vendor !== undefined) {
-        vendorNamed(vendor);
+        vendorNamed(vendor, subject);
     }
 }
 

@@ -111,11 +111,11 @@ export function eventKinds(own: readonly EventKind[] = []): EventKinds {
         const field = `kinds[${index}].name`;
         if (!/^[\w.-]{1,64}$/.test(kind.name)) {
             const rule = 'must be 1 to 64 letters, digits, "_", "-" and "."';
-            throw new ScanwireError('MISCONFIGURED', `The name of an event kind ${rule}`, { field });
+            throw new ScanwireError('MISCONFIGURED', `webhooks options: ${field} ${rule}`, { field });
         }
 
         if (table.has(kind.name)) {
-            throw new ScanwireError('MISCONFIGURED', `Cannot add event kind ${kind.name}: it exists already`, { field });
+            throw new ScanwireError('MISCONFIGURED', `webhooks options: ${field} must be new: ${kind.name} exists already`, { field });
         }
 
         orderOf(kind);

@@ -6,6 +6,8 @@ import type { ExporterNotice } from './notices.ts';
 
 /** Exporters. All methods reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
 export interface ExporterStore {
+    /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be told. */
+    readonly database?: object;
     insert(exporter: StoredExporter): Promise<void>;
     get(id: string): Promise<StoredExporter | null>;
     /** Oldest first. */

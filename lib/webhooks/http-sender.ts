@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import Joi from 'joi';
-import { checked, milliseconds } from '../checked.ts';
-import { type Clock, systemClock } from '../clock.ts';
+import { checked, clockSchema, milliseconds, objectWith } from '../checked.ts';
+import type { Clock } from '../clock.ts';
 import { type ConnectVetted, connectVetted } from '../egress/connect.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import { hostOf, portOf } from '../egress/outgoing-url.ts';
-import { type Resolver, type ResolverOptions, resolverSchema } from '../egress/resolver.ts';
+import { nameServersSchema, type Resolver, type ResolverOptions, resolverSchema } from '../egress/resolver.ts';
 import { accessTokens } from './access-tokens.ts';
 import { type Authentication, authorizationOf, egressProxy, isAuthorization } from './authentication.ts';
 import type { Trust } from './choices.ts';
@@ -89,11 +89,16 @@ export const senderLimitSchemas: { readonly [Limit in keyof SenderLimits]: Joi.N
     socketMaxAge: milliseconds(60_000),
 };
 
-const limitsSchema = Joi.object<SenderLimits & { readonly resolver: Resolver } & Pick<ResolverOptions, 'nameServers'>>({
+const optionsSchema: Joi.ObjectSchema<
+    SharedLimits & SenderLimits & Required<Pick<HttpSenderOptions, 'guard' | 'clock'>> & HttpSenderOptions
+> = Joi.object({
     ...senderLimitSchemas,
+    guard: objectWith<EgressGuard>('vet', 'vetHost').required(),
+    clock: clockSchema,
+    lookup: Joi.function(),
     resolver: resolverSchema,
-    nameServers: Joi.array().items(Joi.string()).min(1),
-});
+    nameServers: nameServersSchema,
+}).required();
 
 /**
  * Sends messages over HTTP/1.1. Redirects are not followed, responses not decoded, no proxy used but the message's own, cookies and other state of a
@@ -104,8 +109,9 @@ const limitsSchema = Joi.object<SenderLimits & { readonly resolver: Resolver } &
  *
  * @throws ScanwireError `MISCONFIGURED` for limits that cannot be.
  */
-export function httpSender({ guard, clock = systemClock, lookup, ...options }: HttpSenderOptions): Sender {
-    const limits = checked(limitsSchema, options, { subject: 'httpSender options', code: 'MISCONFIGURED' });
+export function httpSender(options: HttpSenderOptions): Sender {
+    const given = checked(optionsSchema, options, { subject: 'httpSender options', code: 'MISCONFIGURED' });
+    const { guard, clock, lookup, ...limits } = given;
     const { attemptTimeout } = limits;
     const { maxIdleConnections: _, nameServers: __, ...sent } = limits;
     const connect = connectVetted({ guard, lookup, ...limits });

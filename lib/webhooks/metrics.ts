@@ -1,4 +1,6 @@
+import Joi from 'joi';
 import type * as Prometheus from 'prom-client';
+import { checked, objectWith } from '../checked.ts';
 import { optionalPackage } from '../errors.ts';
 import { BREAKERS, type Breaker, type Overview } from './exporter-health.ts';
 import type { DeliveryEvent, WebhookEvent } from './outcome.ts';
@@ -37,6 +39,17 @@ export interface WebhookMetrics {
     text(): Promise<{ readonly text: string; readonly type: string }>;
 }
 
+const optionsSchema: Joi.ObjectSchema<MetricsOptions> = Joi.object<MetricsOptions>({
+    source: Joi.function().required(),
+    registry: objectWith<MetricsRegistry>('metrics'),
+    perExporter: Joi.boolean(),
+    processMetrics: Joi.boolean(),
+    onError: Joi.function(),
+})
+    // A plugin gives all that it has.
+    .unknown()
+    .required();
+
 /** Seconds. An attempt ends after 15 by default and after 30 at most. */
 const DURATIONS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 20, 30];
 /** Seconds, from what is quick to the last retry, which comes after three days. */
@@ -52,6 +65,7 @@ const PARTS = ['process', 'store', 'queue'] as const;
  * @throws ScanwireError `MISCONFIGURED` without the package prom-client, with the line that installs it.
  */
 export async function webhookMetrics(options: MetricsOptions): Promise<WebhookMetrics> {
+    checked(optionsSchema, options, { subject: 'webhookMetrics options', code: 'MISCONFIGURED' });
     const client = await optionalPackage('prom-client', 'Metrics', () => import('prom-client'));
     const registry = (options.registry as Prometheus.Registry | undefined) ?? new client.Registry();
     if (options.processMetrics === true) {

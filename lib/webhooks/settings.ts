@@ -33,6 +33,8 @@ export interface Deployment {
 
 /** Keeps the settings of the deployment. Rejects with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
 export interface SettingsStore {
+    /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be told. */
+    readonly database?: object;
     /** The deployment, which begins when it is first asked for. */
     read(): Promise<Deployment>;
     /** Stores settings in place of those that were there; the generation rises by one if they differ. The deployment after that. */

@@ -229,11 +229,10 @@ export interface Vendor {
  *
  * @throws ScanwireError `MISCONFIGURED` when the name cannot stand in a header name.
  */
-export function vendorNamed(name: string): Vendor {
+export function vendorNamed(name: string, subject = 'webhooks options'): Vendor {
     if (!/^[A-Za-z0-9]+(-[A-Za-z0-9]+)*$/.test(name) || name.length > 40) {
-        throw new ScanwireError('MISCONFIGURED', 'Vendor must be 1 to 40 letters and digits, with single dashes between them', {
-            field: 'vendor',
-        });
+        const rule = 'must be 1 to 40 letters and digits, with single dashes between them';
+        throw new ScanwireError('MISCONFIGURED', `${subject}: vendor ${rule}`, { field: 'vendor' });
     }
 
     return { name, headerPrefix: `X-${name}`, userAgent: `${name} Webhook Data Exporter` };

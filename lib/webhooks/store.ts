@@ -209,6 +209,8 @@ export interface Listening {
  * whichever process asked. Processes whose clocks differ, or are set, change nothing.
  */
 export interface DeliveryStore {
+    /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be told. */
+    readonly database?: object;
     /** The store's time. */
     now(): Promise<Date>;
 

@@ -16,7 +16,7 @@ import { formatTable } from './formats/index.ts';
 import { grantsOf } from './grants.ts';
 import { keptMessages } from './kept-messages.ts';
 import { noticesOf } from './notices.ts';
-import { DRAIN_TIMEOUT, type WebhooksContext, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
+import { DRAIN_TIMEOUT, type WebhookStores, type WebhooksContext, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
 import { type Publish, type PublishAll, publisher } from './publisher.ts';
 import { type DeliveryQueue, firstContact, type QueueWorker } from './queue.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './readiness.ts';
@@ -101,6 +101,7 @@ const GIVING_BACK = 1_000;
  */
 export function webhooks(options: WebhooksOptions): Webhooks {
     const settings = checked(webhooksSchema, options, { subject: 'webhooks options', code: 'MISCONFIGURED' });
+    assertOneDatabase(settings);
     const member = membership(settings, outdated);
     const watched = watchedQueue(settings.queue);
     let phase: Phase = 'starting';
@@ -224,6 +225,16 @@ function startLooking({ dispatcher, notices, retention, role }: ReturnType<typeo
 
 async function stopLooking({ dispatcher, notices, retention }: ReturnType<typeof contextOf>): Promise<void> {
     await Promise.all([dispatcher.stop(), notices.end(), retention.end()]);
+}
+
+/** What one store accepts another one has to find. @throws ScanwireError `MISCONFIGURED`. */
+function assertOneDatabase({ exporters: { database }, ...others }: WebhookStores): void {
+    for (const field of ['deliveries', 'settings'] as const) {
+        const other = others[field].database;
+        if (database !== undefined && other !== undefined && other !== database) {
+            throw new ScanwireError('MISCONFIGURED', `webhooks options: ${field} must be of the same database as exporters`, { field });
+        }
+    }
 }
 
 /** What all parts work with. */

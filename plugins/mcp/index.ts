@@ -2,7 +2,7 @@ import type { NamedPlugin, Request, ResponseObject, ResponseToolkit, RouteOption
 import Joi from 'joi';
 import { checked, objectWith } from '../../lib/checked.ts';
 import { isInstalled, missingPackage, optionalPackage, ScanwireError } from '../../lib/errors.ts';
-import type { InventoryStore } from '../../lib/inventory/store.ts';
+import { type InventoryStore, inventorySchema } from '../../lib/inventory/store.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
@@ -34,7 +34,7 @@ export interface McpOptions extends InstanceOptions, Sources {
 
 /** Checks the options and fills in their defaults. */
 export const optionsSchema: Joi.ObjectSchema<McpOptions> = Joi.object<McpOptions>({
-    store: Joi.object<InventoryStore>().unknown().required(),
+    store: inventorySchema('workspaces', 'hosts').required(),
     records: objectWith<RecordStore>('list'),
     deliveries: objectWith<Pick<Deliveries, 'list'>>('list'),
     license: objectWith<LicenseSource>('valid').required(),

@@ -5,6 +5,7 @@ import Joi from 'joi';
 import { checked, objectWith } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
+import { inventorySchema } from '../../lib/inventory/store.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
 import { VERSION } from '../../lib/version.ts';
@@ -35,13 +36,7 @@ const COLLECTIONS = ['workspaces', 'hosts', 'workspaceServices', 'workspaceNotes
 
 /** Checks the options and fills in their defaults. */
 export const optionsSchema: Joi.ObjectSchema<MetasploitDataOptions> = Joi.object<MetasploitDataOptions>({
-    store: Joi.object<WholeInventory>()
-        .unknown()
-        .custom((store: WholeInventory, helpers) => {
-            const missing = COLLECTIONS.find((name) => typeof store[name]?.list !== 'function');
-            return missing === undefined ? store : helpers.message({ custom: `{{#label}} must have the collection ${missing}` });
-        })
-        .required(),
+    store: inventorySchema(...COLLECTIONS).required() as Joi.ObjectSchema<WholeInventory>,
     license: objectWith<LicenseSource>('valid').required(),
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).default('token'),
     queryToken: Joi.boolean().default(false),

@@ -1,4 +1,4 @@
-import type { NamedPlugin, RouteOptionsAccess, ServerRoute } from '@hapi/hapi';
+import type { NamedPlugin, RouteOptionsAccess, Server, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
 import { checked, objectWith } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
@@ -60,7 +60,7 @@ export const plugin: NamedPlugin<MetricsPluginOptions> = {
             throw new ScanwireError('MISCONFIGURED', 'metrics measures the plugin webhook-exporter: register that before');
         }
 
-        const measured = of === undefined ? exporter : exporter.of(of);
+        const measured = of === undefined ? exporter : instanceOf(exporter, of);
         const onError = (error: Error): void => server.log([...logTags('metrics', instance), 'error'], error);
         const metrics = await webhookMetrics({ ...settings, source: () => measured, onError });
         server.events.on({ name: EVENT, channels: ['event.accepted', ...DELIVERY_EVENTS] }, (event: ScanwireEvent & WebhookEvent) => {
@@ -73,6 +73,15 @@ export const plugin: NamedPlugin<MetricsPluginOptions> = {
         );
     },
 };
+
+function instanceOf(exporter: Server['plugins']['webhook-exporter'], name: string): ReturnType<typeof exporter.of> {
+    try {
+        return exporter.of(name);
+    } catch (cause) {
+        const rule = 'must be the name of an instance of webhook-exporter, registered before';
+        throw new ScanwireError('MISCONFIGURED', `metrics options: of ${rule}`, { field: 'of', cause });
+    }
+}
 
 /** `GET path`: what a scrape gets. */
 export function metricsRoute({ text }: WebhookMetrics, path: string, auth: false | RouteOptionsAccess): ServerRoute {

@@ -2,6 +2,7 @@ import Boom from '@hapi/boom';
 import type { Lifecycle, Request } from '@hapi/hapi';
 import Joi from 'joi';
 import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
+import { isObject } from '../../lib/checked.ts';
 import { optionalPackage } from '../../lib/errors.ts';
 import { Taking } from '../../lib/protect/taking.ts';
 import { within } from '../../lib/within.ts';
@@ -23,7 +24,12 @@ export interface RequestLimit {
 export const requestLimitSchema: Joi.ObjectSchema<RequestLimit> = Joi.object<RequestLimit>({
     requests: Joi.number().integer().min(1).required(),
     window: Joi.number().integer().min(1).max(86_400).default(60),
-    redis: Joi.object().unknown(),
+    // As it is: a client is an instance of a class.
+    redis: Joi.any().custom((client: unknown, helpers) =>
+        isObject(client) && typeof client.defineCommand === 'function'
+            ? client
+            : helpers.message({ custom: '{{#label}} must be a client of ioredis' }),
+    ),
     by: Joi.function(),
 });
 

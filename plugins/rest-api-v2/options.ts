@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import { type ApplicationSchema, applicationSchemaRules } from '../../lib/application-schema.ts';
 import { objectWith } from '../../lib/checked.ts';
-import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
+import { type Collection, type InventoryStore, inventorySchema } from '../../lib/inventory/store.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
 import { type RequestLimit, requestLimitSchema } from './limits.ts';
@@ -55,30 +55,6 @@ export interface OpenApiOptions {
 /** Each holds some MiB, and together they take what one takes of the database and of this process. */
 export const MAX_STREAMS = 32;
 
-const REQUIRED_COLLECTIONS = ['workspaces', 'hosts'] as const;
-const OPTIONAL_COLLECTIONS = [
-    'services',
-    'notes',
-    'sessions',
-    'vulns',
-    'workspaceServices',
-    'workspaceNotes',
-    'workspaceSessions',
-    'workspaceVulns',
-] as const;
-
-/** Passes the store through as it is, never cloned. */
-const storeSchema: Joi.ObjectSchema<InventoryStore> = Joi.object<InventoryStore>()
-    .unknown()
-    .custom((store: InventoryStore, helpers) => {
-        const missing = REQUIRED_COLLECTIONS.find((name) => !isCollection(store[name]));
-        const broken = OPTIONAL_COLLECTIONS.find((name) => store[name] !== undefined && !isCollection(store[name]));
-        const name = missing ?? broken;
-        return name === undefined
-            ? store
-            : helpers.message({ custom: `{{#label}} must have the collection ${name} with the functions list and get` });
-    });
-
 const ownResourceSchema: Joi.ObjectSchema<OwnResource> = Joi.object<OwnResource>({
     path: Joi.string()
         .pattern(/^(\/[a-z0-9_-]+\/\{\w+\})*\/[a-z0-9_-]+$/)
@@ -90,7 +66,7 @@ const ownResourceSchema: Joi.ObjectSchema<OwnResource> = Joi.object<OwnResource>
 
 /** Checks the options and fills in their defaults. */
 export const optionsSchema: Joi.ObjectSchema<RestApiV2Options> = Joi.object<RestApiV2Options>({
-    store: storeSchema.required(),
+    store: inventorySchema('workspaces', 'hosts').required(),
     license: objectWith<LicenseSource>('valid').required(),
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).default('token'),
     timeZone: Joi.string().default('UTC'),
@@ -106,8 +82,3 @@ export const optionsSchema: Joi.ObjectSchema<RestApiV2Options> = Joi.object<Rest
     }).default({ enabled: true, public: false }),
     instance: instanceSchema,
 }).required();
-
-function isCollection(value: unknown): boolean {
-    const { list, get } = (value ?? {}) as Partial<Collection<ResourceRow>>;
-    return typeof list === 'function' && typeof get === 'function';
-}

@@ -54,6 +54,11 @@ export const settingsLaws: Laws<WebhookBench> = {
         assert.deepEqual(changed.map(({ generation }) => generation).sort(), [1, 2, 3, 4, 5]);
     },
 
+    async 'names one database in all of its stores, or in none'({ exporters, deliveries, settings }) {
+        assert.equal(deliveries.database, exporters.database);
+        assert.equal(settings.database, exporters.database);
+    },
+
     async 'claims nothing for a session of other settings'(bench) {
         await bench.settings.declare(SETTINGS);
         const session = { id: randomUUID(), process: 'worker', slots: {}, generation: 1 };

@@ -40,15 +40,15 @@ export function formatTable(own: readonly Format[] = []): Formats {
     for (const [index, format] of own.entries()) {
         const at = `formats[${index}]`;
         if (!/^[a-z0-9-]{1,64}$/.test(format.name)) {
-            throw misconfigured('The name of a format must be 1 to 64 small letters, digits and dashes', `${at}.name`);
+            throw misconfigured(`${at}.name`, 'must be 1 to 64 small letters, digits and dashes');
         }
 
         if (table.has(format.name)) {
-            throw misconfigured(`Cannot add format ${format.name}: it exists already`, `${at}.name`);
+            throw misconfigured(`${at}.name`, `must be new: ${format.name} exists already`);
         }
 
         if (!/^[\x20-\x7e]{1,128}$/.test(format.contentType)) {
-            throw misconfigured('The content type of a format must be 1 to 128 visible ASCII characters and spaces', `${at}.contentType`);
+            throw misconfigured(`${at}.contentType`, 'must be 1 to 128 visible ASCII characters and spaces');
         }
 
         table.set(format.name, format);
@@ -155,7 +155,7 @@ export type Formatter = (event: FormatEvent) => FormattedMessage;
 export function formatterOf(formats: Formats, { format: name, template: document }: FormatChoice, vendor: string): Formatter {
     const format = formats.get(name);
     if (format === undefined) {
-        throw misconfigured(`There is no format ${name}`, 'format');
+        throw unusable(`There is no format ${name}`);
     }
 
     const names = vendorNamed(vendor);
@@ -164,7 +164,7 @@ export function formatterOf(formats: Formats, { format: name, template: document
     return (event) => {
         const { headers = [], body } = madeBy(format, event, settings);
         if (typeof body !== 'string' && !(body instanceof Uint8Array)) {
-            throw misconfigured(`Format ${name} must give a body of text or bytes`, 'format');
+            throw unusable(`Format ${name} must give a body of text or bytes`);
         }
 
         return {
@@ -184,7 +184,7 @@ function madeBy(format: Format, event: FormatEvent, settings: Parameters<Format[
             throw cause;
         }
 
-        throw new ScanwireError('MISCONFIGURED', `Format ${format.name} cannot make a message of this event`, { field: 'format', cause });
+        throw unusable(`Format ${format.name} cannot make a message of this event`, cause);
     }
 }
 
@@ -192,6 +192,11 @@ function refused(message: string, field: string): ScanwireError {
     return new ScanwireError('INVALID_INPUT', message, { field });
 }
 
-function misconfigured(message: string, field: string): ScanwireError {
-    return new ScanwireError('MISCONFIGURED', message, { field });
+/** Of a format that is kept or that was checked: only making a message shows it. */
+function unusable(message: string, cause?: unknown): ScanwireError {
+    return new ScanwireError('MISCONFIGURED', message, { field: 'format', cause });
+}
+
+function misconfigured(field: string, rule: string): ScanwireError {
+    return new ScanwireError('MISCONFIGURED', `webhooks options: ${field} ${rule}`, { field });
 }

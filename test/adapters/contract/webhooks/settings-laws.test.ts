@@ -34,6 +34,7 @@ const MUTANTS: Mutants = {
             },
         },
     }),
+    'names one database in all of its stores, or in none': () => ({ settings: { database: {} } }),
     'claims nothing for a session of other settings': (_, deliveries) => ({
         deliveries: { keepAlive: ({ generation: _, ...session }, duration) => deliveries.keepAlive(session, duration) },
     }),

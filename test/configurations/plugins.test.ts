@@ -1,0 +1,273 @@
+import { server as hapiServer, type Server } from '@hapi/hapi';
+import Joi from 'joi';
+import t from 'tap';
+import { memoryApiKeys, memoryInventory, memoryQueue, memoryRecords, memoryWebhooks } from '../../adapters/memory/index.ts';
+import { keyRing } from '../../lib/keys/key-ring.ts';
+import { alwaysLicensed } from '../../lib/license/index.ts';
+import { replayCache } from '../../lib/verify/replay-cache.ts';
+import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';
+import { plugin as httpsRecordSchema } from '../../plugins/https-record-schema/index.ts';
+import { plugin as mcp } from '../../plugins/mcp/index.ts';
+import { plugin as metasploitData } from '../../plugins/metasploit-data/index.ts';
+import { plugin as metrics } from '../../plugins/metrics/index.ts';
+import { plugin as restApiV2 } from '../../plugins/rest-api-v2/index.ts';
+import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
+import { plugin as webhookAuth } from '../../plugins/webhook-auth/index.ts';
+import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
+import { HUSH, refusesAll, untyped, type Wrong, wrong } from './refusal.ts';
+
+/* What a host can get wrong at the plugins: each is refused by its registration or by the start. */
+
+const ring = keyRing({ current: 'k1', keys: { k1: new Uint8Array(32) } });
+const license = alwaysLicensed();
+const auth = { plugin: tokenAuth, options: { store: memoryApiKeys(), keyRing: ring } };
+const exporter = { plugin: webhookExporter, options: { stores: memoryWebhooks(), queue: memoryQueue(), keyRing: ring } };
+
+/** Registers and starts, as a host does. */
+async function started(plugin: object, options: unknown, before: readonly object[] = []): Promise<void> {
+    const server: Server = hapiServer({ autoListen: false, debug: false });
+    try {
+        await server.register(untyped(before));
+        await server.register(untyped({ plugin, options }));
+        await server.start();
+    } finally {
+        await server.stop();
+    }
+}
+
+type Row = readonly [option: string, rule: RegExp, change: unknown, before?: readonly object[]];
+
+/** Rows of a plugin: each changes one thing of options that work. What is no object stands in place of all options. */
+function tableOf(plugin: { readonly name: string }, good: object, rows: readonly Row[], before: readonly object[] = []): readonly Wrong[] {
+    return rows.map(([option, rule, change, first = before]) => {
+        const options = typeof change === 'object' && change !== null ? { ...good, ...change } : change;
+        return wrong(plugin.name, option, rule, () => started(plugin, options, first));
+    });
+}
+
+const TOKEN_AUTH = tableOf(untyped(tokenAuth), auth.options, [
+    ['token-auth options', /is required/, undefined],
+    ['store', /is required/, { store: undefined }],
+    ['store', /must have the function insert/, { store: {} }],
+    ['store', /must be of type object/, { store: `postgres://u:${HUSH}@db/x` }],
+    ['keyRing', /is required/, { keyRing: undefined }],
+    ['keyRing', /must have the function seal/, { keyRing: { current: 'k1', keys: { k1: HUSH } } }],
+    ['revealable', /must be a boolean/, { revealable: HUSH }],
+    ['acceptForeignKeys', /must be a boolean/, { acceptForeignKeys: 'sometimes' }],
+    ['lastUse', /must be a boolean/, { lastUse: 60 }],
+    ['clock', /must be of type function/, { clock: new Date() }],
+    ['strategy', /must be a string/, { strategy: 5 }],
+    ['strategy', /must be a name that no other strategy of the server has/, { instance: 'b', strategy: 'token' }, [auth]],
+    ['scheme', /must be a name that no other scheme of the server has/, { instance: 'b', scheme: 'token' }, [auth]],
+    ['instance', /must be 1 to 64 letters, digits, "-" and "_"/, { instance: 'first one' }],
+    ['instance', /must be a name that no other registration of the plugin has/, {}, [auth]],
+    ['mapErrors', /must be a boolean/, { mapErrors: 'all' }],
+    ['stores', /is not allowed/, { stores: memoryApiKeys() }],
+]);
+
+const resource = { path: '/workspaces/{workspace_id}/campaigns', schema: Joi.object({ id: Joi.number() }), store: memoryInventory().hosts };
+const own = (change: object): object => ({ resources: [{ ...resource, ...change }] });
+const standard = { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }) } };
+
+const REST_API = tableOf(
+    untyped(restApiV2),
+    { store: memoryInventory(), license },
+    [
+        ['rest-api-v2 options', /is required/, undefined],
+        ['store', /is required/, { store: undefined }],
+        ['store', /must have the collection workspaces with the functions list and get/, { store: {} }],
+        ['store', /must have the collection services with/, { store: { ...memoryInventory(), services: [] } }],
+        ['license', /is required/, { license: undefined }],
+        ['license', /must be of type object/, { license: HUSH }],
+        ['license', /must have the function valid/, { license: {} }],
+        ['licence', /is not allowed/, { licence: license }],
+        ['auth', /must name a strategy of the server: register token-auth before/, { auth: 'session' }],
+        ['auth', /must name a strategy of the server/, {}, []],
+        ['auth', /must be one of \[string, false\]/, { auth: true }],
+        ['timeZone', /must be the IANA name of a time zone/, { timeZone: 'Mars/Olympus' }],
+        ['timeZone', /must be a string/, { timeZone: 2 }],
+        ['resources', /must be an array/, { resources: resource }],
+        ['resources[0].path', /must look like \/workspaces\/\{workspace_id\}\/campaigns/, own({ path: 'campaigns' })],
+        ['resources[0].path', /is there twice/, own({ path: '/workspaces/{workspace_id}/hosts' })],
+        ['resources[0].path', /is below no known resource/, own({ path: '/teams/{team_id}/campaigns' })],
+        ['resources[0].schema', /is required/, own({ schema: undefined })],
+        ['resources[0].schema', /must be a Joi schema of an object, or a Standard Schema/, own({ schema: { id: 'number' } })],
+        ['resources[0].fields', /is required/, own({ schema: standard })],
+        ['resources[0].fields', /has b, which is no property of jsonSchema/, own({ schema: standard, fields: ['b'], jsonSchema: {} })],
+        ['resources[0].store', /must have the function get/, own({ store: { list: () => [] } })],
+        ['rateLimit.requests', /is required/, { rateLimit: {} }],
+        ['rateLimit.requests', /must be greater than or equal to 1/, { rateLimit: { requests: 0 } }],
+        ['rateLimit.window', /must be less than or equal to 86400/, { rateLimit: { requests: 1, window: 3_600_000 } }],
+        ['rateLimit.redis', /must be/, { rateLimit: { requests: 1, redis: `redis://:${HUSH}@127.0.0.1` } }],
+        ['rateLimit.redis', /must be a client of ioredis/, { rateLimit: { requests: 1, redis: { host: '127.0.0.1' } } }],
+        ['rateLimit.by', /must be of type function/, { rateLimit: { requests: 1, by: 'address' } }],
+        ['maxStreams', /must be greater than or equal to 1/, { maxStreams: 0 }],
+        ['openapi', /must be of type object/, { openapi: false }],
+        ['openapi.page', /must look like \/api-docs/, { openapi: { page: 'api docs' } }],
+        ['openapi.public', /must be a boolean/, { openapi: { public: 'yes' } }],
+        ['instance', /is not allowed to be empty/, { instance: '' }],
+    ],
+    [auth],
+);
+
+const kind = (change: object): object => ({ kinds: [{ name: 'scan_finished', schema: Joi.object({ at: Joi.string() }), ...change }] });
+const format = (change: object): object => ({ formats: [{ name: 'own', contentType: 'text/plain', make: () => ({}), ...change }] });
+const allow = (...entries: readonly unknown[]): object => ({ egress: { allow: entries } });
+
+const WEBHOOK_EXPORTER = tableOf(untyped(webhookExporter), exporter.options, [
+    ['webhook-exporter options', /is required/, undefined],
+    ['stores', /is required/, { stores: undefined }],
+    ['stores.exporters', /is required/, { stores: {} }],
+    ['stores.exporters', /must have the function insert/, { stores: { ...memoryWebhooks(), exporters: {} } }],
+    [
+        'deliveries',
+        /must be of the same database as exporters/,
+        { stores: { ...memoryWebhooks(), deliveries: memoryWebhooks().deliveries } },
+    ],
+    ['queue', /is required/, { queue: undefined }],
+    ['queue', /must be of type object/, { queue: memoryQueue }],
+    ['queue', /must have the function ready/, { queue: { url: `redis://:${HUSH}@127.0.0.1` } }],
+    ['keyRing', /is required/, { keyRing: undefined }],
+    ['keyRing', /must have the function seal/, { keyRing: { k1: HUSH } }],
+    ['vendor', /must be 1 to 40 letters and digits, with single dashes between them/, { vendor: 'Acme Inc.' }],
+    ['vendor', /must be 1 to 40 letters and digits|is not allowed to be empty/, { vendor: '' }],
+    ['window', /must be greater than or equal to 1/, { window: 0 }],
+    ['window', /must be less than or equal to 10000/, { window: 1_000_000 }],
+    ['breakerAfter', /must be greater than or equal to 1/, { breakerAfter: 0 }],
+    ['stopAfter', /must be greater than or equal to 1/, { stopAfter: -1 }],
+    ['keepFor', /must be greater than or equal to 86400000/, { keepFor: 30 }],
+    ['maxBodyBytes', /must be less than or equal to 67108864/, { maxBodyBytes: 1e9 }],
+    ['maxBytesInFlight', /must be greater than or equal to maxBodyBytes/, { maxBodyBytes: 9000, maxBytesInFlight: 8000 }],
+    ['kinds[0].name', /must be 1 to 64 letters, digits, "_", "-" and "\."/, kind({ name: 'scan finished' })],
+    ['kinds[0].name', /must be new: .* exists already/, kind({ name: 'test' })],
+    ['kinds[0].schema', /must be a Joi schema of an object, or a Standard Schema/, kind({ schema: Joi.string() })],
+    ['kinds[0].fields', /is required/, kind({ schema: standard })],
+    ['kinds[0].types', /must be of type function/, kind({ types: ['investigation'] })],
+    ['formats[0].name', /must be 1 to 64 small letters, digits and dashes/, format({ name: 'My Format' })],
+    ['formats[0].name', /must be new: .* exists already/, format({ name: 'slack' })],
+    ['formats[0].contentType', /must be 1 to 128 visible ASCII characters and spaces/, format({ contentType: 'text/plain\r\nX: y' })],
+    ['formats[0].make', /is required/, format({ make: undefined })],
+    ['collectors', /must be an array/, { collectors: 'default' }],
+    ['collectors[0]', /must be 1 to 64/, { collectors: ['the edge'] }],
+    ['concurrency', /must be less than or equal to 5000/, { concurrency: 100_000 }],
+    ['drainTimeout', /must be less than or equal to 3600000/, { drainTimeout: 1e9 }],
+    ['attemptTimeout', /must be less than or equal to 30000/, { attemptTimeout: 60_000 }],
+    ['connectTimeout', /must be less than or equal to attemptTimeout/, { connectTimeout: 9000, attemptTimeout: 8000 }],
+    ['resolver', /must be one of \[dns, system\]/, { resolver: 'google' }],
+    ['egress', /must be of type object/, { egress: ['10.0.0.0/8'] }],
+    ['egress.allow', /must be an array/, { egress: { allow: '10.0.0.0/8' } }],
+    ['egress.allow[1]', /is a URL: write its host name, or its address/, allow('10.0.0.0/8', 'http://127.0.0.1:8080')],
+    ['egress.allow[0]', /is not a CIDR block: write address\/bits/, allow('10.0.0.0/99')],
+    ['egress.allow[0]', /must be a string/, allow(10)],
+    ['egress.allow[0]', /port/, allow('*:99999')],
+    ['routes', /must be of type object/, { routes: true }, [auth]],
+    ['routes.prefix', /must look like \/webhook-exporter/, { routes: { prefix: 'events' } }, [auth]],
+    ['routes.auth', /must name a strategy of the server/, { routes: { auth: 'session' } }, [auth]],
+    ['routes.license', /must have the function valid/, { routes: { license: {} } }, [auth]],
+    ['health.prefix', /must look like \/webhooks/, { health: { prefix: 'webhooks' } }],
+    ['store', /is not allowed/, { store: memoryWebhooks() }],
+]);
+
+const RECORDS = tableOf(
+    untyped(httpsRecordSchema),
+    { auth: 'token' },
+    [
+        ['path', /must look like \/https-record-schema/, { path: 'records/' }],
+        ['auth', /must name a strategy of the server/, { auth: 'nope' }],
+        ['license', /must have the function valid/, { license: { file: 'x' } }],
+        ['maxBytes', /must be greater than or equal to 1/, { maxBytes: 0 }],
+        ['maxDecodedBytes', /must be a number/, { maxDecodedBytes: 'plenty' }],
+        ['maxLineBytes', /must be greater than or equal to 1/, { maxLineBytes: -5 }],
+        ['maxReported', /must be an integer/, { maxReported: 0.5 }],
+        ['records', /must have the function add/, { records: {} }],
+        ['enrich', /needs records, a store that can enrich an inventory/, { enrich: {} }],
+        ['enrich', /needs records, a store that can enrich an inventory/, { enrich: {}, records: memoryRecords() }],
+        [
+            'enrich.workspace',
+            /must not contain control characters/,
+            { enrich: { workspace: 'a\nb' }, records: memoryRecords({ inventory: memoryInventory() }) },
+        ],
+        ['store', /is not allowed/, { store: memoryRecords() }],
+    ],
+    [auth],
+);
+
+const { workspaceVulns: _, ...incomplete } = memoryInventory();
+
+const READERS = [
+    ...tableOf(
+        untyped(metasploitData),
+        { store: memoryInventory(), license },
+        [
+            ['store', /must have the collection workspaceVulns/, { store: incomplete }],
+            ['license', /is required/, { license: undefined }],
+            ['auth', /must name a strategy of the server/, { auth: 'nope' }],
+            ['queryToken', /must be a boolean/, { queryToken: HUSH }],
+        ],
+        [auth],
+    ),
+    ...tableOf(
+        untyped(mcp),
+        { store: memoryInventory(), license },
+        [
+            ['store', /is required/, { store: undefined }],
+            ['store', /must have the collection workspaces with the functions list and get/, { store: {} }],
+            ['records', /must have the function list/, { records: {} }],
+            ['deliveries', /must be of type object/, { deliveries: [] }],
+            ['license', /is required/, { license: undefined }],
+            ['auth', /must name a strategy of the server/, { auth: 'nope' }],
+            ['path', /must look like \/mcp/, { path: 'mcp' }],
+        ],
+        [auth],
+    ),
+    ...tableOf(
+        untyped(metrics),
+        { auth: false },
+        [
+            ['auth', /is required/, { auth: undefined }],
+            ['auth', /must name a strategy of the server/, { auth: 'nope' }],
+            ['path', /must look like \/metrics/, { path: 'metrics' }],
+            ['of', /must be the name of an instance of webhook-exporter/, { of: 'second' }],
+            ['webhook-exporter', /register that before/, {}, []],
+            ['registry', /must have the function metrics/, { registry: {} }],
+            ['perExporter', /must be a boolean/, { perExporter: 'id' }],
+        ],
+        [auth, exporter],
+    ),
+];
+
+const CONSOLE = tableOf(
+    untyped(adminConsole),
+    { system: { migrate: async () => [] }, auth: false, authorize: () => true },
+    [
+        ['admin-console options', /is required/, undefined],
+        ['system', /must have at least 1 key/, { system: {} }],
+        ['system.keys', /must have the function create/, { system: { keys: memoryApiKeys() } }],
+        ['system.webhooks.publish', /is required/, { system: { webhooks: {} } }],
+        ['auth', /is required/, { auth: undefined }],
+        ['auth', /must not name a strategy of token-auth/, { auth: 'token' }],
+        ['auth', /must name a strategy of the server/, { auth: 'nope' }],
+        ['authorize', /is required/, { authorize: undefined }],
+        ['authorize', /must be of type function/, { authorize: true }],
+        ['prefix', /must look like \/admin-console/, { prefix: 'admin' }],
+        ['screens', /needs auth to name a strategy of the server/, { screens: {} }],
+    ],
+    [auth],
+);
+
+const WEBHOOK_AUTH = tableOf(untyped(webhookAuth), { secrets: ['x'.repeat(32)] }, [
+    ['secrets', /is required/, { secrets: undefined }],
+    ['secrets', /must be a list of secrets or a function/, { secrets: HUSH }],
+    ['secrets', /must be a list of at least one secret/, { secrets: [] }],
+    ['secrets[1]', /must/, { secrets: ['x'.repeat(32), `${HUSH}\n`] }],
+    ['forms[0]', /must be one of \[/, { forms: ['md5'] }],
+    ['tolerance', /must be/, { tolerance: 0 }],
+    ['tolerance', /must be less than or equal to 86400000/, { tolerance: 1e12 }],
+    ['replays', /must have the function isNew/, { replays: {} }],
+    ['replays', /needs forms: \['standard-webhooks'\]/, { replays: replayCache() }],
+    ['vendor', /must be 1 to 40 letters and digits/, { vendor: 'Acme Inc.' }],
+]);
+
+for (const [name, table] of Object.entries({ TOKEN_AUTH, REST_API, WEBHOOK_EXPORTER, RECORDS, READERS, CONSOLE, WEBHOOK_AUTH })) {
+    t.test(`refuses ${table.length} wrong configurations: ${name}`, (t) => refusesAll(t, table));
+}

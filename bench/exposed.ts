@@ -70,6 +70,7 @@ export const exposed: Section = {
                     title: 'what token-auth and rest-api-v2 add to a hapi server',
                     figures: {
                         startMs: { label: 'ms to the first answer', bar: '≤ 150' },
+                        cpuMs: { label: 'CPU until then, ms' },
                         rssMiB: { label: 'memory, MiB', digits: 1, bar: '≤ 20' },
                     },
                     scanwire: async (checkout) => () => added(checkout),
@@ -234,7 +235,7 @@ async function added(checkout: Checkout): Promise<Figures> {
     }
     const { bare, plugins } = figures;
     const more = (name: string): number => (plugins?.[name] ?? 0) - (bare?.[name] ?? 0);
-    return { startMs: more('startMs'), rssMiB: more('rssMiB') };
+    return { startMs: more('startMs'), cpuMs: more('cpuMs'), rssMiB: more('rssMiB') };
 }
 
 async function firstLine(process: ChildProcess): Promise<string> {

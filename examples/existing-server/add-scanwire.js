@@ -1,13 +1,14 @@
 import { postgresQueue, redisQueue } from 'scanwire/bullmq';
+import { plugin as httpsRecordSchema } from 'scanwire/https-record-schema';
 import { keyRing } from 'scanwire/keys';
 import { alwaysLicensed } from 'scanwire/license';
-import { migrate, postgresApiKeys, postgresWebhooks } from 'scanwire/postgres';
+import { migrate, postgresApiKeys, postgresRecords, postgresWebhooks } from 'scanwire/postgres';
 import { plugin as restApiV2 } from 'scanwire/rest-api-v2';
 import { plugin as tokenAuth } from 'scanwire/token-auth';
 import { plugin as webhookExporter } from 'scanwire/webhook-exporter';
 import { siteInventory } from './site-inventory.js';
 
-/** All that is new: three plugins beside the routes, the sessions and the tables that were there before. */
+/** All that is new: four plugins beside the routes, the sessions and the tables that were there before. */
 export async function addScanwire(server, { pool, redisUrl, sealingKey, egress }) {
     await migrate(pool);
     const sealing = keyRing({ current: 'k1', keys: { k1: sealingKey } });
@@ -16,6 +17,7 @@ export async function addScanwire(server, { pool, redisUrl, sealingKey, egress }
     await server.register([
         { plugin: tokenAuth, options: { store: postgresApiKeys({ pool }), keyRing: sealing } },
         { plugin: restApiV2, options: { store: siteInventory(pool), license: alwaysLicensed() } },
+        { plugin: httpsRecordSchema, options: { auth: 'token', records: postgresRecords({ pool }) } },
         {
             plugin: webhookExporter,
             options: { stores: postgresWebhooks({ pool }), queue, keyRing: sealing, vendor: 'Acme', egress, mapErrors: true },

@@ -36,6 +36,7 @@ const files = pasted();
 for (const [file, source] of files) {
     writeFileSync(join(project, file), source);
 }
+const beganAt = performance.now();
 await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', join('..', 'scanwire.tgz')], { cwd: project });
 
 t.strictSame([...files.keys()], ['server.js', 'migrations.js', 'finding.test.js']);
@@ -58,6 +59,8 @@ t.test('leads from an existing server to a verified delivery', async (t) => {
     t.strictSame(said, ['test: verified', 'idr_investigation_created: verified']);
     const [, token = '', url = ''] = /^curl -H 'token: (\S+)' (\S+)$/.exec(curl) ?? [];
     const answer = await fetch(url, { headers: { token, connection: 'close' } });
+    const seconds = (performance.now() - beganAt) / 1000;
+    t.ok(seconds <= 90, `${seconds.toFixed(1)} s from the tarball to the first 200`);
     t.match([answer.status, await answer.json()], [200, [{ address: '192.0.2.10', name: 'web-1', service_count: 1 }]]);
     const refused = await fetch(new URL('/findings', url), {
         method: 'POST',

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { createHmac, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
@@ -85,6 +86,26 @@ t.test('keeps its own routes and sessions, and serves its tables behind an API k
     t.match(JSON.parse((await get('/workspaces/2/hosts/1201')).payload), { address: '2001:db8::7', os_name: '' });
     t.equal((await get('/workspaces/2/hosts/1')).statusCode, 404);
     t.equal((await get('/workspaces/3/hosts')).statusCode, 404);
+});
+
+t.test('adds four plugins and a store of its own in 40 lines', async (t) => {
+    const { server } = await started(t);
+    t.match(Object.keys(server.registrations), ['token-auth', 'rest-api-v2', 'https-record-schema', 'webhook-exporter']);
+    const linesOf = (file: string): readonly string[] =>
+        readFileSync(`examples/existing-server/${file}`, 'utf8')
+            .split('\n')
+            .filter((line) => line.trim() !== '' && !/^\s*(?:\/\*\*|\/\/)/.test(line));
+    const added = linesOf('add-scanwire.js');
+    // The routes after it are the server's own.
+    const lines = [
+        ...added.slice(
+            0,
+            added.findIndex((line) => line.includes('server.route(')),
+        ),
+        '}',
+        ...linesOf('site-inventory.js'),
+    ];
+    t.ok(lines.length <= 40, `${lines.length} lines`);
 });
 
 t.test('tells its users what they did wrong, and what is away', async (t) => {

@@ -24,7 +24,7 @@ type Json = Record<string, unknown>;
 /** The document of the server as it is now. */
 export function openApiDocument({ server, resources, base, auth }: Described): Json {
     const names = schemaNames(resources);
-    const admin = server.table().filter(({ settings }) => settings.tags?.includes('admin-console'));
+    const admin = server.table().filter(({ settings: { tags, response } }) => tags?.includes('admin-console') && response?.schema);
     const kinds = (server.plugins as { 'webhook-exporter'?: { kinds?(): EventKinds } })['webhook-exporter']?.kinds?.();
     const tags = [TAGS.inventory, ...(admin.length > 0 ? [TAGS.administration] : []), ...(kinds === undefined ? [] : [TAGS.events])];
     return {

@@ -41,7 +41,7 @@ async function whole(options: Partial<RestApiV2Options> = {}) {
     };
     const server = await host({ host: '127.0.0.1', port: 0 });
     await server.register([
-        { plugin: adminConsole, options: { system: systemOf(server), auth: 'session', authorize: () => true } },
+        { plugin: adminConsole, options: { system: systemOf(server), auth: 'session', authorize: () => true, screens: {} } },
         { plugin: restApiV2, options: { store: await filled(), license: alwaysLicensed(), resources: [campaigns], ...options } },
     ]);
     return await answers(server);
@@ -66,9 +66,11 @@ t.test('tells of every route, and of none that there is not', async (t) => {
     const running = await whole();
     const { paths } = (await documentOf(running)) as { paths: Record<string, Json> };
     const told = Object.entries(paths).flatMap(([path, operations]) => Object.keys(operations).map((method) => `${method} ${path}`));
+    // Pages for people answer with nothing that a schema would describe.
     const routes = running.server
         .table()
-        .filter(({ path, method }) => method !== '*' && !path.endsWith('/') && !path.endsWith('openapi.json'))
+        .filter(({ path, method }) => method !== '*' && !/^\/admin(?:\/|$)/.test(path))
+        .filter(({ path }) => !path.endsWith('/') && !path.endsWith('openapi.json'))
         .map(({ method, path }) => `${method} ${path}`);
     const shapes = (lines: string[]): string[] => lines.map((line) => line.replaceAll(/\{\w+\}/g, '{}')).sort();
     t.same(shapes(told), shapes(routes));

@@ -31,8 +31,19 @@ const MAX_NAME = 255;
 /** Of the data of a note; as deep as a scan may be. */
 const MAX_DEPTH = 64;
 
-/** How a JSON text writes what PostgreSQL does not store: NUL, and half a surrogate pair. */
-const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/;
+/** An escape of a JSON text, and as its group what PostgreSQL does not store: NUL, and half a surrogate pair. */
+const ESCAPE = /\\(?:u(0000|d[89a-f][0-9a-f]{2})|.)/g;
+
+/** Whether PostgreSQL stores a JSON text. Escape after escape, so that a long row of backslashes is looked at once. */
+function isStorable(json: string): boolean {
+    for (const [, unstorable] of json.matchAll(ESCAPE)) {
+        if (unstorable !== undefined) {
+            return false;
+        }
+    }
+
+    return true;
+}
 
 /**
  * The rules for notes and vulnerabilities of an import.
@@ -140,7 +151,7 @@ function refuseUnstorable(data: object, field: string): void {
         throw new ScanwireError('INVALID_INPUT', `${field} must not be nested deeper than ${MAX_DEPTH}`, { field });
     }
 
-    if (UNSTORABLE.test(JSON.stringify(data))) {
+    if (!isStorable(JSON.stringify(data))) {
         throw new ScanwireError('INVALID_INPUT', `${field} must not contain NUL or half a surrogate pair`, { field });
     }
 }

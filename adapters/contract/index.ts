@@ -16,6 +16,7 @@ import { acceptanceLaws, noTransactionLaws, notificationLaws, transactionLaws } 
 import { begunLaws } from './webhooks/begun-laws.ts';
 import { breakerLaws } from './webhooks/breaker-laws.ts';
 import { claimLaws } from './webhooks/claim-laws.ts';
+import { contentLaws } from './webhooks/content-laws.ts';
 import { deliveryLaws } from './webhooks/delivery-laws.ts';
 import { dispatchLaws } from './webhooks/dispatch-laws.ts';
 import { erasureLaws } from './webhooks/erasure-laws.ts';
@@ -139,6 +140,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['transactions', 'notifications'], laws: onBench(notificationLaws) },
         { needs: ['subscriptions'], laws: onBench(subscriptionLaws) },
         { needs: ['subscriptions', 'transactions'], laws: onBench(joinedSubscriptionLaws) },
+        { needs: ['content'], laws: onBench(contentLaws) },
         { needs: ['holding'], laws: onBench(holdingLaws) },
         { needs: ['overview'], laws: onBench(overviewLaws) },
         { needs: ['notices'], laws: onBench(noticeLaws) },

@@ -2,7 +2,7 @@ import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliveries.ts';
 import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
-import type { Delivery, DeliveryState, DeliveryStore, EventSummary, RecordedOutcome } from '../../lib/webhooks/store.ts';
+import type { Delivery, DeliveryContent, DeliveryState, DeliveryStore, EventSummary, RecordedOutcome } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { accept } from './acceptance.ts';
 import { claim, sweep } from './claims.ts';
@@ -72,6 +72,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
             return history.map(({ token: _, lost: __, ...attempt }) => structuredClone(attempt));
         },
 
+        content: async (deliveryId) => contentOf(state, deliveryId),
         list: async (query) => list(state, query),
         count: async (filter, max) => Math.min(max, chosenBy(state, filter).length),
         replay: async (id) => replay(state, id),
@@ -85,6 +86,15 @@ function summaryOf(state: WebhookState, id: string): EventSummary | null {
     return event === undefined
         ? null
         : structuredClone({ id, kind: event.kind, createdAt: event.createdAt, erasedAt: state.erased.get(id) ?? null });
+}
+
+function contentOf(state: WebhookState, deliveryId: string): DeliveryContent | null {
+    const row = state.deliveries.get(deliveryId);
+    if (row === undefined) {
+        return null;
+    }
+    const { exporterId, event, message } = row;
+    return structuredClone({ exporterId, event: { ...event, erasedAt: state.erased.get(event.id) ?? null }, message });
 }
 
 function erase(state: WebhookState, eventId: string): EventSummary & { readonly ended: number } {

@@ -10,6 +10,7 @@ import type {
     Claim,
     ClaimRequest,
     Delivery,
+    DeliveryContent,
     DeliveryStore,
     Dispatched,
     DispatchOptions,
@@ -29,6 +30,7 @@ import {
     ATTEMPTS,
     CLAIM,
     type ClaimRow,
+    CONTENT,
     DISPATCH,
     type DispatchRow,
     ERASE,
@@ -110,6 +112,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
             return rows.map((row) => withDates(row, ['startedAt', 'finishedAt']));
         },
 
+        content: (deliveryId) => content(db, deliveryId),
         list: (query) => listDeliveries(db, query),
         count: (filter, max) => countDeliveries(db, filter, max),
         replay: (id) => replay(db, id),
@@ -314,6 +317,16 @@ function outcomeParameter(recorded: RecordedOutcome, index: number) {
 async function get(db: Executor, id: string): Promise<Delivery | null> {
     const { rows } = await db.query<Row<Delivery>>(GET, [uuidOrNull(id)]);
     return rows[0] === undefined ? null : deliveryFromRow(rows[0]);
+}
+
+async function content(db: Executor, deliveryId: string): Promise<DeliveryContent | null> {
+    type Columns = DeliveryContent['event'] & Omit<DeliveryContent, 'event'>;
+    const { rows } = await db.query<Row<Columns>>(CONTENT, [uuidOrNull(deliveryId)]);
+    if (rows[0] === undefined) {
+        return null;
+    }
+    const { exporterId, message, ...event } = withDates(rows[0], ['createdAt', 'erasedAt']);
+    return { exporterId, event, message };
 }
 
 async function replay(db: Executor, id: string): Promise<Delivery> {

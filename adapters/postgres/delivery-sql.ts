@@ -110,6 +110,18 @@ from scanwire.deliveries d
 where d.id = $1 and d.state = 'sending'
 order by number`;
 
+/** `$1` is the id of a delivery. */
+export const CONTENT = `
+select
+    d.exporter_id as "exporterId", v.id, v.kind, v.body, v.created_at as "createdAt", v.erased_at as "erasedAt",
+    case when f.delivery_id is not null then
+        json_build_object('contentType', f.content_type, 'headers', f.headers, 'body', f.body, 'failure', f.failure)
+    end as message
+from scanwire.deliveries d
+join scanwire.events v on v.id = d.event_id
+left join scanwire.delivery_messages f on f.delivery_id = d.id
+where d.id = $1`;
+
 /** The exporter is locked against removal, as in `accept`, and the event against being erased. */
 export const REPLAY: string = `
 with exporter as materialized (

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { DeliveryFilter } from '../../lib/webhooks/deliveries.ts';
+import type { DeliveryFilter, DeliveryMessage } from '../../lib/webhooks/deliveries.ts';
 import type { Replay } from '../../lib/webhooks/replays.ts';
 import { DELIVERY_STATES, type Delivery } from '../../lib/webhooks/store.ts';
 import type { AttemptView } from '../../plugins/admin-console/operations.ts';
@@ -30,10 +30,17 @@ export function define(deliveries: Command): void {
         .option('--limit <n>', 'at most so many', wholeNumber(1, 1000), 100)
         .option('--count', 'only how many there are, counted up to 10,000');
 
-    command(deliveries, 'show <id>', 'show a delivery with its attempts', async ({ args: [id = ''], perform }) => {
+    command(deliveries, 'show <id>', 'show a delivery with its attempts', async ({ args: [id = ''], options, perform }) => {
         const delivery = await perform('showDelivery', { id });
-        return { json: delivery, text: async () => `${await deliveryFacts(delivery)}\n\n${await attemptsTable(delivery.history)}` };
-    });
+        const message = options.message === true ? await perform('showMessage', { id }) : null;
+        return {
+            json: message === null ? delivery : { ...delivery, message },
+            text: async () => {
+                const parts = [await deliveryFacts(delivery), await attemptsTable(delivery.history)];
+                return [...parts, ...(message === null ? [] : [messageText(message)])].join('\n\n');
+            },
+        };
+    }).option('--message', 'with what it sends: headers, their secrets masked, and body');
 
     command(deliveries, 'replay [id]', 'send once more: a finished delivery, or all that failed', replayed)
         .option('--exporter <id>', 'what this exporter was sent in vain, or was not sent')
@@ -116,6 +123,14 @@ function deliveryFacts(delivery: Delivery): Promise<string> {
         ['Created', relativeTime(delivery.createdAt, now)],
         finishedAt === null ? ['Due', relativeTime(dueAt, now)] : ['Finished', relativeTime(finishedAt, now)],
     ]);
+}
+
+function messageText({ headers, body, bytes, erasedAt, failure }: DeliveryMessage): string {
+    if (body === null) {
+        return erasedAt === null ? `Nothing is sent: ${failure}` : `Its body was erased at ${utcTime(erasedAt)}`;
+    }
+    const lines = headers === null ? ['Its exporter was removed'] : headers.map(([name, value]) => `${name}: ${value}`);
+    return [...lines, '', body, '', `${bytes} bytes`].join('\n');
 }
 
 function attemptsTable(attempts: readonly AttemptView[]): Promise<string> {

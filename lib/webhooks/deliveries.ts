@@ -1,6 +1,9 @@
 import Joi from 'joi';
 import { checked } from '../checked.ts';
+import { ScanwireError } from '../errors.ts';
+import type { HeaderPairs } from './exporter.ts';
 import { MAX_COUNTED } from './exporter-health.ts';
+import { maskedBody, maskedMessage } from './formatting.ts';
 import { GRANTS } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
 import { OUTCOME_CODES, type OutcomeCode } from './outcome.ts';
@@ -42,6 +45,23 @@ export interface DeliveryCount {
     readonly more: boolean;
 }
 
+/** What a delivery sends, as far as people may see it. */
+export interface DeliveryMessage {
+    /** With the secret of its format masked; null once the event was erased, and where it could not be made. */
+    readonly body: string | null;
+    /** How many bytes of it are sent; null where `body` is. */
+    readonly bytes: number | null;
+    /**
+     * As the last attempt sends them with the settings that its exporter has now, the next one before the first; what is secret is masked, and those of the
+     * connection are not among them. Null where there is no body any more, or no exporter.
+     */
+    readonly headers: HeaderPairs | null;
+    /** When the body of its event was erased; null while it is there. */
+    readonly erasedAt: Date | null;
+    /** Why it could not be made, so that nothing is sent; else null. */
+    readonly failure: string | null;
+}
+
 /** Reads of deliveries, and their replay. */
 export interface Deliveries {
     /** Newest first, 100 unless `limit` says otherwise, at most 1,000. @throws ScanwireError `INVALID_INPUT` with the field. */
@@ -50,6 +70,11 @@ export interface Deliveries {
     count(filter?: DeliveryFilter): Promise<DeliveryCount>;
     /** @throws ScanwireError `NOT_FOUND`. */
     show(id: string): Promise<DeliveryHistory>;
+    /**
+     * What it sends. @throws ScanwireError `NOT_FOUND`, `UNSEALABLE`, `INVALID_INPUT` for settings of its exporter with which nothing can be sent;
+     *     `MISCONFIGURED` when the store does not show it.
+     */
+    message(id: string): Promise<DeliveryMessage>;
     /** Replays of many deliveries. */
     readonly replays: Replays;
     /** Sends the same bytes under the same message id once more. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
@@ -120,6 +145,7 @@ export function deliveriesOf(context: WebhooksContext): Deliveries {
             return { ...delivery, history };
         },
 
+        message: (id) => messageOf(id, context),
         replays: replaysOf(context),
 
         async replay(id) {
@@ -128,6 +154,28 @@ export function deliveriesOf(context: WebhooksContext): Deliveries {
             return delivery;
         },
     };
+}
+
+async function messageOf(id: string, context: WebhooksContext): Promise<DeliveryMessage> {
+    const { deliveries: store, exporters } = context;
+    if (store.content === undefined) {
+        throw new ScanwireError('MISCONFIGURED', 'Cannot show what a delivery sends: the store does not show it');
+    }
+    const [content, attempts] = await Promise.all([store.content(id), store.attempts(id)]);
+    if (content === null) {
+        throw storeRefusals.unknownDelivery();
+    }
+
+    const { event, message, exporterId } = content;
+    const failure = message?.failure ?? null;
+    if (event.erasedAt !== null || failure !== null) {
+        return { body: null, bytes: null, headers: null, erasedAt: event.erasedAt, failure };
+    }
+    const body = maskedBody(event.body, message);
+    const exporter = await exporters.get(exporterId);
+    const time = attempts.at(-1)?.startedAt ?? (await store.now());
+    const sent = exporter && maskedMessage(event, message, { exporter, time }, context);
+    return { body, bytes: sent?.bytes ?? Buffer.byteLength(body), headers: sent?.headers ?? null, erasedAt: null, failure };
 }
 
 /** The events of a store. */

@@ -80,15 +80,30 @@ export interface MessagePreview {
 const MASK = '***';
 
 /** A message as it would go out now, with what is secret masked. @throws ScanwireError `INVALID_INPUT` when it cannot be made. */
-export function previewOf(event: FormatEvent, exporter: StoredExporter, { keyRing, ...context }: WebhooksContext): MessagePreview {
+export function previewOf(event: FormatEvent, exporter: StoredExporter, context: WebhooksContext): MessagePreview {
     const message = messageMaker(exporter, context)(event);
-    const { bytes, ...format } = outgoingBody({ body: event.text }, message, exporter, keyRing);
-    const secrets = openSecrets(exporter, keyRing, event.time);
-    const signing = { vendor: context.vendor, forms: exporter.signatures, secrets, body: bytes, id: event.id, timestamp: event.time };
-    const additional = [...openHeaders(exporter, keyRing), ...authorizationOf(openAuthentication(exporter, keyRing))];
+    const { headers } = maskedMessage({ ...event, body: event.text }, message, { exporter, time: event.time }, context);
+    return { headers, body: maskedBody(event.text, message) };
+}
+
+/** Headers of a message that is sent at a time, with what is secret masked, and how many bytes its body has. @throws as {@link outgoingBody}. */
+export function maskedMessage(
+    event: Pick<StoredEvent, 'id' | 'kind' | 'body'>,
+    message: FormattedMessage | null,
+    { exporter, time }: { readonly exporter: StoredExporter; readonly time: Date },
+    { keyRing, vendor }: Pick<WebhooksContext, 'keyRing' | 'vendor'>,
+): { readonly headers: HeaderPairs; readonly bytes: number } {
+    const { bytes, ...format } = outgoingBody(event, message, exporter, keyRing);
+    const secrets = openSecrets(exporter, keyRing, time);
+    const signing = { vendor, forms: exporter.signatures, secrets, body: bytes, id: event.id, timestamp: time };
+    const additional = [...openHeaders(exporter, keyRing), ...authorizationOf(openAuthentication(exporter, keyRing), MASK)];
     const masked = additional.map(([name]) => [name, MASK] as const);
-    const body = message === null ? event.text : Buffer.from(withMaskedSecret(Buffer.from(message.body))).toString();
-    return { headers: messageHeaders(event.kind, signing, format, masked), body };
+    return { headers: messageHeaders(event.kind, signing, format, masked), bytes: bytes.length };
+}
+
+/** What is sent in the body, with the secret of the format masked. */
+export function maskedBody(body: string, message: FormattedMessage | null): string {
+    return message === null ? body : Buffer.from(withMaskedSecret(Buffer.from(message.body))).toString();
 }
 
 /**

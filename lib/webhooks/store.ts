@@ -66,6 +66,15 @@ export interface EventSummary extends Omit<StoredEvent, 'body'> {
     readonly erasedAt: Date | null;
 }
 
+/** What a delivery sends. Its parts are read in one moment. */
+export interface DeliveryContent {
+    readonly exporterId: string;
+    /** Its body is empty once it was erased. */
+    readonly event: StoredEvent & Pick<EventSummary, 'erasedAt'>;
+    /** What is sent in place of the event's body; null for that. */
+    readonly message: FormattedMessage | null;
+}
+
 /** The same, with those of its deliveries that were handed out at once. */
 export interface Acceptance extends AcceptedEvent {
     readonly handedOut: readonly Dispatched[];
@@ -318,6 +327,8 @@ export interface DeliveryStore {
     get(id: string): Promise<Delivery | null>;
     /** Attempts of a delivery, first to last. */
     attempts(deliveryId: string): Promise<readonly Attempt[]>;
+    /** What a delivery sends, null when there is no such delivery. Absent in a store that does not show it. */
+    content?(deliveryId: string): Promise<DeliveryContent | null>;
     list(query: DeliveryQuery): Promise<readonly Delivery[]>;
     /** How many there are, counted up to `max`. */
     count(filter: DeliveryFilter, max: number): Promise<number>;

@@ -124,6 +124,7 @@ function deliveryHandlers({ publish, deliveries, events }: System['webhooks']): 
             const delivery = await deliveries.show(id);
             return { ...delivery, history: delivery.history.map(attemptView) };
         },
+        showMessage: ({ id }) => deliveries.message(id),
         replayDelivery: ({ id }) => deliveries.replay(id),
         async beginReplay({ dryRun = false, ...options }) {
             return dryRun ? { total: await deliveries.replays.count(options) } : await deliveries.replays.begin(options);

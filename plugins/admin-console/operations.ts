@@ -6,7 +6,7 @@ import type { SealedAnew } from '../../lib/keys/key-ring.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { RuleSet } from '../../lib/webhooks/choices.ts';
-import type { DeliveryCount, DeliveryFilter, DeliveryQuery, ErasedEvent } from '../../lib/webhooks/deliveries.ts';
+import type { DeliveryCount, DeliveryFilter, DeliveryMessage, DeliveryQuery, ErasedEvent } from '../../lib/webhooks/deliveries.ts';
 import type { Diagnosis } from '../../lib/webhooks/doctor.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { ShownExporter } from '../../lib/webhooks/exporter-health.ts';
@@ -54,6 +54,8 @@ export interface Operations {
     listDeliveries: Operation<Partial<DeliveryQuery>, readonly Delivery[]>;
     countDeliveries: Operation<DeliveryFilter, DeliveryCount>;
     showDelivery: Operation<ById, DeliveryView>;
+    /** What it sends, with what is secret masked. */
+    showMessage: Operation<ById, DeliveryMessage>;
     replayDelivery: Operation<ById, Delivery>;
 
     /** Begins a replay of what an exporter was sent in vain, or of what is held for it; answers with nothing but its length when it is a dry run. */
@@ -173,6 +175,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     listDeliveries: { method: 'GET', path: '/deliveries' },
     countDeliveries: { method: 'GET', path: '/deliveries/count' },
     showDelivery: { method: 'GET', path: '/deliveries/{id}' },
+    showMessage: { method: 'GET', path: '/deliveries/{id}/message' },
     replayDelivery: { method: 'POST', path: '/deliveries/{id}/replay' },
 
     beginReplay: { method: 'POST', path: '/replays' },

@@ -23,6 +23,8 @@ import {
     id,
     keySummarySchema,
     licenseSchema,
+    maskedHeadersSchema,
+    messageSchema,
     newEventSchema,
     replayViewSchema,
     revealedKeySchema,
@@ -130,13 +132,7 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         description: 'What would be sent of an event to an exporter',
         params: byId,
         payload: Joi.object({ kind: id(), body: newEventSchema.extract('body') }).required(),
-        response: Joi.object({
-            headers: Joi.array()
-                .items(Joi.array().items(Joi.string().allow('')))
-                .required()
-                .description('What is secret in them is masked'),
-            body: text(),
-        }).label('Preview'),
+        response: Joi.object({ headers: maskedHeadersSchema.required(), body: text() }).label('Preview'),
     },
 
     showEvent: { description: 'An event without its body', params: byId, response: eventSchema },
@@ -159,6 +155,7 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         }).label('DeliveryCount'),
     },
     showDelivery: { description: 'A delivery with its attempts', params: byId, response: deliveryViewSchema },
+    showMessage: { description: 'What a delivery sends, with what is secret masked', params: byId, response: messageSchema },
     replayDelivery: { description: 'Sends a finished delivery once more', params: byId, response: deliverySchema },
 
     beginReplay: {

@@ -206,6 +206,23 @@ export const deliveryViewSchema: Joi.ObjectSchema = deliverySchema
     .keys({ history: Joi.array().items(attemptSchema).required() })
     .label('DeliveryWithAttempts');
 
+export const maskedHeadersSchema: Joi.ArraySchema = Joi.array()
+    .items(Joi.array().items(Joi.string().allow('')))
+    .description('Pairs of name and value; what is secret in them is masked');
+
+export const messageSchema: Joi.ObjectSchema = Joi.object({
+    body: nullableText().description(
+        'As it is sent, but for the secret of a format, which is masked; null once it was erased or where it could not be made',
+    ),
+    bytes: nullableCount().description('How many are sent; null where `body` is'),
+    headers: maskedHeadersSchema
+        .allow(null)
+        .required()
+        .description('As the last attempt sends them with the settings that its exporter has now; null where nothing is sent'),
+    erasedAt: nullableDate().description('When its body was erased'),
+    failure: nullableText().description('Why it could not be made'),
+}).label('Message');
+
 export const licenseSchema: Joi.ObjectSchema = Joi.object({
     holder: nullableText().description('Null, like the times, unless the signature is right'),
     notBefore: nullableDate(),

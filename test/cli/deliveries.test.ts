@@ -55,6 +55,9 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
         attempts: 1,
         history: [{ number: 1, startedAt: String, finishedAt: String, status: 204, code: 'delivered', timings: { total: Number } }],
     });
+    t.match(await json(data, 'deliveries', 'show', delivery, '--message'), { id: delivery, message: { bytes: Number, failure: null } });
+    const shown = await scanwire(['deliveries', 'show', delivery, '--message', '--data', data]);
+    t.match(shown, { code: 0, stdout: /Content-Type: application\/json[\s\S]*\n\{"[\s\S]*\d+ bytes/ });
     t.match(await json(data, 'exporters', 'show', exporter.id), {
         health: { breaker: 'closed', lastOutcome: { code: 'delivered', detail: 'Answered 204' }, backlog: { waiting: 0, more: false } },
     });

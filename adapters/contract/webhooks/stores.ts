@@ -27,6 +27,7 @@ export type WebhookAbility =
     | 'transactions'
     | 'notifications'
     | 'subscriptions'
+    | 'content'
     | 'idempotency'
     | 'notices'
     | 'holding'
@@ -48,6 +49,7 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
         supply: 'begin(), which opens a transaction of the application',
     },
     subscriptions: { has: ({ exporters }) => exporters.subscribers !== undefined, shows: () => true, supply: 'nothing' },
+    content: { has: ({ deliveries }) => deliveries.content !== undefined, shows: () => true, supply: 'nothing' },
     replays: { has: ({ deliveries }) => deliveries.replays !== undefined, shows: () => true, supply: 'nothing' },
     retention: { has: ({ deliveries }) => deliveries.retention !== undefined, shows: () => true, supply: 'nothing' },
     idempotency: { has: ({ deliveries }) => deliveries.idempotent === true, shows: () => true, supply: 'nothing' },

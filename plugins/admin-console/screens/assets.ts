@@ -42,6 +42,8 @@ main form:not(.table form):has(.filters) { max-width: none; }
 .bar .tls { opacity: 0.6; }
 .bar .firstByte { opacity: 0.9; }
 .key { overflow-wrap: anywhere; }
+pre { max-height: 40rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.875rem; }
+.table small { color: inherit; }
 dt { font-weight: bold; }
 dd { overflow-wrap: anywhere; }
 td, th { vertical-align: top; }

@@ -1,6 +1,7 @@
 import type { DeliveryFilter, DeliveryQuery } from '../../../lib/webhooks/deliveries.ts';
-import { OUTCOME_CODES, type Timings } from '../../../lib/webhooks/outcome.ts';
+import { OUTCOME_CODES } from '../../../lib/webhooks/outcome.ts';
 import { DELIVERY_STATES } from '../../../lib/webhooks/store.ts';
+import { deliveryRoutes, deliveryTemplates, namedExporters, nameOf } from './delivery.ts';
 import { type Fault, faultOf, type Page } from './frame.ts';
 import type { Redirect, Screen, Visit } from './screen.ts';
 import { texts } from './texts.ts';
@@ -34,28 +35,6 @@ const CHOICE = `<select name="{{ field }}"><option value="">{{ t.deliveries.any 
 
 const EXPORTER_CHOICE = `<select name="{{ field }}">{% if any %}<option value="">{{ any }}</option>{% endif %}{% for exporter in exporters %}<option value="{{ exporter.id }}"{% if exporter.id == value %} selected{% endif %}>{{ exporter.name }}</option>{% endfor %}</select>`;
 
-const SHOW = `{% layout 'layout' %}{% block content %}
-{% if notice %}<p role="status">{{ notice }}</p>{% endif %}
-<dl><dt>{{ t.state }}</dt><dd>{{ t.deliveries.states[delivery.state] }}</dd>
-<dt>{{ t.deliveries.exporter }}</dt><dd><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ exporter }}</a></dd>
-<dt>{{ t.deliveries.kind }}</dt><dd>{{ delivery.kind }}</dd>
-<dt>{{ t.deliveries.event }}</dt><dd><a href="{{ base }}/deliveries?eventId={{ delivery.eventId }}">{{ delivery.eventId }}</a>{% if erasedAt %}, {{ t.deliveries.erased }} {% render 'time', at: erasedAt %}{% endif %}</dd>
-<dt>{{ t.deliveries.accepted }}</dt><dd>{% render 'time', at: delivery.createdAt %}</dd>
-{% if delivery.finishedAt %}<dt>{{ t.deliveries.finished }}</dt><dd>{% render 'time', at: delivery.finishedAt %}</dd>{% else %}<dt>{{ t.deliveries.due }}</dt><dd>{% render 'time', at: delivery.dueAt %}</dd>{% endif %}</dl>
-{% if delivery.finishedAt %}{% assign action = '/deliveries/' | append: delivery.id | append: '/replay' %}{% render 'form', action: action %}<button>{{ t.deliveries.replay }}</button></form>{% endif %}
-<h2>{{ t.deliveries.attempts }}</h2>
-{% if attempts.length == 0 %}<p>{{ t.deliveries.noAttempts }}</p>{% else %}
-<div class="table" role="region" tabindex="0" aria-label="{{ t.deliveries.attempts }}"><table>
-<thead><tr><th scope="col">{{ t.deliveries.number }}</th><th scope="col">{{ t.deliveries.started }}</th><th scope="col">{{ t.deliveries.cameTo }}</th><th scope="col">{{ t.deliveries.status }}</th><th scope="col">{{ t.deliveries.times }}</th><th scope="col">{{ t.deliveries.address }}</th></tr></thead>
-<tbody>{% for attempt in attempts %}<tr><th scope="row">{{ attempt.number }}</th>
-<td>{% render 'time', at: attempt.startedAt %}</td>
-<td>{% if attempt.code %}<code>{{ attempt.code }}</code> {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
-<td>{% if attempt.status %}{{ attempt.status }}{% else %}{{ t.none }}{% endif %}</td>
-<td>{% if attempt.bar %}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{{ attempt.took }}">{% for part in attempt.bar %}<rect class="{{ part.phase }}" x="{{ part.from }}" width="{{ part.width }}" height="8"></rect>{% endfor %}</svg><small>{{ attempt.took }}</small>{% else %}{{ t.none }}{% endif %}</td>
-<td>{% if attempt.address %}{{ attempt.address }}{% else %}{{ t.none }}{% endif %}</td></tr>
-{% endfor %}</tbody></table></div>{% endif %}
-{% endblock %}`;
-
 const REPLAYS = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
 {% if replays.length == 0 %}<p>{{ t.deliveries.noReplays }}</p>{% else %}
@@ -86,16 +65,14 @@ const REPLAYS = `{% layout 'layout' %}{% block content %}
 export const deliveriesScreen: Screen = {
     path: '/deliveries',
     title: texts.deliveries.title,
-    templates: { deliveries: LIST, choice: CHOICE, 'exporter-choice': EXPORTER_CHOICE, delivery: SHOW, replays: REPLAYS },
+    templates: { deliveries: LIST, choice: CHOICE, 'exporter-choice': EXPORTER_CHOICE, ...deliveryTemplates, replays: REPLAYS },
     routes: [
         { method: 'GET', path: '/deliveries', answer: listed },
-        { method: 'GET', path: '/deliveries/{id}', answer: shown },
-        { method: 'POST', path: '/deliveries/{id}/replay', answer: replayed },
+        ...deliveryRoutes,
         { method: 'GET', path: '/deliveries/replays', answer: (visit) => replaysPage(visit, {}) },
         { method: 'POST', path: '/deliveries/replays', answer: begun },
         { method: 'POST', path: '/deliveries/replays/{id}/cancel', answer: cancelled },
         // Where a page is loaded again that a form has led to.
-        { method: 'GET', path: '/deliveries/{id}/replay', answer: async ({ params }) => ({ to: at(params.id ?? '') }) },
         { method: 'GET', path: '/deliveries/replays/{id}/cancel', answer: async () => ({ to: '/deliveries/replays' }) },
     ],
 };
@@ -103,25 +80,6 @@ export const deliveriesScreen: Screen = {
 const PAGE = 50;
 const FIELDS = ['state', 'exporterId', 'kind', 'eventId', 'since', 'until', 'outcome'] as const;
 type Values = Readonly<Record<(typeof FIELDS)[number], string>>;
-
-function at(id: string, query = ''): string {
-    return `/deliveries/${encodeURIComponent(id)}${query}`;
-}
-
-interface Named {
-    readonly id: string;
-    readonly name: string;
-}
-
-/** All exporters by what they are called on pages. */
-async function namedExporters({ perform }: Visit): Promise<readonly Named[]> {
-    const all = await perform('listExporters', {});
-    return all.map(({ id, name }) => ({ id, name: name === '' ? id : name }));
-}
-
-function nameOf(exporters: readonly Named[], exporterId: string): string {
-    return exporters.find(({ id }) => id === exporterId)?.name ?? exporterId;
-}
 
 /** A time as forms send it, which is in UTC; a text that is none stays, so that the operation refuses it by its field. */
 function timeIn(text: string): Date {
@@ -158,51 +116,6 @@ async function listed(visit: Visit): Promise<Page> {
 
 function nextQuery(values: Values, after: string): string {
     return new URLSearchParams({ ...Object.fromEntries(Object.entries(values).filter(([, value]) => value !== '')), after }).toString();
-}
-
-async function shown(visit: Visit): Promise<Page> {
-    const { params, query, perform } = visit;
-    const delivery = await perform('showDelivery', { id: params.id ?? '' });
-    const [event, exporters] = await Promise.all([perform('showEvent', { id: delivery.eventId }), namedExporters(visit)]);
-    const attempts = delivery.history.map((attempt) => ({
-        ...attempt,
-        ...(attempt.timings === null ? { bar: null, took: '' } : barOf(attempt.timings)),
-    }));
-    return {
-        template: 'delivery',
-        title: texts.deliveries.one.replace('%', () => delivery.kind),
-        data: {
-            delivery,
-            attempts,
-            erasedAt: event.erasedAt,
-            exporter: nameOf(exporters, delivery.exporterId),
-            notice: query.has('replayed') ? texts.deliveries.wasReplayed : null,
-        },
-    };
-}
-
-const PHASES = ['dns', 'connect', 'tls', 'firstByte'] as const;
-
-/** The phases of an attempt one behind the other, in percent of all of it, and the same in words. */
-function barOf(timings: Timings) {
-    const { total } = timings;
-    const names = new Map<string, string>(texts.exporters.steps);
-    let from = 0;
-    const bar = PHASES.flatMap((phase) => {
-        const width = Math.min(100 - from, (100 * (timings[phase] ?? 0)) / Math.max(1, total));
-        from += width;
-        return width === 0 ? [] : [{ phase, from: (from - width).toFixed(1), width: width.toFixed(1) }];
-    });
-    const words = [...PHASES, 'total' as const].flatMap((phase) => {
-        const milliseconds = timings[phase];
-        return milliseconds === null ? [] : [`${names.get(phase)} ${milliseconds} ms`];
-    });
-    return { bar, took: words.join(', ') };
-}
-
-async function replayed({ params, perform }: Visit): Promise<Redirect> {
-    const { id } = await perform('replayDelivery', { id: params.id ?? '' });
-    return { to: at(id, '?replayed') };
 }
 
 interface ReplayValues {

@@ -3,8 +3,10 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Server } from '@hapi/hapi';
+import { decodeHTML } from 'entities';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
+import { indented } from '../../../plugins/admin-console/screens/delivery.ts';
 import { fixture } from '../../support/served.ts';
 import { host, register, systemOf } from './host.ts';
 import { Visitor } from './visitor.ts';
@@ -106,6 +108,56 @@ t.test('shows each attempt with its outcome and its times, and sends a delivery 
     await until(() => receiver.received > before);
     t.equal((await visitor.get(`/admin/deliveries/${id}/replay`)).path, `/admin/deliveries/${id}`, 'loading it again shows the delivery');
     t.equal((await visitor.get('/admin/deliveries/nothing')).status, 404);
+});
+
+t.test('shows what a delivery sends, but no secret of it, and that its body was erased', async (t) => {
+    const { server, visitor, exporterId } = await visited(t);
+    const { exporters, publish, events } = server.plugins['webhook-exporter'];
+    await exporters.update(exporterId, { headers: [['X-Key', 'hidden-value']], basic: { username: 'ada', password: 'hidden-word' } });
+    const body = { ...BODY, title: '</code><script>alert(1)</script>' };
+    const [id = ''] = (await publish(KIND, body)).deliveries;
+    await until(async () => (await server.plugins['webhook-exporter'].deliveries.show(id)).finishedAt !== null);
+
+    const { html } = await visitor.get(`/admin/deliveries/${id}`);
+    const [, shown = ''] = /<pre[^>]*><code>([\s\S]*?)<\/code>/.exec(html) ?? [];
+    t.same(JSON.parse(decodeHTML(shown)).title, body.title, 'as it is sent');
+    t.match(shown, /^\{\n {2}&#34;/, 'with line breaks');
+    t.match(html, /[\d,]+ bytes\./);
+    t.match(html, '<dt>X-Key</dt><dd><code>***</code></dd>');
+    t.match(html, '<dt>Authorization</dt><dd><code>***</code></dd>');
+    t.notMatch(html, /hidden-|YWRhOmhpZGRlbi|<script>/);
+    t.match(html, /<small>Status<\/small> 204/);
+
+    await exporters.remove(exporterId);
+    t.match((await visitor.get(`/admin/deliveries/${id}`)).html, /The exporter was removed, and its headers with it/);
+    await events.erase((await server.plugins['webhook-exporter'].deliveries.show(id)).eventId);
+    const erased = (await visitor.get(`/admin/deliveries/${id}`)).html;
+    t.match(erased, /The body was erased <time/);
+    t.notMatch(erased, /<pre/);
+});
+
+t.test('shows why nothing is sent, and a long body in part', async (t) => {
+    const { server, visitor, exporterId } = await visited(t);
+    const { exporters, publish } = server.plugins['webhook-exporter'];
+    const [long = ''] = (await publish(KIND, { ...BODY, title: 'x'.repeat(60_000) })).deliveries;
+    const page = (await visitor.get(`/admin/deliveries/${long}`)).html;
+    t.match(page, /Only the first 50,000 characters are shown/);
+    t.ok(page.length < 60_000);
+
+    const template = { texts: Array.from({ length: 20 }, () => '{{ body.title }}') };
+    await exporters.update(exporterId, { format: 'template', template });
+    const [failing = ''] = (await publish(KIND, { ...BODY, title: 'x'.repeat(60_000) })).deliveries;
+    await until(async () => (await server.plugins['webhook-exporter'].deliveries.show(failing)).finishedAt !== null);
+    t.match((await visitor.get(`/admin/deliveries/${failing}`)).html, /role="alert" class="fault">[^<]*Nothing is sent/);
+});
+
+t.test('lays out JSON without changing a number or a key', async (t) => {
+    const text = '{"a":1e400,"a":12345678901234567890,"b":[{},[],[1,"x\\",{y\\\\"]],"c":{"d":null}}';
+    const laid = indented(text, 9_999);
+    t.equal(laid.replaceAll(/\n */g, '').replaceAll(': ', ':'), text);
+    t.match(laid, '  "b": [\n    {},\n    [],');
+    t.equal(indented('no { json', 9_999), 'no { json');
+    t.ok(indented('['.repeat(2_000) + ']'.repeat(2_000), 9_999).length < 11_000);
 });
 
 t.test('counts what was sent in vain, replays it and ends a replay', async (t) => {

@@ -1,0 +1,201 @@
+import { ScanwireError } from '../../../lib/errors.ts';
+import type { DeliveryMessage } from '../../../lib/webhooks/deliveries.ts';
+import type { Timings } from '../../../lib/webhooks/outcome.ts';
+import type { AttemptView } from '../operations.ts';
+import type { Page, Templates } from './frame.ts';
+import type { Redirect, ScreenRoute, Visit } from './screen.ts';
+import { texts } from './texts.ts';
+
+const SHOW = `{% layout 'layout' %}{% block content %}
+{% if notice %}<p role="status">{{ notice }}</p>{% endif %}
+<dl><dt>{{ t.state }}</dt><dd>{{ t.deliveries.states[delivery.state] }}</dd>
+<dt>{{ t.deliveries.exporter }}</dt><dd><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ exporter }}</a></dd>
+<dt>{{ t.deliveries.kind }}</dt><dd>{{ delivery.kind }}</dd>
+<dt>{{ t.deliveries.event }}</dt><dd><a href="{{ base }}/deliveries?eventId={{ delivery.eventId }}">{{ delivery.eventId }}</a></dd>
+<dt>{{ t.deliveries.accepted }}</dt><dd>{% render 'time', at: delivery.createdAt %}</dd>
+{% if delivery.finishedAt %}<dt>{{ t.deliveries.finished }}</dt><dd>{% render 'time', at: delivery.finishedAt %}</dd>{% else %}<dt>{{ t.deliveries.due }}</dt><dd>{% render 'time', at: delivery.dueAt %}</dd>{% endif %}</dl>
+{% if delivery.finishedAt %}{% assign action = '/deliveries/' | append: delivery.id | append: '/replay' %}{% render 'form', action: action %}<button>{{ t.deliveries.replay }}</button></form>{% endif %}
+<section aria-labelledby="attempts"><h2 id="attempts">{{ t.deliveries.attempts }}</h2>
+{% if attempts.length == 0 %}<p>{{ t.deliveries.noAttempts }}</p>{% else %}
+<div class="table" role="region" tabindex="0" aria-labelledby="attempts"><table>
+<thead><tr><th scope="col">{{ t.deliveries.number }}</th><th scope="col">{{ t.deliveries.started }}</th><th scope="col">{{ t.deliveries.cameTo }}</th><th scope="col">{{ t.deliveries.times }}</th><th scope="col">{{ t.deliveries.response }}</th></tr></thead>
+<tbody>{% for attempt in attempts %}<tr><th scope="row">{{ attempt.number }}</th>
+<td>{% render 'time', at: attempt.startedAt %}</td>
+<td>{% if attempt.code %}<code>{{ attempt.code }}</code> {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
+<td>{% if attempt.bar %}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{{ attempt.took }}">{% for part in attempt.bar %}<rect class="{{ part.phase }}" x="{{ part.from }}" width="{{ part.width }}" height="8"></rect>{% endfor %}</svg><small>{{ attempt.took }}</small>{% else %}{{ t.none }}{% endif %}</td>
+<td>{% if attempt.response.length == 0 %}{{ t.none }}{% else %}{% for fact in attempt.response %}<div><small>{{ fact[0] }}</small> {{ fact[1] }}</div>{% endfor %}{% endif %}</td></tr>
+{% endfor %}</tbody></table></div>{% endif %}</section>
+<section aria-labelledby="message"><h2 id="message">{{ t.deliveries.message }}</h2>
+{% if message.trouble %}<p role="alert" class="fault">{{ message.trouble }}</p>
+{% elsif message.erasedAt %}<p>{{ t.deliveries.erased }} {% render 'time', at: message.erasedAt %}.</p>
+{% else %}
+{% if message.headers %}<details><summary>{{ t.deliveries.headers }}</summary><p><small>{{ t.deliveries.headersHint }}</small></p>
+<dl class="headers">{% for header in message.headers %}<dt>{{ header[0] }}</dt><dd><code>{{ header[1] }}</code></dd>{% endfor %}</dl></details>{% else %}<p>{{ t.deliveries.noExporter }}</p>{% endif %}
+<h3>{{ t.deliveries.body }}</h3><p><small>{{ t.deliveries.bytes | fill: message.size }}{% if message.cut %} {{ t.deliveries.cut | fill: message.cut }}{% endif %}</small></p>
+<pre tabindex="0" aria-label="{{ t.deliveries.body }}"><code>{{ message.body }}</code></pre>
+{% endif %}</section>
+{% endblock %}`;
+
+export const deliveryTemplates: Templates = { delivery: SHOW };
+
+/** One delivery: what it sends and what came of it, and to send it once more. */
+export const deliveryRoutes: readonly ScreenRoute[] = [
+    { method: 'GET', path: '/deliveries/{id}', answer: shown },
+    { method: 'POST', path: '/deliveries/{id}/replay', answer: replayed },
+    // Where a page is loaded again that the form has led to.
+    { method: 'GET', path: '/deliveries/{id}/replay', answer: async ({ params }) => ({ to: at(params.id ?? '') }) },
+];
+
+function at(id: string, query = ''): string {
+    return `/deliveries/${encodeURIComponent(id)}${query}`;
+}
+
+/** An exporter by what it is called on pages. */
+export interface Named {
+    readonly id: string;
+    readonly name: string;
+}
+
+/** All exporters by what they are called on pages. */
+export async function namedExporters({ perform }: Visit): Promise<readonly Named[]> {
+    const all = await perform('listExporters', {});
+    return all.map(({ id, name }) => ({ id, name: name === '' ? id : name }));
+}
+
+/** Of an exporter that was removed its id. */
+export function nameOf(exporters: readonly Named[], exporterId: string): string {
+    return exporters.find(({ id }) => id === exporterId)?.name ?? exporterId;
+}
+
+async function shown(visit: Visit): Promise<Page> {
+    const { params, query, perform } = visit;
+    const delivery = await perform('showDelivery', { id: params.id ?? '' });
+    const [message, exporters] = await Promise.all([messageOf(visit, delivery.id), namedExporters(visit)]);
+    return {
+        template: 'delivery',
+        title: texts.deliveries.one.replace('%', () => delivery.kind),
+        data: {
+            delivery,
+            attempts: delivery.history.map(attemptShown),
+            message,
+            exporter: nameOf(exporters, delivery.exporterId),
+            notice: query.has('replayed') ? texts.deliveries.wasReplayed : null,
+        },
+    };
+}
+
+function attemptShown(attempt: AttemptView) {
+    const { timings, status, retryAfter, address, fingerprint, certificate } = attempt;
+    const t = texts.deliveries;
+    const facts: readonly (readonly [string, string | number | null | undefined])[] = [
+        [t.status, status],
+        [t.retryAfter, retryAfter === null ? null : `${Math.ceil(retryAfter / 1000)} s`],
+        [t.address, address],
+        [t.issuer, certificate?.issuer],
+        [t.certificateEnds, certificate?.expiresAt.slice(0, 10)],
+        [t.fingerprint, fingerprint],
+    ];
+    const response = facts.filter(([, value]) => value !== null && value !== undefined);
+    return { ...attempt, response, ...(timings === null ? { bar: null, took: '' } : barOf(timings)) };
+}
+
+const PHASES = ['dns', 'connect', 'tls', 'firstByte'] as const;
+
+/** The phases of an attempt one behind the other, in percent of all of it, and the same in words. */
+function barOf(timings: Timings) {
+    const { total } = timings;
+    const names = new Map<string, string>(texts.exporters.steps);
+    let from = 0;
+    const bar = PHASES.flatMap((phase) => {
+        const width = Math.min(100 - from, (100 * (timings[phase] ?? 0)) / Math.max(1, total));
+        from += width;
+        return width === 0 ? [] : [{ phase, from: (from - width).toFixed(1), width: width.toFixed(1) }];
+    });
+    const words = [...PHASES, 'total' as const].flatMap((phase) => {
+        const milliseconds = timings[phase];
+        return milliseconds === null ? [] : [`${names.get(phase)} ${milliseconds} ms`];
+    });
+    return { bar, took: words.join(', ') };
+}
+
+/** Characters of a body that a page shows. */
+const MAX_SHOWN = 50_000;
+
+interface MessageShown extends Omit<DeliveryMessage, 'bytes' | 'failure'> {
+    readonly size: string;
+    /** How many characters are shown of a longer body, else null. */
+    readonly cut: string | null;
+    /** Why it cannot be shown, or is not sent. */
+    readonly trouble: string | null;
+}
+
+/** A message that cannot be shown, for example because the key ring lacks a key, leaves the rest of the page as it is. */
+async function messageOf({ perform }: Visit, id: string): Promise<MessageShown> {
+    const nothing = { body: null, headers: null, erasedAt: null, size: '', cut: null };
+    try {
+        const { body, bytes, headers, erasedAt, failure } = await perform('showMessage', { id });
+        if (body === null) {
+            return { ...nothing, erasedAt, trouble: failure === null ? null : texts.deliveries.notSent.replace('%', () => failure) };
+        }
+
+        const pretty = indented(body, MAX_SHOWN);
+        const cut = pretty.length > MAX_SHOWN ? MAX_SHOWN.toLocaleString(texts.locale) : null;
+        const size = (bytes ?? 0).toLocaleString(texts.locale);
+        return { body: pretty.slice(0, MAX_SHOWN), headers, erasedAt, size, cut, trouble: null };
+    } catch (error) {
+        if (error instanceof ScanwireError && error.code !== 'UNAVAILABLE') {
+            return { ...nothing, trouble: error.message };
+        }
+        throw error;
+    }
+}
+
+const MAX_INDENT = 40;
+
+/**
+ * JSON with line breaks: nothing but blanks between its parts is added, so that numbers and repeated keys are those that are sent. Another text
+ * stays as it is, and so does what follows so many characters.
+ */
+export function indented(text: string, length: number): string {
+    try {
+        JSON.parse(text);
+    } catch {
+        return text;
+    }
+
+    const written: string[] = [];
+    let depth = 0;
+    let size = 0;
+    for (const [part] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[{]\s*[\]}]|[[\]{},:]|[^[\]{},:"\s]+/g)) {
+        depth += part === '[' || part === '{' ? 1 : part === ']' || part === '}' ? -1 : 0;
+        const line = `\n${'  '.repeat(Math.min(depth, MAX_INDENT))}`;
+        const laid = spaced(part, line);
+        written.push(laid);
+        size += laid.length;
+        if (size > length) {
+            break;
+        }
+    }
+    return written.join('');
+}
+
+function spaced(part: string, line: string): string {
+    switch (part) {
+        case ':':
+            return ': ';
+        case ',':
+        case '[':
+        case '{':
+            return part + line;
+        case ']':
+        case '}':
+            return line + part;
+        default:
+            return part;
+    }
+}
+
+async function replayed({ params, perform }: Visit): Promise<Redirect> {
+    const { id } = await perform('replayDelivery', { id: params.id ?? '' });
+    return { to: at(id, '?replayed') };
+}

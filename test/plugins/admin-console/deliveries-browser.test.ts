@@ -23,6 +23,8 @@ inBrowsers('people see in a browser what became of deliveries', async (t, { page
     await page.getByText('1 deliveries').waitFor();
     await page.getByLabel('Deliveries', { exact: true }).getByRole('rowheader').getByRole('link').click();
     await page.getByRole('heading', { name: 'Attempts' }).waitFor();
+    await page.getByText('Headers', { exact: true }).click();
+    await page.getByText('application/json').waitFor();
     await check('A delivery');
     await page.getByRole('button', { name: 'Send it once more' }).click();
     await page.getByText('It is sent once more').waitFor();

@@ -36,8 +36,6 @@ export interface AcceptedDelivery {
     readonly exporterId: string;
     /** A `test`, which is tried once. */
     readonly single: boolean;
-    /** Its exporter was stopped by an outcome. */
-    readonly held: boolean;
     readonly body: string;
     /** Where its exporter is ordered. */
     readonly orderKey: string | null;
@@ -58,7 +56,7 @@ export class DeliveryModel {
     /** It is not due before, unless its exporter recovers. */
     notBefore = 0;
     queuedAt: number | null = null;
-    /** The state in which it has ended, or is held until it is replayed. */
+    /** The state in which it has ended, or is `held` until it is replayed. */
     ended: string | null;
     /** How many times its receiver had it. */
     taken = 0;
@@ -69,9 +67,9 @@ export class DeliveryModel {
     readonly accepted: AcceptedDelivery;
     private replayedAfter = 0;
 
-    constructor(accepted: AcceptedDelivery) {
+    constructor(accepted: AcceptedDelivery, held: boolean) {
         this.accepted = accepted;
-        this.ended = accepted.held ? 'held' : null;
+        this.ended = held ? 'held' : null;
     }
 
     /** How many claims in a row have run out, if the last one has. Those of which the store has not heard are taken back instead. */

@@ -40,6 +40,8 @@ export class ExporterModel {
     /** It gets the events of an order key one after another. */
     readonly ordered: boolean;
     running = true;
+    /** An outcome has stopped it: what is accepted for it is held. */
+    stoppedByOutcome = false;
     removed = false;
     /** Its answers take long, as far as is known. A new one counts as slow. */
     slow = true;
@@ -85,8 +87,13 @@ export class ExporterModel {
 
     /** Somebody has started it. */
     start(): void {
-        Object.assign(this, { running: true, recoveredAt: null, failures: 0, failedAt: null, failingSince: null });
+        Object.assign(this, { running: true, stoppedByOutcome: false, recoveredAt: null, failures: 0, failedAt: null, failingSince: null });
         Object.assign(this, { probeAt: null, pausedUntil: null, slowStart: null });
+    }
+
+    /** Somebody has stopped it. */
+    stop(): void {
+        Object.assign(this, { running: false, stoppedByOutcome: false });
     }
 
     /** How many of its deliveries, tests aside, may be in flight. */
@@ -118,7 +125,9 @@ export class ExporterModel {
         }
 
         const tooLong = !pauses && this.failingSince !== null && now - this.failingSince >= SETTINGS.stopAfter;
-        this.running &&= !(code === 'gone' || tooLong);
+        if (this.running && (code === 'gone' || tooLong)) {
+            Object.assign(this, { running: false, stoppedByOutcome: true });
+        }
     }
 
     private succeed(claimedAt: number, now: number, window: number): void {

@@ -113,7 +113,7 @@ export class Ledger {
             if (entry?.accepted.single === true && this.timeline.now - entry.accepted.acceptedAt < TEST_WITHIN) {
                 continue;
             }
-            if (state === 'held' && entry?.accepted.held === true) {
+            if (state === 'held' && entry?.ended === 'held') {
                 continue;
             }
             if (entry === undefined || !['delivered', 'exhausted', 'poisoned', 'cancelled'].includes(state)) {
@@ -147,8 +147,8 @@ export class Ledger {
         }
         if (state === 'running') {
             model?.start();
-        } else if (state === 'stopped' && model !== undefined) {
-            model.running = false;
+        } else if (state === 'stopped') {
+            model?.stop();
         }
     }
 
@@ -157,8 +157,10 @@ export class Ledger {
         if (model !== undefined) {
             model.removed = true;
         }
-        for (const entry of [...this.entries.values()].filter(({ accepted, ended }) => accepted.exporterId === id && ended === null)) {
-            entry.ended = 'cancelled';
+        for (const entry of this.entries.values()) {
+            if (entry.accepted.exporterId === id && (entry.ended === null || entry.ended === 'held')) {
+                entry.ended = 'cancelled';
+            }
         }
     }
 
@@ -179,7 +181,19 @@ export class Ledger {
             this.events.set(event.id, { body: event.body, single: 'exporterId' in recipients, orderKey });
         }
         const newest = await store.list({ limit: newEvents.length * this.exporters.size });
-        this.appeared(new Set(newEvents.map(({ event }) => event.id)), newest);
+        const eventIds = new Set(newEvents.map(({ event }) => event.id));
+        this.checkHeld(newest.filter(({ id, eventId }) => eventIds.has(eventId) && !this.entries.has(id)));
+        this.appeared(eventIds, newest);
+    }
+
+    /** Held is what is accepted for an exporter that an outcome has stopped, and nothing else. */
+    private checkHeld(rows: readonly Delivery[]): void {
+        for (const { id, eventId, exporterId, state } of rows) {
+            const { stoppedByOutcome = false } = this.exporters.get(exporterId) ?? {};
+            if ((state === 'held') !== (stoppedByOutcome && this.events.get(eventId)?.single === false)) {
+                this.violate(`${name(id)} is ${state} when it is accepted, which does not fit its exporter`);
+            }
+        }
     }
 
     /** Deliveries are seen for the first time, if they are seen. */
@@ -187,15 +201,9 @@ export class Ledger {
         for (const { id, eventId, exporterId, state } of rows) {
             const event = this.events.get(eventId);
             if (event !== undefined && eventIds.has(eventId) && !this.entries.has(id)) {
-                const entry = new DeliveryModel({
-                    id,
-                    eventId,
-                    exporterId,
-                    ...event,
-                    orderKey: this.exporters.get(exporterId)?.ordered === true ? event.orderKey : null,
-                    held: state === 'held',
-                    acceptedAt: this.timeline.now,
-                });
+                const orderKey = this.exporters.get(exporterId)?.ordered === true ? event.orderKey : null;
+                const accepted = { id, eventId, exporterId, ...event, orderKey, acceptedAt: this.timeline.now };
+                const entry = new DeliveryModel(accepted, state === 'held');
                 this.entries.set(id, entry);
                 this.byMessage.set(`${exporterId} ${eventId}`, entry);
             }

@@ -370,6 +370,16 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
             },
         })),
 
+    'what is held and sent without a replay': () =>
+        rows((store) => ({
+            dispatch: async (options) => {
+                for (const { id } of await store.list({ state: 'held', limit: 1000 })) {
+                    await store.replay(id);
+                }
+                return await store.dispatch(options);
+            },
+        })),
+
     'an event that is promised and not stored': () =>
         rows((store) => {
             let count = 0;

@@ -1,11 +1,9 @@
 import type { Executor } from '../../lib/transaction.ts';
 import { type BreakerRules, FAULTS, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
-import { GRANTS, type HandOutOptions } from '../../lib/webhooks/grants.ts';
-import type { NewEvent, Recipients, Subscriber } from '../../lib/webhooks/new-event.ts';
+import { GRANTS } from '../../lib/webhooks/grants.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
 import type {
-    Acceptance,
     Attempt,
     Claim,
     ClaimRequest,
@@ -20,13 +18,10 @@ import type {
     Session,
 } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
-import { guarded, isUniqueViolation, isUuid, type Row, sqlState, type Time, uuidOrNull, withDates } from './database.ts';
+import { accept, acceptJoined, dispatchedFromRow } from './acceptance.ts';
+import { isUuid, type Row, type Time, uuidOrNull, withDates } from './database.ts';
 import { countDeliveries, deliveryFromRow, listDeliveries } from './delivery-lists.ts';
 import {
-    ACCEPT,
-    ACCEPT_CHOSEN,
-    ACCEPT_ORDERED,
-    type AcceptedRow,
     ATTEMPTS,
     CLAIM,
     type ClaimRow,
@@ -38,6 +33,7 @@ import {
     GET,
     KEEP_ALIVE,
     NOW,
+    RECORD_DELIVERED,
     RECORD_OUTCOMES,
     REPLAY,
     SWEEP,
@@ -63,7 +59,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         retention: retentionStore(db),
         ...(notifications?.listen && { listen: notifications.listen }),
         accept: (newEvents, { tx, ...options } = {}) =>
-            tx === undefined ? accept(db, newEvents, options) : joined(tx, newEvents, options, notifications),
+            tx === undefined ? accept(db, newEvents, options, true) : acceptJoined(tx, newEvents, options, notifications),
 
         async now() {
             const { rows } = await db.query<{ now: Time }>(NOW);
@@ -133,26 +129,6 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
     };
 }
 
-/** That a transaction must be run again, its owner has to hear from the database itself: only it can do so. */
-async function joined(
-    tx: Executor,
-    newEvents: readonly NewEvent[],
-    { revision }: AcceptOptions,
-    notifications?: Notifications,
-): Promise<readonly Acceptance[]> {
-    const statements = guarded(tx);
-    try {
-        const accepted = await accept(statements, newEvents, revision === undefined ? {} : { revision });
-        if (accepted.some((one) => one.deliveries.length > 0)) {
-            await notifications?.notify(statements);
-        }
-        return accepted;
-    } catch (error) {
-        const { cause } = error as Error;
-        throw sqlState(cause).startsWith('40') ? cause : error;
-    }
-}
-
 /** Those that were passed by for others of their order keys are not found again, and may have had the places of others: these get them at once. */
 async function dispatch(db: Executor, { window, breakerAfter, beginWithin, limit }: DispatchOptions): Promise<DispatchResult> {
     const handedOut: Dispatched[] = [];
@@ -163,96 +139,6 @@ async function dispatch(db: Executor, { window, breakerAfter, beginWithin, limit
         if (result?.passedBy !== true || handedOut.length === limit) {
             return { handedOut, more: result?.more === true };
         }
-    }
-}
-
-interface AcceptOptions {
-    readonly handOut?: Required<HandOutOptions>;
-    readonly revision?: number;
-}
-
-async function accept(db: Executor, newEvents: readonly NewEvent[], { handOut, revision }: AcceptOptions): Promise<readonly Acceptance[]> {
-    if (newEvents.length === 0) {
-        return [];
-    }
-    if (newEvents.some(({ recipients }) => 'exporterId' in recipients && !isUuid(recipients.exporterId))) {
-        throw storeRefusals.unknownExporter();
-    }
-
-    const { beginWithin = null, window = null, breakerAfter = null } = handOut ?? {};
-    const events = newEvents.map(eventParameter);
-    const parameters = [revision ?? null, beginWithin, window, breakerAfter, SHARES.defaultSlots, SHARES.slowAfter];
-    const plain = events.every(({ key, subscribers }) => key === undefined && subscribers.length === 0);
-    const statement = events.some(({ order_key }) => order_key !== undefined) ? ACCEPT_ORDERED : plain ? ACCEPT : ACCEPT_CHOSEN;
-    const rows = await queryAccept(db, statement, [JSON.stringify(events), ...parameters]);
-    if (rows[0]?.outdated === true) {
-        throw storeRefusals.subscribersChanged();
-    }
-    if (rows[0]?.conflicting === true) {
-        throw storeRefusals.keyTaken();
-    }
-    if (rows[0]?.missing === true) {
-        throw storeRefusals.unknownExporter();
-    }
-    if (rows[0]?.duplicate === true) {
-        throw storeRefusals.eventExists();
-    }
-    return rows.map(({ eventId, deliveries }) => ({
-        eventId,
-        deliveries: deliveries.map(({ id }) => id),
-        handedOut: deliveries.filter(({ token }) => token !== null).map(handedOutAtOnce),
-    }));
-}
-
-function handedOutAtOnce({ id: deliveryId, collector, ...grant }: AcceptedRow['deliveries'][number]): Dispatched {
-    return dispatchedFromRow({
-        deliveryId,
-        collector,
-        attempt: 1,
-        singleAttempt: false,
-        round: 1,
-        ...grant,
-        generation: grant.generation ?? 0,
-        settings: grant.settings ?? 0,
-    });
-}
-
-function dispatchedFromRow(row: Omit<DispatchRow, 'more'>): Dispatched {
-    const { deliveryId, collector, attempt, singleAttempt, token, beginBy, exporterId, generation, settings, round } = row;
-    const grant = token === null || beginBy === null ? null : { token, beginBy, generation, settings, attemptSinceReplay: round };
-    return { deliveryId, exporterId, collector, attempt, singleAttempt, grant };
-}
-
-function eventParameter({ event, owner = null, idempotency, orderKey, recipients }: NewEvent, index: number) {
-    const { id, kind, body } = event;
-    const types = 'types' in recipients ? recipients.types : null;
-    const exporterId = 'exporterId' in recipients ? recipients.exporterId : null;
-    const subscribers = subscribersOf(recipients).map(subscriberParameter);
-    return { index, id, kind, body, owner, types, exporter_id: exporterId, ...idempotency, order_key: orderKey, subscribers };
-}
-
-/** A `test` names its only one. */
-function subscribersOf(recipients: Recipients): readonly Subscriber[] {
-    if ('types' in recipients) {
-        return recipients.subscribers ?? [];
-    }
-
-    const { exporterId, message = null } = recipients;
-    return message === null ? [] : [{ exporterId, message }];
-}
-
-function subscriberParameter({ exporterId, message }: Subscriber) {
-    const { contentType, headers, body, failure } = message ?? {};
-    return { exporter_id: exporterId, content_type: contentType, headers, body, failure };
-}
-
-/** The statement looks for known ids itself; only one that is accepted in the same moment runs into the unique index. */
-async function queryAccept(db: Executor, statement: string, parameters: unknown[]): Promise<readonly AcceptedRow[]> {
-    try {
-        const { rows } = await db.query<AcceptedRow>(statement, parameters);
-        return rows;
-    } catch (error) {
-        throw isUniqueViolation(error) ? storeRefusals.eventExists(error) : error;
     }
 }
 
@@ -283,13 +169,21 @@ async function recordOutcomes(db: Executor, outcomes: readonly RecordedOutcome[]
         return outcomes.map(() => false);
     }
 
-    const { rows } = await db.query<{ index: number }>(RECORD_OUTCOMES, [
+    const all = [
         JSON.stringify(parameters),
         JSON.stringify({ ...rules, ...SHARES, stopReason: STOPPED_FAILING }),
         JSON.stringify(interrupted(0, INTERRUPTIONS.delivered)),
-    ]);
+    ];
+    const { rows } = parameters.every(isQuickSuccess)
+        ? await db.query<{ index: number }>(RECORD_DELIVERED, [...all, [...new Set(parameters.map((one) => one.exporter_id))]])
+        : await db.query<{ index: number }>(RECORD_OUTCOMES, all);
     const held = new Set(rows.map(({ index }) => index));
     return outcomes.map((_, index) => held.has(index));
+}
+
+/** Whether it can only change an exporter that does not fare well yet. */
+function isQuickSuccess({ state, health, took, pause, stop_reason }: ReturnType<typeof outcomeParameter>): boolean {
+    return state === 'delivered' && health === 'success' && took <= SHARES.quickWithin && pause === null && stop_reason === null;
 }
 
 function outcomeParameter(recorded: RecordedOutcome, index: number) {

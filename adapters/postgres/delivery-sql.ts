@@ -28,12 +28,21 @@ export const ACCEPT_CHOSEN: string = accept('accept_chosen_events');
 /** The same for events of which some have order keys. */
 export const ACCEPT_ORDERED: string = accept('accept_ordered_events');
 
+/**
+ * The same for events that are all for exporters of the same types, outside a transaction of the application: `$1` their ids, `$2` as `$1` of
+ * {@link ACCEPT}, `$3` the types, then as there. An event that is there already violates the key of its table.
+ */
+export const ACCEPT_ALIKE: string = prepared(`
+select a.outdated, a.event_id as "eventId", a.deliveries
+from scanwire.accept_alike_events($1, $2::text::json, $3, $4, $5::double precision * interval '1 millisecond', $6, $7, $8, $9) a`);
+
 /** One event of {@link ACCEPT}, or why none was stored. */
 export interface AcceptedRow {
     readonly outdated: boolean;
-    readonly missing: boolean;
-    readonly duplicate: boolean;
-    readonly conflicting: boolean;
+    /** Absent, as the two that follow, from {@link ACCEPT_ALIKE}. */
+    readonly missing?: boolean;
+    readonly duplicate?: boolean;
+    readonly conflicting?: boolean;
     readonly eventId: string;
     readonly deliveries: readonly {
         readonly id: string;
@@ -90,6 +99,9 @@ export const NOW: string = prepared('select scanwire.now() as now');
 
 /** `$1` is a JSON array of outcomes, `$2` the rules of the breaker, `$3` the outcome of who sends what was delivered already. */
 export const RECORD_OUTCOMES: string = prepared('select finish_attempts as index from scanwire.finish_attempts($1, $2, $3)');
+
+/** The same where all were delivered, and soon: `$4` are their exporters. */
+export const RECORD_DELIVERED: string = prepared('select finish_delivered as index from scanwire.finish_delivered($1, $2, $3, $4)');
 
 /** `$1` is the id of a delivery. */
 export const GET: string = `

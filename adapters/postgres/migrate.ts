@@ -29,6 +29,8 @@ import { retention } from './migrations/0038-retention.ts';
 import { poisoned } from './migrations/0043-poisoned.ts';
 import { replace } from './migrations/0044-replace.ts';
 import { keptPlans } from './migrations/0046-kept-plans.ts';
+import { alikeEvents } from './migrations/0047-alike-events.ts';
+import { finishDelivered } from './migrations/0048-finish-delivered.ts';
 import { order } from './migrations/0049-order.ts';
 import { findings } from './migrations/0051-findings.ts';
 import { findingKeys } from './migrations/0052-finding-keys.ts';
@@ -199,6 +201,8 @@ export const migrations: readonly Migration[] = [
     poisoned,
     replace,
     keptPlans,
+    alikeEvents,
+    finishDelivered,
     order,
     findings,
     findingKeys,

@@ -1,0 +1,147 @@
+import type { Executor } from '../../lib/transaction.ts';
+import type { HandOutOptions } from '../../lib/webhooks/grants.ts';
+import type { NewEvent, Recipients, Subscriber } from '../../lib/webhooks/new-event.ts';
+import { SHARES } from '../../lib/webhooks/shares.ts';
+import type { Acceptance, Dispatched } from '../../lib/webhooks/store.ts';
+import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
+import { guarded, isUniqueViolation, isUuid, sqlState } from './database.ts';
+import { ACCEPT, ACCEPT_ALIKE, ACCEPT_CHOSEN, ACCEPT_ORDERED, type AcceptedRow, type DispatchRow } from './delivery-sql.ts';
+import type { Notifications } from './notifications.ts';
+
+interface AcceptOptions {
+    readonly handOut?: Required<HandOutOptions>;
+    readonly revision?: number;
+}
+
+/**
+ * Stores events with their deliveries.
+ *
+ * @param alone Whether the statement has a transaction to itself, which an error may end.
+ */
+export async function accept(
+    db: Executor,
+    newEvents: readonly NewEvent[],
+    { handOut, revision }: AcceptOptions,
+    alone = false,
+): Promise<readonly Acceptance[]> {
+    if (newEvents.length === 0) {
+        return [];
+    }
+    if (newEvents.some(({ recipients }) => 'exporterId' in recipients && !isUuid(recipients.exporterId))) {
+        throw storeRefusals.unknownExporter();
+    }
+
+    const { beginWithin = null, window = null, breakerAfter = null } = handOut ?? {};
+    const events = newEvents.map(eventParameter);
+    const parameters = [revision ?? null, beginWithin, window, breakerAfter, SHARES.defaultSlots, SHARES.slowAfter];
+    const statement = statementFor(events);
+    const types = statement === ACCEPT && alone ? sharedTypes(events) : null;
+    const text = JSON.stringify(events);
+    const rows =
+        types === null
+            ? await queryAccept(db, statement, [text, ...parameters])
+            : await queryAccept(db, ACCEPT_ALIKE, [events.map(({ id }) => id), text, types, ...parameters]);
+    if (rows[0]?.outdated === true) {
+        throw storeRefusals.subscribersChanged();
+    }
+    if (rows[0]?.conflicting === true) {
+        throw storeRefusals.keyTaken();
+    }
+    if (rows[0]?.missing === true) {
+        throw storeRefusals.unknownExporter();
+    }
+    if (rows[0]?.duplicate === true) {
+        throw storeRefusals.eventExists();
+    }
+    return rows.map(({ eventId, deliveries }) => ({
+        eventId,
+        deliveries: deliveries.map(({ id }) => id),
+        handedOut: deliveries.filter(({ token }) => token !== null).map(handedOutAtOnce),
+    }));
+}
+
+function statementFor(events: readonly ReturnType<typeof eventParameter>[]): string {
+    if (events.some(({ order_key }) => order_key !== undefined)) {
+        return ACCEPT_ORDERED;
+    }
+    return events.every(({ key, subscribers }) => key === undefined && subscribers.length === 0) ? ACCEPT : ACCEPT_CHOSEN;
+}
+
+/** The types that all of the events are for; null where they differ, or one is for an exporter alone. */
+function sharedTypes([first, ...others]: readonly ReturnType<typeof eventParameter>[]): readonly string[] | null {
+    const types = first?.types ?? null;
+    return others.every((other) => String(other.types) === String(types)) ? types : null;
+}
+
+function handedOutAtOnce({ id: deliveryId, collector, ...grant }: AcceptedRow['deliveries'][number]): Dispatched {
+    return dispatchedFromRow({
+        deliveryId,
+        collector,
+        attempt: 1,
+        singleAttempt: false,
+        round: 1,
+        ...grant,
+        generation: grant.generation ?? 0,
+        settings: grant.settings ?? 0,
+    });
+}
+
+/** The same in a transaction of the application. That it must be run again, its owner has to hear from the database itself: only it can do so. */
+export async function acceptJoined(
+    tx: Executor,
+    newEvents: readonly NewEvent[],
+    { revision }: AcceptOptions,
+    notifications?: Notifications,
+): Promise<readonly Acceptance[]> {
+    const statements = guarded(tx);
+    try {
+        const accepted = await accept(statements, newEvents, revision === undefined ? {} : { revision });
+        if (accepted.some((one) => one.deliveries.length > 0)) {
+            await notifications?.notify(statements);
+        }
+        return accepted;
+    } catch (error) {
+        const { cause } = error as Error;
+        throw sqlState(cause).startsWith('40') ? cause : error;
+    }
+}
+
+/** As a dispatcher gets it. */
+export function dispatchedFromRow(row: Omit<DispatchRow, 'more'>): Dispatched {
+    const { deliveryId, collector, attempt, singleAttempt, token, beginBy, exporterId, generation, settings, round } = row;
+    const grant = token === null || beginBy === null ? null : { token, beginBy, generation, settings, attemptSinceReplay: round };
+    return { deliveryId, exporterId, collector, attempt, singleAttempt, grant };
+}
+
+function eventParameter({ event, owner = null, idempotency, orderKey, recipients }: NewEvent, index: number) {
+    const { id, kind, body } = event;
+    const types = 'types' in recipients ? recipients.types : null;
+    const exporterId = 'exporterId' in recipients ? recipients.exporterId : null;
+    const subscribers = subscribersOf(recipients).map(subscriberParameter);
+    return { index, id, kind, body, owner, types, exporter_id: exporterId, ...idempotency, order_key: orderKey, subscribers };
+}
+
+/** A `test` names its only one. */
+function subscribersOf(recipients: Recipients): readonly Subscriber[] {
+    if ('types' in recipients) {
+        return recipients.subscribers ?? [];
+    }
+
+    const { exporterId, message = null } = recipients;
+    return message === null ? [] : [{ exporterId, message }];
+}
+
+function subscriberParameter({ exporterId, message }: Subscriber) {
+    const { contentType, headers, body, failure } = message ?? {};
+    return { exporter_id: exporterId, content_type: contentType, headers, body, failure };
+}
+
+/** The statement looks for known ids itself; only one that is accepted in the same moment runs into the unique index. */
+async function queryAccept(db: Executor, statement: string, parameters: unknown[]): Promise<readonly AcceptedRow[]> {
+    try {
+        const { rows } = await db.query<AcceptedRow>(statement, parameters);
+        return rows;
+    } catch (error) {
+        throw isUniqueViolation(error) ? storeRefusals.eventExists(error) : error;
+    }
+}

@@ -55,7 +55,9 @@ export class Weather {
     ofStore(process: string): StoreFault | null {
         const fault = this.seenBy(this.store, process);
         if (fault !== null) {
-            this.troubled.set(process, this.timeline.now + (fault === 'is silent' ? PATIENCE : 2_000));
+            const until = this.timeline.now + (fault === 'is silent' ? PATIENCE : 2_000);
+            // What waits in silence goes on waiting when the store is no longer silent.
+            this.troubled.set(process, Math.max(until, this.troubled.get(process) ?? 0));
         }
         return fault;
     }

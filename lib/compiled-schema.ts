@@ -20,30 +20,31 @@ const UNDERSTOOD = new Set(['type', 'flags', 'allow', 'rules', 'keys', 'items', 
  * fault) is {@link UNSURE}, so that Joi's is the only answer that anybody reads. Not for schemas of the application's: an extension of its Joi may give
  * the names of types and rules other meanings.
  *
+ * @param patterns Those that the schema has: a description holds their texts alone.
  * @throws Error for a schema of which this knows too little.
  */
-export function compiled(description: SchemaDescription): QuickCheck {
+export function compiled(description: SchemaDescription, patterns: readonly RegExp[] = []): QuickCheck {
     const { type, flags = {}, rules = [], ...rest } = description as Described;
     const strange = [...Object.keys(description), ...Object.keys(flags)].find((key) => !UNDERSTOOD.has(key) && key !== 'presence');
     const make = strange === undefined ? TYPES[type ?? ''] : undefined;
     if (make === undefined) {
         throw new Error(`Cannot compile a schema of type ${type} with ${strange}`);
     }
-    return make({ ...rest, rules });
+    return make({ ...rest, rules }, patterns);
 }
 
 const { propertyIsEnumerable: isEnumerable } = Object.prototype;
 
-const TYPES: Readonly<Record<string, (description: Described) => QuickCheck>> = {
+const TYPES: Readonly<Record<string, (description: Described, patterns: readonly RegExp[]) => QuickCheck>> = {
     object: objectCheck,
-    array: ({ items = [] }) => arrayCheck(items),
+    array: arrayCheck,
     string: textCheck,
     timestamp: () => (value) => (typeof value === 'string' && isTimestamp(value) ? value : UNSURE),
 };
 
-function objectCheck({ keys = {} }: Described): QuickCheck {
+function objectCheck({ keys = {} }: Described, patterns: readonly RegExp[]): QuickCheck {
     const fields = Object.entries(keys).map(([name, description]) => {
-        return { name, check: compiled(description), required: (description as Described).flags?.presence === 'required' };
+        return { name, check: compiled(description, patterns), required: (description as Described).flags?.presence === 'required' };
     });
     return (value) => {
         if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) {
@@ -68,13 +69,13 @@ function objectCheck({ keys = {} }: Described): QuickCheck {
     };
 }
 
-function arrayCheck(items: readonly SchemaDescription[]): QuickCheck {
+function arrayCheck({ items = [] }: Described, patterns: readonly RegExp[]): QuickCheck {
     const [description, ...others] = items;
     if (description === undefined || others.length > 0) {
         throw new Error('Cannot compile a schema of arrays whose items are not of one kind');
     }
 
-    const check = compiled(description);
+    const check = compiled(description, patterns);
     return (value) => {
         const checked = Array.isArray(value) ? Array.from(value, check) : UNSURE;
         return checked === UNSURE || checked.includes(UNSURE) ? UNSURE : checked;
@@ -84,23 +85,23 @@ function arrayCheck(items: readonly SchemaDescription[]): QuickCheck {
 /** As most write it; Joi takes other forms too. */
 const GUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-function textCheck({ allow = [], rules = [] }: Described): QuickCheck {
-    const patterns = rules.map(patternOf);
+function textCheck({ allow = [], rules = [] }: Described, patterns: readonly RegExp[]): QuickCheck {
+    const all = rules.map((rule) => patternOf(rule, patterns));
     return (value) => {
-        const known = typeof value === 'string' && (value === '' ? allow.includes('') : patterns.every((pattern) => pattern.test(value)));
+        const known = typeof value === 'string' && (value === '' ? allow.includes('') : all.every((pattern) => pattern.test(value)));
         return known ? value : UNSURE;
     };
 }
 
-function patternOf({ name, args: { regex = '', options = {} } = {} }: NonNullable<Described['rules']>[number]): RegExp {
-    if (name === 'guid') {
-        return GUID;
-    }
-    if (name !== 'pattern' || 'invert' in options) {
+function patternOf(
+    { name, args: { regex, options = {} } = {} }: NonNullable<Described['rules']>[number],
+    patterns: readonly RegExp[],
+): RegExp {
+    const pattern = name === 'guid' ? GUID : name === 'pattern' && !('invert' in options) && patterns.find((one) => String(one) === regex);
+    if (!pattern) {
         throw new Error(`Cannot compile a schema of texts with the rule ${name}`);
     }
-    const end = regex.lastIndexOf('/');
-    return new RegExp(regex.slice(1, end), regex.slice(end + 1));
+    return pattern;
 }
 
 const TIMESTAMP_LENGTH = 'YYYY-MM-DDTHH:MM:SS.sssZ'.length;

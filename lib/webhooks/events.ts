@@ -31,6 +31,9 @@ export const testEvent: EventKind = {
     }),
 };
 
+/** An identifier in colon-separated segments. */
+const RESOURCE_NAME = /^[^:\s]+(?::[^:\s]*)+$/;
+
 /**
  * An investigation was created (`idr`: incident detection and response). Of an asset, `fqdn` is the name with its whole domain,
  * `shortname` the one without, `hostname` either: the name that the product shows.
@@ -43,9 +46,8 @@ export const investigationCreated: EventKind = {
         description: Joi.string().allow(''),
         link: requiredText(),
         investigationId: Joi.string().guid().required(),
-        // RRN: resource name, an identifier in colon-separated segments
         investigationRrn: Joi.string()
-            .pattern(/^[^:\s]+(?::[^:\s]*)+$/, 'colon-separated segments')
+            .pattern(RESOURCE_NAME, 'colon-separated segments')
             .example('rrn:investigation:eu:7d2f1a52:investigation:1')
             .required(),
         actors: Joi.object({
@@ -164,7 +166,7 @@ const quickChecks = new WeakMap<EventKind, QuickCheck>();
 /** Of the kind of ours that comes by the thousand. */
 function quickCheckOf(kind: EventKind): QuickCheck | undefined {
     if (kind === investigationCreated && !quickChecks.has(kind)) {
-        quickChecks.set(kind, compiled(describedBody(kind)));
+        quickChecks.set(kind, compiled(describedBody(kind), [RESOURCE_NAME]));
     }
     return quickChecks.get(kind);
 }

@@ -6,9 +6,10 @@ import type { Grant } from '../../lib/webhooks/grants.ts';
 import type { AcceptedEvent, FormattedMessage, StoredEvent } from '../../lib/webhooks/new-event.ts';
 import type { ExporterNotice } from '../../lib/webhooks/notices.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
+import type { Session } from '../../lib/webhooks/session.ts';
 import type { Deployment } from '../../lib/webhooks/settings.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
-import type { Attempt, Delivery, DeliveryState, Dispatched, RecordedOutcome, Session } from '../../lib/webhooks/store.ts';
+import type { Attempt, Delivery, DeliveryState, Dispatched, RecordedOutcome } from '../../lib/webhooks/store.ts';
 import { keepOrder } from './order.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -2,6 +2,7 @@ import type { Executor } from '../../lib/transaction.ts';
 import { type BreakerRules, FAULTS, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
 import { GRANTS } from '../../lib/webhooks/grants.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
+import type { Session } from '../../lib/webhooks/session.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
 import type {
     Attempt,
@@ -15,7 +16,6 @@ import type {
     DispatchResult,
     EventSummary,
     RecordedOutcome,
-    Session,
 } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { accept, acceptJoined, dispatchedFromRow } from './acceptance.ts';

@@ -3,7 +3,21 @@ import { hostname } from 'node:os';
 import { isAlive, ownIdentity, type ProcessIdentity } from '../process-identity.ts';
 import { GRANTS, type Grants } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
-import type { Claim, Session } from './store.ts';
+import type { Claim } from './store.ts';
+
+/** A process that claims, for as long as it keeps itself alive in the store. */
+export interface Session {
+    /** UUID, a new one for each start. */
+    readonly id: string;
+    /** What runs under it, so that another process on the same machine can tell whether it has ended: an opaque text. */
+    readonly process: string;
+    /** How many attempts it can make at once, by collector. */
+    readonly slots: Readonly<Record<string, number>>;
+    /** Generation of the settings that it sends with: once the deployment's is another one, it claims nothing. Any when absent. */
+    readonly generation?: number;
+    /** Whether its process can open the sealed URL of an exporter; those of versions before do not say so. */
+    readonly opensUrls?: boolean;
+}
 
 /** Under which a process claims: whoever holds claims says all the time that it is alive. */
 export interface ClaimingSession {

@@ -7,6 +7,7 @@ import type { AcceptedEvent, FormattedMessage, NewEvent, StoredEvent } from './n
 import type { Outcome, OutcomeCode } from './outcome.ts';
 import type { ReplayStore } from './replays.ts';
 import type { RetentionStore } from './retention.ts';
+import type { Session } from './session.ts';
 
 /**
  * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
@@ -186,20 +187,6 @@ export interface RecordedOutcome {
     readonly pause: number | null;
     /** Stops the exporter with this reason (a response 410). */
     readonly stopReason: string | null;
-}
-
-/** A process that claims, for as long as it keeps itself alive in the store. */
-export interface Session {
-    /** UUID, a new one for each start. */
-    readonly id: string;
-    /** What runs under it, so that another process on the same machine can tell whether it has ended: an opaque text. */
-    readonly process: string;
-    /** How many attempts it can make at once, by collector. */
-    readonly slots: Readonly<Record<string, number>>;
-    /** Generation of the settings that it sends with: once the deployment's is another one, it claims nothing. Any when absent. */
-    readonly generation?: number;
-    /** Whether its process can open the sealed URL of an exporter; those of versions before do not say so. */
-    readonly opensUrls?: boolean;
 }
 
 /** Somebody who listens for what others store. */

@@ -48,7 +48,7 @@ export async function wayOf(connection: ExplainedConnection): Promise<Way> {
 
 type Step = <T>(name: string, run: () => Promise<T>) => Promise<T>;
 
-/** Accepted with its claim, read by another process, begun and finished. */
+/** Accepted with its claim, read by another process, begun and finished; and the next, which is quicker. */
 async function quickWay(deliveries: DeliveryStore, step: Step): Promise<void> {
     const handedOut = await acceptOne(deliveries, step);
     const { deliveryId, token } = holderOf(handedOut);
@@ -57,6 +57,9 @@ async function quickWay(deliveries: DeliveryStore, step: Step): Promise<void> {
     );
     const begunAt = await deliveries.now();
     await step('finish what was handed out', () => deliveries.recordOutcomes([success(holderOf(handedOut), { begunAt })], BREAKER));
+    // Of an exporter that has taken one in this second.
+    const next = await acceptOne(deliveries, step, 'accept and hand out the next');
+    await step('finish the next', () => deliveries.recordOutcomes([success(holderOf(next), { begunAt })], BREAKER));
     await step('get a delivery', () => deliveries.get(deliveryId));
     await step('list its attempts', () => deliveries.attempts(deliveryId));
 }

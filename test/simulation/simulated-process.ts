@@ -3,7 +3,7 @@ import { type KeyRing, keyRing } from '../../lib/keys/key-ring.ts';
 import type { Sender } from '../../lib/webhooks/http-sender.ts';
 import type { WebhookStores, WebhooksOptions } from '../../lib/webhooks/options.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
-import type { Session } from '../../lib/webhooks/store.ts';
+import type { Session } from '../../lib/webhooks/session.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 import { seeded } from '../support/seeded.ts';
 import type { Owner, Timeline } from './timeline.ts';

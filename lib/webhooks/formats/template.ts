@@ -65,7 +65,7 @@ class Filling {
         const { liquid, Context } = engine();
         const { kind, id, time, body } = this.#event;
         const context = new Context(
-            { kind, id, time: time.toISOString(), body },
+            { kind, id, time: time.toISOString(), body: withTexts(body) },
             liquid.options,
             { sync: true },
             { ...this.#limits, liquid },
@@ -119,6 +119,33 @@ class Filling {
         this.exceeded = `more than ${what}`;
         throw new Error(this.exceeded);
     }
+}
+
+/**
+ * An event whose objects can all be written as texts. One with a `toString` or `valueOf` of its own, which is no function in JSON, could not, and
+ * whoever fills the event would decide that there is no message.
+ */
+function withTexts(value: unknown): unknown {
+    return lacksText(value) ? copyWithTexts(value) : value;
+}
+
+function lacksText(value: unknown): boolean {
+    return (
+        typeof value === 'object' &&
+        value !== null &&
+        (Object.hasOwn(value, 'toString') || Object.hasOwn(value, 'valueOf') || Object.values(value).some(lacksText))
+    );
+}
+
+function copyWithTexts(value: unknown): unknown {
+    if (Array.isArray(value)) {
+        return value.map(copyWithTexts);
+    }
+    if (!isObject(value)) {
+        return value;
+    }
+    const copy = Object.fromEntries(Object.entries(value).map(([key, below]) => [key, copyWithTexts(below)]));
+    return Object.defineProperty(copy, Symbol.toPrimitive, { value: () => '[object Object]' });
 }
 
 /** Parsing costs much more than filling in: each document is parsed once, as long as somebody holds it. */

@@ -303,6 +303,15 @@ t.test('whatever an event holds, each format gives JSON, and the same bytes agai
     t.end();
 });
 
+t.test('an object that hides how it is written as text makes no message impossible', (t) => {
+    const odd = { toString: 0, valueOf: [{ toString: {} }] };
+    const event = formatEvent({ kind: 'own', id: ID, time: new Date(0), text: JSON.stringify({ title: odd, list: [odd], fine: 'x' }) });
+    const document = { a: '{{ body.title | upcase }}', b: '{{ body.list }}', c: '{{ body.title | json }}', d: '{{ body.title.toString }}' };
+    const filled = { a: '[OBJECT OBJECT]', b: '[object Object]', c: JSON.stringify(odd), d: '0' };
+    t.strictSame(JSON.parse(Buffer.from(made('template', event, document).body).toString()), filled);
+    t.end();
+});
+
 t.test('no format changes the event that others are made of', (t) => {
     const event = eventOf(fullInvestigation);
     const frozen = (value: unknown): void => {

@@ -473,3 +473,17 @@ t.test('refuses limits that cannot be', async (t) => {
 t.test('has let no error escape in all of this', async (t) => {
     t.same(escaped, []);
 });
+
+t.test('gives up what is in flight when it is closed without time, as a fault of its own', async (t) => {
+    const asked: (() => void)[] = [];
+    const came = new Promise<void>((resolve) => asked.push(resolve));
+    const silent = await receiverFor(t, async (_, request) => {
+        await request();
+        asked[0]?.();
+    });
+    const sender = senderFor(t);
+    const sending = sender.send(message(silent.port));
+    await came;
+    await sender.close({ timeout: 0 });
+    t.match(await sending, { code: 'interrupted', detail: 'The sender was closed before the receiver had answered' });
+});

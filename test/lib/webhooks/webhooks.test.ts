@@ -15,6 +15,7 @@ import type { WebhooksOptions } from '../../../lib/webhooks/options.ts';
 import type { WebhookEvent } from '../../../lib/webhooks/outcome.ts';
 import type { DeliveryState } from '../../../lib/webhooks/store.ts';
 import { type Webhooks, webhooks } from '../../../lib/webhooks/webhooks.ts';
+import { recordingProcess } from '../../support/recording-process.ts';
 
 interface Received {
     readonly headers: IncomingHttpHeaders;
@@ -498,6 +499,24 @@ t.test('refuses a transaction where the store has none', async (t) => {
     const tx = { query: async () => ({ rows: [], rowCount: 0 }) };
     await t.rejects(exporter.publish('idr_investigation_created', investigation, { tx }), { code: 'MISCONFIGURED', field: 'tx' });
     t.strictSame(await exporter.deliveries.list(), []);
+});
+
+t.test('says of a store that shows no contents that a message cannot be shown', async (t) => {
+    const stores = memoryWebhooks();
+    const { content: _, ...deliveries } = stores.deliveries;
+    const { deliveries: shown } = recordingProcess(t, { ...stores, deliveries });
+    await t.rejects(shown.message('x'), { code: 'MISCONFIGURED', message: /^Cannot show what a delivery sends/ });
+});
+
+t.test('lets what a body itself throws through, of one event and of many', async (t) => {
+    const { publish, publishAll } = recordingProcess(t, memoryWebhooks());
+    const body = {
+        get title(): string {
+            throw new TypeError('of the application');
+        },
+    };
+    await t.rejects(publish('idr_investigation_created', body), { message: 'of the application' });
+    await t.rejects(publishAll([{ kind: 'idr_investigation_created', body }]), { message: 'of the application' });
 });
 
 t.test('loses nothing when the queue is down or forgets its jobs', async (t) => {

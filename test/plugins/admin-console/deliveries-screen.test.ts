@@ -6,6 +6,7 @@ import type { Server } from '@hapi/hapi';
 import { decodeHTML } from 'entities';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
 import { indented } from '../../../plugins/admin-console/screens/delivery.ts';
 import { fixture } from '../../support/served.ts';
 import { host, register, systemOf } from './host.ts';
@@ -208,4 +209,25 @@ t.test('shows nothing as markup that comes from elsewhere', async (t) => {
         t.notMatch(html, /<script>|<img/, path);
     }
     t.match((await visitor.get(`/admin/deliveries/${id}`)).html, '&lt;script&gt;');
+});
+
+t.test('shows the rest of a delivery whose message cannot be shown, and nothing of one that cannot be read', async (t) => {
+    const server = await host();
+    const system = systemOf(server);
+    let refusal = new ScanwireError('UNSEALABLE', 'The key k is not in the key ring');
+    const webhooks = server.plugins['webhook-exporter'];
+    const deliveries = { ...webhooks.deliveries, message: () => Promise.reject(refusal) };
+    await register(server, { system: { ...system, webhooks: { ...webhooks, deliveries } }, screens: {} });
+    await server.initialize();
+    t.teardown(() => server.stop());
+    const { exporter } = await webhooks.exporters.create({ url: (await receiving(t)).url });
+    await webhooks.exporters.start(exporter.id);
+    const id = await published(server);
+    const visitor = new Visitor(server);
+    const { html } = await visitor.get(`/admin/deliveries/${id}`);
+    t.match(html, /role="alert" class="fault">The key k is not in the key ring</);
+    t.match(html, /<code>delivered<\/code>/);
+
+    refusal = new ScanwireError('UNAVAILABLE', 'The database cannot be reached');
+    t.equal((await visitor.get(`/admin/deliveries/${id}`)).status, 503);
 });

@@ -141,6 +141,8 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.same(await as('expireHosts', { workspace: 'lab', notSeenSince, dryRun: true }), { hosts: 1 });
     t.same(await as('expireHosts', { workspace: 'lab', notSeenSince }), { hosts: 1 });
     t.same(await as('removeWorkspace', { name: 'lab' }), { hosts: 0 });
+    const kept = await server.inject({ method: 'DELETE', url: `${PREFIX}/workspaces/default`, headers: admin });
+    t.match([kept.statusCode, kept.payload], [409, /only its hosts can be removed/]);
     t.same(await as('rotateKeyRing', {}), { sealed: 0, unopened: [], next: 'exporters' });
     t.same(await as('rotateKeyRing', { after: 'exporters' }), { sealed: 0, unopened: [], next: null });
     t.same(await as('migrate', {}), { applied: ['0001'] });

@@ -26,9 +26,11 @@ async function listen({ options, json }: Call): Promise<undefined> {
     const { host, port } = options as { host: string; port: number };
     const secret = checkSecret((await secretOf(options)) ?? '');
     const print = json ? printJson : printText;
+    // Who reads that it listens may stop it at once.
+    const stopped = stopSignal();
     const receiver = await startReceiver({ host, port, secret: () => secret, onMessage: print });
     process.stdout.write(json ? `${jsonText({ listening: receiver.url })}\n` : `Listening on ${receiver.url}\n`);
-    await stopSignal();
+    await stopped;
     await receiver.close();
 }
 

@@ -51,9 +51,8 @@ const freeingLaws: Laws<AnyInventoryFixture> = {
         for await (const _batch of collection.listText(path)) {
             break;
         }
-        // What was asked for ahead ends by itself.
-        await until(async () => (await fixture.openReads()) === 0, 2_000).catch(() => {});
-        assert.equal(await fixture.openReads(), 0);
+        // What was asked for ahead may begin a moment later, and ends by itself.
+        await until(async () => (await fixture.openReads()) === 0, 2_000).catch(() => assert.fail('It is held on'));
     },
 };
 

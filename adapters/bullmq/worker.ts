@@ -5,8 +5,6 @@ import type { Grant } from '../../lib/webhooks/grants.ts';
 import type { DeliveryJob, QueuePlace, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
 import { within } from '../../lib/within.ts';
 
-type JobWorker = Worker<unknown, void, string, IQueueBackend>;
-
 /**
  * BullMQ renews a lock at half its time for as long as the process lives. It is the claim in the rows that keeps an attempt from
  * being made twice; a short lock finds sooner what a dead process held.
@@ -19,6 +17,32 @@ const RETRY_DELAY = 1_000;
 /** BullMQ repeats a failing fetch without a pause; so many errors within a {@link RETRY_DELAY} earn one. */
 const ERRORS_BEFORE_PAUSE = 10;
 const CLOSE_TIMEOUT = 5_000;
+
+/**
+ * A worker of BullMQ that begins each job when it has come. BullMQ fetches one after the other, until it has as many as it may or none is there, and
+ * begins the first only then: jobs that come as quickly as it fetches them would wait for hundreds. So it may have one more than have begun.
+ */
+class JobWorker extends Worker<unknown, void, string, IQueueBackend> {
+    /** Whether it may fetch more than one, and another for one that has ended. */
+    mayFetch: () => boolean = () => true;
+    readonly #limit = this.concurrency;
+    #begun = 0;
+
+    override async processJob(job: Job<unknown, void>, token: string): ReturnType<Worker<unknown, void>['processJob']> {
+        this.#begun += 1;
+        this.limitFetching();
+        try {
+            return await super.processJob(job, token, this.mayFetch);
+        } finally {
+            this.#begun -= 1;
+            this.limitFetching();
+        }
+    }
+
+    limitFetching(): void {
+        this.concurrency = Math.max(1, Math.min(this.#limit, this.mayFetch() ? this.#begun + 1 : this.#begun));
+    }
+}
 
 /** Serves one queue until it is closed, whatever happens to the server meanwhile. */
 export async function bullmqWorker(
@@ -35,7 +59,7 @@ export async function bullmqWorker(
     let worker = start();
 
     function start(): JobWorker {
-        const started = new Worker(
+        const started = new JobWorker(
             name,
             run,
             {
@@ -49,6 +73,8 @@ export async function bullmqWorker(
             },
             server.backend,
         );
+        started.mayFetch = attempts.mayFetch;
+        started.limitFetching();
         started.on('error', pausingOnFlood(started, report));
         started.waitUntilReady().catch(() => restart(started));
         return started;
@@ -64,16 +90,14 @@ export async function bullmqWorker(
         }
     }
 
-    /** While some deliveries wait for others to end, BullMQ fetches none beside the jobs that it has. */
     async function run(job: Job): Promise<void> {
         try {
             const begun = attempts.begin(jobsIn(collector, job, connection.isSteady()));
-            worker.concurrency = attempts.mayFetch();
+            worker.limitFetching();
             await begun;
         } catch (error) {
             report(error instanceof Error ? error : new Error(String(error)));
         }
-        worker.concurrency = attempts.mayFetch();
     }
 
     async function close(): Promise<void> {
@@ -102,8 +126,8 @@ interface Attempts {
      * no other from its place. Any other is BullMQ's until it has ended, so that it is handed out again if this process dies.
      */
     begin(handedOut: readonly DeliveryJob[]): Promise<void>;
-    /** The number of jobs that BullMQ may have. */
-    mayFetch(): number;
+    /** While some deliveries wait for others to end, none are fetched beside those that are here. */
+    mayFetch(): boolean;
     /** What has not begun is left to others. Resolves when the rest has ended. */
     close(): Promise<void>;
 }
@@ -112,7 +136,6 @@ interface Attempts {
 function attemptsOf(handler: (job: DeliveryJob) => Promise<void>, concurrency: number, report: (error: Error) => void): Attempts {
     const running = new Set<Promise<void>>();
     const waiting: (() => void)[] = [];
-    let jobs = 0;
     let closed = false;
 
     async function serve(job: DeliveryJob): Promise<void> {
@@ -143,12 +166,10 @@ function attemptsOf(handler: (job: DeliveryJob) => Promise<void>, concurrency: n
 
     return {
         async begin(handedOut) {
-            jobs += 1;
             await Promise.all(handedOut.map((one) => (one.grant === null ? begin(one) : beginInTurn(one))));
-            jobs -= 1;
         },
 
-        mayFetch: () => (waiting.length > 0 ? Math.max(1, jobs) : concurrency),
+        mayFetch: () => waiting.length === 0,
 
         async close() {
             closed = true;

@@ -179,6 +179,28 @@ t.test('finishes the jobs in hand when a worker closes and leaves the others', a
     t.same(seen.sort(), [jobs[0]?.deliveryId, jobs[1]?.deliveryId].sort());
 });
 
+t.test('begins a job before it has fetched those behind it', async (t) => {
+    const prefix = `t-${randomUUID()}`;
+    const queue = closes(t, redisQueue({ url: shared, prefix, ...quiet }));
+    const redis = new Redis(shared);
+    t.teardown(() => redis.disconnect());
+    const count = 60;
+    await queue.add(Array.from({ length: count }, () => job()));
+    const waiting: Promise<number>[] = [];
+    const worker = await queue.work(
+        'default',
+        async () => {
+            waiting.push(redis.llen(`${prefix}:scanwire-default:wait`));
+            await waiting.at(-1);
+        },
+        { concurrency: count },
+    );
+    await until(() => waiting.length === count);
+    // All but those that were fetched while the answer was on its way.
+    t.ok(((await waiting[0]) as number) > count / 2, `${await waiting[0]} of ${count} wait when the first has begun`);
+    await worker.close();
+});
+
 t.test('refuses a malformed collector', async (t) => {
     const queue = closes(t, redisQueue({ url: shared, ...quiet }));
     for (const collector of ['', 'a:b', 'ä', 'x'.repeat(65)]) {

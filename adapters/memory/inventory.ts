@@ -84,6 +84,7 @@ export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInv
         notes: collection(notes, [workspaces, hosts], { batchSize, filters: FILTERS.notes }),
         sessions: collection(sessions, [workspaces, hosts], { batchSize, filters: FILTERS.sessions }),
         vulns: collection(vulnsOfServices(tables), [workspaces, hosts, services], { batchSize, filters: FILTERS.vulns }),
+        hostVulns: collection(vulns, [workspaces, hosts], { batchSize, filters: FILTERS.vulns }),
         workspaceServices: collection(services, [workspaces, hosts], { batchSize, filters: FILTERS.services, below: 1 }),
         workspaceNotes: collection(notes, [workspaces, hosts], { batchSize, filters: FILTERS.notes, below: 1 }),
         workspaceSessions: collection(sessions, [workspaces, hosts], { batchSize, filters: FILTERS.sessions, below: 1 }),

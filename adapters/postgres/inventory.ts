@@ -194,6 +194,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
             text: { ...VULNS.text, from: `${VULNS.text.from} ${BELOW_SERVICE}` },
             parents: [...VULNS.parents, 'rows.service_id'],
         }),
+        hostVulns: collection<WorkspaceVuln>(readers, VULNS),
         workspaceServices: collection<Service>(readers, ofWorkspace(SERVICES)),
         workspaceNotes: collection<WorkspaceNote>(readers, ofWorkspace(NOTES)),
         workspaceSessions: collection<Session>(readers, ofWorkspace(SESSIONS)),

@@ -62,6 +62,8 @@ export interface InventoryStore {
     readonly notes?: Collection<Note>;
     readonly sessions?: Collection<Session>;
     readonly vulns?: Collection<Vuln>;
+    /** All that a host has, `[workspaceId, hostId]`: those of its services, and those of the host as a whole. */
+    readonly hostVulns?: Collection<WorkspaceVuln>;
     /** What is below all hosts of a workspace, `[workspaceId]`, and the notes on none. */
     readonly workspaceServices?: Collection<Service>;
     readonly workspaceNotes?: Collection<WorkspaceNote>;
@@ -178,6 +180,7 @@ const COLLECTIONS: readonly (keyof InventoryStore)[] = [
     'notes',
     'sessions',
     'vulns',
+    'hostVulns',
     'workspaceServices',
     'workspaceNotes',
     'workspaceSessions',

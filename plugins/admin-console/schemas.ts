@@ -3,7 +3,7 @@ import { nameSchema } from '../../lib/checked.ts';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { hostSchema } from '../../lib/inventory/host.ts';
 import { hostsQuerySchema } from '../../lib/inventory/host-pages.ts';
-import { noteSchema, serviceSchema, vulnSchema, workspaceSchema } from '../../lib/inventory/resources.ts';
+import { noteSchema, serviceSchema, workspaceSchema, workspaceVulnSchema } from '../../lib/inventory/resources.ts';
 import { newKeySchema, scopesSchema } from '../../lib/keys/limits.ts';
 import { DEFAULT_SCOPES } from '../../lib/keys/scopes.ts';
 import { deliveryFilterSchema, deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
@@ -228,7 +228,7 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
             .keys({
                 services: Joi.array().items(serviceSchema).required(),
                 notes: Joi.array().items(noteSchema).required(),
-                vulns: Joi.array().items(vulnSchema).required(),
+                vulns: Joi.array().items(workspaceVulnSchema).required(),
             })
             .label('ShownHost'),
     },

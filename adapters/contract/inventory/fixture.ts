@@ -76,6 +76,7 @@ export type InventoryAbility =
     | 'notes'
     | 'sessions'
     | 'vulns'
+    | 'hostVulns'
     | 'workspaceServices'
     | 'workspaceNotes'
     | 'workspaceSessions'
@@ -127,6 +128,7 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     sessions: childAbility('sessions', 'session'),
     // They are below services, so without those there are none.
     vulns: { ...childAbility('vulns', 'vuln'), has: ({ store }) => isCollection(store.services) && isCollection(store.vulns) },
+    hostVulns: childAbility('vulns', 'vuln', 'hostVulns'),
     workspaceServices: serviceAbility('workspaceServices'),
     workspaceNotes: childAbility('notes', 'note', 'workspaceNotes'),
     workspaceSessions: childAbility('sessions', 'session', 'workspaceSessions'),

@@ -1,4 +1,5 @@
 import { ScanwireError } from '../../lib/errors.ts';
+import { exportWorkspace } from '../../lib/inventory/export.ts';
 import { hostAt, hostsPage, type NamedInventory, rowsOf } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.ts';
 import { addressRange } from '../../lib/inventory/selection.ts';
@@ -199,6 +200,7 @@ function isNamed(inventory: Partial<InventoryStore>): inventory is NamedInventor
 
 function readingHandlers(inventory: NamedInventory): Partial<Handlers> {
     return {
+        exportWorkspace: ({ workspace, format, ...options }) => exportWorkspace(inventory, { workspace, format }, options),
         listWorkspaces: () => rowsOf(inventory.workspaces.list([])),
         listHosts: (query) => hostsPage(inventory, query),
         showHost: ({ workspace, address }) => hostAt(inventory, workspace, address),

@@ -1,6 +1,7 @@
+import type { Export, ExportQuery } from '../../lib/inventory/export.ts';
 import type { HostsPage, HostsQuery, ShownHost } from '../../lib/inventory/host-pages.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
-import type { ExpireOptions, ImportOptions, ImportSummary, RemovedHosts } from '../../lib/inventory/store.ts';
+import type { ExpireOptions, ImportOptions, ImportSummary, ReadOptions, RemovedHosts } from '../../lib/inventory/store.ts';
 import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { SealedAnew } from '../../lib/keys/key-ring.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
@@ -75,6 +76,8 @@ export interface Operations {
 
     /** Either all hosts of the file are stored or none. */
     importScan: Operation<ImportOptions & { readonly workspace: string; readonly source: AsyncIterable<Uint8Array> }, ImportSummary>;
+    /** Its text comes piece by piece; over HTTP it is the answer. */
+    exportWorkspace: Operation<ExportQuery & ReadOptions, Export>;
     /** All workspaces, oldest first. */
     listWorkspaces: Operation<object, readonly Workspace[]>;
     /** Removes a workspace with all that is in it; never the one that is there from the start. */
@@ -116,6 +119,8 @@ interface Start {
 export type OperationName = keyof Operations;
 export type Input<Name extends OperationName> = Operations[Name]['input'];
 export type Output<Name extends OperationName> = Operations[Name]['output'];
+/** The operations whose answer is no JSON: they are {@link Endpoint.downloads}. */
+export type DownloadName = { readonly [Name in OperationName]: Output<Name> extends Export ? Name : never }[OperationName];
 
 /** An exporter after a change, with the test event that the change sent. */
 export type TestedExporter = WarnedExporter & { readonly test: TestView };
@@ -143,6 +148,8 @@ export interface Endpoint {
     readonly path: string;
     /** The body is the `source` of the input as it is; the other fields go into the query. Else the body is JSON. */
     readonly streamed?: true;
+    /** The answer is the `text` of the output as it is made; else it is JSON. */
+    readonly downloads?: true;
     /** Makes sense before there is any data: a data folder is made for it. */
     readonly creates?: true;
     /** Waits for a delivery, so a worker must run somewhere. */
@@ -190,6 +197,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     trustLicense: { method: 'POST', path: '/license/key', creates: true },
 
     importScan: { method: 'POST', path: '/import', streamed: true, creates: true },
+    exportWorkspace: { method: 'GET', path: '/export', downloads: true },
     listWorkspaces: { method: 'GET', path: '/workspaces' },
     removeWorkspace: { method: 'DELETE', path: '/workspaces/{name}' },
     listHosts: { method: 'GET', path: '/hosts' },

@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import { nameSchema } from '../../lib/checked.ts';
+import { exportQuerySchema } from '../../lib/inventory/export.ts';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { hostSchema } from '../../lib/inventory/host.ts';
 import { hostsQuerySchema } from '../../lib/inventory/host-pages.ts';
@@ -203,6 +204,11 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
             notes: countsSchema.optional(),
             vulns: countsSchema.optional(),
         }).label('Imported'),
+    },
+    exportWorkspace: {
+        description: 'The hosts of a workspace with what is below them, as a file that begins at once',
+        query: exportQuerySchema,
+        response: Joi.string().description('Of the type that the format has'),
     },
     listWorkspaces: { description: 'All workspaces, oldest first', response: Joi.array().items(workspaceSchema) },
     removeWorkspace: {

@@ -64,6 +64,8 @@ export type InventoryAbility =
     | 'sightings'
     | 'expires'
     | 'removes'
+    | 'moves'
+    | 'updatesWorkspaces'
     | 'replaces'
     | 'keepsFindings'
     | 'dryRuns'
@@ -114,6 +116,8 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     sightings: evident(({ hosts }) => hosts.extras?.includes('last_seen') ?? false),
     expires: evident((store) => typeof (store as Partial<InventoryWriter>).expireHosts === 'function'),
     removes: evident((store) => typeof (store as Partial<InventoryWriter>).removeWorkspace === 'function'),
+    moves: evident((store) => typeof (store as Partial<InventoryWriter>).moveHosts === 'function'),
+    updatesWorkspaces: evident((store) => typeof (store as Partial<InventoryWriter>).updateWorkspace === 'function'),
     replaces: evident((store) => (store as Partial<InventoryWriter>).replaces === true),
     keepsFindings: evident((store) => (store as Partial<InventoryWriter>).keepsFindings === true),
     dryRuns: evident((store) => (store as Partial<InventoryWriter>).dryRuns === true),

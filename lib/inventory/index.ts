@@ -60,7 +60,9 @@ export type {
     ImportSummary,
     InventoryStore,
     InventoryWriter,
+    MovedHosts,
     ReadOptions,
     RemovedHosts,
     RemoveHostsOptions,
+    WorkspaceChanges,
 } from './store.ts';

@@ -1,7 +1,16 @@
 import type { Export, ExportQuery } from '../../lib/inventory/export.ts';
+import type { HostMove } from '../../lib/inventory/host-moves.ts';
 import type { HostsPage, HostsQuery, ShownHost } from '../../lib/inventory/host-pages.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
-import type { ExpireOptions, ImportOptions, ImportSummary, ReadOptions, RemovedHosts } from '../../lib/inventory/store.ts';
+import type {
+    ExpireOptions,
+    ImportOptions,
+    ImportSummary,
+    MovedHosts,
+    ReadOptions,
+    RemovedHosts,
+    WorkspaceChanges,
+} from '../../lib/inventory/store.ts';
 import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { SealedAnew } from '../../lib/keys/key-ring.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
@@ -80,11 +89,15 @@ export interface Operations {
     exportWorkspace: Operation<ExportQuery & ReadOptions, Export>;
     /** All workspaces, oldest first. */
     listWorkspaces: Operation<object, readonly Workspace[]>;
+    /** Changes what a workspace is limited to. */
+    updateWorkspace: Operation<WorkspaceChanges & { readonly name: string }, Workspace>;
     /** Removes a workspace with all that is in it; never the one that is there from the start. */
     removeWorkspace: Operation<{ readonly name: string }, RemovedHosts>;
     listHosts: Operation<HostsQuery, HostsPage>;
     /** A host with its services, notes and vulnerabilities. */
     showHost: Operation<{ readonly workspace: string; readonly address: string }, ShownHost>;
+    /** Moves hosts into another workspace with all that is below them, all of them or none. */
+    moveHosts: Operation<HostMove, MovedHosts>;
     /** Removes the hosts of an address, a block or a range, or says how many that would be. */
     removeHosts: Operation<{ readonly workspace: string; readonly address: string; readonly dryRun?: boolean }, RemovedHosts>;
     /** Removes hosts that no scan has seen for a while, or says how many that would be. */
@@ -199,9 +212,11 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     importScan: { method: 'POST', path: '/import', streamed: true, creates: true },
     exportWorkspace: { method: 'GET', path: '/export', downloads: true },
     listWorkspaces: { method: 'GET', path: '/workspaces' },
+    updateWorkspace: { method: 'PATCH', path: '/workspaces/{name}' },
     removeWorkspace: { method: 'DELETE', path: '/workspaces/{name}' },
     listHosts: { method: 'GET', path: '/hosts' },
     showHost: { method: 'GET', path: '/hosts/{address}' },
+    moveHosts: { method: 'POST', path: '/hosts/move' },
     removeHosts: { method: 'POST', path: '/hosts/remove' },
     expireHosts: { method: 'POST', path: '/hosts/expire' },
     rotateKeyRing: { method: 'POST', path: '/keyring/rotate' },

@@ -141,6 +141,11 @@ t.test('does every operation, and answers each as its route documents', async (t
     const host = { address: '192.0.2.1', services: [] };
     t.match(await as('listHosts', { workspace: 'lab', address: '192.0.2.0/24', services: true, limit: 1 }), { hosts: [host], next: null });
     t.match(await as('showHost', { workspace: 'lab', address: '192.0.2.1' }), { ...host, notes: [], vulns: [] });
+    const limits = { boundary: '192.0.2.0/24', limit_to_network: true };
+    t.match(await as('updateWorkspace', { name: 'default', ...limits }), { name: 'default', ...limits });
+    const [{ id: hostId } = { id: 0 }] = (await as('listHosts', { workspace: 'lab' })).hosts;
+    t.same(await as('moveHosts', { ids: [hostId], to: 'default' }), { hosts: 1 });
+    t.same(await ask(t, server, 'moveHosts', { ids: [hostId], to: 'lab' }), { hosts: 1 });
     t.same(await as('removeHosts', { workspace: 'lab', address: '192.0.2.1', dryRun: true }), { hosts: 1 });
     const notSeenSince = '2999-01-31T00:00:00.000Z' as unknown as Date;
     t.same(await as('expireHosts', { workspace: 'lab', notSeenSince, dryRun: true }), { hosts: 1 });
@@ -237,6 +242,9 @@ t.test('refuses bad input with the field at fault, and never repeats it', async 
         ['listDeliveries', null, 'outcome', '?outcome=s3cret'],
         ['listDeliveries', null, 'after', '?after=a&after=s3cret'],
         ['listKeys', null, 'more', '?more=s3cret'],
+        ['moveHosts', { ids: [], to: 'lab' }, 'ids'],
+        ['moveHosts', { ids: ['s3cret'], to: 'lab' }, 'ids[0]'],
+        ['updateWorkspace', { boundary: 's3cret' }, 'boundary'],
         ['importScan', null, 'workspace', '?workspace=a&workspace=s3cret'],
     ];
     for (const [name, payload, field, query = ''] of cases) {

@@ -18,13 +18,14 @@ import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.
 import { type CollectionSource, collection } from './collection.ts';
 import { assertStoreOptions, IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
 import { importHosts } from './import-hosts.ts';
+import { moveHosts } from './move-hosts.ts';
 import { readersOf } from './readers.ts';
 import { expireHosts, removeHosts, removeWorkspace } from './remove-hosts.ts';
 import { rowText } from './row-text.ts';
 import { lastSeen } from './sightings.ts';
 import { overlaid } from './stage-batch.ts';
 import { laidOver } from './stage-findings.ts';
-import { ensureWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
+import { ensureWorkspace, updateWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
 
 /** The workspace of the path. */
 const WORKSPACE = 'from scanwire.workspaces where id = $1';
@@ -194,6 +195,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
             text: { ...VULNS.text, from: `${VULNS.text.from} ${BELOW_SERVICE}` },
             parents: [...VULNS.parents, 'rows.service_id'],
         }),
+        hostVulns: collection<WorkspaceVuln>(readers, VULNS),
         workspaceServices: collection<Service>(readers, ofWorkspace(SERVICES)),
         workspaceNotes: collection<WorkspaceNote>(readers, ofWorkspace(NOTES)),
         workspaceSessions: collection<Session>(readers, ofWorkspace(SESSIONS)),
@@ -203,6 +205,8 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
         expireHosts: (workspaceName, options) => expireHosts(pool, workspaceName, { ...options, clock }),
         removeHosts: (workspaceName, options) => removeHosts(pool, workspaceName, { ...options, clock }),
         removeWorkspace: (name) => removeWorkspace(pool, name, clock),
+        moveHosts: (ids, to) => moveHosts(pool, ids, to, clock),
+        updateWorkspace: (name, changes) => updateWorkspace(database, name, changes, clock()),
         replaces: true,
         keepsFindings: true,
         dryRuns: true,

@@ -1,4 +1,5 @@
 import { ScanwireError } from '../../lib/errors.ts';
+import { exportWorkspace } from '../../lib/inventory/export.ts';
 import { hostAt, hostsPage, type NamedInventory, rowsOf } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.ts';
 import { addressRange } from '../../lib/inventory/selection.ts';
@@ -10,6 +11,9 @@ import type { Attempt } from '../../lib/webhooks/store.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import type { AttemptView, Input, OperationName, Output, TestedExporter, TestView } from './operations.ts';
 
+/** What a store may have besides the import. */
+type ChangingFunction = 'expireHosts' | 'removeHosts' | 'removeWorkspace' | 'moveHosts' | 'updateWorkspace';
+
 /** What the operations work on. */
 export interface System {
     /** For example `server.plugins['token-auth']`. */
@@ -17,8 +21,7 @@ export interface System {
     /** For example `server.plugins['webhook-exporter']`. */
     readonly webhooks: Pick<Webhooks, 'publish' | 'exporters' | 'deliveries' | 'events'> & Partial<Pick<Webhooks, 'doctor'>>;
     /** For example `postgresInventory({ pool })`. */
-    readonly inventory: Pick<InventoryWriter, 'importHosts' | 'replaces' | 'dryRuns' | 'expireHosts' | 'removeHosts' | 'removeWorkspace'> &
-        Partial<InventoryStore>;
+    readonly inventory: Pick<InventoryWriter, 'importHosts' | 'replaces' | 'dryRuns' | ChangingFunction> & Partial<InventoryStore>;
     readonly license: InstalledLicense;
     /** Brings the schema up to date and answers with the ids of the migrations that ran, for example `() => migrate(pool)`. */
     readonly migrate: () => Promise<readonly string[]>;
@@ -189,6 +192,7 @@ function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
         },
         ...(isNamed(inventory) && readingHandlers(inventory)),
         ...removalHandlers(inventory),
+        ...changeHandlers(inventory),
     };
 }
 
@@ -199,6 +203,7 @@ function isNamed(inventory: Partial<InventoryStore>): inventory is NamedInventor
 
 function readingHandlers(inventory: NamedInventory): Partial<Handlers> {
     return {
+        exportWorkspace: ({ workspace, format, ...options }) => exportWorkspace(inventory, { workspace, format }, options),
         listWorkspaces: () => rowsOf(inventory.workspaces.list([])),
         listHosts: (query) => hostsPage(inventory, query),
         showHost: ({ workspace, address }) => hostAt(inventory, workspace, address),
@@ -223,6 +228,16 @@ function removalHandlers(inventory: System['inventory']): Partial<Handlers> {
                 }
                 return await all.removeWorkspace(workspaceName(name));
             },
+        }),
+    };
+}
+
+function changeHandlers(inventory: System['inventory']): Partial<Handlers> {
+    const all = inventory as Required<typeof inventory>;
+    return {
+        ...(inventory.moveHosts && { moveHosts: ({ ids, to }: Input<'moveHosts'>) => all.moveHosts(ids, to) }),
+        ...(inventory.updateWorkspace && {
+            updateWorkspace: ({ name, ...changes }: Input<'updateWorkspace'>) => all.updateWorkspace(workspaceName(name), changes),
         }),
     };
 }

@@ -1,4 +1,4 @@
-import { PassThrough, type Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type * as Boom from '@hapi/boom';
 import type {
@@ -13,9 +13,10 @@ import type {
 import Joi from 'joi';
 import { schemaRefusal, VALIDATION } from '../../lib/checked.ts';
 import { type Problem, ScanwireError } from '../../lib/errors.ts';
+import type { Export } from '../../lib/inventory/export.ts';
 import { STATUS } from '../errors.ts';
 import { logFailure } from '../instance.ts';
-import { unsniffed } from '../request.ts';
+import { streamCut, unsniffed, untilClosed, withFirst } from '../request.ts';
 import { handlersOf } from './handlers.ts';
 import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './operations.ts';
 import type { Settings } from './options.ts';
@@ -112,10 +113,14 @@ function invalid({ streamed }: Endpoint): Lifecycle.FailAction {
     };
 }
 
-function handlerOf({ streamed }: Endpoint, handler: Handler): Lifecycle.Method {
+function handlerOf({ streamed, downloads }: Endpoint, handler: Handler): Lifecycle.Method {
     return async (request, h) => {
         try {
             const input = inputOf(request, streamed);
+            if (downloads) {
+                return await download(handler, input, request, h);
+            }
+
             if (streamed && request.headers.accept === PROGRESS_TYPE) {
                 return await followed(handler, input, request, h);
             }
@@ -125,6 +130,16 @@ function handlerOf({ streamed }: Endpoint, handler: Handler): Lifecycle.Method {
             return await failure(error, h, request, streamed);
         }
     };
+}
+
+/** To be saved, never shown: what scans bring may be written by an attacker, and the pages of the server have its cookies. */
+async function download(handler: Handler, input: object, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
+    const { type, text } = (await handler({ ...input, signal: untilClosed(request) })) as Export;
+    const { all } = await withFirst(text, streamCut(request, 'admin-console'));
+    return h
+        .response(Readable.from(all, { objectMode: false }))
+        .type(type)
+        .header('content-disposition', 'attachment');
 }
 
 /**

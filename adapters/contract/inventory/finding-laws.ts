@@ -292,11 +292,34 @@ const replacingLaws: Laws<InventoryFixture> = {
     },
 };
 
+/** What a store shows below a host. */
+const hostLaws: Laws<InventoryFixture> = {
+    async 'shows below a host the vulnerabilities of its services and those of the host as a whole'({ store }) {
+        const { workspace } = await store.importHosts('default', each([{ ...noted, address: '192.0.2.1' }, noted]));
+        const { hosts, vulns } = await seen(store, workspace.id);
+        const { id } = present(hosts[1]);
+
+        const below = await rows(present(store.hostVulns), [workspace.id, id]);
+        assert.deepEqual(
+            below,
+            vulns.filter(({ host_id }) => host_id === id),
+        );
+        assert.deepEqual(
+            below.map(({ name, service_id }) => [name, service_id === null]),
+            [
+                [vuln.name, false],
+                [whole.name, true],
+            ],
+        );
+    },
+};
+
 const NEEDED = ['imports', 'keepsFindings', 'services', 'notes', 'vulns', 'workspaceNotes', 'workspaceVulns'] as const;
 
 /** Laws of an `InventoryWriter` that keeps notes and vulnerabilities. */
 export const findingGroups: InventoryLaws = [
     { needs: NEEDED, laws: findingLaws },
+    { needs: [...NEEDED, 'hostVulns'], laws: hostLaws },
     { needs: [...NEEDED, 'removes'], laws: removalLaws },
     { needs: [...NEEDED, 'replaces'], laws: replacingLaws },
 ];

@@ -64,6 +64,8 @@ export type InventoryAbility =
     | 'sightings'
     | 'expires'
     | 'removes'
+    | 'moves'
+    | 'updatesWorkspaces'
     | 'replaces'
     | 'keepsFindings'
     | 'dryRuns'
@@ -76,6 +78,7 @@ export type InventoryAbility =
     | 'notes'
     | 'sessions'
     | 'vulns'
+    | 'hostVulns'
     | 'workspaceServices'
     | 'workspaceNotes'
     | 'workspaceSessions'
@@ -113,6 +116,8 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     sightings: evident(({ hosts }) => hosts.extras?.includes('last_seen') ?? false),
     expires: evident((store) => typeof (store as Partial<InventoryWriter>).expireHosts === 'function'),
     removes: evident((store) => typeof (store as Partial<InventoryWriter>).removeWorkspace === 'function'),
+    moves: evident((store) => typeof (store as Partial<InventoryWriter>).moveHosts === 'function'),
+    updatesWorkspaces: evident((store) => typeof (store as Partial<InventoryWriter>).updateWorkspace === 'function'),
     replaces: evident((store) => (store as Partial<InventoryWriter>).replaces === true),
     keepsFindings: evident((store) => (store as Partial<InventoryWriter>).keepsFindings === true),
     dryRuns: evident((store) => (store as Partial<InventoryWriter>).dryRuns === true),
@@ -127,6 +132,7 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     sessions: childAbility('sessions', 'session'),
     // They are below services, so without those there are none.
     vulns: { ...childAbility('vulns', 'vuln'), has: ({ store }) => isCollection(store.services) && isCollection(store.vulns) },
+    hostVulns: childAbility('vulns', 'vuln', 'hostVulns'),
     workspaceServices: serviceAbility('workspaceServices'),
     workspaceNotes: childAbility('notes', 'note', 'workspaceNotes'),
     workspaceSessions: childAbility('sessions', 'session', 'workspaceSessions'),

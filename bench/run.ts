@@ -12,6 +12,7 @@ import { ownAndOtherCheckout, ownCheckout } from './checkout.ts';
 import { committed } from './committed.ts';
 import { summaryOf, tablesOf } from './comparison.ts';
 import { deliveries } from './deliveries.ts';
+import { distant } from './distant.ts';
 import { exposed } from './exposed.ts';
 import { hostIndex } from './host-index.ts';
 import { idle } from './idle.ts';
@@ -32,6 +33,7 @@ const SECTIONS: readonly Section[] = [
     kept,
     keptMillion,
     committed,
+    distant,
     order,
     idle,
     neighbours,

@@ -44,13 +44,22 @@ class JobWorker extends Worker<unknown, void, string, IQueueBackend> {
     }
 }
 
+/** A worker that also takes what is handed out by its own process. */
+export interface BullmqWorker extends QueueWorker {
+    /**
+     * Begins a delivery that came with its claim, without a job: nobody else need be woken up. False where so many go on that it is better left to
+     * whoever has room.
+     */
+    takes(job: DeliveryJob): boolean;
+}
+
 /** Serves one queue until it is closed, whatever happens to the server meanwhile. */
 export async function bullmqWorker(
     server: BullmqServer,
     collector: string,
     handler: (job: DeliveryJob) => Promise<void>,
     { concurrency, onError: report = () => {} }: WorkOptions,
-): Promise<QueueWorker> {
+): Promise<BullmqWorker> {
     const name = queueName(collector);
     let closing: Promise<void> | undefined;
     let retry: NodeJS.Timeout | undefined;
@@ -113,6 +122,8 @@ export async function bullmqWorker(
     }
 
     return {
+        takes: attempts.takes,
+
         close() {
             closing ??= close();
             return closing;
@@ -120,7 +131,10 @@ export async function bullmqWorker(
     };
 }
 
-interface Attempts {
+/** Beyond so many at once, what a process hands out is shared with other workers. */
+const OWN = 64;
+
+interface Attempts extends Pick<BullmqWorker, 'takes'> {
     /**
      * Resolves when the work of their job is done. For deliveries that came with their claims, that is when all have begun: a slow one keeps
      * no other from its place. Any other is BullMQ's until it has ended, so that it is handed out again if this process dies.
@@ -165,6 +179,14 @@ function attemptsOf(handler: (job: DeliveryJob) => Promise<void>, concurrency: n
     }
 
     return {
+        takes(job) {
+            const hasRoom = !closed && running.size < Math.min(concurrency, OWN);
+            if (hasRoom) {
+                void begin(job);
+            }
+            return hasRoom;
+        },
+
         async begin(handedOut) {
             await Promise.all(handedOut.map((one) => (one.grant === null ? begin(one) : beginInTurn(one))));
         },

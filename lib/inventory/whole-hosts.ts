@@ -1,5 +1,5 @@
 import type { Host } from './host.ts';
-import { rowsOf, type ShownHost, withFindings, withServices } from './host-pages.ts';
+import { rowsOf, type ShownHost, servicesOf, withFindings } from './host-pages.ts';
 import type { WorkspaceNote } from './resources.ts';
 import type { Collection, InventoryStore, ReadOptions } from './store.ts';
 
@@ -31,7 +31,7 @@ export async function* wholeHosts(
     }
 }
 
-/** So many hosts, and so many rows below them, are held at once; of one with more rows all of its. */
+/** So many hosts, and by their counts so many rows below them, are held at once; of one with more rows all of its. */
 const HELD = { hosts: 100, rows: 1000 } as const;
 
 function* groupsOf(hosts: readonly Host[]): Generator<readonly Host[]> {
@@ -56,9 +56,9 @@ async function readTogether(
     { findings, ...options }: WholeOptions,
 ): Promise<readonly ShownHost[]> {
     const [services, notes, vulns] = await Promise.all([
-        rowsByHost(workspaceServices, having(hosts, 'service_count'), options),
-        rowsByHost(workspaceNotes, findings ? having(hosts, 'note_count') : [], options),
-        rowsByHost(workspaceVulns, findings ? having(hosts, 'vuln_count') : [], options),
+        rowsByHost(workspaceServices, hosts, options),
+        rowsByHost(workspaceNotes, findings ? hosts : [], options),
+        rowsByHost(workspaceVulns, findings ? hosts : [], options),
     ]);
     return hosts.map((host) => ({
         ...host,
@@ -67,10 +67,6 @@ async function readTogether(
         notes: (notes.get(host.id) ?? []) as readonly (WorkspaceNote & { readonly host_id: number })[],
         vulns: vulns.get(host.id) ?? [],
     }));
-}
-
-function having(hosts: readonly Host[], count: 'service_count' | 'note_count' | 'vuln_count'): readonly Host[] {
-    return hosts.filter((host) => host[count] > 0);
 }
 
 async function rowsByHost<Row extends { readonly id: number; readonly host_id: number | null }>(
@@ -104,6 +100,6 @@ async function* readOneByOne(
     for (const host of hosts) {
         yield findings
             ? await withFindings(inventory, host, options)
-            : { ...(await withServices(inventory, host, options)), notes: [], vulns: [] };
+            : { ...host, services: await servicesOf(inventory, host, options), notes: [], vulns: [] };
     }
 }

@@ -185,9 +185,11 @@ export function collection<R extends Row>(
         return path;
     }
 
-    function selected(path: readonly number[], { where = {}, after = { id: 0 }, limit, extras = [] }: Selection): readonly R[] {
+    function selected(path: readonly number[], { where = {}, hosts, after = { id: 0 }, limit, extras = [] }: Selection): readonly R[] {
+        const wantedHosts = hosts && new Set(hosts);
         const byChange = where.updated_since !== undefined;
-        const found = idsBelow(path).flatMap((id) => rows.get(id) ?? []);
+        const ids = wantedHosts === undefined ? idsBelow(path) : idsBelow(path).filter((id) => wantedHosts.has(rows.parentOf(id) ?? ROOT));
+        const found = ids.flatMap((id) => rows.get(id) ?? []);
         const seen = (row: R): R => (lastSeen === undefined ? row : { ...row, last_seen: lastSeen(row) });
         const wanted = found.filter(
             (row) => matches(where.last_seen_since === undefined ? row : seen(row), where) && compareRows(byChange, row, after) > 0,
@@ -199,6 +201,7 @@ export function collection<R extends Row>(
     return {
         filters,
         ...(lastSeen !== undefined && { extras: ['last_seen'] }),
+        ...(below === 1 && ancestors.length === 2 && { selectsHosts: true }),
 
         async *select(path, selection, { signal } = {}) {
             const wanted = selected(path, selection);

@@ -151,7 +151,7 @@ const VULNS = {
 
 /** The same rows below all hosts of a workspace. */
 function ofWorkspace(source: CollectionSource): CollectionSource {
-    return { ...source, parents: source.parents.slice(0, 1) };
+    return { ...source, parents: source.parents.slice(0, 1), byHost: true };
 }
 
 /** Workspaces, hosts and what belongs to hosts, in the tables of the schema `scanwire`. */

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { ExportFormat } from '../../lib/inventory/export.ts';
 import { performing } from '../command.ts';
+import { printablePieces } from '../output/table.ts';
 import { writeOutput } from '../output/write-output.ts';
 
 const STDOUT = '-';
@@ -17,7 +18,9 @@ export function define(self: Command): void {
                 yield piece;
             }
         };
-        await download('exportWorkspace', query, (pieces) => writeOutput(counted(pieces), file, { replaces: options.force === true }));
+        // A file is as it is; what scans bring must not command a terminal.
+        const written = file === undefined && process.stdout.isTTY ? printablePieces : counted;
+        await download('exportWorkspace', query, (pieces) => writeOutput(written(pieces), file, { replaces: options.force === true }));
         return file === undefined
             ? undefined
             : { json: { file, bytes }, text: () => `Exported ${query.workspace} to ${file}: ${bytes.toLocaleString('en')} bytes` };

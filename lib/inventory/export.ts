@@ -3,11 +3,12 @@ import { checked, nameSchema } from '../checked.ts';
 import { type Clock, systemClock, timeSlice } from '../clock.ts';
 import { csvLine } from '../csv.ts';
 import { timestampFormat } from '../timestamp.ts';
-import { HOST_FIELDS, type Host } from './host.ts';
-import { type HostWithServices, type ShownHost, withFindings, withServices, workspaceNamed } from './host-pages.ts';
+import { HOST_FIELDS } from './host.ts';
+import { type HostWithServices, type ShownHost, workspaceNamed } from './host-pages.ts';
 import { nmapXml } from './nmap-xml.ts';
 import { NOTE_FIELDS, SERVICE_FIELDS, VULN_FIELDS } from './resources.ts';
 import type { InventoryStore, ReadOptions } from './store.ts';
+import { type WholeInventory, wholeHosts } from './whole-hosts.ts';
 
 const EXPORT_FORMATS = ['jsonl', 'csv', 'nmap-xml'] as const;
 
@@ -48,7 +49,7 @@ export interface ExportOptions extends ReadOptions {
 }
 
 /** What an export reads; what is left out is exported as empty. */
-export type ExportedInventory = Pick<InventoryStore, 'workspaces' | 'hosts' | 'services' | 'notes' | 'vulns' | 'hostVulns'>;
+export type ExportedInventory = Pick<InventoryStore, 'workspaces'> & WholeInventory;
 
 /**
  * The hosts of a workspace with what is below them, in ascending id and in constant memory. Each is as it is when its turn comes: whoever
@@ -64,30 +65,7 @@ export async function exportWorkspace(
     const { workspace, format } = checked(exportQuerySchema, query);
     const { id } = await workspaceNamed(inventory, workspace);
     const { type, findings, text } = FORMS[format];
-    const read = findings ? withFindings : withServices;
-    return {
-        type,
-        text: pieces(
-            text(
-                wholeHosts(inventory.hosts.list([id], options), (host) => read(inventory, host, options)),
-                clock,
-            ),
-        ),
-    };
-}
-
-/** So many hosts are read at once. More would take the connections that others need. */
-const AT_ONCE = 4;
-
-async function* wholeHosts<Whole>(
-    batches: AsyncIterable<readonly Host[]>,
-    read: (host: Host) => Promise<Whole>,
-): AsyncGenerator<Whole, void, undefined> {
-    for await (const batch of batches) {
-        for (let start = 0; start < batch.length; start += AT_ONCE) {
-            yield* await Promise.all(batch.slice(start, start + AT_ONCE).map(read));
-        }
-    }
+    return { type, text: pieces(text(wholeHosts(inventory, id, { ...options, findings }), clock)) };
 }
 
 /** Small enough that a few of them do not count, in characters. */
@@ -112,11 +90,11 @@ interface Form {
     readonly type: string;
     /** Whether it has notes and vulnerabilities. */
     readonly findings: boolean;
-    text(hosts: AsyncIterable<HostWithServices>, clock: Clock): AsyncIterable<string>;
+    text(hosts: AsyncIterable<ShownHost>, clock: Clock): AsyncIterable<string>;
 }
 
 const FORMS: Readonly<Record<ExportFormat, Form>> = {
-    jsonl: { type: 'application/x-ndjson', findings: true, text: (hosts) => jsonLines(hosts as AsyncIterable<ShownHost>) },
+    jsonl: { type: 'application/x-ndjson', findings: true, text: jsonLines },
     csv: { type: 'text/csv; charset=utf-8; header=present', findings: false, text: csvLines },
     'nmap-xml': { type: 'application/xml; charset=utf-8', findings: false, text: nmapXml },
 };

@@ -73,6 +73,6 @@ const NAMED = 10;
 function refuse(wrong: readonly string[], code: ScanwireErrorCode, message: (named: string) => string): void {
     if (wrong.length > 0) {
         const more = wrong.length > NAMED ? ` and ${wrong.length - NAMED} more` : '';
-        throw new ScanwireError(code, message(`${wrong.slice(0, NAMED).join(', ')}${more}`), { field: 'ids' });
+        throw new ScanwireError(code, message(`${wrong.slice(0, NAMED).join(', ')}${more}`), code === 'NOT_FOUND' ? { field: 'ids' } : {});
     }
 }

@@ -105,18 +105,26 @@ export async function hostAt(inventory: NamedInventory, workspace: string, addre
     return await withFindings(inventory, host);
 }
 
-/** A host with its services, which are not asked for where it has none. */
-export async function withServices({ services }: InventoryBelowHosts, host: Host, options: ReadOptions = {}): Promise<HostWithServices> {
-    const known = host.service_count > 0 && services !== undefined;
-    return { ...host, services: known ? await rowsOf(services.list([host.workspace_id, host.id], options)) : [] };
+/** Of a page, where hosts that have none would cost the most. */
+async function withServices(inventory: InventoryBelowHosts, host: Host): Promise<HostWithServices> {
+    return { ...host, services: host.service_count > 0 ? await servicesOf(inventory, host) : [] };
+}
+
+/** The services of a host, whatever it has counted: other people's counters are not always right. */
+export async function servicesOf(
+    { services }: InventoryBelowHosts,
+    { workspace_id, id }: Host,
+    options: ReadOptions = {},
+): Promise<readonly Service[]> {
+    return services === undefined ? [] : await rowsOf(services.list([workspace_id, id], options));
 }
 
 /** A host with all that is below it. */
 export async function withFindings(inventory: InventoryBelowHosts, host: Host, options: ReadOptions = {}): Promise<ShownHost> {
-    const path = [host.workspace_id, host.id];
-    const shown = await withServices(inventory, host, options);
-    const notes = host.note_count > 0 && inventory.notes ? await rowsOf(inventory.notes.list(path, options)) : [];
-    return { ...shown, notes, vulns: host.vuln_count > 0 ? await vulnsOf(inventory, shown, options) : [] };
+    const { workspace_id, id } = host;
+    const shown = { ...host, services: await servicesOf(inventory, host, options) };
+    const notes = inventory.notes === undefined ? [] : await rowsOf(inventory.notes.list([workspace_id, id], options));
+    return { ...shown, notes, vulns: await vulnsOf(inventory, shown, options) };
 }
 
 /** A store without those of a whole host has those of its services. */

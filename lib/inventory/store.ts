@@ -40,6 +40,9 @@ export interface Collection<Row extends { readonly id: number }> {
     /** The fields that `select` adds to rows on request; none without it. It is asked for no others. */
     readonly extras?: readonly ExtraField[];
 
+    /** Whether `select` knows `hosts`. It is asked for them by no others. */
+    readonly selectsHosts?: true;
+
     /**
      * A part of what `list` gives, in batches as well. Ids and times are compared as they go out, times in whole milliseconds: a row
      * whose `updated_at` is finer would be behind itself. Without it a client can neither page nor filter.

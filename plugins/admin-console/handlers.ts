@@ -190,10 +190,19 @@ function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
             const { readScan } = await import('../../lib/inventory/read-scan.ts');
             return inventory.importHosts(name, readScan(source), { onProgress, ...(replace && { replace }), ...(dryRun && { dryRun }) });
         },
+        ...(isExported(inventory) && {
+            exportWorkspace: ({ workspace, format, ...options }: Input<'exportWorkspace'>) =>
+                exportWorkspace(inventory, { workspace, format }, options),
+        }),
         ...(isNamed(inventory) && readingHandlers(inventory)),
         ...removalHandlers(inventory),
         ...changeHandlers(inventory),
     };
+}
+
+/** What shows all of it. */
+function isExported(inventory: Partial<InventoryStore>): inventory is InventoryStore {
+    return inventory.workspaces !== undefined && inventory.hosts !== undefined;
 }
 
 /** What shows parts of it, and all that is needed for that. */
@@ -203,7 +212,6 @@ function isNamed(inventory: Partial<InventoryStore>): inventory is NamedInventor
 
 function readingHandlers(inventory: NamedInventory): Partial<Handlers> {
     return {
-        exportWorkspace: ({ workspace, format, ...options }) => exportWorkspace(inventory, { workspace, format }, options),
         listWorkspaces: () => rowsOf(inventory.workspaces.list([])),
         listHosts: (query) => hostsPage(inventory, query),
         showHost: ({ workspace, address }) => hostAt(inventory, workspace, address),

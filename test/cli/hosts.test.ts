@@ -38,7 +38,7 @@ t.test('shows hosts with all that is known, moves them, and limits workspaces', 
 
     t.match(await run('hosts', 'move', '1', '2', '--to', 'lab'), {
         code: 1,
-        stderr: 'scanwire: The workspace "lab" holds 192.0.2.2 already (ids)\n',
+        stderr: 'scanwire: The workspace "lab" holds 192.0.2.2 already\n',
     });
     t.match(await run('hosts', 'move', '1', '99', '--to', 'lab'), { code: 1, stderr: /There is no host with the id 99/ });
     t.match(await run('hosts', 'move', '1', '--to', 'attic'), { code: 1, stderr: /Unknown workspace "attic"/ });
@@ -61,7 +61,7 @@ t.test('shows hosts with all that is known, moves them, and limits workspaces', 
     t.match(await run('workspaces', 'list'), { stdout: /\n2 +lab +198\.51\.100\.0\/24, 2001:db8::\/32 +yes\n/ });
     t.match(await run('hosts', 'move', '2', '--to', 'lab'), {
         code: 1,
-        stderr: 'scanwire: The workspace "lab" holds 192.0.2.2 already (ids)\n',
+        stderr: 'scanwire: The workspace "lab" holds 192.0.2.2 already\n',
     });
     t.match(await scanwire(['import', '-', '--workspace', 'lab', '--data', data], { input }), { stdout: /hosts 2 refused/ });
     t.match(await update('--boundary', 'the cellar'), {

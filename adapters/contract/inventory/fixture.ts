@@ -59,6 +59,7 @@ export type InventoryAbility =
     | 'imports'
     | 'selects'
     | 'filters'
+    | 'selectsHosts'
     | 'changes'
     | 'counts'
     | 'sightings'
@@ -111,6 +112,7 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     },
     selects: evident(({ hosts }) => typeof hosts.select === 'function'),
     filters: evident(({ hosts }) => hosts.filters !== undefined && hosts.filters.length > 0),
+    selectsHosts: evident(({ workspaceServices }) => workspaceServices?.selectsHosts === true),
     changes: evident(({ hosts }) => hosts.filters?.includes('updated_since') ?? false),
     counts: evident(({ hosts }) => typeof hosts.count === 'function'),
     sightings: evident(({ hosts }) => hosts.extras?.includes('last_seen') ?? false),

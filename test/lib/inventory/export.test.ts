@@ -93,7 +93,7 @@ t.test('writes JSON lines from which an import makes the same rows in another wo
 
 t.test('leaves out what a service has that has gone meanwhile, and fields that an import does not know', async (t) => {
     const inventory = await office();
-    const { services } = inventory;
+    const { workspaceServices } = inventory;
     const store: InventoryStore = {
         ...inventory,
         hosts: {
@@ -102,10 +102,12 @@ t.test('leaves out what a service has that has gone meanwhile, and fields that a
                 yield (await rows(inventory.hosts, path)).slice(0, 1).map((host) => ({ ...host, rack: 7 }));
             },
         },
-        services: {
-            ...services,
-            async *list(path) {
-                yield (await rows(services, path)).filter(({ port }) => port !== 443);
+        workspaceServices: {
+            ...workspaceServices,
+            async *select(path, selection) {
+                for await (const batch of workspaceServices.select?.(path, selection) ?? []) {
+                    yield batch.filter(({ port }) => port !== 443);
+                }
             },
         },
     };
@@ -328,6 +330,26 @@ t.test('ends when its signal aborts', async (t) => {
     for (const format of ['jsonl', 'csv'] as const) {
         await t.rejects(exported(await office(), format, { signal }), { name: 'AbortError' });
     }
+});
+
+t.test('writes the same where the store reads what is below one host after the other', async (t) => {
+    const ports = Array.from({ length: 1200 }, (_, index) => ({ port: index + 1, proto: 'tcp' as const, state: 'open' as const }));
+    const many = Array.from({ length: 130 }, (_, index): HostInput => ({ address: `198.51.100.${index}`, services: ports.slice(0, 9) }));
+    const inventory = await office([...HOSTS, { address: '203.0.113.7', services: ports }, ...many]);
+    const { workspaceServices: _, workspaceNotes: __, workspaceVulns: ___, ...others } = inventory;
+    for (const format of ['jsonl', 'csv', 'nmap-xml'] as const) {
+        const text = await exported(inventory, format);
+        t.equal(await exported(others, format), text);
+        t.ok(text.includes('198.51.100.129'));
+    }
+    const { services, notes, vulns } = await contents(inventory, 'office');
+    const hosts = (await exported(inventory, 'jsonl'))
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+    t.equal(hosts.flatMap((host) => host.services).length, services.length);
+    t.equal(hosts.flatMap((host) => host.notes).length, notes.length);
+    t.equal(hosts.flatMap((host) => host.vulns).length, vulns.length);
 });
 
 t.test('exports a store that has nothing below its hosts', async (t) => {

@@ -76,6 +76,13 @@ const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
             },
         },
     }),
+    'selects the rows of some hosts of a workspace': (store) => ({
+        workspaceVulns: {
+            ...store.workspaceVulns,
+            select: (path, { hosts: _, ...selection }) =>
+                (store.workspaceVulns as Required<typeof store.workspaceVulns>).select(path, selection),
+        },
+    }),
     'removes the notes and vulnerabilities of a host with it': () => ({ removeHosts: async () => ({ hosts: 1 }) }),
     'removes the notes and vulnerabilities that a replacement does not name, but for those of others': (store) => ({
         importHosts: async (name, hosts, options) => {

@@ -13,6 +13,7 @@ import { type RecordStoreFixture, recordAbilities } from './records/fixture.ts';
 import { storingLaws } from './records/storing-laws.ts';
 import { type ContractTest, registerLaws, registerSuite } from './register-laws.ts';
 import { acceptanceLaws, noTransactionLaws, notificationLaws, transactionLaws } from './webhooks/acceptance-laws.ts';
+import { activityLaws } from './webhooks/activity-laws.ts';
 import { begunLaws } from './webhooks/begun-laws.ts';
 import { breakerLaws } from './webhooks/breaker-laws.ts';
 import { claimLaws } from './webhooks/claim-laws.ts';
@@ -140,6 +141,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['transactions', 'notifications'], laws: onBench(notificationLaws) },
         { needs: ['subscriptions'], laws: onBench(subscriptionLaws) },
         { needs: ['subscriptions', 'transactions'], laws: onBench(joinedSubscriptionLaws) },
+        { needs: ['activity'], laws: onBench(activityLaws) },
         { needs: ['content'], laws: onBench(contentLaws) },
         { needs: ['holding'], laws: onBench(holdingLaws) },
         { needs: ['overview'], laws: onBench(overviewLaws) },

@@ -1,3 +1,4 @@
+import type { SliceCounts, SliceOptions } from '../../lib/webhooks/activity.ts';
 import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliveries.ts';
 import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
@@ -75,6 +76,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         content: async (deliveryId) => contentOf(state, deliveryId),
         list: async (query) => list(state, query),
         count: async (filter, max) => Math.min(max, chosenBy(state, filter).length),
+        activity: async (bounds, options) => bounds.slice(1).map((until, index) => sliceOf(state, bounds[index] as Date, until, options)),
         replay: async (id) => replay(state, id),
         event: async (id) => summaryOf(state, id),
         erase: async (eventId) => erase(state, eventId),
@@ -138,6 +140,20 @@ function chosenBy(
         const ofState = (asked.state ?? row.state) === row.state && (outcome ?? row.lastCode) === row.lastCode;
         return ofEvent && inTime && ofState && (exporterId ?? row.exporterId) === row.exporterId && row.seq < below;
     });
+}
+
+function sliceOf(state: WebhookState, since: Date, until: Date, { max, ...filter }: SliceOptions): SliceCounts {
+    const rows = chosenBy(state, { ...filter, since, until }).slice(-max);
+    const took = rows
+        .flatMap((row) => (row.state === 'delivered' && row.finishedAt ? [row.finishedAt.getTime() - row.event.createdAt.getTime()] : []))
+        .sort((one, other) => one - other);
+    const least = (share: number): number => took[Math.ceil(share * took.length) - 1] as number;
+    return {
+        deliveries: rows.length,
+        delivered: took.length,
+        failed: rows.filter(({ lastCode }) => lastCode !== null && lastCode !== 'delivered').length,
+        latency: took.length === 0 ? null : { p50: least(0.5), p95: least(0.95) },
+    };
 }
 
 const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'held'];

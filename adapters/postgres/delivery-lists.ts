@@ -1,4 +1,5 @@
 import type { Executor } from '../../lib/transaction.ts';
+import type { SliceCounts, SliceOptions } from '../../lib/webhooks/activity.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliveries.ts';
 import type { Delivery } from '../../lib/webhooks/store.ts';
 import { type Row, type Time, uuidOrNull, withDates } from './database.ts';
@@ -29,6 +30,23 @@ export async function countDeliveries(db: Executor, filter: DeliveryFilter, max:
         return rows.flatMap(({ count }) => (count === 0 ? [] : [count]));
     });
     return counted;
+}
+
+const NOBODY = '00000000-0000-0000-0000-000000000000';
+
+/** What became of the deliveries between each two times. */
+export async function countSlices(
+    db: Executor,
+    bounds: readonly Date[],
+    { exporterId, max }: SliceOptions,
+): Promise<readonly SliceCounts[]> {
+    // What is no UUID names none, and neither does this.
+    const ofExporter = exporterId === undefined ? null : (uuidOrNull(exporterId) ?? NOBODY);
+    const { rows } = await db.query<Omit<SliceCounts, 'latency'> & { p50: number | null; p95: number | null }>(
+        'select deliveries, delivered, failed, p50, p95 from scanwire.activity($1::timestamptz[], $2, $3)',
+        [bounds, ofExporter, max],
+    );
+    return rows.map(({ p50, p95, ...counts }) => ({ ...counts, latency: p50 === null || p95 === null ? null : { p50, p95 } }));
 }
 
 /** A {@link Delivery} of a row of {@link DELIVERY_COLUMNS}. */
@@ -76,30 +94,9 @@ async function spanOf(db: Executor, since: Date | undefined, until: Date | undef
     };
 }
 
-/** The number from which on deliveries are not older: some twenty steps, each of which halves what is left. */
-const FIRST_SINCE = `
-with recursive look (low, high) as (
-    select min(d.seq), max(d.seq) + 1 from scanwire.deliveries d
-    union all
-    select
-        case when p.earlier then p.seq + 1 else l.low end,
-        case when p.earlier then l.high else (l.low + l.high) / 2 end
-    from look l
-    left join lateral (
-        select d.seq, v.created_at < $1 as earlier
-        from scanwire.deliveries d
-        join scanwire.events v on v.id = d.event_id
-        where d.seq >= (l.low + l.high) / 2 and d.seq < l.high
-        order by d.seq
-        limit 1
-    ) p on true
-    where l.low < l.high
-)
-select l.low as first from look l where l.low >= l.high`;
-
-/** Null where there are no deliveries. */
+/** The number from which on deliveries are not older; null where there are none. */
 async function firstSince(db: Executor, time: Date): Promise<string | null> {
-    const { rows } = await db.query<{ first: string }>(FIRST_SINCE, [time]);
+    const { rows } = await db.query<{ first: string | null }>('select scanwire.first_delivery_since($1) as first', [time]);
     return rows[0]?.first ?? null;
 }
 

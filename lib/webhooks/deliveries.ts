@@ -1,6 +1,7 @@
 import Joi from 'joi';
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
+import { type Activity, type ActivityQuery, activityOf } from './activity.ts';
 import type { HeaderPairs } from './exporter.ts';
 import { MAX_COUNTED } from './exporter-health.ts';
 import { maskedBody, maskedMessage } from './formatting.ts';
@@ -68,6 +69,11 @@ export interface Deliveries {
     list(query?: Partial<DeliveryQuery>): Promise<readonly Delivery[]>;
     /** How many there are of them. @throws ScanwireError `INVALID_INPUT` with the field. */
     count(filter?: DeliveryFilter): Promise<DeliveryCount>;
+    /**
+     * What became of those that were accepted lately. @throws ScanwireError `INVALID_INPUT` with the field; `MISCONFIGURED` when the store
+     *     does not count them.
+     */
+    activity(query?: ActivityQuery): Promise<Activity>;
     /** @throws ScanwireError `NOT_FOUND`. */
     show(id: string): Promise<DeliveryHistory>;
     /**
@@ -135,6 +141,8 @@ export function deliveriesOf(context: WebhooksContext): Deliveries {
             const count = await store.count(checked(deliveryFilterSchema, filter), MAX_COUNTED + 1);
             return { count: Math.min(count, MAX_COUNTED), more: count > MAX_COUNTED };
         },
+
+        activity: activityOf(context),
 
         async show(id) {
             const [delivery, history] = await Promise.all([store.get(id), store.attempts(id)]);

@@ -1,4 +1,5 @@
 import type { Executor } from '../transaction.ts';
+import type { SliceCounts, SliceOptions } from './activity.ts';
 import type { BreakerRules } from './breaker.ts';
 import type { DeliveryFilter, DeliveryQuery } from './deliveries.ts';
 import type { StoredExporter } from './exporter.ts';
@@ -319,6 +320,8 @@ export interface DeliveryStore {
     list(query: DeliveryQuery): Promise<readonly Delivery[]>;
     /** How many there are, counted up to `max`. */
     count(filter: DeliveryFilter, max: number): Promise<number>;
+    /** What became of the deliveries between each two of these times, which ascend. Absent in a store that does not count them so. */
+    activity?(bounds: readonly Date[], options: SliceOptions): Promise<readonly SliceCounts[]>;
 
     /**
      * Starts the retry schedule anew for a delivery that is `delivered`, `exhausted`, `poisoned` or `held`: `pending`, due now, the same body and
@@ -330,7 +333,6 @@ export interface DeliveryStore {
 
     /** Replays of many deliveries. Absent in a store that keeps none, where they are refused. */
     readonly replays?: ReplayStore;
-
     /** Removes what was kept long enough. Absent in a store that keeps everything, or removes by rules of its own. */
     readonly retention?: RetentionStore;
 

@@ -120,6 +120,7 @@ function deliveryHandlers({ publish, deliveries, events }: System['webhooks']): 
         eraseEvent: ({ id }) => events.erase(id),
         listDeliveries: (query) => deliveries.list(query),
         countDeliveries: (filter) => deliveries.count(filter),
+        showActivity: (query) => deliveries.activity(query),
         async showDelivery({ id }) {
             const delivery = await deliveries.show(id);
             return { ...delivery, history: delivery.history.map(attemptView) };

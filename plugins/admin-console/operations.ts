@@ -5,6 +5,7 @@ import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { SealedAnew } from '../../lib/keys/key-ring.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
+import type { Activity, ActivityQuery } from '../../lib/webhooks/activity.ts';
 import type { RuleSet } from '../../lib/webhooks/choices.ts';
 import type { DeliveryCount, DeliveryFilter, DeliveryMessage, DeliveryQuery, ErasedEvent } from '../../lib/webhooks/deliveries.ts';
 import type { Diagnosis } from '../../lib/webhooks/doctor.ts';
@@ -53,6 +54,8 @@ export interface Operations {
     eraseEvent: Operation<ById, ErasedEvent>;
     listDeliveries: Operation<Partial<DeliveryQuery>, readonly Delivery[]>;
     countDeliveries: Operation<DeliveryFilter, DeliveryCount>;
+    /** What became of the deliveries of the last hour or day. */
+    showActivity: Operation<ActivityQuery, Activity>;
     showDelivery: Operation<ById, DeliveryView>;
     /** What it sends, with what is secret masked. */
     showMessage: Operation<ById, DeliveryMessage>;
@@ -174,6 +177,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     eraseEvent: { method: 'DELETE', path: '/events/{id}/body' },
     listDeliveries: { method: 'GET', path: '/deliveries' },
     countDeliveries: { method: 'GET', path: '/deliveries/count' },
+    showActivity: { method: 'GET', path: '/deliveries/activity' },
     showDelivery: { method: 'GET', path: '/deliveries/{id}' },
     showMessage: { method: 'GET', path: '/deliveries/{id}/message' },
     replayDelivery: { method: 'POST', path: '/deliveries/{id}/replay' },

@@ -6,12 +6,14 @@ import { hostsQuerySchema } from '../../lib/inventory/host-pages.ts';
 import { noteSchema, serviceSchema, vulnSchema, workspaceSchema } from '../../lib/inventory/resources.ts';
 import { newKeySchema, scopesSchema } from '../../lib/keys/limits.ts';
 import { DEFAULT_SCOPES } from '../../lib/keys/scopes.ts';
+import { activityQuerySchema } from '../../lib/webhooks/activity.ts';
 import { deliveryFilterSchema, deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
 import { exporterChangesSchema, newExporterSchema } from '../../lib/webhooks/exporter.ts';
 import { MAX_COUNTED } from '../../lib/webhooks/exporter-health.ts';
 import { replaySchema } from '../../lib/webhooks/replays.ts';
 import type { OperationName } from './operations.ts';
 import {
+    activitySchema,
     byId,
     countsSchema,
     deliverySchema,
@@ -153,6 +155,11 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
             count: count().max(MAX_COUNTED),
             more: flag().description('Whether there are more than were counted'),
         }).label('DeliveryCount'),
+    },
+    showActivity: {
+        description: 'What became of the deliveries of the last hour, in slices of five minutes, or of the last day, in hours',
+        query: activityQuerySchema,
+        response: activitySchema,
     },
     showDelivery: { description: 'A delivery with its attempts', params: byId, response: deliveryViewSchema },
     showMessage: { description: 'What a delivery sends, with what is secret masked', params: byId, response: messageSchema },

@@ -1,5 +1,6 @@
 import type { HandledOperation } from '../handlers.ts';
 import type { Page, Templates } from './frame.ts';
+import type { LivePart } from './live.ts';
 
 /** What somebody asks of a screen. */
 export interface Visit {
@@ -33,4 +34,5 @@ export interface Screen {
     readonly title: string;
     readonly templates: Templates;
     readonly routes: readonly ScreenRoute[];
+    readonly live?: readonly LivePart[];
 }

@@ -20,6 +20,7 @@ export const texts = {
         failed: 'The server failed; its log says why.',
         foreignForm: 'This form does not come from this page, or is out of date. Open the page again and repeat what you wanted.',
         unreadable: 'What was sent is no form, or is too long.',
+        tooMany: 'Too many people look at lists that change. Load the page again to see what is new.',
         unknownPage: 'There is no such page.',
     },
 
@@ -185,6 +186,26 @@ export const texts = {
         },
     },
 
+    activity: {
+        title: 'Deliveries over time',
+        spans: { hour: 'The last hour', day: 'The last day' },
+        allExporters: 'all',
+        show: 'Show',
+        counts: 'Deliveries: % in all, the most in a bar %',
+        parts: { delivered: 'delivered', failed: 'failed', rest: 'neither yet' },
+        latency: 'From acceptance to delivery',
+        longest: 'the longest %',
+        latencies: { p95: '19 of 20 within', p50: 'half within' },
+        noLatency: 'Nothing was delivered.',
+        numbers: 'The numbers',
+        slice: 'From (UTC)',
+        deliveries: 'Deliveries',
+        delivered: 'Delivered',
+        failed: 'Last attempt failed',
+        cut: 'Of a bar with a + there may be more: the newest % were looked at.',
+        absent: 'This store does not count deliveries over time.',
+    },
+
     deliveries: {
         title: 'Deliveries',
         one: 'Delivery of %',
@@ -193,6 +214,13 @@ export const texts = {
         any: 'any',
         counted: '% deliveries',
         older: 'Older deliveries',
+        live: {
+            on: 'Changes are shown as they happen.',
+            off: 'Changes are not shown as they happen: load this page again to see them.',
+            paused: 'Changes are not shown until you go on.',
+            pause: 'Pause',
+            resume: 'Go on',
+        },
         exporter: 'Exporter',
         kind: 'Kind',
         event: 'Event',

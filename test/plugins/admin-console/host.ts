@@ -13,7 +13,7 @@ import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../../plugins/webhook-exporter/index.ts';
 
 /** What the host's own authentication makes of the header `session`. */
-const SESSIONS: Readonly<Record<string, readonly string[]>> = { ada: ['admin'], eve: ['reader'] };
+export const SESSIONS: Record<string, readonly string[]> = { ada: ['admin'], eve: ['reader'] };
 
 export const admin = { session: 'ada' };
 

@@ -93,12 +93,13 @@ async function perform<Name extends OperationName>(data: string, name: Name, inp
         setFlagsFromString('--liftoff-only');
     }
     // Loaded here: the client of a running server needs none of it.
-    const [{ withOwnSystem }, { handlersOf }] = await Promise.all([
+    const [{ withOwnSystem }, { handlersOf }, { OPERATOR }] = await Promise.all([
         import('./deployment.ts'),
         import('../plugins/admin-console/handlers.ts'),
+        import('../plugins/admin-console/audit.ts'),
     ]);
     const options = { folder, environment: process.env, onError: () => {} };
-    const output = await withOwnSystem(options, endpoints[name].delivers === true, (system) => handlersOf(system)[name](input));
+    const output = await withOwnSystem(options, endpoints[name].delivers === true, (system) => handlersOf(system, OPERATOR)[name](input));
     return JSON.parse(JSON.stringify(output)) as Output<Name>;
 }
 

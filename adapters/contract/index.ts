@@ -1,4 +1,5 @@
 import { type ApiKeyStoreFixture, apiKeyLaws } from './api-keys-laws.ts';
+import { type AuditStoreFixture, auditLaws } from './audit-laws.ts';
 import { findingGroups } from './inventory/finding-laws.ts';
 import { type AnyInventoryFixture, inventoryAbilities } from './inventory/fixture.ts';
 import { importGroups } from './inventory/import-laws.ts';
@@ -42,6 +43,7 @@ import { joinedSubscriptionLaws, subscriptionLaws } from './webhooks/subscriptio
 import { sweepLaws } from './webhooks/sweep-laws.ts';
 
 export type { ApiKeyStoreFixture } from './api-keys-laws.ts';
+export type { AuditStoreFixture } from './audit-laws.ts';
 export type { InventoryFixture, InventoryRows, ReadOnlyInventoryFixture } from './inventory/fixture.ts';
 export type { RecordStoreFixture } from './records/fixture.ts';
 export type { ContractFixture, ContractTest } from './register-laws.ts';
@@ -59,6 +61,16 @@ export type { HostTransaction, WebhookStores } from './webhooks/stores.ts';
  */
 export function apiKeyStoreContract(test: ContractTest, create: () => ApiKeyStoreFixture | Promise<ApiKeyStoreFixture>): void {
     registerLaws(test, create, apiKeyLaws);
+}
+
+/**
+ * Registers one test for each law of `AuditStore`.
+ *
+ * @param test As `test(name, run)` of your test runner.
+ * @param create Makes a fixture with an empty store for one law.
+ */
+export function auditStoreContract(test: ContractTest, create: () => AuditStoreFixture | Promise<AuditStoreFixture>): void {
+    registerLaws(test, create, auditLaws);
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { hostAt, hostsPage, type NamedInventory, rowsOf } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.ts';
@@ -8,6 +9,7 @@ import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { ChangedExporter, TestResult } from '../../lib/webhooks/exporters.ts';
 import type { Attempt } from '../../lib/webhooks/store.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
+import { audited, type Caller } from './audit.ts';
 import type { AttemptView, Input, OperationName, Output, TestedExporter, TestView } from './operations.ts';
 
 /** What the operations work on. */
@@ -20,6 +22,8 @@ export interface System {
     readonly inventory: Pick<InventoryWriter, 'importHosts' | 'replaces' | 'dryRuns' | 'expireHosts' | 'removeHosts' | 'removeWorkspace'> &
         Partial<InventoryStore>;
     readonly license: InstalledLicense;
+    /** Tells of every operation that changes something, for example `auditTrail({ store })`. */
+    readonly audit: AuditTrail;
     /** Brings the schema up to date and answers with the ids of the migrations that ran, for example `() => migrate(pool)`. */
     readonly migrate: () => Promise<readonly string[]>;
 }
@@ -44,8 +48,8 @@ export type Handlers = { readonly [Name in OperationName]: (input: Input<Name>) 
 export type HandledOperation = <Name extends OperationName>(name: Name, input: Input<Name>) => Promise<Output<Name>>;
 
 /** Does operations by their names. @throws ScanwireError `NOT_FOUND` for those of a part that the system does not have. */
-export function performerOf(system: HostSystem): HandledOperation {
-    const handlers = handlersOf(system);
+export function performerOf(system: HostSystem, caller: Caller): HandledOperation {
+    const handlers = handlersOf(system, caller);
     return async (name, input) => {
         const handler = handlers[name];
         if (handler === undefined) {
@@ -56,18 +60,20 @@ export function performerOf(system: HostSystem): HandledOperation {
     };
 }
 
-/** What each operation does, for the parts that the system has. */
-export function handlersOf(system: System): Handlers;
-export function handlersOf(system: HostSystem): Partial<Handlers>;
-export function handlersOf({ keys, webhooks, inventory, license, migrate }: HostSystem): Partial<Handlers> {
-    return {
+/** What each operation does for a caller, for the parts that the system has. */
+export function handlersOf(system: System, caller: Caller): Handlers;
+export function handlersOf(system: HostSystem, caller: Caller): Partial<Handlers>;
+export function handlersOf({ keys, webhooks, inventory, license, migrate, audit }: HostSystem, caller: Caller): Partial<Handlers> {
+    const handlers: Partial<Handlers> = {
         ...(keys && keyHandlers(keys)),
         ...(webhooks && { ...exporterHandlers(webhooks), ...deliveryHandlers(webhooks), ...doctorHandlers(webhooks) }),
         ...(license && licenseHandlers(license)),
         ...(inventory && inventoryHandlers(inventory)),
         ...keyRingHandlers(keys, webhooks),
         ...(migrate && { migrate: async () => ({ applied: await migrate() }) }),
+        ...(audit && { listAudit: (query: Input<'listAudit'>) => audit.list(query) }),
     };
+    return audit === undefined ? handlers : audited(handlers, audit, caller);
 }
 
 function keyHandlers(keys: System['keys']): Partial<Handlers> {

@@ -1,3 +1,4 @@
+import type { AuditEntry, AuditQuery } from '../../lib/audit/audit-trail.ts';
 import type { HostsPage, HostsQuery, ShownHost } from '../../lib/inventory/host-pages.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
 import type { ExpireOptions, ImportOptions, ImportSummary, RemovedHosts } from '../../lib/inventory/store.ts';
@@ -93,6 +94,8 @@ export interface Operations {
     rotateKeyRing: Operation<{ readonly after?: string }, SealedAnew>;
     /** Ids of the migrations that ran now; none when the schema was up to date. */
     migrate: Operation<object, { readonly applied: readonly string[] }>;
+    /** What people have done, newest first. */
+    listAudit: Operation<Partial<AuditQuery>, readonly AuditEntry[]>;
 }
 
 interface Operation<Input extends object, Output> {
@@ -202,6 +205,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     expireHosts: { method: 'POST', path: '/hosts/expire' },
     rotateKeyRing: { method: 'POST', path: '/keyring/rotate' },
     migrate: { method: 'POST', path: '/migrations', creates: true },
+    listAudit: { method: 'GET', path: '/audit' },
 };
 
 /** Whoever accepts this gets the progress of a streamed operation as lines of JSON, and its answer as the last one. */

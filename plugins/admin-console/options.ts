@@ -1,7 +1,9 @@
 import type { Request } from '@hapi/hapi';
 import Joi from 'joi';
+import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
 import { objectWith } from '../../lib/checked.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
+import { type Caller, callerOf, OPERATOR } from './audit.ts';
 import type { HostSystem, InstalledLicense, System } from './handlers.ts';
 
 export interface AdminConsoleOptions extends InstanceOptions {
@@ -14,6 +16,8 @@ export interface AdminConsoleOptions extends InstanceOptions {
     readonly auth: string | false;
     /** Whether the request may administer the system. Asked for every route; anything but true is answered with 403, an error too. */
     readonly authorize: (request: Request) => boolean | Promise<boolean>;
+    /** Who asks, as the audit trail of the system names them, for example `(request) => request.auth.credentials.user.id`. Required with one. */
+    readonly actor?: ((request: Request) => string | Promise<string>) | undefined;
     /** Path below which the routes are; empty for none. `/admin-console` by default. */
     readonly prefix?: string | undefined;
     /** Whether there are routes for programs. True by default; false where there are to be screens only. */
@@ -74,11 +78,13 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
         inventory: objectWith<System['inventory']>('importHosts'),
         license: objectWith<InstalledLicense>('inspect'),
         migrate: Joi.function(),
+        audit: objectWith<AuditTrail>('record', 'list'),
     })
         .min(1)
         .required(),
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).required(),
     authorize: Joi.function().required(),
+    actor: Joi.function().when('system.audit', { not: Joi.exist(), otherwise: Joi.required() }),
     prefix: prefixSchema('/admin-console'),
     routes: Joi.boolean().default(true),
     screens: Joi.object<ScreenSettings, true>({
@@ -97,3 +103,8 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
     }),
     instance: instanceSchema,
 }).required();
+
+/** Who asks. @throws ScanwireError `MISCONFIGURED` for what is no name; what the application throws. */
+export async function callerIn(request: Request, { actor }: Pick<Settings, 'actor'>): Promise<Caller> {
+    return actor === undefined ? OPERATOR : callerOf(await actor(request));
+}

@@ -1,4 +1,5 @@
 import Joi from 'joi';
+import { auditQuerySchema } from '../../lib/audit/audit-trail.ts';
 import { nameSchema } from '../../lib/checked.ts';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { hostSchema } from '../../lib/inventory/host.ts';
@@ -14,6 +15,7 @@ import { replaySchema } from '../../lib/webhooks/replays.ts';
 import type { OperationName } from './operations.ts';
 import {
     activitySchema,
+    auditEntrySchema,
     byId,
     countsSchema,
     deliverySchema,
@@ -267,5 +269,10 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     migrate: {
         description: 'Brings the database up to this version',
         response: Joi.object({ applied: Joi.array().items(Joi.string()).required().description('Migrations that ran now') }),
+    },
+    listAudit: {
+        description: 'What people have done, newest first',
+        query: auditQuerySchema,
+        response: Joi.array().items(auditEntrySchema),
     },
 };

@@ -266,3 +266,14 @@ export const newEventSchema: Joi.ObjectSchema = Joi.object({
 }).required();
 
 export const countsSchema: Joi.ObjectSchema = Joi.object(Object.fromEntries(VERDICTS.map((verdict) => [verdict, count()]))).required();
+
+export const auditEntrySchema: Joi.ObjectSchema = Joi.object({
+    id: id(),
+    at: date().description('When it began'),
+    actor: text().description('Who'),
+    operation: id().example('revokeKey'),
+    subject: nullableText().description('What it was done to: an id, or the name of a workspace'),
+    outcome: nullableText().description(
+        '`done`, else the code of the error; null while it is under way, and where that could not be written',
+    ),
+}).label('AuditEntry');

@@ -3,6 +3,7 @@ import { OUTCOME_CODES } from '../../../lib/webhooks/outcome.ts';
 import { DELIVERY_STATES, type Delivery } from '../../../lib/webhooks/store.ts';
 import { activityRoute, activityTemplates } from './activity.ts';
 import { deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf } from './delivery.ts';
+import { timeIn } from './forms.ts';
 import { type Fault, faultOf, type Page } from './frame.ts';
 import type { View } from './live.ts';
 import type { Redirect, Screen, Visit } from './screen.ts';
@@ -97,12 +98,6 @@ export const deliveriesScreen: Screen = {
 const PAGE = 50;
 const FIELDS = ['state', 'exporterId', 'kind', 'eventId', 'since', 'until', 'outcome'] as const;
 type Values = Readonly<Record<(typeof FIELDS)[number], string>>;
-
-/** A time as forms send it, which is in UTC; a text that is none stays, so that the operation refuses it by its field. */
-function timeIn(text: string): Date {
-    const time = new Date(`${text}Z`);
-    return Number.isNaN(time.getTime()) ? (text as unknown as Date) : time;
-}
 
 function filterOf(values: Values): DeliveryFilter {
     const given = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));

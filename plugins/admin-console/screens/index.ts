@@ -7,8 +7,9 @@ import { STATUS } from '../../errors.ts';
 import { logFailure, logTags } from '../../instance.ts';
 import { addAssets, contentPolicy } from '../../web-page.ts';
 import { performerOf } from '../handlers.ts';
-import type { ScreenSettings, Settings } from '../options.ts';
+import { callerIn, type ScreenSettings, type Settings } from '../options.ts';
 import { screenAssets } from './assets.ts';
+import { auditScreen } from './audit.ts';
 import { deliveriesScreen } from './deliveries.ts';
 import { exportersScreen } from './exporters.ts';
 import { FORM_COOKIE, formCookie, formSecret, isFormToken, isFromHere, newFormSecret, TOKEN_FIELD } from './forms.ts';
@@ -67,6 +68,7 @@ class Screens {
             ...(system.webhooks?.doctor ? [overviewScreen()] : []),
             ...(system.keys ? [keysScreen] : []),
             ...(system.webhooks ? [exportersScreen, deliveriesScreen] : []),
+            ...(system.audit ? [auditScreen] : []),
         ];
         this.#renderer = new Renderer(Object.assign({}, ...this.screens.map(({ templates }) => templates)));
         this.#base = `${server.realm.modifiers.route.prefix ?? ''}${screens.prefix}`;
@@ -110,7 +112,7 @@ class Screens {
             }
 
             try {
-                return await this.#answered(await route.answer(this.#visit(request, form)), request, h);
+                return await this.#answered(await route.answer(await this.#visit(request, form)), request, h);
             } catch (error) {
                 return await this.#failure(error, request, h);
             }
@@ -120,7 +122,7 @@ class Screens {
     /** Of what a part of a page shows, for as long as whoever asks may see it. */
     stream(part: LivePart): Lifecycle.Method {
         return async (request, h) => {
-            const visit = this.#visit(request, new URLSearchParams());
+            const visit = await this.#visit(request, new URLSearchParams());
             const topic = {
                 key: `${part.path}?${visit.query}`,
                 look: async (seen: string | null) => {
@@ -163,13 +165,13 @@ class Screens {
         return { base: this.#base, screens: this.screens, path, signOut, now };
     }
 
-    #visit(request: Request, form: URLSearchParams): Visit {
+    async #visit(request: Request, form: URLSearchParams): Promise<Visit> {
         return {
             params: request.params as Visit['params'],
             query: request.url.searchParams,
             form,
             now: systemClock(),
-            perform: performerOf(this.#settings.system),
+            perform: performerOf(this.#settings.system, await callerIn(request, this.#settings)),
         };
     }
 

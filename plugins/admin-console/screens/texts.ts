@@ -186,6 +186,23 @@ export const texts = {
         },
     },
 
+    audit: {
+        title: 'Audit',
+        empty: 'Nobody has done anything.',
+        at: 'Begun',
+        actor: 'Who',
+        operation: 'Operation',
+        subject: 'What it was done to',
+        outcome: 'Outcome',
+        since: 'From (UTC)',
+        until: 'Before (UTC)',
+        filter: 'Which entries are shown',
+        show: 'Show',
+        any: 'any',
+        unknown: 'under way, or not known',
+        older: 'Older entries',
+    },
+
     activity: {
         title: 'Deliveries over time',
         spans: { hour: 'The last hour', day: 'The last day' },

@@ -152,6 +152,7 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.same(await as('rotateKeyRing', {}), { sealed: 0, unopened: [], next: 'exporters' });
     t.same(await as('rotateKeyRing', { after: 'exporters' }), { sealed: 0, unopened: [], next: null });
     t.same(await as('migrate', {}), { applied: ['0001'] });
+    t.match(await as('listAudit', { limit: 1 }), [{ actor: 'ada', operation: 'migrate', subject: null, outcome: 'done' }]);
 
     t.same([...asked].sort(), [...names].sort(), 'every operation was asked for');
 });

@@ -29,6 +29,7 @@ import { healthLaws, overviewLaws } from './webhooks/health-laws.ts';
 import { holdingLaws } from './webhooks/holding-laws.ts';
 import { idempotencyLaws, joinedIdempotencyLaws } from './webhooks/idempotency-laws.ts';
 import { noticeLaws } from './webhooks/notice-laws.ts';
+import { activityOfExportersLaws, ofExportersLaws, replaysOfExportersLaws } from './webhooks/of-exporters-laws.ts';
 import { joinedOrderLaws, orderingLaws, retainedOrderLaws } from './webhooks/ordering-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { pauseLaws } from './webhooks/pause-laws.ts';
@@ -153,6 +154,9 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['transactions', 'notifications'], laws: onBench(notificationLaws) },
         { needs: ['subscriptions'], laws: onBench(subscriptionLaws) },
         { needs: ['subscriptions', 'transactions'], laws: onBench(joinedSubscriptionLaws) },
+        { needs: ['ofExporters'], laws: onBench(ofExportersLaws) },
+        { needs: ['ofExporters', 'activity'], laws: onBench(activityOfExportersLaws) },
+        { needs: ['ofExporters', 'replays'], laws: onBench(replaysOfExportersLaws) },
         { needs: ['activity'], laws: onBench(activityLaws) },
         { needs: ['content'], laws: onBench(contentLaws) },
         { needs: ['holding'], laws: onBench(holdingLaws) },

@@ -33,6 +33,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         idempotent: true,
         holds: true,
         ordered: true,
+        filtersByExporters: true,
         replays: replayStore(state),
         retention: retentionStore(state),
         accept: async (newEvents, options = {}) => accept(state, newEvents, options),
@@ -130,7 +131,7 @@ function list(state: WebhookState, { limit, ...filter }: DeliveryQuery): readonl
 
 function chosenBy(
     state: WebhookState,
-    { exporterId, kind, eventId, since, until, outcome, after, ...asked }: DeliveryFilter,
+    { exporterId, exporterIds, kind, eventId, since, until, outcome, after, ...asked }: DeliveryFilter,
 ): DeliveryRow[] {
     const below = after === undefined ? Number.POSITIVE_INFINITY : (state.deliveries.get(after)?.seq ?? -1);
     return [...state.deliveries.values()].filter((row) => {
@@ -138,7 +139,8 @@ function chosenBy(
         const ofEvent = (kind ?? event.kind) === event.kind && (eventId ?? event.id) === event.id;
         const inTime = (since ?? event.createdAt) <= event.createdAt && (until === undefined || event.createdAt < until);
         const ofState = (asked.state ?? row.state) === row.state && (outcome ?? row.lastCode) === row.lastCode;
-        return ofEvent && inTime && ofState && (exporterId ?? row.exporterId) === row.exporterId && row.seq < below;
+        const toThem = (exporterId ?? row.exporterId) === row.exporterId && exporterIds?.includes(row.exporterId) !== false;
+        return ofEvent && inTime && ofState && toThem && row.seq < below;
     });
 }
 

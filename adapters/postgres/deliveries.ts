@@ -55,6 +55,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         idempotent: true,
         holds: true,
         ordered: true,
+        filtersByExporters: true,
         replays: replayStore(db),
         retention: retentionStore(db),
         ...(notifications?.listen && { listen: notifications.listen }),

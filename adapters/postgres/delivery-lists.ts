@@ -2,7 +2,7 @@ import type { Executor } from '../../lib/transaction.ts';
 import type { SliceCounts, SliceOptions } from '../../lib/webhooks/activity.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliveries.ts';
 import type { Delivery } from '../../lib/webhooks/store.ts';
-import { type Row, type Time, uuidOrNull, withDates } from './database.ts';
+import { isUuid, type Row, type Time, uuidOrNull, withDates } from './database.ts';
 import { DELIVERY_COLUMNS, STAGES } from './delivery-sql.ts';
 
 /** The newest deliveries that a query asks for. */
@@ -32,19 +32,15 @@ export async function countDeliveries(db: Executor, filter: DeliveryFilter, max:
     return counted;
 }
 
-const NOBODY = '00000000-0000-0000-0000-000000000000';
-
 /** What became of the deliveries between each two times. */
 export async function countSlices(
     db: Executor,
     bounds: readonly Date[],
-    { exporterId, max }: SliceOptions,
+    { exporterId, exporterIds = exporterId === undefined ? undefined : [exporterId], max }: SliceOptions,
 ): Promise<readonly SliceCounts[]> {
-    // What is no UUID names none, and neither does this.
-    const ofExporter = exporterId === undefined ? null : (uuidOrNull(exporterId) ?? NOBODY);
     const { rows } = await db.query<Omit<SliceCounts, 'latency'> & { p50: number | null; p95: number | null }>(
-        'select deliveries, delivered, failed, p50, p95 from scanwire.activity($1::timestamptz[], $2, $3)',
-        [bounds, ofExporter, max],
+        'select deliveries, delivered, failed, p50, p95 from scanwire.activity($1::timestamptz[], $2::uuid[], $3)',
+        [bounds, exporterIds?.filter(isUuid) ?? null, max],
     );
     return rows.map(({ p50, p95, ...counts }) => ({ ...counts, latency: p50 === null || p95 === null ? null : { p50, p95 } }));
 }
@@ -105,13 +101,20 @@ function chosenBy(filter: DeliveryFilter, span: Span, limit: number): { readonly
     const values: unknown[] = [limit];
     const parameter = (value: unknown): string => `$${values.push(value)}`;
     const conditions = conditionsOf(filter, span, parameter);
-    const { kind, since, until } = filter;
+    const { kind, since, until, exporterIds } = filter;
     const ofEvents = kind === undefined && since === undefined && until === undefined ? '' : 'join scanwire.events v on v.id = d.event_id';
+    // Of each of several exporters as many as are asked for: whoever has few does not have those of all others read for it.
+    const [each, toOne] =
+        exporterIds === undefined
+            ? ['', []]
+            : [`unnest(${parameter(exporterIds.filter(isUuid))}::uuid[]) x (id),`, ['d.exporter_id = x.id']];
     const sources = stagesOf(filter).map(
         (stage) => `(
-            select d.* from scanwire.deliveries d ${ofEvents}
-            where ${[...(stage === null ? [] : [`d.stage = '${stage}'`]), ...conditions].join(' and ')}
-            order by d.seq desc limit $1
+            select o.* from ${each} lateral (
+                select d.* from scanwire.deliveries d ${ofEvents}
+                where ${[...(stage === null ? [] : [`d.stage = '${stage}'`]), ...toOne, ...conditions].join(' and ')}
+                order by d.seq desc limit $1
+            ) o
         )`,
     );
     return { source: sources.join(' union all '), values };

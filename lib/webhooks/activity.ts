@@ -38,6 +38,8 @@ export interface ActivityQuery {
     readonly span?: ActivitySpan;
     /** Of one exporter only. */
     readonly exporterId?: string;
+    /** Of these exporters only, as in `DeliveryFilter`. */
+    readonly exporterIds?: readonly string[];
 }
 
 /** What became of deliveries lately. */
@@ -51,6 +53,8 @@ export interface Activity {
 /** What a store is asked for. */
 export interface SliceOptions {
     readonly exporterId?: string;
+    /** As in `DeliveryFilter`; not with `exporterId`. */
+    readonly exporterIds?: readonly string[];
     /** The most deliveries of a slice that are looked at. */
     readonly max: number;
 }
@@ -58,11 +62,10 @@ export interface SliceOptions {
 /** So many deliveries of a slice are looked at: enough for shares and for latencies, and the work of a page whatever is kept. */
 export const MAX_OF_SLICE = 1_000;
 
-/** The rules of {@link ActivityQuery}, with their defaults. */
-export const activityQuerySchema: Joi.ObjectSchema<ActivityQuery & { readonly span: ActivitySpan }> = Joi.object<
-    ActivityQuery & { readonly span: ActivitySpan },
-    true
->({
+type AskedActivity = Omit<ActivityQuery, 'exporterIds'> & { readonly span: ActivitySpan };
+
+/** The rules of {@link ActivityQuery}, with their defaults, but for that of several exporters. */
+export const activityQuerySchema: Joi.ObjectSchema<AskedActivity> = Joi.object<AskedActivity, true>({
     span: Joi.string()
         .valid(...Object.keys(ACTIVITY_SPANS))
         .default('hour'),
@@ -71,11 +74,15 @@ export const activityQuerySchema: Joi.ObjectSchema<ActivityQuery & { readonly sp
     .label('query')
     .default();
 
+const wholeQuerySchema = (activityQuerySchema as Joi.ObjectSchema<ActivityQuery & AskedActivity>)
+    .append({ exporterIds: Joi.array().items(Joi.string()) })
+    .oxor('exporterId', 'exporterIds');
+
 /** Reads what became of deliveries lately. */
 export function activityOf({ deliveries: store }: WebhooksContext): (query?: ActivityQuery) => Promise<Activity> {
     return async (query) => {
-        const { span, ...options } = checked(activityQuerySchema, query);
-        if (store.activity === undefined) {
+        const { span, ...options } = checked(wholeQuerySchema, query);
+        if (store.activity === undefined || (options.exporterIds !== undefined && store.filtersByExporters !== true)) {
             throw new ScanwireError('MISCONFIGURED', 'Cannot show what became of deliveries: the store does not count them');
         }
 

@@ -7,6 +7,8 @@ import type { Input, OperationName, Output } from './operations.ts';
 export interface Caller {
     /** As the trail names them. */
     readonly actor: string;
+    /** Whose exporters and deliveries alone there are for them; absent for those of all. */
+    readonly owner?: string;
 }
 
 /** Whoever runs commands on the data folder: it is theirs. */
@@ -105,13 +107,14 @@ export function audited(handlers: Partial<Handlers>, trail: AuditTrail, { actor 
     }
 }
 
-/** Who it is, as the application says. @throws ScanwireError `MISCONFIGURED` for what is no name. */
-export function callerOf(actor: unknown): Caller {
-    if (typeof actor !== 'string' || actor === '') {
-        throw new ScanwireError('MISCONFIGURED', 'admin-console options: actor must answer with a text that is not empty', {
-            field: 'actor',
-        });
+const MAX_NAME = 200;
+
+/** What the application says of a caller. @throws ScanwireError `MISCONFIGURED` for what is no name: nobody is to be taken for somebody else. */
+export function named(name: unknown, field: 'actor' | 'owner'): string {
+    if (typeof name !== 'string' || name === '' || name.length > MAX_NAME) {
+        const message = `admin-console options: ${field} must answer with a text of 1 to ${MAX_NAME} characters`;
+        throw new ScanwireError('MISCONFIGURED', message, { field });
     }
 
-    return { actor };
+    return name;
 }

@@ -11,6 +11,7 @@ import type { Attempt } from '../../lib/webhooks/store.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { audited, type Caller } from './audit.ts';
 import type { AttemptView, Input, OperationName, Output, TestedExporter, TestView } from './operations.ts';
+import { owned } from './owned.ts';
 
 /** What the operations work on. */
 export interface System {
@@ -73,7 +74,8 @@ export function handlersOf({ keys, webhooks, inventory, license, migrate, audit 
         ...(migrate && { migrate: async () => ({ applied: await migrate() }) }),
         ...(audit && { listAudit: (query: Input<'listAudit'>) => audit.list(query) }),
     };
-    return audit === undefined ? handlers : audited(handlers, audit, caller);
+    const cut = caller.owner === undefined ? handlers : webhooks === undefined ? {} : owned(handlers, webhooks, caller.owner);
+    return audit === undefined ? cut : audited(cut, audit, caller);
 }
 
 function keyHandlers(keys: System['keys']): Partial<Handlers> {

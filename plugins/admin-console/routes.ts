@@ -16,17 +16,16 @@ import { type Problem, ScanwireError } from '../../lib/errors.ts';
 import { STATUS } from '../errors.ts';
 import { logFailure } from '../instance.ts';
 import { unsniffed } from '../request.ts';
-import { OPERATOR } from './audit.ts';
-import { handlersOf, performerOf } from './handlers.ts';
+import { performerOf } from './handlers.ts';
 import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './operations.ts';
-import { callerIn, type Settings } from './options.ts';
+import { callerIn, operationsOf, type Settings } from './options.ts';
 import { errorSchema, schemas } from './schemas.ts';
 
 type Handler = (input: object) => Promise<unknown>;
 
 /** A route for each operation of the parts that the system has. They answer with JSON, an error as `{"error":{code,field,message}}`. */
 export function adminRoutes(settings: Settings): ServerRoute[] {
-    return Object.keys(handlersOf(settings.system, OPERATOR)).map((name) => adminRoute(name as OperationName, settings));
+    return operationsOf(settings).map((name) => adminRoute(name, settings));
 }
 
 function adminRoute(name: OperationName, settings: Settings): ServerRoute {

@@ -35,8 +35,8 @@ as $$
     select l.low from look l where l.low >= l.high
 $$;
 
--- A slice for each two times, in their order; of one exporter where it is not null. A percentile is the least time that so many did not exceed.
-create function scanwire.activity(bounds timestamptz[], of_exporter uuid, max_rows integer)
+-- A slice for each two times, in their order; of some exporters where they are not null. A percentile is the least time that so many did not exceed.
+create function scanwire.activity(bounds timestamptz[], of_exporters uuid[], max_rows integer)
 returns table (slice bigint, deliveries integer, delivered integer, failed integer, p50 double precision, p95 double precision)
 language plpgsql
 stable
@@ -60,13 +60,18 @@ begin
         cross join lateral (
             (
                 select o.* from scanwire.deliveries o
-                where of_exporter is null and o.seq >= s.first and o.seq < s."end"
+                where of_exporters is null and o.seq >= s.first and o.seq < s."end"
                 order by o.seq desc limit max_rows
             )
             union all
             (
-                select o.* from scanwire.deliveries o
-                where o.exporter_id = of_exporter and o.seq >= s.first and o.seq < s."end"
+                select o.*
+                from unnest(of_exporters) as x (id)
+                cross join lateral (
+                    select * from scanwire.deliveries p
+                    where p.exporter_id = x.id and p.seq >= s.first and p.seq < s."end"
+                    order by p.seq desc limit max_rows
+                ) o
                 order by o.seq desc limit max_rows
             )
         ) d

@@ -7,7 +7,8 @@ import { STATUS } from '../../errors.ts';
 import { logFailure, logTags } from '../../instance.ts';
 import { addAssets, contentPolicy } from '../../web-page.ts';
 import { performerOf } from '../handlers.ts';
-import { callerIn, type ScreenSettings, type Settings } from '../options.ts';
+import type { OperationName } from '../operations.ts';
+import { callerIn, operationsOf, type ScreenSettings, type Settings } from '../options.ts';
 import { screenAssets } from './assets.ts';
 import { auditScreen } from './audit.ts';
 import { deliveriesScreen } from './deliveries.ts';
@@ -62,14 +63,17 @@ class Screens {
     readonly #headers: Readonly<Record<string, string>>;
 
     constructor(server: Server, settings: Settings & { readonly screens: ScreenSettings }) {
-        const { system, screens } = settings;
+        const { screens } = settings;
         this.#settings = settings;
-        this.screens = [
-            ...(system.webhooks?.doctor ? [overviewScreen()] : []),
-            ...(system.keys ? [keysScreen] : []),
-            ...(system.webhooks ? [exportersScreen, deliveriesScreen] : []),
-            ...(system.audit ? [auditScreen] : []),
+        const operations = operationsOf(settings);
+        const all: readonly (readonly [OperationName, Screen])[] = [
+            ['diagnose', overviewScreen()],
+            ['listKeys', keysScreen],
+            ['listExporters', exportersScreen],
+            ['listDeliveries', deliveriesScreen],
+            ['listAudit', auditScreen],
         ];
+        this.screens = all.flatMap(([needed, screen]) => (operations.includes(needed) ? [screen] : []));
         this.#renderer = new Renderer(Object.assign({}, ...this.screens.map(({ templates }) => templates)));
         this.#base = `${server.realm.modifiers.route.prefix ?? ''}${screens.prefix}`;
         this.live = new LiveStreams({
@@ -124,7 +128,7 @@ class Screens {
         return async (request, h) => {
             const visit = await this.#visit(request, new URLSearchParams());
             const topic = {
-                key: `${part.path}?${visit.query}`,
+                key: JSON.stringify([part.path, visit.owner, String(visit.query)]),
                 look: async (seen: string | null) => {
                     const now = systemClock();
                     const view = await part.look({ ...visit, now }, seen);
@@ -132,7 +136,7 @@ class Screens {
                     return view && { seen: view.seen, html: await this.#renderer.render({ ...view, title: '' }, frame) };
                 },
             };
-            const stream = this.live.open(topic, () => this.#maySee(request));
+            const stream = this.live.open(topic, () => this.#maySee(request, visit));
             // Compressed events would come when there are enough of them.
             const headers = { 'content-encoding': 'identity', 'x-accel-buffering': 'no' };
             return stream === null
@@ -144,12 +148,12 @@ class Screens {
         };
     }
 
-    /** Asked as if the request came now. */
-    async #maySee(request: Request): Promise<boolean> {
+    /** Asked as if the request came now: whoever is somebody else by then may not. */
+    async #maySee(request: Request, { owner }: Visit): Promise<boolean> {
         const { auth, authorize } = this.#settings;
         try {
             Object.assign(request.auth, await request.server.auth.test(auth as string, request));
-            return (await authorize(request)) === true;
+            return (await authorize(request)) === true && ((await callerIn(request, this.#settings)).owner ?? null) === owner;
         } catch (error) {
             if (!isBoom(error)) {
                 logFailure(request, 'admin-console', error);
@@ -166,12 +170,14 @@ class Screens {
     }
 
     async #visit(request: Request, form: URLSearchParams): Promise<Visit> {
+        const caller = await callerIn(request, this.#settings);
         return {
             params: request.params as Visit['params'],
             query: request.url.searchParams,
             form,
             now: systemClock(),
-            perform: performerOf(this.#settings.system, await callerIn(request, this.#settings)),
+            owner: caller.owner ?? null,
+            perform: performerOf(this.#settings.system, caller),
         };
     }
 

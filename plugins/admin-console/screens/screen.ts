@@ -10,6 +10,8 @@ export interface Visit {
     /** What a form has sent; empty for a GET. */
     readonly form: URLSearchParams;
     readonly now: Date;
+    /** Whose exporters and deliveries alone there are; null for those of all. */
+    readonly owner: string | null;
     /** Does an operation of the console, as its route and its command do. */
     readonly perform: HandledOperation;
 }

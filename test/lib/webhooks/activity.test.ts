@@ -41,5 +41,10 @@ t.test('refuses what it does not know, and a store that does not count', async (
     await t.rejects(activity({ span: 'week' as 'day' }), { code: 'INVALID_INPUT', field: 'span' });
     const { activity: _, ...others } = deliveries;
     const without = activityOf({ deliveries: others } as unknown as WebhooksContext);
+    const { filtersByExporters: __, ...unfiltered } = deliveries;
+    const all = activityOf({ deliveries: unfiltered } as unknown as WebhooksContext);
+    t.equal((await all()).slices.length, 12);
+    await t.rejects(all({ exporterIds: [] }), { code: 'MISCONFIGURED' });
+    await t.rejects(activity({ exporterIds: [], exporterId: 'a' }), { code: 'INVALID_INPUT' });
     await t.rejects(without(), { code: 'MISCONFIGURED', message: /^Cannot show what became of deliveries/ });
 });

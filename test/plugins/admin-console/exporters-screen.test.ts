@@ -207,4 +207,5 @@ t.test('answers with a page when an exporter cannot be saved, since the store is
 
 t.test('does nothing of a part that the system does not have', async (t) => {
     await t.rejects(performerOf({}, OPERATOR)('listKeys', {}), { code: 'NOT_FOUND', message: 'There is no operation listKeys here' });
+    await t.rejects(performerOf({}, { ...OPERATOR, owner: 'ann' })('listExporters', {}), { code: 'NOT_FOUND' });
 });

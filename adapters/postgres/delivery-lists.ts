@@ -102,22 +102,35 @@ function chosenBy(filter: DeliveryFilter, span: Span, limit: number): { readonly
     const parameter = (value: unknown): string => `$${values.push(value)}`;
     const conditions = conditionsOf(filter, span, parameter);
     const { kind, since, until, exporterIds } = filter;
-    const ofEvents = kind === undefined && since === undefined && until === undefined ? '' : 'join scanwire.events v on v.id = d.event_id';
-    // Of each of several exporters as many as are asked for: whoever has few does not have those of all others read for it.
-    const [each, toOne] =
-        exporterIds === undefined
-            ? ['', []]
-            : [`unnest(${parameter(exporterIds.filter(isUuid))}::uuid[]) x (id),`, ['d.exporter_id = x.id']];
-    const sources = stagesOf(filter).map(
-        (stage) => `(
-            select o.* from ${each} lateral (
-                select d.* from scanwire.deliveries d ${ofEvents}
-                where ${[...(stage === null ? [] : [`d.stage = '${stage}'`]), ...toOne, ...conditions].join(' and ')}
-                order by d.seq desc limit $1
-            ) o
-        )`,
-    );
+    const ofEvents = kind !== undefined || since !== undefined || until !== undefined;
+    const source = exporterIds === undefined ? ofAll(ofEvents) : ofEach(parameter(exporterIds.filter(isUuid)), ofEvents);
+    const sources = stagesOf(filter).map((stage) => {
+        return `(${source([...(stage === null ? [] : [`d.stage = '${stage}'`]), ...conditions].join(' and '))})`;
+    });
     return { source: sources.join(' union all '), values };
+}
+
+/** Of one stage, where a condition holds. */
+type Source = (condition: string) => string;
+
+function ofAll(ofEvents: boolean): Source {
+    return (condition) => `
+        select d.* from scanwire.deliveries d ${ofEvents ? 'join scanwire.events v on v.id = d.event_id' : ''}
+        where ${condition} order by d.seq desc limit $1`;
+}
+
+/**
+ * Of each of several exporters as many as are asked for: who has few does not have those of all others read for it. In this order, and with the
+ * event of each looked up by itself, only the index of exporters will do, whatever is known of how many have how many.
+ */
+function ofEach(exporterIds: string, ofEvents: boolean): Source {
+    const event = 'cross join lateral (select e.kind, e.created_at from scanwire.events e where e.id = d.event_id offset 0) v';
+    return (condition) => `
+        select o.* from unnest(${exporterIds}::uuid[]) x (id) cross join lateral (
+            select d.* from scanwire.deliveries d ${ofEvents ? event : ''}
+            where d.exporter_id >= x.id and d.exporter_id <= x.id and ${condition}
+            order by d.exporter_id desc, d.seq desc limit $1
+        ) o`;
 }
 
 /** Of which stages they may be, each in an index; null for any. Whatever was delivered came to nothing else. */

@@ -52,6 +52,22 @@ for (const analysed of [true, false]) {
             await pool.query('vacuum analyze');
         }
 
+        const other = sampleExporter();
+        await exporters.insert(other);
+        for (const filter of [{}, { state: 'exhausted' }, { outcome: 'delivered' }, { kind: 'ours' }] as const) {
+            for (let run = 0; run < 7; run += 1) {
+                const exporterIds = [other.id];
+                const listed = await connection.executed(() => explained.list({ ...filter, exporterIds, limit: 51 }));
+                const counted = await connection.executed(() => explained.count({ ...filter, exporterIds }, 10_001));
+                for (const { pages, scans } of [listed, counted]) {
+                    const whole = scans.filter(({ type, table }) => type === 'Seq Scan' && ['events', 'deliveries'].includes(table));
+                    t.same(whole, [], 'nor to list or count for an exporter that has none');
+                    // A connection learns what it needs of the catalogue.
+                    t.ok(pages < 100 || run < 2, `${pages} pages for ${JSON.stringify(filter)}`);
+                }
+            }
+        }
+
         for (const options of [{ max: MAX }, { max: MAX, exporterId: exporter.id }]) {
             for (let run = 0; run < 7; run += 1) {
                 const { pages, scans } = await connection.executed(async () => await explained.activity?.(BOUNDS, options));

@@ -129,6 +129,7 @@ class Screens {
             const visit = await this.#visit(request, new URLSearchParams());
             const topic = {
                 key: JSON.stringify([part.path, visit.owner, String(visit.query)]),
+                owner: visit.owner,
                 look: async (seen: string | null) => {
                     const now = systemClock();
                     const view = await part.look({ ...visit, now }, seen);

@@ -22,14 +22,17 @@ export interface LivePart {
 export interface Topic {
     /** The same for all of them, and of nobody who must not see it. */
     readonly key: string;
+    /** Whose customers they are, who must not take the streams of all others; null for the operator's own people. */
+    readonly owner: string | null;
     /** What there is to see, in HTML; null when it is what was seen. */
     look(seen: string | null): Promise<{ readonly seen: string; readonly html: string } | null>;
 }
 
 /** How streams are kept; all times are in milliseconds. */
 export interface StreamOptions {
-    /** The most streams at once. */
+    /** The most streams at once, of all and of one owner. */
     readonly max?: number;
+    readonly maxOfOwner?: number;
     /** From a look to the next one, whoever is looked for. */
     readonly every?: number;
     /** After so long in which nothing was sent, a stream says that it is there, if its viewer may still see it. */
@@ -68,6 +71,7 @@ export class LiveStreams {
     constructor(options: StreamOptions) {
         this.#options = {
             max: 100,
+            maxOfOwner: 10,
             every: 1_000,
             beat: 10_000,
             sleep: (milliseconds, signal) => setTimeout(milliseconds, undefined, { signal, ref: false }),
@@ -83,8 +87,7 @@ export class LiveStreams {
      * @returns Null where there are too many, or they were ended.
      */
     open(topic: Topic, maySee: () => Promise<boolean>): Readable | null {
-        const viewers = [...this.#topics.values()].reduce((sum, one) => sum + one.viewers.size, 0);
-        if (viewers >= this.#options.max || this.#ending.signal.aborted) {
+        if (this.#isFull(topic) || this.#ending.signal.aborted) {
             return null;
         }
 
@@ -101,6 +104,14 @@ export class LiveStreams {
             });
         }
         return viewer.stream;
+    }
+
+    #isFull({ owner }: Topic): boolean {
+        const { max, maxOfOwner } = this.#options;
+        const topics = [...this.#topics.values()];
+        const viewersOf = (some: readonly Followed[]): number => some.reduce((sum, { viewers }) => sum + viewers.size, 0);
+        const own = topics.filter((topic) => topic.owner === owner);
+        return viewersOf(topics) >= max || (owner !== null && viewersOf(own) >= maxOfOwner);
     }
 
     /** Opens streams again. */

@@ -36,10 +36,11 @@ function standing(options: Partial<StreamOptions> = {}) {
 }
 
 /** What is seen is a number that goes up when it is told to. */
-function counting(key: string) {
+function counting(key: string, owner: string | null = null) {
     const state = { value: 0, looks: 0 };
     const topic: Topic = {
         key,
+        owner,
         async look(seen) {
             state.looks += 1;
             return seen === String(state.value) ? null : { seen: String(state.value), html: `${key}\n${state.value}` };
@@ -145,9 +146,24 @@ t.test('keeps so many streams and no more', async (t) => {
     t.not(streams.open(counting('c').topic, always), null);
 });
 
+t.test('leaves streams for others when one owner wants many', async (t) => {
+    const { streams } = standing({ maxOfOwner: 2 });
+    const first = streams.open(counting('a', 'ann').topic, always);
+    t.not(first, null);
+    t.not(streams.open(counting('b', 'ann').topic, always), null);
+    t.equal(streams.open(counting('c', 'ann').topic, always), null);
+    t.not(streams.open(counting('d', 'bob').topic, always), null);
+    for (const key of ['e', 'f', 'g']) {
+        t.not(streams.open(counting(key).topic, always), null);
+    }
+    first?.destroy();
+    await once(first as Readable, 'close');
+    t.not(streams.open(counting('c', 'ann').topic, always), null);
+});
+
 t.test('ends the stream of who does not read', async (t) => {
     const { streams, pass } = standing();
-    const stream = streams.open({ key: 'a', look: async () => ({ seen: '', html: 'x'.repeat(600_000) }) }, always) as Readable;
+    const stream = streams.open({ key: 'a', owner: null, look: async () => ({ seen: '', html: 'x'.repeat(600_000) }) }, always) as Readable;
     for (let times = 0; times < 5; times += 1) {
         await pass(1_000);
     }
@@ -158,7 +174,7 @@ t.test('ends the stream of who does not read', async (t) => {
 
 t.test('ends the streams of a look that fails, and says why', async (t) => {
     const { streams, errors } = standing();
-    const failed = heard(streams.open({ key: 'a', look: () => Promise.reject(new Error('away')) }, always));
+    const failed = heard(streams.open({ key: 'a', owner: null, look: () => Promise.reject(new Error('away')) }, always));
     await until(() => failed.ended);
     t.match(errors, [{ message: 'away' }]);
 });

@@ -122,12 +122,13 @@ async function performHere<Name extends OperationName, T>(
         setFlagsFromString('--liftoff-only');
     }
     // Loaded here: the client of a running server needs none of it.
-    const [{ withOwnSystem }, { handlersOf }] = await Promise.all([
+    const [{ withOwnSystem }, { handlersOf }, { OPERATOR }] = await Promise.all([
         import('./deployment.ts'),
         import('../plugins/admin-console/handlers.ts'),
+        import('../plugins/admin-console/audit.ts'),
     ]);
     const options = { folder: dataFolder(data), environment: process.env, onError: () => {} };
-    return await withOwnSystem(options, delivers === true, async (system) => use(await handlersOf(system)[name](input)));
+    return await withOwnSystem(options, delivers === true, async (system) => use(await handlersOf(system, OPERATOR)[name](input)));
 }
 
 /** Prints what a command has to say; a bad result makes the exit code 1. */

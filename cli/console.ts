@@ -4,6 +4,7 @@ import type { Lifecycle, Request, ResponseToolkit, RouteOptions, Server } from '
 import type { Clock } from '../lib/clock.ts';
 import { isInstalled } from '../lib/errors.ts';
 import { addressBlock } from '../lib/protect/connections.ts';
+import { OPERATOR } from '../plugins/admin-console/audit.ts';
 import type { System } from '../plugins/admin-console/handlers.ts';
 import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
 import { contentPolicy } from '../plugins/web-page.ts';
@@ -66,6 +67,8 @@ export async function addConsole(server: Server, system: System, clock: Clock): 
             system,
             auth: STRATEGY,
             authorize: () => true,
+            // Links are for whoever runs commands on the data folder.
+            actor: () => OPERATOR.actor,
             routes: false,
             screens: { prefix: PREFIX, signOut: `${PREFIX}/sign-out` },
         },

@@ -7,6 +7,7 @@ import type { RevealedApiKey } from '../lib/keys/api-keys.ts';
 import type { Exporter } from '../lib/webhooks/exporter.ts';
 import type { ChangedExporter } from '../lib/webhooks/exporters.ts';
 import { within } from '../lib/within.ts';
+import { OPERATOR } from '../plugins/admin-console/audit.ts';
 import { attemptView, handlersOf, type System, testView } from '../plugins/admin-console/handlers.ts';
 import type { AttemptView, TestView } from '../plugins/admin-console/operations.ts';
 import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
@@ -69,7 +70,10 @@ export async function startDemo(folder: DataFolder): Promise<Demo> {
         async show(system, inventory) {
             const workspaceId = (await inventory.ensureWorkspace(WORKSPACE)).id;
             const imported = (await isEmpty(inventory, workspaceId))
-                ? await handlersOf(system).importScan({ workspace: WORKSPACE, source: createReadStream(fixture('scans/services.xml')) })
+                ? await handlersOf(system, OPERATOR).importScan({
+                      workspace: WORKSPACE,
+                      source: createReadStream(fixture('scans/services.xml')),
+                  })
                 : null;
             const key = await findOrMakeKey(system, file, remember);
             const { exporter, test } = await findOrMakeExporter(system, receiver, file, remember);

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { memoryQueue } from '../adapters/memory/index.ts';
 import { openEmbeddedDatabase } from '../adapters/pglite/index.ts';
 import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../adapters/postgres/index.ts';
+import { type AuditTrailOptions, auditTrail } from '../lib/audit/audit-trail.ts';
 import { checked } from '../lib/checked.ts';
 import { egressGuard } from '../lib/egress/guard.ts';
 import { type Resolver, resolverSchema } from '../lib/egress/resolver.ts';
@@ -75,7 +76,7 @@ export async function openParts({ folder, environment, onError }: SystemOptions)
 }
 
 /**
- * What `act` comes to on the system of a process that serves nothing; the system is open for that long.
+ * What `act` comes to on the system of a process that serves nothing; the system is open for that long. How long anything is kept is not for it to say.
  *
  * @param delivers What is due must be delivered meanwhile: from here, if no other process can because the database is embedded.
  */
@@ -91,7 +92,7 @@ export async function withOwnSystem<T>(options: SystemOptions, delivers: boolean
             await own.work([DEFAULT_COLLECTOR], { concurrency: 10 });
         }
 
-        return await act(systemOf(parts, apiKeys({ store: stores.apiKeys, keyRing }), own));
+        return await act(systemOf(parts, apiKeys({ store: stores.apiKeys, keyRing }), own, { keepFor: null, onError: options.onError }));
     } finally {
         await own.close();
         await parts.close();
@@ -99,7 +100,12 @@ export async function withOwnSystem<T>(options: SystemOptions, delivers: boolean
 }
 
 /** The system over parts that others work with as well, for example the plugins of a server. */
-export function systemOf({ stores, license, folder }: Parts, keys: System['keys'], own: Pick<Webhooks, keyof System['webhooks']>): System {
+export function systemOf(
+    { stores, license, folder }: Parts,
+    keys: System['keys'],
+    own: Pick<Webhooks, keyof System['webhooks']>,
+    trail: Omit<AuditTrailOptions, 'store'>,
+): System {
     // What opening the stores has migrated is said once, to whoever asks first.
     let applied = stores.applied;
     return {
@@ -107,6 +113,7 @@ export function systemOf({ stores, license, folder }: Parts, keys: System['keys'
         webhooks: { ...own, doctor: withDisk(own.doctor, folder) },
         inventory: stores.inventory,
         license,
+        audit: auditTrail({ store: stores.audit, ...trail }),
 
         async migrate() {
             const before = applied;

@@ -83,6 +83,7 @@ const COMMANDS: readonly Entry[] = [
         description: 'print a link that signs a browser in to the pages of the server',
         load: () => import('./commands/console.ts'),
     },
+    { usage: 'audit', description: 'what people have changed', isGroup: true, load: () => import('./commands/audit.ts') },
     { usage: 'migrate', description: 'bring the database up to this version', load: () => import('./commands/migrate.ts') },
     {
         usage: 'listen',

@@ -1,4 +1,5 @@
 import { type ApiKeyStoreFixture, apiKeyLaws } from './api-keys-laws.ts';
+import { type AuditStoreFixture, auditLaws } from './audit-laws.ts';
 import { findingGroups } from './inventory/finding-laws.ts';
 import { type AnyInventoryFixture, inventoryAbilities } from './inventory/fixture.ts';
 import { importGroups } from './inventory/import-laws.ts';
@@ -14,6 +15,7 @@ import { type RecordStoreFixture, recordAbilities } from './records/fixture.ts';
 import { storingLaws } from './records/storing-laws.ts';
 import { type ContractTest, registerLaws, registerSuite } from './register-laws.ts';
 import { acceptanceLaws, noTransactionLaws, notificationLaws, transactionLaws } from './webhooks/acceptance-laws.ts';
+import { activityLaws } from './webhooks/activity-laws.ts';
 import { begunLaws } from './webhooks/begun-laws.ts';
 import { breakerLaws } from './webhooks/breaker-laws.ts';
 import { claimLaws } from './webhooks/claim-laws.ts';
@@ -28,6 +30,7 @@ import { healthLaws, overviewLaws } from './webhooks/health-laws.ts';
 import { holdingLaws } from './webhooks/holding-laws.ts';
 import { idempotencyLaws, joinedIdempotencyLaws } from './webhooks/idempotency-laws.ts';
 import { noticeLaws } from './webhooks/notice-laws.ts';
+import { activityOfExportersLaws, ofExportersLaws, replaysOfExportersLaws } from './webhooks/of-exporters-laws.ts';
 import { joinedOrderLaws, orderingLaws, retainedOrderLaws } from './webhooks/ordering-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { pauseLaws } from './webhooks/pause-laws.ts';
@@ -42,6 +45,7 @@ import { joinedSubscriptionLaws, subscriptionLaws } from './webhooks/subscriptio
 import { sweepLaws } from './webhooks/sweep-laws.ts';
 
 export type { ApiKeyStoreFixture } from './api-keys-laws.ts';
+export type { AuditStoreFixture } from './audit-laws.ts';
 export type { InventoryFixture, InventoryRows, ReadOnlyInventoryFixture } from './inventory/fixture.ts';
 export type { RecordStoreFixture } from './records/fixture.ts';
 export type { ContractFixture, ContractTest } from './register-laws.ts';
@@ -59,6 +63,16 @@ export type { HostTransaction, WebhookStores } from './webhooks/stores.ts';
  */
 export function apiKeyStoreContract(test: ContractTest, create: () => ApiKeyStoreFixture | Promise<ApiKeyStoreFixture>): void {
     registerLaws(test, create, apiKeyLaws);
+}
+
+/**
+ * Registers one test for each law of `AuditStore`.
+ *
+ * @param test As `test(name, run)` of your test runner.
+ * @param create Makes a fixture with an empty store for one law.
+ */
+export function auditStoreContract(test: ContractTest, create: () => AuditStoreFixture | Promise<AuditStoreFixture>): void {
+    registerLaws(test, create, auditLaws);
 }
 
 /**
@@ -142,6 +156,10 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['transactions', 'notifications'], laws: onBench(notificationLaws) },
         { needs: ['subscriptions'], laws: onBench(subscriptionLaws) },
         { needs: ['subscriptions', 'transactions'], laws: onBench(joinedSubscriptionLaws) },
+        { needs: ['ofExporters'], laws: onBench(ofExportersLaws) },
+        { needs: ['ofExporters', 'activity'], laws: onBench(activityOfExportersLaws) },
+        { needs: ['ofExporters', 'replays'], laws: onBench(replaysOfExportersLaws) },
+        { needs: ['activity'], laws: onBench(activityLaws) },
         { needs: ['content'], laws: onBench(contentLaws) },
         { needs: ['holding'], laws: onBench(holdingLaws) },
         { needs: ['overview'], laws: onBench(overviewLaws) },

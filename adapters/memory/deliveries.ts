@@ -1,3 +1,4 @@
+import type { SliceCounts, SliceOptions } from '../../lib/webhooks/activity.ts';
 import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliveries.ts';
 import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
@@ -32,6 +33,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         idempotent: true,
         holds: true,
         ordered: true,
+        filtersByExporters: true,
         replays: replayStore(state),
         retention: retentionStore(state),
         accept: async (newEvents, options = {}) => accept(state, newEvents, options),
@@ -75,6 +77,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         content: async (deliveryId) => contentOf(state, deliveryId),
         list: async (query) => list(state, query),
         count: async (filter, max) => Math.min(max, chosenBy(state, filter).length),
+        activity: async (bounds, options) => bounds.slice(1).map((until, index) => sliceOf(state, bounds[index] as Date, until, options)),
         replay: async (id) => replay(state, id),
         event: async (id) => summaryOf(state, id),
         erase: async (eventId) => erase(state, eventId),
@@ -128,7 +131,7 @@ function list(state: WebhookState, { limit, ...filter }: DeliveryQuery): readonl
 
 function chosenBy(
     state: WebhookState,
-    { exporterId, kind, eventId, since, until, outcome, after, ...asked }: DeliveryFilter,
+    { exporterId, exporterIds, kind, eventId, since, until, outcome, after, ...asked }: DeliveryFilter,
 ): DeliveryRow[] {
     const below = after === undefined ? Number.POSITIVE_INFINITY : (state.deliveries.get(after)?.seq ?? -1);
     return [...state.deliveries.values()].filter((row) => {
@@ -136,8 +139,23 @@ function chosenBy(
         const ofEvent = (kind ?? event.kind) === event.kind && (eventId ?? event.id) === event.id;
         const inTime = (since ?? event.createdAt) <= event.createdAt && (until === undefined || event.createdAt < until);
         const ofState = (asked.state ?? row.state) === row.state && (outcome ?? row.lastCode) === row.lastCode;
-        return ofEvent && inTime && ofState && (exporterId ?? row.exporterId) === row.exporterId && row.seq < below;
+        const toThem = (exporterId ?? row.exporterId) === row.exporterId && exporterIds?.includes(row.exporterId) !== false;
+        return ofEvent && inTime && ofState && toThem && row.seq < below;
     });
+}
+
+function sliceOf(state: WebhookState, since: Date, until: Date, { max, ...filter }: SliceOptions): SliceCounts {
+    const rows = chosenBy(state, { ...filter, since, until }).slice(-max);
+    const took = rows
+        .flatMap((row) => (row.state === 'delivered' && row.finishedAt ? [row.finishedAt.getTime() - row.event.createdAt.getTime()] : []))
+        .sort((one, other) => one - other);
+    const least = (share: number): number => took[Math.ceil(share * took.length) - 1] as number;
+    return {
+        deliveries: rows.length,
+        delivered: took.length,
+        failed: rows.filter(({ lastCode }) => lastCode !== null && lastCode !== 'delivered').length,
+        latency: took.length === 0 ? null : { p50: least(0.5), p95: least(0.95) },
+    };
 }
 
 const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'held'];

@@ -1,5 +1,6 @@
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type MemoryApiKeysOptions, memoryApiKeys } from './api-keys.ts';
+export { type MemoryAuditOptions, memoryAudit } from './audit.ts';
 export {
     type MemoryInventory,
     type MemoryInventoryOptions,

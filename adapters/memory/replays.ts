@@ -31,9 +31,10 @@ export function replayStore(state: WebhookState): ReplayStore {
             return structuredClone(replay);
         },
 
-        async list(limit) {
-            const newestFirst = [...rows.values()].reverse().slice(0, limit);
-            return newestFirst.map(({ replay }) => structuredClone(replay));
+        async list(limit, exporterIds) {
+            const newestFirst = [...rows.values()].map(({ replay }) => replay).reverse();
+            const asked = newestFirst.filter(({ exporterId }) => exporterIds?.includes(exporterId) !== false);
+            return structuredClone(asked.slice(0, limit));
         },
 
         async advance(limit) {

@@ -20,7 +20,7 @@ import type {
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { accept, acceptJoined, dispatchedFromRow } from './acceptance.ts';
 import { isUuid, type Row, type Time, uuidOrNull, withDates } from './database.ts';
-import { countDeliveries, deliveryFromRow, listDeliveries } from './delivery-lists.ts';
+import { countDeliveries, countSlices, deliveryFromRow, listDeliveries } from './delivery-lists.ts';
 import {
     ATTEMPTS,
     CLAIM,
@@ -55,6 +55,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         idempotent: true,
         holds: true,
         ordered: true,
+        filtersByExporters: true,
         replays: replayStore(db),
         retention: retentionStore(db),
         ...(notifications?.listen && { listen: notifications.listen }),
@@ -111,6 +112,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         content: (deliveryId) => content(db, deliveryId),
         list: (query) => listDeliveries(db, query),
         count: (filter, max) => countDeliveries(db, filter, max),
+        activity: (bounds, options) => countSlices(db, bounds, options),
         replay: (id) => replay(db, id),
 
         async event(id) {

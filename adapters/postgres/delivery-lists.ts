@@ -1,7 +1,8 @@
 import type { Executor } from '../../lib/transaction.ts';
+import type { SliceCounts, SliceOptions } from '../../lib/webhooks/activity.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliveries.ts';
 import type { Delivery } from '../../lib/webhooks/store.ts';
-import { type Row, type Time, uuidOrNull, withDates } from './database.ts';
+import { isUuid, type Row, type Time, uuidOrNull, withDates } from './database.ts';
 import { DELIVERY_COLUMNS, STAGES } from './delivery-sql.ts';
 
 /** The newest deliveries that a query asks for. */
@@ -29,6 +30,19 @@ export async function countDeliveries(db: Executor, filter: DeliveryFilter, max:
         return rows.flatMap(({ count }) => (count === 0 ? [] : [count]));
     });
     return counted;
+}
+
+/** What became of the deliveries between each two times. */
+export async function countSlices(
+    db: Executor,
+    bounds: readonly Date[],
+    { exporterId, exporterIds = exporterId === undefined ? undefined : [exporterId], max }: SliceOptions,
+): Promise<readonly SliceCounts[]> {
+    const { rows } = await db.query<Omit<SliceCounts, 'latency'> & { p50: number | null; p95: number | null }>(
+        'select deliveries, delivered, failed, p50, p95 from scanwire.activity($1::timestamptz[], $2::uuid[], $3)',
+        [bounds, exporterIds?.filter(isUuid) ?? null, max],
+    );
+    return rows.map(({ p50, p95, ...counts }) => ({ ...counts, latency: p50 === null || p95 === null ? null : { p50, p95 } }));
 }
 
 /** A {@link Delivery} of a row of {@link DELIVERY_COLUMNS}. */
@@ -76,30 +90,9 @@ async function spanOf(db: Executor, since: Date | undefined, until: Date | undef
     };
 }
 
-/** The number from which on deliveries are not older: some twenty steps, each of which halves what is left. */
-const FIRST_SINCE = `
-with recursive look (low, high) as (
-    select min(d.seq), max(d.seq) + 1 from scanwire.deliveries d
-    union all
-    select
-        case when p.earlier then p.seq + 1 else l.low end,
-        case when p.earlier then l.high else (l.low + l.high) / 2 end
-    from look l
-    left join lateral (
-        select d.seq, v.created_at < $1 as earlier
-        from scanwire.deliveries d
-        join scanwire.events v on v.id = d.event_id
-        where d.seq >= (l.low + l.high) / 2 and d.seq < l.high
-        order by d.seq
-        limit 1
-    ) p on true
-    where l.low < l.high
-)
-select l.low as first from look l where l.low >= l.high`;
-
-/** Null where there are no deliveries. */
+/** The number from which on deliveries are not older; null where there are none. */
 async function firstSince(db: Executor, time: Date): Promise<string | null> {
-    const { rows } = await db.query<{ first: string }>(FIRST_SINCE, [time]);
+    const { rows } = await db.query<{ first: string | null }>('select scanwire.first_delivery_since($1) as first', [time]);
     return rows[0]?.first ?? null;
 }
 
@@ -108,16 +101,36 @@ function chosenBy(filter: DeliveryFilter, span: Span, limit: number): { readonly
     const values: unknown[] = [limit];
     const parameter = (value: unknown): string => `$${values.push(value)}`;
     const conditions = conditionsOf(filter, span, parameter);
-    const { kind, since, until } = filter;
-    const ofEvents = kind === undefined && since === undefined && until === undefined ? '' : 'join scanwire.events v on v.id = d.event_id';
-    const sources = stagesOf(filter).map(
-        (stage) => `(
-            select d.* from scanwire.deliveries d ${ofEvents}
-            where ${[...(stage === null ? [] : [`d.stage = '${stage}'`]), ...conditions].join(' and ')}
-            order by d.seq desc limit $1
-        )`,
-    );
+    const { kind, since, until, exporterIds } = filter;
+    const ofEvents = kind !== undefined || since !== undefined || until !== undefined;
+    const source = exporterIds === undefined ? ofAll(ofEvents) : ofEach(parameter(exporterIds.filter(isUuid)), ofEvents);
+    const sources = stagesOf(filter).map((stage) => {
+        return `(${source([...(stage === null ? [] : [`d.stage = '${stage}'`]), ...conditions].join(' and '))})`;
+    });
     return { source: sources.join(' union all '), values };
+}
+
+/** Of one stage, where a condition holds. */
+type Source = (condition: string) => string;
+
+function ofAll(ofEvents: boolean): Source {
+    return (condition) => `
+        select d.* from scanwire.deliveries d ${ofEvents ? 'join scanwire.events v on v.id = d.event_id' : ''}
+        where ${condition} order by d.seq desc limit $1`;
+}
+
+/**
+ * Of each of several exporters as many as are asked for: who has few does not have those of all others read for it. In this order, and with the
+ * event of each looked up by itself, only the index of exporters will do, whatever is known of how many have how many.
+ */
+function ofEach(exporterIds: string, ofEvents: boolean): Source {
+    const event = 'cross join lateral (select e.kind, e.created_at from scanwire.events e where e.id = d.event_id offset 0) v';
+    return (condition) => `
+        select o.* from unnest(${exporterIds}::uuid[]) x (id) cross join lateral (
+            select d.* from scanwire.deliveries d ${ofEvents ? event : ''}
+            where d.exporter_id >= x.id and d.exporter_id <= x.id and ${condition}
+            order by d.exporter_id desc, d.seq desc limit $1
+        ) o`;
 }
 
 /** Of which stages they may be, each in an index; null for any. Whatever was delivered came to nothing else. */

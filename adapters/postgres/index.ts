@@ -1,8 +1,10 @@
+import type { AuditStore } from '../../lib/audit/audit-trail.ts';
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { ApiKeyStore } from '../../lib/keys/store.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { postgresApiKeys } from './api-keys.ts';
+import { postgresAudit } from './audit.ts';
 import { assertStoreOptions, type PoolLike, type PostgresStoresOptions, type PreparingOptions, patiently } from './database.ts';
 import { deliveries } from './deliveries.ts';
 import { exporters } from './exporters.ts';
@@ -13,6 +15,7 @@ import { settings } from './settings.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type PostgresApiKeysOptions, postgresApiKeys } from './api-keys.ts';
+export { postgresAudit } from './audit.ts';
 export {
     type ClientLike,
     type PoolLike,
@@ -31,6 +34,7 @@ export interface PostgresStores {
     readonly apiKeys: ApiKeyStore;
     readonly records: RecordStore;
     readonly webhooks: WebhookStores;
+    readonly audit: AuditStore;
 }
 
 /** What the stores of the webhook exporter are made of. */
@@ -55,6 +59,7 @@ export function postgresStores(options: PostgresStoresOptions & PostgresWebhooks
         apiKeys: postgresApiKeys(options),
         records: postgresRecords(options),
         webhooks: postgresWebhooks(options),
+        audit: postgresAudit(options),
     };
 }
 

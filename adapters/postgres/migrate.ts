@@ -34,6 +34,8 @@ import { finishDelivered } from './migrations/0048-finish-delivered.ts';
 import { order } from './migrations/0049-order.ts';
 import { findings } from './migrations/0051-findings.ts';
 import { findingKeys } from './migrations/0052-finding-keys.ts';
+import { activity } from './migrations/0057-activity.ts';
+import { audit } from './migrations/0058-audit.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -206,6 +208,8 @@ export const migrations: readonly Migration[] = [
     order,
     findings,
     findingKeys,
+    activity,
+    audit,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

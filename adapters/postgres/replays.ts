@@ -1,7 +1,7 @@
 import type { Executor } from '../../lib/transaction.ts';
 import type { Replay, ReplayStore } from '../../lib/webhooks/replays.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
-import { type Row, uuidOrNull, withDates } from './database.ts';
+import { isUuid, type Row, uuidOrNull, withDates } from './database.ts';
 
 const COLUMNS = `r.id, r.exporter_id as "exporterId", r.failed_since as "failedSince", r.rate, r.total, r.done, r.state,
     r.created_at as "createdAt", r.finished_at as "finishedAt"`;
@@ -30,9 +30,12 @@ export function replayStore(db: Executor): ReplayStore {
             return replayFromRow(rows[0]);
         },
 
-        async list(limit) {
-            const sql = `select ${COLUMNS} from scanwire.replays r order by r.seq desc limit $1`;
-            return (await db.query<Row<Replay>>(sql, [limit])).rows.map(replayFromRow);
+        async list(limit, exporterIds) {
+            const sql = `select ${COLUMNS} from scanwire.replays r
+                where $2::uuid[] is null or r.exporter_id = any ($2::uuid[])
+                order by r.seq desc limit $1`;
+            const { rows } = await db.query<Row<Replay>>(sql, [limit, exporterIds?.filter(isUuid) ?? null]);
+            return rows.map(replayFromRow);
         },
 
         async advance(limit) {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { DeliveryFilter, DeliveryMessage } from '../../lib/webhooks/deliveries.ts';
+import type { AskedFilter, DeliveryMessage } from '../../lib/webhooks/deliveries.ts';
 import type { Replay } from '../../lib/webhooks/replays.ts';
 import { DELIVERY_STATES, type Delivery } from '../../lib/webhooks/store.ts';
 import type { AttemptView } from '../../plugins/admin-console/operations.ts';
@@ -11,7 +11,7 @@ import { timesText } from '../output/test-result.ts';
 export function define(deliveries: Command): void {
     const list = command(deliveries, 'list', 'list deliveries, newest first', async ({ options, perform }) => {
         const { state, exporter: exporterId, kind, event: eventId, since, until, outcome, after, limit } = options;
-        const filter = definedFields<DeliveryFilter>({ state, exporterId, kind, eventId, since, until, outcome, after });
+        const filter = definedFields<AskedFilter>({ state, exporterId, kind, eventId, since, until, outcome, after });
         if (options.count === true) {
             const counted = await perform('countDeliveries', filter);
             return { json: counted, text: () => countText(counted) };

@@ -5,6 +5,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { ownIdentity } from '../../lib/process-identity.ts';
 import { DELIVERY_EVENTS } from '../../lib/webhooks/outcome.ts';
 import { KEEP_FOR } from '../../lib/webhooks/retention.ts';
+import { OPERATOR } from '../../plugins/admin-console/audit.ts';
 import type { System } from '../../plugins/admin-console/handlers.ts';
 import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';
 import { EVENT } from '../../plugins/instance.ts';
@@ -124,7 +125,7 @@ async function start(
     const inventory = scan?.inventory ?? parts.stores.inventory;
     const server = await restServer(options, tls, parts, demo, { undo, inventory });
     reportErrors(server, onError);
-    const own = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter']);
+    const own = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter'], { keepFor: options.keepFor, onError });
     const system = scan === null ? own : readOnly(own, scan);
     const signIn = await addConsole(server, system, systemClock);
     await addMetricsOf(server, options.metrics, undo, onError);
@@ -181,7 +182,8 @@ async function adminServer(
 ): Promise<Server> {
     const admin = hapiServer({ port: socket, debug: false });
     // Whoever can open the socket owns the data folder, which nobody else can enter.
-    await admin.register({ plugin: adminConsole, options: { system, auth: false, authorize: () => true, prefix: '' } });
+    const actor = (): string => OPERATOR.actor;
+    await admin.register({ plugin: adminConsole, options: { system, auth: false, authorize: () => true, actor, prefix: '' } });
     await addMcp(admin, { ...read, auth: false });
     addBackup(admin, backUpTo);
     reportErrors(admin, onError);

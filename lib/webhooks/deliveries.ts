@@ -1,6 +1,7 @@
 import Joi from 'joi';
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
+import { type Activity, type ActivityQuery, activityOf } from './activity.ts';
 import type { HeaderPairs } from './exporter.ts';
 import { MAX_COUNTED } from './exporter-health.ts';
 import { maskedBody, maskedMessage } from './formatting.ts';
@@ -8,7 +9,7 @@ import { GRANTS } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
 import { OUTCOME_CODES, type OutcomeCode } from './outcome.ts';
 import { type Replays, replaysOf } from './replays.ts';
-import { type Attempt, DELIVERY_STATES, type Delivery, type DeliveryState, type EventSummary } from './store.ts';
+import { type Attempt, DELIVERY_STATES, type Delivery, type DeliveryState, type DeliveryStore, type EventSummary } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
 
 /** A delivery with all its attempts, first to last. */
@@ -30,6 +31,8 @@ export interface DeliveryFilter {
     readonly outcome?: OutcomeCode;
     /** Id of a delivery: only older ones. */
     readonly after?: string;
+    /** Those to these exporters; none where there are none. @throws ScanwireError `MISCONFIGURED` with a store that does not heed it. */
+    readonly exporterIds?: readonly string[];
 }
 
 /** Reads of many deliveries, newest first. */
@@ -68,6 +71,11 @@ export interface Deliveries {
     list(query?: Partial<DeliveryQuery>): Promise<readonly Delivery[]>;
     /** How many there are of them. @throws ScanwireError `INVALID_INPUT` with the field. */
     count(filter?: DeliveryFilter): Promise<DeliveryCount>;
+    /**
+     * What became of those that were accepted lately. @throws ScanwireError `INVALID_INPUT` with the field; `MISCONFIGURED` when the store
+     *     does not count them.
+     */
+    activity(query?: ActivityQuery): Promise<Activity>;
     /** @throws ScanwireError `NOT_FOUND`. */
     show(id: string): Promise<DeliveryHistory>;
     /**
@@ -80,6 +88,10 @@ export interface Deliveries {
     /** Sends the same bytes under the same message id once more. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
     replay(id: string): Promise<Delivery>;
 }
+
+/** What of a filter can be asked for from outside. */
+export type AskedFilter = Omit<DeliveryFilter, 'exporterIds'>;
+type AskedQuery = Omit<DeliveryQuery, 'exporterIds'>;
 
 /** An event whose body was erased. */
 export interface ErasedEvent extends EventSummary {
@@ -110,31 +122,47 @@ const filterSchemas = {
     after: Joi.string(),
 };
 
-/** The rules of {@link DeliveryFilter}. */
-export const deliveryFilterSchema: Joi.ObjectSchema<DeliveryFilter> = Joi.object<DeliveryFilter, true>(filterSchemas)
-    .label('query')
-    .default();
+/** The rules of {@link DeliveryFilter}, but for that of several exporters. */
+export const deliveryFilterSchema: Joi.ObjectSchema<AskedFilter> = Joi.object<AskedFilter, true>(filterSchemas).label('query').default();
 
-/** The rules of {@link DeliveryQuery}, with their defaults. */
-export const deliveryQuerySchema: Joi.ObjectSchema<DeliveryQuery> = Joi.object<DeliveryQuery, true>({
+/** The rules of {@link DeliveryQuery}, with their defaults, but for that of several exporters. */
+export const deliveryQuerySchema: Joi.ObjectSchema<AskedQuery> = Joi.object<AskedQuery, true>({
     ...filterSchemas,
     limit: Joi.number().integer().min(1).max(1000).default(100),
 })
     .label('query')
     .default();
 
+/** Asked for by what knows whose exporters they are, never from outside. */
+const several = Joi.object({ exporterIds: Joi.array().items(Joi.string()) });
+const wholeFilterSchema = deliveryFilterSchema.concat(several) as Joi.ObjectSchema<DeliveryFilter>;
+const wholeQuerySchema = deliveryQuerySchema.concat(several) as Joi.ObjectSchema<DeliveryQuery>;
+
+/** A store that does not know of it would answer with those of all. */
+function heeded<Filter extends DeliveryFilter>(filter: Filter, { filtersByExporters }: DeliveryStore): Filter {
+    if (filter.exporterIds !== undefined && filtersByExporters !== true) {
+        throw new ScanwireError('MISCONFIGURED', 'Cannot look for the deliveries of several exporters: the store does not', {
+            field: 'exporterIds',
+        });
+    }
+
+    return filter;
+}
+
 /** The deliveries of a store. */
 export function deliveriesOf(context: WebhooksContext): Deliveries {
     const { deliveries: store, dispatcher } = context;
     return {
         async list(query) {
-            return store.list(checked(deliveryQuerySchema, query));
+            return store.list(heeded(checked(wholeQuerySchema, query), store));
         },
 
         async count(filter) {
-            const count = await store.count(checked(deliveryFilterSchema, filter), MAX_COUNTED + 1);
+            const count = await store.count(heeded(checked(wholeFilterSchema, filter), store), MAX_COUNTED + 1);
             return { count: Math.min(count, MAX_COUNTED), more: count > MAX_COUNTED };
         },
+
+        activity: activityOf(context),
 
         async show(id) {
             const [delivery, history] = await Promise.all([store.get(id), store.attempts(id)]);

@@ -277,7 +277,9 @@ async function warningsOf(
     text: string | undefined,
     { exporters: store, keyRing }: WebhooksContext,
 ): Promise<readonly ReceiverWarning[]> {
-    const others = (await store.list()).map((other) => ({ id: other.id, url: knownUrl(other, keyRing) }));
+    // Two owners get no event both; and what is another's is not for this one to know.
+    const alike = (await store.list()).filter(({ owner }) => exporter.owner === null || owner === exporter.owner);
+    const others = alike.map((other) => ({ id: other.id, url: knownUrl(other, keyRing) }));
     return receiverWarnings({ ...exporter, url: knownUrl(exporter, keyRing) ?? '' }, text, others);
 }
 

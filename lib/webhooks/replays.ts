@@ -34,8 +34,8 @@ export interface ReplayStore {
     /** How many deliveries a replay that is planned now would have. */
     count(selection: ReplaySelection): Promise<number>;
     plan(replay: Pick<Replay, 'id' | 'exporterId' | 'failedSince' | 'rate'>): Promise<Replay>;
-    /** Newest first. */
-    list(limit: number): Promise<readonly Replay[]>;
+    /** Newest first; of these exporters only, where some, or none, are named. A store may not heed that: then some may be missed. */
+    list(limit: number, exporterIds?: readonly string[]): Promise<readonly Replay[]>;
     /**
      * Makes the deliveries of all that are open `pending` and due as their rates allow by now, a second's worth and `limit` of each at most: those that have ended before those that
      * wait. Each starts its retry schedule anew, with the same bytes and message id. What fails again after the replay was planned is none of it. Any number of
@@ -84,8 +84,8 @@ export interface Replays {
     count(options: ReplayOptions): Promise<number>;
     /** Begins it. @throws ScanwireError `INVALID_INPUT` with the field. */
     begin(options: ReplayOptions): Promise<Replay>;
-    /** The newest 100, newest first. */
-    list(): Promise<readonly Replay[]>;
+    /** The newest 100, newest first; of these exporters only, where some, or none, are named. */
+    list(exporterIds?: readonly string[]): Promise<readonly Replay[]>;
     /** Ends it; what has been replayed by now goes on. */
     cancel(id: string): Promise<Replay>;
 }
@@ -113,7 +113,10 @@ export function replaysOf({ deliveries, dispatcher, newId }: WebhooksContext): R
             return replay;
         },
 
-        list: async () => store().list(MAX_LISTED),
+        async list(exporterIds) {
+            const found = await store().list(MAX_LISTED, exporterIds);
+            return found.filter(({ exporterId }) => exporterIds?.includes(exporterId) !== false);
+        },
         cancel: async (id) => store().cancel(id),
     };
 }

@@ -1,4 +1,5 @@
 import type { Executor } from '../transaction.ts';
+import type { SliceCounts, SliceOptions } from './activity.ts';
 import type { BreakerRules } from './breaker.ts';
 import type { DeliveryFilter, DeliveryQuery } from './deliveries.ts';
 import type { StoredExporter } from './exporter.ts';
@@ -237,7 +238,6 @@ export interface DeliveryStore {
      * not null. They are not handed out before they are replayed, and end when their exporter is removed or their event erased.
      */
     readonly holds?: boolean;
-
     /**
      * Whether order keys are heeded. A delivery to an exporter that is ordered, of an event with a key, is handed out (also by `accept`) only
      * when none of the same exporter and key is in flight and none that was accepted before is unfinished: neither ended nor `held`. One that is
@@ -251,7 +251,6 @@ export interface DeliveryStore {
 
     /** Whether `accept` can join a transaction of the application. */
     readonly transactions: boolean;
-
     /**
      * Listens for the commits of transactions of the application with deliveries (PostgreSQL: `NOTIFY`): one of those who listen in any process hears of each, once
      * however many were accepted in it; where there are hundreds a second, of several together. A hint, which may be lost: rows are looked for
@@ -316,9 +315,13 @@ export interface DeliveryStore {
     attempts(deliveryId: string): Promise<readonly Attempt[]>;
     /** What a delivery sends, null when there is no such delivery. Absent in a store that does not show it. */
     content?(deliveryId: string): Promise<DeliveryContent | null>;
+    /** Whether `list`, `count` and `activity` heed `exporterIds`, where it is refused otherwise. */
+    readonly filtersByExporters?: boolean;
     list(query: DeliveryQuery): Promise<readonly Delivery[]>;
     /** How many there are, counted up to `max`. */
     count(filter: DeliveryFilter, max: number): Promise<number>;
+    /** What became of the deliveries between each two of these times, which ascend. Absent in a store that does not count them so. */
+    activity?(bounds: readonly Date[], options: SliceOptions): Promise<readonly SliceCounts[]>;
 
     /**
      * Starts the retry schedule anew for a delivery that is `delivered`, `exhausted`, `poisoned` or `held`: `pending`, due now, the same body and
@@ -330,7 +333,6 @@ export interface DeliveryStore {
 
     /** Replays of many deliveries. Absent in a store that keeps none, where they are refused. */
     readonly replays?: ReplayStore;
-
     /** Removes what was kept long enough. Absent in a store that keeps everything, or removes by rules of its own. */
     readonly retention?: RetentionStore;
 

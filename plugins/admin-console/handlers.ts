@@ -1,3 +1,4 @@
+import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { exportWorkspace } from '../../lib/inventory/export.ts';
 import { hostAt, hostsPage, type NamedInventory, rowsOf } from '../../lib/inventory/host-pages.ts';
@@ -9,7 +10,9 @@ import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { ChangedExporter, TestResult } from '../../lib/webhooks/exporters.ts';
 import type { Attempt } from '../../lib/webhooks/store.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
+import { audited, type Caller } from './audit.ts';
 import type { AttemptView, Input, OperationName, Output, TestedExporter, TestView } from './operations.ts';
+import { owned } from './owned.ts';
 
 /** What a store may have besides the import. */
 type ChangingFunction = 'expireHosts' | 'removeHosts' | 'removeWorkspace' | 'moveHosts' | 'updateWorkspace';
@@ -23,6 +26,8 @@ export interface System {
     /** For example `postgresInventory({ pool })`. */
     readonly inventory: Pick<InventoryWriter, 'importHosts' | 'replaces' | 'dryRuns' | ChangingFunction> & Partial<InventoryStore>;
     readonly license: InstalledLicense;
+    /** Tells of every operation that changes something, for example `auditTrail({ store })`. */
+    readonly audit: AuditTrail;
     /** Brings the schema up to date and answers with the ids of the migrations that ran, for example `() => migrate(pool)`. */
     readonly migrate: () => Promise<readonly string[]>;
 }
@@ -47,8 +52,8 @@ export type Handlers = { readonly [Name in OperationName]: (input: Input<Name>) 
 export type HandledOperation = <Name extends OperationName>(name: Name, input: Input<Name>) => Promise<Output<Name>>;
 
 /** Does operations by their names. @throws ScanwireError `NOT_FOUND` for those of a part that the system does not have. */
-export function performerOf(system: HostSystem): HandledOperation {
-    const handlers = handlersOf(system);
+export function performerOf(system: HostSystem, caller: Caller): HandledOperation {
+    const handlers = handlersOf(system, caller);
     return async (name, input) => {
         const handler = handlers[name];
         if (handler === undefined) {
@@ -59,18 +64,21 @@ export function performerOf(system: HostSystem): HandledOperation {
     };
 }
 
-/** What each operation does, for the parts that the system has. */
-export function handlersOf(system: System): Handlers;
-export function handlersOf(system: HostSystem): Partial<Handlers>;
-export function handlersOf({ keys, webhooks, inventory, license, migrate }: HostSystem): Partial<Handlers> {
-    return {
+/** What each operation does for a caller, for the parts that the system has. */
+export function handlersOf(system: System, caller: Caller): Handlers;
+export function handlersOf(system: HostSystem, caller: Caller): Partial<Handlers>;
+export function handlersOf({ keys, webhooks, inventory, license, migrate, audit }: HostSystem, caller: Caller): Partial<Handlers> {
+    const handlers: Partial<Handlers> = {
         ...(keys && keyHandlers(keys)),
         ...(webhooks && { ...exporterHandlers(webhooks), ...deliveryHandlers(webhooks), ...doctorHandlers(webhooks) }),
         ...(license && licenseHandlers(license)),
         ...(inventory && inventoryHandlers(inventory)),
         ...keyRingHandlers(keys, webhooks),
         ...(migrate && { migrate: async () => ({ applied: await migrate() }) }),
+        ...(audit && { listAudit: (query: Input<'listAudit'>) => audit.list(query) }),
     };
+    const cut = caller.owner === undefined ? handlers : webhooks === undefined ? {} : owned(handlers, webhooks, caller.owner);
+    return audit === undefined ? cut : audited(cut, audit, caller);
 }
 
 function keyHandlers(keys: System['keys']): Partial<Handlers> {
@@ -123,6 +131,7 @@ function deliveryHandlers({ publish, deliveries, events }: System['webhooks']): 
         eraseEvent: ({ id }) => events.erase(id),
         listDeliveries: (query) => deliveries.list(query),
         countDeliveries: (filter) => deliveries.count(filter),
+        showActivity: (query) => deliveries.activity(query),
         async showDelivery({ id }) {
             const delivery = await deliveries.show(id);
             return { ...delivery, history: delivery.history.map(attemptView) };

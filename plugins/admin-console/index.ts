@@ -7,6 +7,7 @@ import { acceptsApiKeys, withStrategy } from '../strategy.ts';
 import { type AdminConsoleOptions, optionsSchema } from './options.ts';
 import { adminRoutes } from './routes.ts';
 
+export { type AuditEntry, type AuditStore, type AuditTrail, type AuditTrailOptions, auditTrail } from '../../lib/audit/audit-trail.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
 export { redact } from '../instance.ts';

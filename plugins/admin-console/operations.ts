@@ -1,3 +1,4 @@
+import type { AuditEntry, AuditQuery } from '../../lib/audit/audit-trail.ts';
 import type { Export, ExportQuery } from '../../lib/inventory/export.ts';
 import type { HostMove } from '../../lib/inventory/host-moves.ts';
 import type { HostsPage, HostsQuery, ShownHost } from '../../lib/inventory/host-pages.ts';
@@ -15,6 +16,7 @@ import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { SealedAnew } from '../../lib/keys/key-ring.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
+import type { Activity, ActivityQuery } from '../../lib/webhooks/activity.ts';
 import type { RuleSet } from '../../lib/webhooks/choices.ts';
 import type { DeliveryCount, DeliveryFilter, DeliveryMessage, DeliveryQuery, ErasedEvent } from '../../lib/webhooks/deliveries.ts';
 import type { Diagnosis } from '../../lib/webhooks/doctor.ts';
@@ -63,6 +65,8 @@ export interface Operations {
     eraseEvent: Operation<ById, ErasedEvent>;
     listDeliveries: Operation<Partial<DeliveryQuery>, readonly Delivery[]>;
     countDeliveries: Operation<DeliveryFilter, DeliveryCount>;
+    /** What became of the deliveries of the last hour or day. */
+    showActivity: Operation<ActivityQuery, Activity>;
     showDelivery: Operation<ById, DeliveryView>;
     /** What it sends, with what is secret masked. */
     showMessage: Operation<ById, DeliveryMessage>;
@@ -106,6 +110,8 @@ export interface Operations {
     rotateKeyRing: Operation<{ readonly after?: string }, SealedAnew>;
     /** Ids of the migrations that ran now; none when the schema was up to date. */
     migrate: Operation<object, { readonly applied: readonly string[] }>;
+    /** What people have done, newest first. */
+    listAudit: Operation<Partial<AuditQuery>, readonly AuditEntry[]>;
 }
 
 interface Operation<Input extends object, Output> {
@@ -194,6 +200,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     eraseEvent: { method: 'DELETE', path: '/events/{id}/body' },
     listDeliveries: { method: 'GET', path: '/deliveries' },
     countDeliveries: { method: 'GET', path: '/deliveries/count' },
+    showActivity: { method: 'GET', path: '/deliveries/activity' },
     showDelivery: { method: 'GET', path: '/deliveries/{id}' },
     showMessage: { method: 'GET', path: '/deliveries/{id}/message' },
     replayDelivery: { method: 'POST', path: '/deliveries/{id}/replay' },
@@ -221,6 +228,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     expireHosts: { method: 'POST', path: '/hosts/expire' },
     rotateKeyRing: { method: 'POST', path: '/keyring/rotate' },
     migrate: { method: 'POST', path: '/migrations', creates: true },
+    listAudit: { method: 'GET', path: '/audit' },
 };
 
 /** Whoever accepts this gets the progress of a streamed operation as lines of JSON, and its answer as the last one. */

@@ -1,8 +1,11 @@
 import type { Request } from '@hapi/hapi';
 import Joi from 'joi';
+import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
 import { objectWith } from '../../lib/checked.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
-import type { HostSystem, InstalledLicense, System } from './handlers.ts';
+import { type Caller, named, OPERATOR } from './audit.ts';
+import { type HostSystem, handlersOf, type InstalledLicense, type System } from './handlers.ts';
+import type { OperationName } from './operations.ts';
 
 export interface AdminConsoleOptions extends InstanceOptions {
     /** What the operations work on. Each part is optional; one that is absent has no routes. */
@@ -14,6 +17,13 @@ export interface AdminConsoleOptions extends InstanceOptions {
     readonly auth: string | false;
     /** Whether the request may administer the system. Asked for every route; anything but true is answered with 403, an error too. */
     readonly authorize: (request: Request) => boolean | Promise<boolean>;
+    /** Who asks, as the audit trail of the system names them, for example `(request) => request.auth.credentials.user.id`. Required with one. */
+    readonly actor?: ((request: Request) => string | Promise<string>) | undefined;
+    /**
+     * Whose exporters and deliveries alone the request may see and change, by the name that exporters have as `owner`. With it there are the
+     * operations of an owner only: no keys, no overview, no imports, no licence, no audit trail.
+     */
+    readonly owner?: ((request: Request) => string | Promise<string>) | undefined;
     /** Path below which the routes are; empty for none. `/admin-console` by default. */
     readonly prefix?: string | undefined;
     /** Whether there are routes for programs. True by default; false where there are to be screens only. */
@@ -74,11 +84,16 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
         inventory: objectWith<System['inventory']>('importHosts'),
         license: objectWith<InstalledLicense>('inspect'),
         migrate: Joi.function(),
+        audit: objectWith<AuditTrail>('record', 'list'),
     })
         .min(1)
         .required(),
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).required(),
     authorize: Joi.function().required(),
+    actor: Joi.function().when('system.audit', { not: Joi.exist(), otherwise: Joi.required() }),
+    owner: Joi.function()
+        .when('system.webhooks', { is: Joi.exist(), otherwise: Joi.forbidden() })
+        .messages({ 'any.unknown': '{{#label}} needs system.webhooks: an owner has nothing else' }),
     prefix: prefixSchema('/admin-console'),
     routes: Joi.boolean().default(true),
     screens: Joi.object<ScreenSettings, true>({
@@ -97,3 +112,16 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
     }),
     instance: instanceSchema,
 }).required();
+
+/** Who asks. @throws ScanwireError `MISCONFIGURED` for what is no name; what the application throws. */
+export async function callerIn(request: Request, { actor, owner }: Pick<Settings, 'actor' | 'owner'>): Promise<Caller> {
+    return {
+        ...(actor === undefined ? OPERATOR : { actor: named(await actor(request), 'actor') }),
+        ...(owner !== undefined && { owner: named(await owner(request), 'owner') }),
+    };
+}
+
+/** The operations that there are for whoever may ask. */
+export function operationsOf({ system, owner }: Settings): readonly OperationName[] {
+    return Object.keys(handlersOf(system, owner === undefined ? OPERATOR : { ...OPERATOR, owner: '' })) as OperationName[];
+}

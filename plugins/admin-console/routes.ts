@@ -17,21 +17,20 @@ import type { Export } from '../../lib/inventory/export.ts';
 import { STATUS } from '../errors.ts';
 import { logFailure } from '../instance.ts';
 import { streamCut, unsniffed, untilClosed, withFirst } from '../request.ts';
-import { handlersOf } from './handlers.ts';
+import { performerOf } from './handlers.ts';
 import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './operations.ts';
-import type { Settings } from './options.ts';
+import { callerIn, operationsOf, type Settings } from './options.ts';
 import { errorSchema, schemas } from './schemas.ts';
 
 type Handler = (input: object) => Promise<unknown>;
 
 /** A route for each operation of the parts that the system has. They answer with JSON, an error as `{"error":{code,field,message}}`. */
 export function adminRoutes(settings: Settings): ServerRoute[] {
-    return Object.entries(handlersOf(settings.system)).map(([name, handler]) =>
-        adminRoute(name as OperationName, handler as Handler, settings),
-    );
+    return operationsOf(settings).map((name) => adminRoute(name, settings));
 }
 
-function adminRoute(name: OperationName, handler: Handler, { prefix, auth, authorize, instance }: Settings): ServerRoute {
+function adminRoute(name: OperationName, settings: Settings): ServerRoute {
+    const { prefix, auth, authorize, instance } = settings;
     const endpoint = endpoints[name];
     const { description, response } = schemas[name];
     return {
@@ -51,7 +50,7 @@ function adminRoute(name: OperationName, handler: Handler, { prefix, auth, autho
             // For documentation: an answer that breaks its schema must not turn what has been done into a failure.
             response: { sample: 0, schema: response, status: REFUSALS },
         },
-        handler: handlerOf(endpoint, handler),
+        handler: handlerOf(name, settings),
     };
 }
 
@@ -113,9 +112,12 @@ function invalid({ streamed }: Endpoint): Lifecycle.FailAction {
     };
 }
 
-function handlerOf({ streamed, downloads }: Endpoint, handler: Handler): Lifecycle.Method {
+function handlerOf(name: OperationName, settings: Settings): Lifecycle.Method {
+    const { streamed, downloads }: Endpoint = endpoints[name];
     return async (request, h) => {
         try {
+            const perform = performerOf(settings.system, await callerIn(request, settings));
+            const handler: Handler = (input) => perform(name, input as never);
             const input = inputOf(request, streamed);
             if (downloads) {
                 return await download(handler, input, request, h);

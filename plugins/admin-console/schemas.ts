@@ -1,4 +1,5 @@
 import Joi from 'joi';
+import { auditQuerySchema } from '../../lib/audit/audit-trail.ts';
 import { nameSchema } from '../../lib/checked.ts';
 import { workspaceChangesSchema } from '../../lib/inventory/boundary.ts';
 import { exportQuerySchema } from '../../lib/inventory/export.ts';
@@ -9,12 +10,15 @@ import { hostsQuerySchema } from '../../lib/inventory/host-pages.ts';
 import { noteSchema, serviceSchema, workspaceSchema, workspaceVulnSchema } from '../../lib/inventory/resources.ts';
 import { newKeySchema, scopesSchema } from '../../lib/keys/limits.ts';
 import { DEFAULT_SCOPES } from '../../lib/keys/scopes.ts';
+import { activityQuerySchema } from '../../lib/webhooks/activity.ts';
 import { deliveryFilterSchema, deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
 import { exporterChangesSchema, newExporterSchema } from '../../lib/webhooks/exporter.ts';
 import { MAX_COUNTED } from '../../lib/webhooks/exporter-health.ts';
 import { replaySchema } from '../../lib/webhooks/replays.ts';
 import type { OperationName } from './operations.ts';
 import {
+    activitySchema,
+    auditEntrySchema,
     byId,
     countsSchema,
     deliverySchema,
@@ -158,6 +162,11 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
             more: flag().description('Whether there are more than were counted'),
         }).label('DeliveryCount'),
     },
+    showActivity: {
+        description: 'What became of the deliveries of the last hour, in slices of five minutes, or of the last day, in hours',
+        query: activityQuerySchema,
+        response: activitySchema,
+    },
     showDelivery: { description: 'A delivery with its attempts', params: byId, response: deliveryViewSchema },
     showMessage: { description: 'What a delivery sends, with what is secret masked', params: byId, response: messageSchema },
     replayDelivery: { description: 'Sends a finished delivery once more', params: byId, response: deliverySchema },
@@ -280,5 +289,10 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     migrate: {
         description: 'Brings the database up to this version',
         response: Joi.object({ applied: Joi.array().items(Joi.string()).required().description('Migrations that ran now') }),
+    },
+    listAudit: {
+        description: 'What people have done, newest first',
+        query: auditQuerySchema,
+        response: Joi.array().items(auditEntrySchema),
     },
 };

@@ -2,6 +2,7 @@ import Joi from 'joi';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { VERDICTS } from '../../lib/inventory/import-counts.ts';
 import { scopesSchema, workspacesSchema } from '../../lib/keys/limits.ts';
+import { MAX_OF_SLICE } from '../../lib/webhooks/activity.ts';
 import { AUTHENTICATION_PARTS } from '../../lib/webhooks/authentication.ts';
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/choices.ts';
 import { deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
@@ -180,6 +181,31 @@ export const deliverySchema: Joi.ObjectSchema = Joi.object({
     lastCode: attemptSchema.extract('code').description('Outcome of the last attempt that has one'),
 }).label('Delivery');
 
+const latency = (): Joi.NumberSchema => Joi.number().min(0).required();
+
+export const activitySchema: Joi.ObjectSchema = Joi.object({
+    at: date(),
+    slices: Joi.array()
+        .items(
+            Joi.object({
+                since: date(),
+                until: date(),
+                deliveries: count().max(MAX_OF_SLICE).description('Those that were accepted in it, the newest where there are more'),
+                more: flag().description('Whether there may be more than were looked at'),
+                delivered: count().description('Of these'),
+                failed: count().description('Of these, those whose last attempt came to anything but `delivered`'),
+                latency: Joi.object({ p50: latency(), p95: latency() })
+                    .allow(null)
+                    .required()
+                    .description(
+                        'Milliseconds from acceptance to delivery within which half, and 19 of 20, were delivered; null without any',
+                    ),
+            }).label('ActivitySlice'),
+        )
+        .required()
+        .description('First to last; the last one is not over'),
+}).label('Activity');
+
 export const replayViewSchema: Joi.ObjectSchema = Joi.object({
     id: id(),
     exporterId: id(),
@@ -240,3 +266,14 @@ export const newEventSchema: Joi.ObjectSchema = Joi.object({
 }).required();
 
 export const countsSchema: Joi.ObjectSchema = Joi.object(Object.fromEntries(VERDICTS.map((verdict) => [verdict, count()]))).required();
+
+export const auditEntrySchema: Joi.ObjectSchema = Joi.object({
+    id: id(),
+    at: date().description('When it began'),
+    actor: text().description('Who'),
+    operation: id().example('revokeKey'),
+    subject: nullableText().description('What it was done to: an id, or the name of a workspace'),
+    outcome: nullableText().description(
+        '`done`, else the code of the error; null while it is under way, and where that could not be written',
+    ),
+}).label('AuditEntry');

@@ -24,6 +24,8 @@ export interface WebhookStores extends ContractFixture {
 
 /** Name of something that not every pair of webhook stores can do. */
 export type WebhookAbility =
+    | 'activity'
+    | 'ofExporters'
     | 'transactions'
     | 'notifications'
     | 'subscriptions'
@@ -49,6 +51,8 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
         supply: 'begin(), which opens a transaction of the application',
     },
     subscriptions: { has: ({ exporters }) => exporters.subscribers !== undefined, shows: () => true, supply: 'nothing' },
+    ofExporters: { has: ({ deliveries }) => deliveries.filtersByExporters === true, shows: () => true, supply: 'nothing' },
+    activity: { has: ({ deliveries }) => deliveries.activity !== undefined, shows: () => true, supply: 'nothing' },
     content: { has: ({ deliveries }) => deliveries.content !== undefined, shows: () => true, supply: 'nothing' },
     replays: { has: ({ deliveries }) => deliveries.replays !== undefined, shows: () => true, supply: 'nothing' },
     retention: { has: ({ deliveries }) => deliveries.retention !== undefined, shows: () => true, supply: 'nothing' },

@@ -41,6 +41,15 @@ main form:not(.table form):has(.filters) { max-width: none; }
 .bar .connect { opacity: 0.4; }
 .bar .tls { opacity: 0.6; }
 .bar .firstByte { opacity: 0.9; }
+.chart { display: block; width: 100%; height: 8rem; fill: currentcolor; }
+.chart .ground { stroke: currentcolor; stroke-width: 0.5; }
+.chart .rest { opacity: 0.25; }
+.chart .delivered, .chart .p50 { fill: #2f7d4f; }
+.chart .failed { fill: #c0392b; }
+.chart .p95 { opacity: 0.4; }
+.legend { white-space: nowrap; margin-inline-end: 0.75rem; }
+.legend .chart { display: inline-block; width: 0.75rem; height: 0.75rem; }
+.actions[hidden] { display: none; }
 .key { overflow-wrap: anywhere; }
 pre { max-height: 40rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.875rem; }
 .table small { color: inherit; }
@@ -51,7 +60,10 @@ td, th { vertical-align: top; }
 @media (prefers-color-scheme: dark) { .fault { color: #ffb4a9; } }
 `;
 
-/** Only what cannot be done without a script: to copy. What htmx puts into a page has such buttons too. */
+/**
+ * Only what cannot be done without a script: to copy, and to show a list as it changes. What htmx puts into a page has such parts too. A list
+ * that changes keeps its focus and is held when somebody says so; a stream that ends for good says that it has.
+ */
 const SCRIPT = `'use strict';
 (() => {
     const show = () => {
@@ -67,7 +79,69 @@ const SCRIPT = `'use strict';
             button.textContent = button.dataset.copied;
         }
     });
-    document.addEventListener('htmx:after:swap', show);
-    show();
+    let source = null;
+    const put = (list, html) => {
+        const active = list.contains(document.activeElement) ? document.activeElement : null;
+        const left = list.querySelector('[role=region]')?.scrollLeft ?? 0;
+        list.innerHTML = html;
+        window.htmx?.process(list);
+        const region = list.querySelector('[role=region]');
+        region?.scrollTo({ left });
+        if (active) {
+            const href = active.getAttribute('href');
+            const same = [...list.querySelectorAll('a')].find((link) => link.getAttribute('href') === href);
+            (same ?? region)?.focus({ preventScroll: true });
+        }
+    };
+    const follow = () => {
+        source?.close();
+        source = null;
+        const bar = document.querySelector('[data-live]');
+        if (!bar) {
+            return;
+        }
+        const texts = JSON.parse(bar.dataset.texts);
+        const list = document.getElementById(bar.dataset.for);
+        const [said, button] = bar.children;
+        let held = null;
+        let paused = false;
+        const say = (state) => {
+            said.textContent = texts[state];
+            button.textContent = paused ? texts.resume : texts.pause;
+            button.hidden = state === 'off';
+            bar.hidden = false;
+        };
+        const own = new EventSource(bar.dataset.live);
+        source = own;
+        own.addEventListener('open', () => say(paused ? 'paused' : 'on'));
+        own.addEventListener('shown', ({ data }) => {
+            if (paused) {
+                held = data;
+            } else {
+                put(list, data);
+            }
+        });
+        own.addEventListener('error', () => {
+            if (own.readyState === EventSource.CLOSED) {
+                say('off');
+            }
+        });
+        button.addEventListener('click', () => {
+            paused = !paused;
+            if (!paused && held !== null) {
+                put(list, held);
+                held = null;
+            }
+            say(paused ? 'paused' : 'on');
+        });
+    };
+    const begin = () => {
+        show();
+        follow();
+    };
+    document.addEventListener('htmx:after:swap', begin);
+    window.addEventListener('pagehide', () => source?.close());
+    window.addEventListener('pageshow', ({ persisted }) => persisted && follow());
+    begin();
 })();
 `;

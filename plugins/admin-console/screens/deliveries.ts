@@ -1,8 +1,11 @@
-import type { DeliveryFilter, DeliveryQuery } from '../../../lib/webhooks/deliveries.ts';
+import type { DeliveryCount, DeliveryFilter } from '../../../lib/webhooks/deliveries.ts';
 import { OUTCOME_CODES } from '../../../lib/webhooks/outcome.ts';
-import { DELIVERY_STATES } from '../../../lib/webhooks/store.ts';
-import { deliveryRoutes, deliveryTemplates, namedExporters, nameOf } from './delivery.ts';
+import { DELIVERY_STATES, type Delivery } from '../../../lib/webhooks/store.ts';
+import { activityRoute, activityTemplates } from './activity.ts';
+import { deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf } from './delivery.ts';
+import { timeIn } from './forms.ts';
 import { type Fault, faultOf, type Page } from './frame.ts';
+import type { View } from './live.ts';
 import type { Redirect, Screen, Visit } from './screen.ts';
 import { texts } from './texts.ts';
 
@@ -18,7 +21,12 @@ const LIST = `{% layout 'layout' %}{% block content %}
 {% render 'input', field: 'until', type: 'datetime-local', label: t.deliveries.until, value: values.until, error: error %}
 </div>
 <button>{{ t.deliveries.show }}</button></form>
-<p>{{ counted }} · <a href="{{ base }}/deliveries/replays">{{ t.deliveries.replays }}</a></p>
+{% if live %}<p class="actions" data-live="{{ base }}/deliveries/live{{ live }}" data-for="listed" data-texts="{{ t.deliveries.live | json }}" hidden><span role="status"></span> <button type="button" class="outline"></button></p>{% endif %}
+<div id="listed">{% render 'deliveries-listed', deliveries: deliveries, counted: counted, next: next %}</div>
+{% endblock %}`;
+
+/** What changes while somebody looks. */
+const LISTED = `<p>{{ counted }} · <a href="{{ base }}/deliveries/activity">{{ t.activity.title }}</a> · <a href="{{ base }}/deliveries/replays">{{ t.deliveries.replays }}</a></p>
 {% if deliveries.length > 0 %}
 <div class="table" role="region" tabindex="0" aria-label="{{ t.deliveries.title }}"><table>
 <thead><tr><th scope="col">{{ t.deliveries.accepted }}</th><th scope="col">{{ t.deliveries.kind }}</th><th scope="col">{{ t.deliveries.exporter }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.deliveries.attempts }}</th><th scope="col">{{ t.deliveries.outcome }}</th></tr></thead>
@@ -29,7 +37,7 @@ const LIST = `{% layout 'layout' %}{% block content %}
 <td>{% if delivery.lastCode %}<code>{{ delivery.lastCode }}</code>{% else %}{{ t.none }}{% endif %}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}
 {% if next %}<p><a rel="next" href="{{ base }}/deliveries?{{ next }}">{{ t.deliveries.older }}</a></p>{% endif %}
-{% endblock %}`;
+`;
 
 const CHOICE = `<select name="{{ field }}"><option value="">{{ t.deliveries.any }}</option>{% for choice in choices %}<option value="{{ choice }}"{% if choice == value %} selected{% endif %}>{% if names %}{{ names[choice] }}{% else %}{{ choice }}{% endif %}</option>{% endfor %}</select>`;
 
@@ -65,9 +73,19 @@ const REPLAYS = `{% layout 'layout' %}{% block content %}
 export const deliveriesScreen: Screen = {
     path: '/deliveries',
     title: texts.deliveries.title,
-    templates: { deliveries: LIST, choice: CHOICE, 'exporter-choice': EXPORTER_CHOICE, ...deliveryTemplates, replays: REPLAYS },
+    templates: {
+        deliveries: LIST,
+        'deliveries-listed': LISTED,
+        choice: CHOICE,
+        'exporter-choice': EXPORTER_CHOICE,
+        ...activityTemplates,
+        ...deliveryTemplates,
+        replays: REPLAYS,
+    },
+    live: [{ path: '/deliveries/live', look }],
     routes: [
         { method: 'GET', path: '/deliveries', answer: listed },
+        activityRoute,
         ...deliveryRoutes,
         { method: 'GET', path: '/deliveries/replays', answer: (visit) => replaysPage(visit, {}) },
         { method: 'POST', path: '/deliveries/replays', answer: begun },
@@ -81,41 +99,69 @@ const PAGE = 50;
 const FIELDS = ['state', 'exporterId', 'kind', 'eventId', 'since', 'until', 'outcome'] as const;
 type Values = Readonly<Record<(typeof FIELDS)[number], string>>;
 
-/** A time as forms send it, which is in UTC; a text that is none stays, so that the operation refuses it by its field. */
-function timeIn(text: string): Date {
-    const time = new Date(`${text}Z`);
-    return Number.isNaN(time.getTime()) ? (text as unknown as Date) : time;
-}
-
 function filterOf(values: Values): DeliveryFilter {
     const given = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
     const { since, until } = values;
     return { ...given, ...(since !== '' && { since: timeIn(since) }), ...(until !== '' && { until: timeIn(until) }) };
 }
 
+function valuesOf(query: URLSearchParams): Values {
+    return Object.fromEntries(FIELDS.map((field) => [field, query.get(field)?.trim() ?? ''])) as unknown as Values;
+}
+
 async function listed(visit: Visit): Promise<Page> {
     const { query, perform } = visit;
-    const values = Object.fromEntries(FIELDS.map((field) => [field, query.get(field)?.trim() ?? ''])) as unknown as Values;
+    const values = valuesOf(query);
     const after = query.get('after');
     const exporters = await namedExporters(visit);
     const choices = { values, exporters, states: DELIVERY_STATES, outcomes: OUTCOME_CODES };
     try {
         const filter = filterOf(values);
-        const page: Partial<DeliveryQuery> = { ...filter, ...(after !== null && { after }), limit: PAGE + 1 };
-        const [found, { count, more }] = await Promise.all([perform('listDeliveries', page), perform('countDeliveries', filter)]);
-        const rows = found.slice(0, PAGE).map((delivery) => ({ ...delivery, exporter: nameOf(exporters, delivery.exporterId) }));
-        const counted = texts.deliveries.counted.replace('%', () => `${count.toLocaleString(texts.locale)}${more ? '+' : ''}`);
-        const next = found.length > PAGE ? nextQuery(values, rows.at(-1)?.id ?? '') : null;
-        return { template: 'deliveries', title: texts.deliveries.title, data: { ...choices, deliveries: rows, counted, next } };
+        const [found, count] = await Promise.all([
+            perform('listDeliveries', { ...filter, ...(after !== null && { after }), limit: PAGE + 1 }),
+            perform('countDeliveries', filter),
+        ]);
+        // What is older does not change but for what is sent once more.
+        const live = after === null ? `?${queryOf(values)}` : null;
+        const data = { ...choices, live, ...listOf(found, count, exporters, values) };
+        return { template: 'deliveries', title: texts.deliveries.title, data };
     } catch (error) {
         const { error: fault, status } = faultOf(error);
-        const data = { ...choices, deliveries: [], counted: '', next: null, error: fault };
+        const data = { ...choices, live: null, deliveries: [], counted: '', next: null, error: fault };
         return { template: 'deliveries', title: texts.deliveries.title, status, data };
     }
 }
 
+/** The list as it is now; names and number are asked for where it has changed. */
+async function look(visit: Visit, seen: string | null): Promise<View | null> {
+    const { query, perform } = visit;
+    const values = valuesOf(query);
+    const filter = filterOf(values);
+    const found = await perform('listDeliveries', { ...filter, limit: PAGE + 1 });
+    const now = JSON.stringify(found);
+    if (now === seen) {
+        return null;
+    }
+
+    const [count, exporters] = await Promise.all([perform('countDeliveries', filter), namedExporters(visit)]);
+    return { seen: now, template: 'deliveries-listed', data: listOf(found, count, exporters, values) };
+}
+
+/** A page of what was found, which may be one more than a page has. */
+function listOf(found: readonly Delivery[], { count, more }: DeliveryCount, exporters: readonly Named[], values: Values) {
+    const deliveries = found.slice(0, PAGE).map((delivery) => ({ ...delivery, exporter: nameOf(exporters, delivery.exporterId) }));
+    const counted = texts.deliveries.counted.replace('%', () => `${count.toLocaleString(texts.locale)}${more ? '+' : ''}`);
+    return { deliveries, counted, next: found.length > PAGE ? nextQuery(values, deliveries.at(-1)?.id ?? '') : null };
+}
+
+function queryOf(values: Values): URLSearchParams {
+    return new URLSearchParams(Object.entries(values).filter(([, value]) => value !== ''));
+}
+
 function nextQuery(values: Values, after: string): string {
-    return new URLSearchParams({ ...Object.fromEntries(Object.entries(values).filter(([, value]) => value !== '')), after }).toString();
+    const query = queryOf(values);
+    query.set('after', after);
+    return query.toString();
 }
 
 interface ReplayValues {

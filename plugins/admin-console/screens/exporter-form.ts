@@ -63,7 +63,7 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 {% render 'input', field: 'basic.username', label: t.exporters.username, value: values.username, error: error %}
 {% render 'input', field: 'basic.password', type: 'password', label: t.exporters.password, value: '', hint: t.exporters.passwordHint, error: error %}
 </fieldset>
-{% if isNew %}{% render 'input', field: 'owner', label: t.exporters.owner, value: values.owner, hint: t.exporters.ownerHint, error: error %}
+{% if isNew %}{% if isOwned %}{% else %}{% render 'input', field: 'owner', label: t.exporters.owner, value: values.owner, hint: t.exporters.ownerHint, error: error %}{% endif %}
 <label><input type="checkbox" name="legacy"{% if values.legacy %} checked{% endif %}> {{ t.exporters.legacy }}</label>{% endif %}
 </details>
 <label><input type="checkbox" name="start"{% if values.start %} checked{% endif %}> {{ t.exporters.startNow }}</label>

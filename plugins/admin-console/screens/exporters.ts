@@ -60,7 +60,7 @@ const TEST = `{% if attempt %}<p><code>{{ attempt.code }}</code>{% if attempt.st
 {% if attempt.timings %}<dl>{% for step in t.exporters.steps %}{% assign ms = attempt.timings[step[0]] %}<dt>{{ step[1] }}</dt><dd>{% if ms == null %}–{% else %}{{ ms }} ms{% endif %}</dd>{% endfor %}</dl>{% endif %}
 {% else %}<p>{{ t.exporters.noOutcome }}</p>{% endif %}`;
 
-const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint %}{% endblock %}`;
+const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint %}{% endblock %}`;
 
 /** Rows of a page: each is asked how it fares. */
 const PAGE = 25;
@@ -128,7 +128,7 @@ interface FormState {
     readonly status?: number;
 }
 
-async function formPage({ perform }: Visit, { values, before, error, status = 200 }: FormState): Promise<Page> {
+async function formPage({ perform, owner }: Visit, { values, before, error, status = 200 }: FormState): Promise<Page> {
     const all = await perform('listExporters', {});
     const collectors = [...new Set([values.collector, ...all.map(({ collector }) => collector)])].filter((name) => name !== '');
     const [title, action] =
@@ -136,7 +136,8 @@ async function formPage({ perform }: Visit, { values, before, error, status = 20
             ? [texts.exporters.add, '/exporters']
             : [texts.exporters.editOne.replace('%', () => before.name || before.id), `/exporters/${before.id}/edit`];
     const typeHint = before?.legacy === true ? texts.exporters.oneWay : null;
-    const data = { values, error: error ?? null, collectors, action, isNew: before === undefined, typeHint, ...choicesFor(before) };
+    const isNew = before === undefined;
+    const data = { values, error: error ?? null, collectors, action, isNew, isOwned: owner !== null, typeHint, ...choicesFor(before) };
     return { template: 'exporter-edit', title, status, data };
 }
 

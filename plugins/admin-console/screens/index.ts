@@ -1,18 +1,22 @@
 /** The screens: pages for people over the operations of the console. What they do needs no script; where there is one, it is quicker. */
+import { isBoom } from '@hapi/boom';
 import type { Lifecycle, Request, ResponseObject, ResponseToolkit, Server } from '@hapi/hapi';
 import { systemClock } from '../../../lib/clock.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { STATUS } from '../../errors.ts';
-import { logFailure } from '../../instance.ts';
+import { logFailure, logTags } from '../../instance.ts';
 import { addAssets, contentPolicy } from '../../web-page.ts';
 import { performerOf } from '../handlers.ts';
-import type { ScreenSettings, Settings } from '../options.ts';
+import type { OperationName } from '../operations.ts';
+import { callerIn, operationsOf, type ScreenSettings, type Settings } from '../options.ts';
 import { screenAssets } from './assets.ts';
+import { auditScreen } from './audit.ts';
 import { deliveriesScreen } from './deliveries.ts';
 import { exportersScreen } from './exporters.ts';
 import { FORM_COOKIE, formCookie, formSecret, isFormToken, isFromHere, newFormSecret, TOKEN_FIELD } from './forms.ts';
-import { type Page, Renderer } from './frame.ts';
+import { type Frame, type Page, Renderer } from './frame.ts';
 import { keysScreen } from './keys.ts';
+import { type LivePart, LiveStreams } from './live.ts';
 import { overviewScreen } from './overview.ts';
 import type { Redirect, Screen, ScreenRoute, Visit } from './screen.ts';
 import { texts } from './texts.ts';
@@ -39,9 +43,18 @@ export function addScreens(server: Server, settings: Settings & { readonly scree
             handler: shown.handler(route),
         });
     }
+    for (const part of shown.screens.flatMap(({ live = [] }) => live)) {
+        server.route({ method: 'GET', path: prefix + part.path, options: shown.options('GET'), handler: shown.stream(part) });
+    }
+    server.ext([
+        { type: 'onPreStart', method: () => shown.live.begin() },
+        // A stream that stays would keep the server from stopping.
+        { type: 'onPreStop', method: () => shown.live.end() },
+    ]);
 }
 
 class Screens {
+    readonly live: LiveStreams;
     readonly screens: readonly Screen[];
     readonly #settings: Settings & { readonly screens: ScreenSettings };
     readonly #renderer: Renderer;
@@ -50,15 +63,22 @@ class Screens {
     readonly #headers: Readonly<Record<string, string>>;
 
     constructor(server: Server, settings: Settings & { readonly screens: ScreenSettings }) {
-        const { system, screens } = settings;
+        const { screens } = settings;
         this.#settings = settings;
-        this.screens = [
-            ...(system.webhooks?.doctor ? [overviewScreen()] : []),
-            ...(system.keys ? [keysScreen] : []),
-            ...(system.webhooks ? [exportersScreen, deliveriesScreen] : []),
+        const operations = operationsOf(settings);
+        const all: readonly (readonly [OperationName, Screen])[] = [
+            ['diagnose', overviewScreen()],
+            ['listKeys', keysScreen],
+            ['listExporters', exportersScreen],
+            ['listDeliveries', deliveriesScreen],
+            ['listAudit', auditScreen],
         ];
+        this.screens = all.flatMap(([needed, screen]) => (operations.includes(needed) ? [screen] : []));
         this.#renderer = new Renderer(Object.assign({}, ...this.screens.map(({ templates }) => templates)));
         this.#base = `${server.realm.modifiers.route.prefix ?? ''}${screens.prefix}`;
+        this.live = new LiveStreams({
+            onError: (error) => server.log([...logTags('admin-console', settings.instance), 'error'], error as Error),
+        });
         this.#isSecure = screens.secure ?? server.info.protocol === 'https';
         this.#headers = {
             'content-security-policy': contentPolicy({ formAction: "'self'", frameAncestors: screens.frameAncestors }),
@@ -96,20 +116,69 @@ class Screens {
             }
 
             try {
-                return await this.#answered(await route.answer(this.#visit(request, form)), request, h);
+                return await this.#answered(await route.answer(await this.#visit(request, form)), request, h);
             } catch (error) {
                 return await this.#failure(error, request, h);
             }
         };
     }
 
-    #visit(request: Request, form: URLSearchParams): Visit {
+    /** Of what a part of a page shows, for as long as whoever asks may see it. */
+    stream(part: LivePart): Lifecycle.Method {
+        return async (request, h) => {
+            const visit = await this.#visit(request, new URLSearchParams());
+            const topic = {
+                key: JSON.stringify([part.path, visit.owner, String(visit.query)]),
+                owner: visit.owner,
+                look: async (seen: string | null) => {
+                    const now = systemClock();
+                    const view = await part.look({ ...visit, now }, seen);
+                    const frame = { ...this.#frame(request, now), secret: '' };
+                    return view && { seen: view.seen, html: await this.#renderer.render({ ...view, title: '' }, frame) };
+                },
+            };
+            const stream = this.live.open(topic, () => this.#maySee(request, visit));
+            // Compressed events would come when there are enough of them.
+            const headers = { 'content-encoding': 'identity', 'x-accel-buffering': 'no' };
+            return stream === null
+                ? await this.#refusal(request, h, 503, texts.refusals.tooMany)
+                : Object.entries(headers).reduce(
+                      (response, [name, value]) => response.header(name, value),
+                      h.response(stream).type('text/event-stream'),
+                  );
+        };
+    }
+
+    /** Asked as if the request came now: whoever is somebody else by then may not. */
+    async #maySee(request: Request, { owner }: Visit): Promise<boolean> {
+        const { auth, authorize } = this.#settings;
+        try {
+            Object.assign(request.auth, await request.server.auth.test(auth as string, request));
+            return (await authorize(request)) === true && ((await callerIn(request, this.#settings)).owner ?? null) === owner;
+        } catch (error) {
+            if (!isBoom(error)) {
+                logFailure(request, 'admin-console', error);
+            }
+            return false;
+        }
+    }
+
+    #frame(request: Request, now: Date): Omit<Frame, 'secret'> {
+        const at = request.path.slice(this.#base.length);
+        const path = this.screens.find((screen) => at === screen.path || at.startsWith(`${screen.path}/`))?.path ?? '';
+        const { signOut = null } = this.#settings.screens;
+        return { base: this.#base, screens: this.screens, path, signOut, now };
+    }
+
+    async #visit(request: Request, form: URLSearchParams): Promise<Visit> {
+        const caller = await callerIn(request, this.#settings);
         return {
             params: request.params as Visit['params'],
             query: request.url.searchParams,
             form,
             now: systemClock(),
-            perform: performerOf(this.#settings.system),
+            owner: caller.owner ?? null,
+            perform: performerOf(this.#settings.system, caller),
         };
     }
 
@@ -126,10 +195,7 @@ class Screens {
     async #page(page: Page, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
         const kept = formSecret(request);
         const secret = kept ?? newFormSecret();
-        const at = request.path.slice(this.#base.length);
-        const path = this.screens.find((screen) => at === screen.path || at.startsWith(`${screen.path}/`))?.path ?? '';
-        const { signOut = null } = this.#settings.screens;
-        const frame = { base: this.#base, screens: this.screens, path, signOut, secret, now: systemClock() };
+        const frame = { ...this.#frame(request, systemClock()), secret };
         const response = h
             .response(await this.#renderer.render(page, frame))
             .type('text/html; charset=utf-8')

@@ -1,5 +1,6 @@
 import type { HandledOperation } from '../handlers.ts';
 import type { Page, Templates } from './frame.ts';
+import type { LivePart } from './live.ts';
 
 /** What somebody asks of a screen. */
 export interface Visit {
@@ -9,6 +10,8 @@ export interface Visit {
     /** What a form has sent; empty for a GET. */
     readonly form: URLSearchParams;
     readonly now: Date;
+    /** Whose exporters and deliveries alone there are; null for those of all. */
+    readonly owner: string | null;
     /** Does an operation of the console, as its route and its command do. */
     readonly perform: HandledOperation;
 }
@@ -33,4 +36,5 @@ export interface Screen {
     readonly title: string;
     readonly templates: Templates;
     readonly routes: readonly ScreenRoute[];
+    readonly live?: readonly LivePart[];
 }

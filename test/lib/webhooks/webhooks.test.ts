@@ -508,6 +508,15 @@ t.test('says of a store that shows no contents that a message cannot be shown', 
     await t.rejects(shown.message('x'), { code: 'MISCONFIGURED', message: /^Cannot show what a delivery sends/ });
 });
 
+t.test('asks no store for several exporters that would answer with all', async (t) => {
+    const stores = memoryWebhooks();
+    const { filtersByExporters: _, ...deliveries } = stores.deliveries;
+    const { deliveries: shown } = recordingProcess(t, { ...stores, deliveries });
+    t.same(await shown.list(), []);
+    await t.rejects(shown.list({ exporterIds: [] }), { code: 'MISCONFIGURED', field: 'exporterIds' });
+    await t.rejects(shown.count({ exporterIds: [] }), { code: 'MISCONFIGURED', field: 'exporterIds' });
+});
+
 t.test('lets what a body itself throws through, of one event and of many', async (t) => {
     const { publish, publishAll } = recordingProcess(t, memoryWebhooks());
     const body = {

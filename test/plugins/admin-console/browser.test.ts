@@ -11,6 +11,13 @@ import { receiver } from './host.ts';
 inBrowsers('people do all they can in a browser', async (t, { page, check }) => {
     await keys(t, page, check);
     await exporters(t, page, check);
+    await page.getByRole('link', { name: 'Audit' }).click();
+    await page.getByRole('cell', { name: 'revokeKey' }).waitFor();
+    await check('Audit');
+    await page.getByLabel('Operation').fill('removeExporter');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByRole('cell', { name: 'revokeKey' }).waitFor({ state: 'detached' });
+    t.equal(await page.getByRole('rowheader').count(), 1);
 });
 
 async function keys(t: Test, page: Page, check: Opened['check']): Promise<void> {

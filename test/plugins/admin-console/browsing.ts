@@ -15,6 +15,8 @@ export interface Opened {
     readonly page: Page;
     readonly server: Server;
     readonly complaints: readonly string[];
+    /** Whether the browser runs any. */
+    readonly scripts: boolean;
     /** Looks for what keeps people out of the page that is shown. */
     check(title: string): Promise<void>;
 }
@@ -26,6 +28,7 @@ async function opened(t: Test, browser: Browser, options: BrowserContextOptions)
     await server.start();
     t.teardown(() => server.stop({ timeout: 100 }));
     const origin = server.info.uri;
+    const scripts = options.javaScriptEnabled !== false;
     const extraHTTPHeaders = { session: 'ada' };
     const { page, complaints, close } = await watchedPage(browser, origin, { baseURL: origin, extraHTTPHeaders, ...options });
     t.teardown(close);
@@ -33,9 +36,10 @@ async function opened(t: Test, browser: Browser, options: BrowserContextOptions)
         page,
         server,
         complaints,
+        scripts,
         async check(title) {
             // What looks is a script itself, though not one of the page's.
-            if (options.javaScriptEnabled !== false) {
+            if (scripts) {
                 t.same(await barriers(page), [], title);
                 t.ok(await fits(page), `${title}: fits the screen`);
             }

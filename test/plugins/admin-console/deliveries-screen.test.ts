@@ -81,6 +81,53 @@ t.test('lists deliveries, filters them and says how many there are', async (t) =
     t.match(refused.html, /role="alert" class="fault">[^<]*must be/);
 });
 
+t.test('draws what became of deliveries, and has its numbers in a table', async (t) => {
+    const { server, visitor, receiver, exporterId } = await visited(t);
+    const empty = await visitor.get('/admin/deliveries/activity?exporterId=nobody');
+    t.match(empty.html, /Deliveries: 0 in all/);
+    t.match(empty.html, /Nothing was delivered/);
+    await published(server);
+    receiver.status = 500;
+    await published(server);
+    const { html, status } = await visitor.get(`/admin/deliveries/activity?exporterId=${exporterId}`);
+    t.equal(status, 200);
+    t.match(html, /aria-label="Deliveries: 3 in all, the most in a bar \d"/);
+    t.equal(html.match(/<section /g)?.length, 2);
+    t.match(html, /<rect class="failed" x="\d+" y="[\d.]+" width="8" height="[\d.]+">/);
+    t.match(html, /From acceptance to delivery: the longest [\d,]+ m?s/);
+    t.match(html, /<th scope="row"><time datetime="[^"]+">\d\d:00<\/time><\/th><td>3<\/td><td>2<\/td><td>1<\/td><td>\d+ ms<\/td>/);
+    t.notMatch(html, /style=/);
+});
+
+t.test('says of a bar of which not all was looked at that there may be more, and long times in seconds', async (t) => {
+    const server = await host();
+    const webhooks = server.plugins['webhook-exporter'];
+    const latency = { p50: 9_999, p95: 65_000 };
+    const slice = { since: new Date(0), until: new Date(1), deliveries: 1_000, more: true, delivered: 1_000, failed: 0, latency };
+    let refusal: ScanwireError | null = null;
+    const activity = async () => {
+        if (refusal !== null) {
+            throw refusal;
+        }
+        return { at: new Date(), slices: [slice, { ...slice, delivered: 0, latency: null }] };
+    };
+    await register(server, {
+        system: { webhooks: { ...webhooks, deliveries: { ...webhooks.deliveries, activity } } },
+        screens: {},
+    });
+    const visitor = new Visitor(server);
+    const { html } = await visitor.get('/admin/deliveries/activity');
+    t.match(html, /Deliveries: 2,000\+ in all, the most in a bar 1,000\+/);
+    t.match(html, /<td>1,000\+<\/td><td>1,000<\/td><td>0<\/td><td>9,999 ms<\/td><td>65 s<\/td>/);
+    t.match(html, /<td>none<\/td><td>none<\/td>/);
+    t.match(html, /the newest 1,000 were looked at/);
+
+    refusal = new ScanwireError('MISCONFIGURED', 'Cannot');
+    t.match((await visitor.get('/admin/deliveries/activity')).html, /This store does not count/);
+    refusal = new ScanwireError('UNAVAILABLE', 'It is away');
+    t.equal((await visitor.get('/admin/deliveries/activity')).status, 503);
+});
+
 t.test('goes on with older deliveries', async (t) => {
     const { server, visitor } = await visited(t);
     for (let times = 0; times < 51; times += 1) {

@@ -1,6 +1,7 @@
 import type { Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { ScanwireError } from '../../../lib/errors.ts';
+import { OPERATOR } from '../../../plugins/admin-console/audit.ts';
 import { performerOf } from '../../../plugins/admin-console/handlers.ts';
 import { host, receiver, register, systemOf } from './host.ts';
 import { fieldsOf, Visitor } from './visitor.ts';
@@ -205,5 +206,6 @@ t.test('answers with a page when an exporter cannot be saved, since the store is
 });
 
 t.test('does nothing of a part that the system does not have', async (t) => {
-    await t.rejects(performerOf({})('listKeys', {}), { code: 'NOT_FOUND', message: 'There is no operation listKeys here' });
+    await t.rejects(performerOf({}, OPERATOR)('listKeys', {}), { code: 'NOT_FOUND', message: 'There is no operation listKeys here' });
+    await t.rejects(performerOf({}, { ...OPERATOR, owner: 'ann' })('listExporters', {}), { code: 'NOT_FOUND' });
 });

@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { unauthorized } from '@hapi/boom';
 import { server as hapiServer, type Server, type ServerOptions } from '@hapi/hapi';
 import type { Test } from 'tap';
-import { memoryApiKeys, memoryInventory, memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
+import { memoryApiKeys, memoryAudit, memoryInventory, memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
+import { auditTrail } from '../../../lib/audit/audit-trail.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import { issueLicense, newLicenseKeyPair, signedLicense } from '../../../lib/license/index.ts';
 import { type AdminConsoleOptions, plugin as adminConsole, type System } from '../../../plugins/admin-console/index.ts';
@@ -13,7 +14,7 @@ import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../../plugins/webhook-exporter/index.ts';
 
 /** What the host's own authentication makes of the header `session`. */
-const SESSIONS: Readonly<Record<string, readonly string[]>> = { ada: ['admin'], eve: ['reader'] };
+export const SESSIONS: Record<string, readonly string[]> = { ada: ['admin'], eve: ['reader'] };
 
 export const admin = { session: 'ada' };
 
@@ -25,7 +26,7 @@ export async function host(options: ServerOptions = {}): Promise<Server> {
             const scope = SESSIONS[String(request.headers.session)];
             return scope === undefined
                 ? h.unauthenticated(unauthorized('Sign in first'))
-                : h.authenticated({ credentials: { scope: [...scope] } });
+                : h.authenticated({ credentials: { scope: [...scope], user: { name: String(request.headers.session) } } });
         },
     }));
     server.auth.strategy('session', 'session');
@@ -64,6 +65,7 @@ export function systemOf(server: Server): System {
             trust: () => license.inspect(),
         },
         migrate: async () => applied.splice(0),
+        audit: auditTrail({ store: memoryAudit(), onError: (error) => server.log(['error'], error) }),
     };
 }
 
@@ -75,6 +77,7 @@ export async function register(server: Server, options: Partial<AdminConsoleOpti
             system: {},
             auth: 'session',
             authorize: ({ auth }) => auth.credentials.scope?.includes('admin') === true,
+            actor: ({ auth }) => (auth.credentials.user as unknown as { readonly name: string }).name,
             ...options,
         },
     });

@@ -8,6 +8,7 @@ import { apiKeys } from '../../../lib/keys/api-keys.ts';
 import { type KeyRing, keyRing } from '../../../lib/keys/key-ring.ts';
 import type { ApiKeyStore } from '../../../lib/keys/store.ts';
 import type { WebhookStores } from '../../../lib/webhooks/options.ts';
+import { OPERATOR } from '../../../plugins/admin-console/audit.ts';
 import { handlersOf } from '../../../plugins/admin-console/handlers.ts';
 import { recordingProcess } from '../../support/recording-process.ts';
 import { testDatabase } from '../../support/test-database.ts';
@@ -31,7 +32,7 @@ const SETTINGS = {
 function processWith(t: Test, { keys, stores }: { readonly keys: ApiKeyStore; readonly stores: WebhookStores }, ring: KeyRing) {
     const own = recordingProcess(t, stores, { keyRing: ring, guard: egressGuard({ allow: ['receiver.example'] }) });
     const made = apiKeys({ store: keys, keyRing: ring });
-    const { rotateKeyRing = async () => ({ sealed: 0, unopened: [], next: null }) } = handlersOf({ keys: made, webhooks: own });
+    const { rotateKeyRing = async () => ({ sealed: 0, unopened: [], next: null }) } = handlersOf({ keys: made, webhooks: own }, OPERATOR);
     return {
         ...own,
         keys: made,
@@ -164,5 +165,5 @@ t.test('says where it cannot', async (t) => {
     await processWith(t, world, before).keys.create('ci');
     await t.rejects(processWith(t, world, failing).rotated(), { message: 'the vault is away' });
     await t.rejects(processWith(t, world, both).rotateKeyRing({ after: 'records' }), { code: 'INVALID_INPUT', field: 'after' });
-    t.same(handlersOf({ migrate: async () => [] }).rotateKeyRing, undefined);
+    t.same(handlersOf({ migrate: async () => [] }, OPERATOR).rotateKeyRing, undefined);
 });

@@ -91,6 +91,7 @@ t.test('works at the root and without a strategy, where authorize finds out by i
         prefix: '',
         auth: false,
         authorize: ({ headers }) => headers.door === 'open',
+        actor: () => 'the doorman',
     });
     t.equal((await server.inject({ url: '/keys', headers: { door: 'open' } })).statusCode, 200);
     t.equal((await server.inject('/keys')).statusCode, 403);

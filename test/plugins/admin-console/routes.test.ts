@@ -102,6 +102,12 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.match(await as('listDeliveries', { outcome: 'connect_refused' }), { length: 0 });
     t.same(await as('countDeliveries', { kind: 'idr_investigation_created', exporterId: id }), { count: 1, more: false });
     t.match(await as('listDeliveries', { since: new Date(0), until: new Date(1) }), { length: 0 });
+    const { slices } = await as('showActivity', { span: 'day', exporterId: id });
+    t.equal(slices.length, 24);
+    t.equal(
+        slices.reduce((sum, { delivered }) => sum + delivered, 0),
+        5,
+    );
     const message = await as('showMessage', { id: deliveryId });
     t.match(message, { body: /investigationRrn/, bytes: Number, erasedAt: null, failure: null });
     t.match(message.headers?.join('\n'), 'Authorization,***');
@@ -156,6 +162,7 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.same(await as('rotateKeyRing', {}), { sealed: 0, unopened: [], next: 'exporters' });
     t.same(await as('rotateKeyRing', { after: 'exporters' }), { sealed: 0, unopened: [], next: null });
     t.same(await as('migrate', {}), { applied: ['0001'] });
+    t.match(await as('listAudit', { limit: 1 }), [{ actor: 'ada', operation: 'migrate', subject: null, outcome: 'done' }]);
 
     t.same([...asked].sort(), [...names].sort(), 'every operation was asked for');
 });

@@ -1,0 +1,187 @@
+import { ScanwireError } from '../../lib/errors.ts';
+import type { DeliveryFilter } from '../../lib/webhooks/deliveries.ts';
+import type { Replay } from '../../lib/webhooks/replays.ts';
+import type { Delivery } from '../../lib/webhooks/store.ts';
+import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
+import type { Handlers, System } from './handlers.ts';
+import type { OperationName } from './operations.ts';
+
+/*
+ * The operations of an owner: those of the list below, each so cut that nothing of another owner is seen, counted or changed. What is another's
+ * is answered as what does not exist: it is looked for first, whatever else the input says.
+ */
+
+/** What is an owner's. */
+class Owned {
+    readonly owner: string;
+    readonly #webhooks: System['webhooks'];
+
+    constructor(webhooks: System['webhooks'], owner: string) {
+        this.#webhooks = webhooks;
+        this.owner = owner;
+    }
+
+    async exporterIds(): Promise<readonly string[]> {
+        const all = await this.#webhooks.exporters.list();
+        return all.filter(({ owner }) => owner === this.owner).map(({ id }) => id);
+    }
+
+    /** @throws ScanwireError `NOT_FOUND`. */
+    async assertExporter(id: string): Promise<void> {
+        const { owner } = await this.#webhooks.exporters.get(id);
+        if (owner !== this.owner) {
+            throw storeRefusals.unknownExporter();
+        }
+    }
+
+    /** @throws ScanwireError `NOT_FOUND`. */
+    async assertDelivery(id: string): Promise<void> {
+        if (!(await this.#has(await this.#webhooks.deliveries.show(id)))) {
+            throw storeRefusals.unknownDelivery();
+        }
+    }
+
+    /** One of which there is a delivery to it. @throws ScanwireError `NOT_FOUND`. */
+    async assertEvent(eventId: string): Promise<void> {
+        const exporterIds = await this.exporterIds();
+        if ((await this.#webhooks.deliveries.list({ eventId, exporterIds, limit: 1 })).length === 0) {
+            throw storeRefusals.unknownEvent();
+        }
+    }
+
+    async replays(): Promise<readonly Replay[]> {
+        return await this.#webhooks.deliveries.replays.list(await this.exporterIds());
+    }
+
+    /** One of the replays that are listed. @throws ScanwireError `NOT_FOUND`. */
+    async assertReplay(replayId: string): Promise<void> {
+        const listed = await this.replays();
+        if (!listed.some(({ id }) => id === replayId)) {
+            throw storeRefusals.unknownReplay();
+        }
+    }
+
+    /** None where it is to go on behind a delivery that is not theirs: that would tell that there is one. */
+    async exporterIdsBehind({ after }: Pick<DeliveryFilter, 'after'>): Promise<readonly string[]> {
+        const exporterIds = await this.exporterIds();
+        if (after === undefined) {
+            return exporterIds;
+        }
+
+        try {
+            await this.assertDelivery(after);
+            return exporterIds;
+        } catch (error) {
+            if (error instanceof ScanwireError && error.code === 'NOT_FOUND') {
+                return [];
+            }
+            throw error;
+        }
+    }
+
+    async #has({ exporterId }: Pick<Delivery, 'exporterId'>): Promise<boolean> {
+        return (await this.exporterIds()).includes(exporterId);
+    }
+}
+
+type Cut<Name extends OperationName> = (handler: Handlers[Name], own: Owned) => Handlers[Name];
+
+/** Does the operation to an exporter of the owner. */
+const toExporter =
+    <Input extends { readonly id: string }, Output>(handler: (input: Input) => Promise<Output>, own: Owned) =>
+    async (input: Input): Promise<Output> => {
+        await own.assertExporter(input.id);
+        return await handler(input);
+    };
+
+const toDelivery =
+    <Input extends { readonly id: string }, Output>(handler: (input: Input) => Promise<Output>, own: Owned) =>
+    async (input: Input): Promise<Output> => {
+        await own.assertDelivery(input.id);
+        return await handler(input);
+    };
+
+/** How each operation is cut; null for those that an owner does not have, and for those whose reach is that of all owners. */
+const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
+    createKey: null,
+    listKeys: null,
+    revealKey: null,
+    revokeKey: null,
+    createExporter:
+        (create, { owner }) =>
+        (input) =>
+            create({ ...input, owner }),
+    listExporters:
+        (list, { owner }) =>
+        async (input) =>
+            (await list(input)).filter((exporter) => exporter.owner === owner),
+    showExporter: toExporter,
+    updateExporter: toExporter,
+    startExporter: toExporter,
+    stopExporter: toExporter,
+    pauseExporter: toExporter,
+    resumeExporter: toExporter,
+    testExporter: toExporter,
+    removeExporter: toExporter,
+    explainExporter: (explain, own) => toExporter((input) => explain({ ...input, owner: own.owner }), own),
+    previewExporter: toExporter,
+    // It would go to exporters of all as well.
+    publishEvent: null,
+    showEvent: (show, own) => async (input) => {
+        await own.assertEvent(input.id);
+        return await show(input);
+    },
+    // It ends what others get of the event.
+    eraseEvent: null,
+    listDeliveries: (list, own) => async (query) => await list({ ...query, exporterIds: await own.exporterIdsBehind(query) }),
+    countDeliveries: (count, own) => async (filter) => await count({ ...filter, exporterIds: await own.exporterIdsBehind(filter) }),
+    showActivity:
+        (show, own) =>
+        async ({ exporterId, ...query }) => {
+            const exporterIds = await own.exporterIds();
+            return await show({ ...query, exporterIds: exporterIds.filter((id) => (exporterId ?? id) === id) });
+        },
+    showDelivery: toDelivery,
+    showMessage: toDelivery,
+    replayDelivery: toDelivery,
+    beginReplay: (begin, own) => async (input) => {
+        await own.assertExporter(input.exporterId);
+        return await begin(input);
+    },
+    listReplays: (_, own) => () => own.replays(),
+    cancelReplay: (cancel, own) => async (input) => {
+        await own.assertReplay(input.id);
+        return await cancel(input);
+    },
+    // They count what is there of all.
+    diagnose: null,
+    diagnoseExporter: null,
+    showLicense: null,
+    installLicense: null,
+    trustLicense: null,
+    importScan: null,
+    listWorkspaces: null,
+    exportWorkspace: null,
+    updateWorkspace: null,
+    removeWorkspace: null,
+    listHosts: null,
+    showHost: null,
+    moveHosts: null,
+    removeHosts: null,
+    expireHosts: null,
+    rotateKeyRing: null,
+    migrate: null,
+    listAudit: null,
+};
+
+/** The operations of an owner. Whatever is not on the list of this file is none of them. */
+export function owned(handlers: Partial<Handlers>, webhooks: System['webhooks'], owner: string): Partial<Handlers> {
+    const own = new Owned(webhooks, owner);
+    function cut<Name extends OperationName>(name: Name): readonly (readonly [Name, Handlers[Name]])[] {
+        const rule: Cut<Name> | null = CUTS[name];
+        const handler = handlers[name];
+        return rule === null || handler === undefined ? [] : [[name, rule(handler as Handlers[Name], own)]];
+    }
+
+    return Object.fromEntries((Object.keys(CUTS) as OperationName[]).flatMap((name) => cut(name)));
+}

@@ -1,0 +1,127 @@
+import { ScanwireError } from '../../../lib/errors.ts';
+import { type Activity, type ActivitySlice, type ActivitySpan, MAX_OF_SLICE } from '../../../lib/webhooks/activity.ts';
+import { namedExporters } from './delivery.ts';
+import type { Page, Templates } from './frame.ts';
+import type { ScreenRoute, Visit } from './screen.ts';
+import { texts } from './texts.ts';
+
+const ACTIVITY = `{% layout 'layout' %}{% block content %}
+<form method="get" action="{{ base }}/deliveries/activity" aria-label="{{ t.deliveries.filter }}"><div class="filters">
+<label>{{ t.deliveries.exporter }}{% render 'exporter-choice', field: 'exporterId', exporters: exporters, value: exporterId, any: t.activity.allExporters %}</label></div>
+<button>{{ t.activity.show }}</button></form>
+{% if spans == null %}<p>{{ t.activity.absent }}</p>{% endif %}
+{% for span in spans %}<section aria-labelledby="{{ span.name }}"><h2 id="{{ span.name }}">{{ t.activity.spans[span.name] }}</h2>
+{% render 'chart', chart: span.counts, names: t.activity.parts %}
+{% if span.latency %}{% render 'chart', chart: span.latency, names: t.activity.latencies %}{% else %}<p>{{ t.activity.noLatency }}</p>{% endif %}
+<details><summary>{{ t.activity.numbers }}</summary>
+<div class="table" role="region" tabindex="0" aria-label="{{ t.activity.numbers }}: {{ t.activity.spans[span.name] }}"><table>
+<thead><tr><th scope="col">{{ t.activity.slice }}</th><th scope="col">{{ t.activity.deliveries }}</th><th scope="col">{{ t.activity.delivered }}</th><th scope="col">{{ t.activity.failed }}</th><th scope="col">{{ t.activity.latencies.p50 }}</th><th scope="col">{{ t.activity.latencies.p95 }}</th></tr></thead>
+<tbody>{% for row in span.rows %}<tr><th scope="row"><time datetime="{{ row.since | iso }}">{{ row.from }}</time></th>{% for cell in row.cells %}<td>{{ cell }}</td>{% endfor %}</tr>
+{% endfor %}</tbody></table></div>
+{% if span.cut %}<p><small>{{ t.activity.cut | fill: span.cut }}</small></p>{% endif %}</details></section>
+{% endfor %}
+{% endblock %}`;
+
+/** Bars that stand side by side, each of parts one upon the other. The picture says in words what it is of; the table has its numbers. */
+const CHART = `<figure><svg class="chart" viewBox="0 0 {{ chart.width }} 100" preserveAspectRatio="none" role="img" aria-label="{{ chart.says }}">
+<line class="ground" x1="0" x2="{{ chart.width }}" y1="100" y2="100"></line>
+{% for part in chart.rects %}<rect class="{{ part.name }}" x="{{ part.x }}" y="{{ part.y }}" width="8" height="{{ part.height }}"></rect>
+{% endfor %}</svg>
+<figcaption>{{ chart.says }}. {% for name in chart.names %}<span class="legend"><svg viewBox="0 0 8 8" aria-hidden="true" class="chart"><rect class="{{ name }}" width="8" height="8"></rect></svg> {{ names[name] }}</span> {% endfor %}</figcaption></figure>
+`;
+
+/** What became of deliveries lately, as pictures and as tables. */
+export const activityTemplates: Templates = { activity: ACTIVITY, chart: CHART };
+
+export const activityRoute: ScreenRoute = { method: 'GET', path: '/deliveries/activity', answer: shown };
+
+const SPANS: readonly ActivitySpan[] = ['hour', 'day'];
+
+async function shown(visit: Visit): Promise<Page> {
+    const exporterId = visit.query.get('exporterId') ?? '';
+    const asked = exporterId === '' ? {} : { exporterId };
+    const [exporters, spans] = await Promise.all([namedExporters(visit), spansOf(visit, asked)]);
+    return { template: 'activity', title: texts.activity.title, data: { exporters, exporterId, spans } };
+}
+
+/** Null with a store that cannot tell. */
+async function spansOf({ perform }: Visit, asked: { readonly exporterId?: string }) {
+    try {
+        return await Promise.all(SPANS.map(async (span) => spanOf(span, await perform('showActivity', { ...asked, span }))));
+    } catch (error) {
+        if (error instanceof ScanwireError && error.code === 'MISCONFIGURED') {
+            return null;
+        }
+        throw error;
+    }
+}
+
+function spanOf(name: ActivitySpan, { slices }: Activity) {
+    const rows = slices.map((slice) => {
+        const { since, deliveries, more, delivered, failed, latency } = slice;
+        const counted = number(deliveries) + (more ? '+' : '');
+        const cells = [counted, number(delivered), number(failed), duration(latency?.p50), duration(latency?.p95)];
+        return { since, from: since.toISOString().slice(11, 16), cells };
+    });
+    const cut = slices.some(({ more }) => more) ? number(MAX_OF_SLICE) : null;
+    return { name, counts: countsChart(slices), latency: latencyChart(slices), rows, cut };
+}
+
+/** A part of a bar: what it is of, and how much. */
+type Part = readonly [name: string, value: number];
+
+function countsChart(slices: readonly ActivitySlice[]) {
+    const bars = slices.map(({ deliveries, delivered, failed }): readonly Part[] => [
+        ['failed', failed],
+        ['delivered', delivered],
+        ['rest', Math.max(0, deliveries - delivered - failed)],
+    ]);
+    const total = slices.reduce((sum, { deliveries }) => sum + deliveries, 0);
+    const most = Math.max(...slices.map(({ deliveries }) => deliveries));
+    const more = slices.some((slice) => slice.more) ? '+' : '';
+    const numbers = [number(total) + more, number(most) + more];
+    const says = numbers.reduce((text, value) => text.replace('%', () => value), texts.activity.counts);
+    return { says, names: ['delivered', 'failed', 'rest'], ...drawn(bars, most) };
+}
+
+/** Null where nothing was delivered. */
+function latencyChart(slices: readonly ActivitySlice[]) {
+    const longest = Math.max(-1, ...slices.flatMap(({ latency }) => (latency === null ? [] : [latency.p95])));
+    if (longest < 0) {
+        return null;
+    }
+    const bars = slices.map(({ latency }): readonly Part[] =>
+        latency === null
+            ? []
+            : [
+                  ['p50', latency.p50],
+                  ['p95', latency.p95 - latency.p50],
+              ],
+    );
+    const says = `${texts.activity.latency}: ${texts.activity.longest.replace('%', () => duration(longest))}`;
+    return { says, names: ['p50', 'p95'], ...drawn(bars, longest) };
+}
+
+/** Bars of ten units each, the highest of which is as high as the picture. */
+function drawn(bars: readonly (readonly Part[])[], highest: number) {
+    const rects = bars.flatMap((parts, index) => {
+        let top = 100;
+        return parts.flatMap(([name, value]) => {
+            const height = (100 * value) / Math.max(1, highest);
+            top -= height;
+            return height === 0 ? [] : [{ name, x: index * 10 + 1, y: top.toFixed(1), height: height.toFixed(1) }];
+        });
+    });
+    return { width: bars.length * 10, rects };
+}
+
+function number(count: number): string {
+    return count.toLocaleString(texts.locale);
+}
+
+function duration(milliseconds: number | undefined): string {
+    if (milliseconds === undefined) {
+        return texts.none;
+    }
+    return milliseconds < 10_000 ? `${number(milliseconds)} ms` : `${number(Math.round(milliseconds / 1000))} s`;
+}

@@ -143,12 +143,11 @@ const exporterIsThere =
 
 const startOrStop = exporter.map((index) =>
     command(`start or stop exporter ${index}`, exporterIsThere(index), (deployment, { stopped }) => {
-        const id = deployment.exporterIds[index] as string;
         const starts = stopped.delete(index);
         if (!starts) {
             stopped.add(index);
         }
-        deployment.manage(({ exporters }) => (starts ? exporters.start(id) : exporters.stop(id)));
+        deployment.manageExporter(index, ({ exporters }, id) => (starts ? exporters.start(id) : exporters.stop(id)));
     }),
 );
 

@@ -5,7 +5,7 @@ import { OWN_HEADER } from './exporter-model.ts';
 import type { HostTransaction } from './host-transaction.ts';
 import { Ledger } from './ledger.ts';
 import { Receivers } from './receivers.ts';
-import { SimulatedProcess, type Surroundings, VARIANTS, type Variant } from './simulated-process.ts';
+import { ATTEMPT_TIMEOUT, SimulatedProcess, type Surroundings, VARIANTS, type Variant } from './simulated-process.ts';
 import { SimulatedQueue } from './simulated-queue.ts';
 import { Timeline } from './timeline.ts';
 import { watched } from './watched-stores.ts';
@@ -228,7 +228,13 @@ export class Deployment {
     /** Changes an exporter as one of {@link CHANGES} says. */
     change(index: number, { path, ...others }: Change): void {
         const changes = { ...others, ...(path !== undefined && { url: `http://${hostOf(index)}/${path}` }) };
-        this.manage(({ exporters }) => exporters.update(this.exporterIds[index] as string, changes));
+        this.manageExporter(index, ({ exporters }, id) => exporters.update(id, changes));
+    }
+
+    /** Has a process change an exporter or its state, and holds it to what it answers. */
+    manageExporter(index: number, what: (engine: SimulatedProcess['engine'], id: string) => Promise<unknown>): void {
+        const id = this.exporterIds[index] as string;
+        this.manage(async (engine) => await this.ledger.exporters.get(id)?.asked(() => what(engine, id)));
     }
 
     /** Publishes an event through a process that runs, if one does. */
@@ -296,6 +302,11 @@ export class Deployment {
                 this.manage(({ exporters }) => exporters.start(id));
             }
         }
+    }
+
+    /** Where all have but one slot, each delivery to an exporter may wait for an attempt to another. Milliseconds. */
+    turnsOfOthers(exporterId: string | undefined): number {
+        return this.concurrency === 1 ? ATTEMPT_TIMEOUT * this.ledger.open(exporterId).length : 0;
     }
 
     /** Whether an event would be tried at once by all exporters: where nothing has been sent for a while, a breaker may still be open. */

@@ -32,7 +32,9 @@ export class DispatchLedger {
                 this.rows.violate(`${name(deliveryId)} is handed out after it was ${entry.ended}`);
             }
             entry.queuedAt = this.rows.timeline.now;
-            entry.grant = grant;
+            const { generation } = this.rows.sessions;
+            const settings = this.rows.exporters.get(entry.accepted.exporterId)?.settings;
+            entry.handedOut = grant === null ? null : { grant, generation, settings };
             if (grant !== null && !entry.accepted.single && grant.attemptSinceReplay !== entry.failures + 1) {
                 this.rows.violate(
                     `${name(deliveryId)} is at try ${grant.attemptSinceReplay} after ${entry.failures} failures of its receiver`,

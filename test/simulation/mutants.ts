@@ -305,6 +305,35 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
 
     'a process that claims whatever the settings are by now': () => sessionsAre(({ generation, ...session }) => session),
 
+    'a process that begins what was handed out whatever the settings are by now': () => {
+        const own = new Map<string, number | undefined>();
+        return {
+            above: ({ stores, queueFor }) => ({
+                stores: {
+                    ...stores,
+                    deliveries: {
+                        ...stores.deliveries,
+                        keepAlive: (session, duration, begun) => {
+                            own.set(JSON.parse(session.process).name, session.generation);
+                            return stores.deliveries.keepAlive(session, duration, begun);
+                        },
+                    },
+                },
+                queueFor: (process) => {
+                    const queue = queueFor(process);
+                    const asOwn = ({ grant, ...job }: DeliveryJob): DeliveryJob => ({
+                        ...job,
+                        grant: grant && { ...grant, settings: own.get(process.name) ?? grant.settings },
+                    });
+                    return {
+                        ...queue,
+                        work: (collector, handler, options) => queue.work(collector, (job) => handler(asOwn(job)), options),
+                    };
+                },
+            }),
+        };
+    },
+
     'a process that does not look at the settings again': () => ({
         above: () => ({
             engineSees: (stores) => {

@@ -67,6 +67,8 @@ export class DeliveryModel {
     queuedAt: number | null = null;
     /** The state in which it has ended, or is `held` until it is replayed. */
     ended: string | null;
+    /** How many times it was replayed. */
+    replays = 0;
     /** How many times its receiver had it. */
     taken = 0;
     /** The last claim was found to have been taken away. */
@@ -101,6 +103,7 @@ export class DeliveryModel {
     }
 
     replay(): void {
+        this.replays += 1;
         Object.assign(this, { ended: null, failures: 0, replayedAfter: this.claims.length, notBefore: 0 });
     }
 

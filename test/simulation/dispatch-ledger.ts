@@ -66,6 +66,7 @@ export class DispatchLedger {
             const room = Math.min(this.rows.exporters.get(exporterId)?.room(now, window) ?? 0, share);
             if (
                 !isBehind(id) &&
+                this.rows.exporters.get(exporterId)?.isLimited === false &&
                 flying < room &&
                 inFlight.filter((one) => this.collectorOf(one.exporterId) === collector).length < slots(collector)
             ) {
@@ -73,6 +74,7 @@ export class DispatchLedger {
             }
         }
         this.checkShares(rows, slots, inFlight);
+        this.checkRates(rows);
         await this.order.handedOut(rows, store);
         for (const { deliveryId } of rows) {
             const entry = this.rows.entries.get(deliveryId);
@@ -109,6 +111,15 @@ export class DispatchLedger {
                 this.rows.violate(
                     `${flying.length} deliveries are in flight to slow exporters of ${collector}, who share ${slots(collector)}`,
                 );
+            }
+        }
+    }
+
+    private checkRates(rows: readonly Dispatched[]): void {
+        for (const [exporterId, model] of this.rows.exporters) {
+            const count = rows.filter((row) => row.exporterId === exporterId && !row.singleAttempt).length;
+            if (!model.allows(count, this.rows.timeline.now)) {
+                this.rows.violate(`${count} more deliveries are handed out than the rate of their exporter allows`);
             }
         }
     }

@@ -66,6 +66,9 @@ export class ExporterModel {
     private pausedUntil: number | null = null;
     private slowStart: number | null = null;
     settings: ExporterSettings;
+    private rate: number | null = null;
+    /** When deliveries were handed out since it has this rate. */
+    private handedOutAt: readonly number[] = [];
     /** It is stopped, and who has stopped it has the answer. */
     halted = false;
     /** What an attempt that begins may be made with, the last first: what it is set to, and what it was while nobody knows of a change. */
@@ -108,6 +111,28 @@ export class ExporterModel {
         const secrets = secret === current?.secret ? this.settings.secrets : [{ secret, until: Number.POSITIVE_INFINITY }, ...others];
         this.settings = { ...settings, secrets };
         this.usable = [this.settings, ...this.usable];
+    }
+
+    /** Somebody has said how many of its deliveries may be handed out in a second. */
+    limit(rate: number | null): void {
+        this.handedOutAt = rate === this.rate ? this.handedOutAt : [];
+        this.rate = rate;
+    }
+
+    /** Whether it has a rate, so that what waits need not be handed out. */
+    get isLimited(): boolean {
+        return this.rate !== null;
+    }
+
+    /** So many of its deliveries are handed out. Whether its rate allows that: on the average over any time, and a second's worth more at once. */
+    allows(count: number, now: number): boolean {
+        const { rate } = this;
+        if (rate === null || count === 0) {
+            return true;
+        }
+        const handedOutAt = [...this.handedOutAt, ...Array<number>(count).fill(now)];
+        this.handedOutAt = handedOutAt;
+        return handedOutAt.every((since, index) => handedOutAt.length - index <= rate * (1 + (now - since) / 1_000));
     }
 
     /** What an attempt may be made with whose delivery was handed out when it was set to this, the last first. */

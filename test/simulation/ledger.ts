@@ -144,6 +144,7 @@ export class Ledger {
         if (Object.keys(changes).some((field) => field !== 'stopReason')) {
             this.timeline.note(`changed ${Object.keys(changes).join()}`);
             model?.change(...opened(exporter), this.timeline.now);
+            model?.limit(exporter.rate);
         }
         if (state === 'running') {
             model?.start();

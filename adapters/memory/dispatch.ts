@@ -130,15 +130,15 @@ function roomByRate({ rate, ratePaidUntil }: ExporterRow, inFlight: number, now:
     return unpaid < 1 ? 0 : inFlight + unpaid;
 }
 
-function paidUntil(time: Date | null, now: Date): number {
-    return Math.max(time?.getTime() ?? 0, now.getTime() - 1_000);
+function paidUntil(time: number | null, now: Date): number {
+    return Math.max(time ?? 0, now.getTime() - 1_000);
 }
 
 function payRates(candidates: readonly Candidate[], picked: readonly Ranked[], now: Date): void {
     for (const { exporter } of candidates) {
         const count = picked.filter(({ row }) => row.exporterId === exporter.id && row.priority > 0).length;
         if (exporter.rate !== null && count > 0) {
-            exporter.ratePaidUntil = new Date(paidUntil(exporter.ratePaidUntil, now) + (count * 1_000) / exporter.rate);
+            exporter.ratePaidUntil = paidUntil(exporter.ratePaidUntil, now) + (count * 1_000) / exporter.rate;
         }
     }
 }

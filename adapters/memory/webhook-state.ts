@@ -60,8 +60,8 @@ export interface ExporterRow extends Mutable<StoredExporter> {
     slowStart: number | null;
     /** Whether its last attempts took long, see {@link SHARES}. */
     answersSlowly: boolean;
-    /** Until when its rate is used up, null while it was never used. */
-    ratePaidUntil: Date | null;
+    /** Until when its rate is used up, in milliseconds since the epoch and parts of them; null while it was never used. */
+    ratePaidUntil: number | null;
     /** What the receiver did last. */
     lastOutcome: ExporterHealth['lastOutcome'];
     /** Whether it has failed or was stopped, which was told, and has taken nothing since. */

@@ -6,7 +6,6 @@ import { within } from '../within.ts';
 import { FIRST_PROBE, MAX_PROBE } from './breaker.ts';
 import { byteBudget } from './byte-budget.ts';
 import { type Deliveries, deliveriesOf, type Events, eventsOf } from './deliveries.ts';
-import { deliveryWorker } from './delivery-worker.ts';
 import { dispatcher } from './dispatcher.ts';
 import { type Doctor, doctorOf, MAX_DIFFERENCE, MAX_NAMES, NAME_TIMEOUT } from './doctor.ts';
 import { type EventKinds, eventKinds } from './events.ts';
@@ -18,11 +17,12 @@ import { keptMessages } from './kept-messages.ts';
 import { noticesOf } from './notices.ts';
 import { DRAIN_TIMEOUT, type WebhookStores, type WebhooksContext, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
 import { type Publish, type PublishAll, publisher } from './publisher.ts';
-import { type DeliveryQueue, firstContact, type QueueWorker } from './queue.ts';
+import { type DeliveryQueue, firstContact } from './queue.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './readiness.ts';
 import { retentionOf } from './retention.ts';
 import { sealedForExporters } from './sealed-exporters.ts';
 import { urlSealing } from './sealed-url.ts';
+import { sendingOf } from './sending.ts';
 import { claimingSession } from './session.ts';
 import { type Membership, membership } from './settings.ts';
 import { vendorNamed } from './signature.ts';
@@ -106,14 +106,11 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     const watched = watchedQueue(settings.queue);
     let phase: Phase = 'starting';
     const context = contextOf(settings, watched.queue, member);
-    const { session } = context;
-    const startWorker = deliveryWorker(context);
-    const workers: QueueWorker[] = [];
+    const sending = sendingOf(context, context.dispatcher.sweep);
     const contact = firstContact(watched.queue, settings.onError);
     const sealing = urlSealing(context);
     const closing = shortenable(settings, finish);
     const readiness = readinessCheck(settings.deliveries, watched, () => phase);
-    let claiming = false;
 
     function is(what: Phase): boolean {
         return phase === what;
@@ -122,24 +119,16 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     /** What is being sent is finished as it was begun; a later close waits for it. */
     function stopSending(): Promise<unknown> {
         contact.end();
-        if (claiming) {
-            session.withdraw();
-        }
-        return Promise.all([stopLooking(context), ...workers.map((worker) => worker.close())]);
+        return Promise.all([stopLooking(context), sending.stop()]);
     }
 
     async function finish(wait: Wait): Promise<void> {
-        member.leave();
         const finished = Promise.all([stopSending(), sealing.end()]);
-        workers.length = 0;
         await wait(finished, 1, 'Not everything that was being sent ended');
         // What is being sent by now is given up, and its outcome recorded.
         const sent = Promise.all([settings.sender.close({ timeout: 0 }), finished]);
         await wait(sent, 1 / 2, 'Not every outcome could be recorded');
-        if (claiming) {
-            claiming = false;
-            await wait(session.end(), 0, 'What was claimed could not be released');
-        }
+        await wait(sending.end(), 0, 'What was claimed could not be released');
     }
 
     function outdated(): void {
@@ -171,19 +160,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             if (is('outdated')) {
                 return;
             }
-            await member.join('worker');
-            if (!claiming) {
-                settings.sender.open?.();
-                await session.begin(context.dispatcher.sweep);
-                claiming = true;
-            }
-            for (const collector of new Set(valid.collectors)) {
-                workers.push(await startWorker(collector, valid.concurrency));
-                await session.offer(collector, valid.concurrency);
-            }
-            if (is('outdated')) {
-                stopSending().catch(settings.onError);
-            }
+            await sending.begin(new Set(valid.collectors), valid.concurrency);
         },
 
         close({ timeout = DRAIN_TIMEOUT } = {}) {

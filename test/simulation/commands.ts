@@ -143,12 +143,11 @@ const exporterIsThere =
 
 const startOrStop = exporter.map((index) =>
     command(`start or stop exporter ${index}`, exporterIsThere(index), (deployment, { stopped }) => {
-        const id = deployment.exporterIds[index] as string;
         const starts = stopped.delete(index);
         if (!starts) {
             stopped.add(index);
         }
-        deployment.manage(({ exporters }) => (starts ? exporters.start(id) : exporters.stop(id)));
+        deployment.manageExporter(index, ({ exporters }, id) => (starts ? exporters.start(id) : exporters.stop(id)));
     }),
 );
 
@@ -184,6 +183,19 @@ const replay = fc.nat(50).map((index) =>
     }),
 );
 
+const replayMany = fc
+    .record({
+        index: exporter,
+        rate: fc.constantFrom(1, 5, 1_000),
+        failedFor: fc.option(fc.integer({ min: 0, max: 120 * second }), { freq: 2 }),
+        cancelAfter: fc.option(fc.integer({ min: 0, max: 3 * second }), { freq: 1 }),
+    })
+    .map(({ index, ...how }) =>
+        command(`replay of exporter ${index} ${JSON.stringify(how)}`, exporterIsThere(index), (deployment) =>
+            deployment.replayMany(index, how),
+        ),
+    );
+
 const deadly = fc.constant(command('publish what ends its process', always, (deployment) => deployment.publish(DEADLY)));
 
 /** What was taken is heard of late, and who else tries meanwhile does so in vain. */
@@ -199,6 +211,53 @@ const hearLate = fc.tuple(place, exporter, fc.integer({ min: 8 * second, max: 14
             deployment.receivers.behaviours.set(hostOf(index), 'fails');
         },
         toString: () => `publish, freeze ${at} for ${milliseconds} ms, receiver ${index} fails`,
+    }),
+);
+
+/** What is published for an exporter that its receiver has stopped is held, whether it is started again at once or in the end. */
+const hold = fc.tuple(exporter, fc.boolean()).map(
+    ([index, again]): Command => ({
+        check: ({ stopped, removed }) => !stopped.has(index) && !removed.has(index),
+        async run(_, deployment) {
+            deployment.timeline.note(`== ${this}`);
+            deployment.receivers.behaviours.set(hostOf(index), 'is gone');
+            deployment.publish();
+            await deployment.timeline.advance(500);
+            deployment.publish();
+            await deployment.timeline.advance(25);
+            deployment.receivers.behaviours.delete(hostOf(index));
+            if (again) {
+                deployment.manageExporter(index, ({ exporters }, id) => exporters.start(id));
+            }
+        },
+        toString: () => `publish, receiver ${index} is gone, publish${again ? `, start exporter ${index}` : ''}`,
+    }),
+);
+
+/** Changes that a receiver sees. */
+const seen = CHANGES.filter((change) => 'secret' in change || 'path' in change || 'headers' in change);
+
+/** An exporter of which processes know something is changed while what was handed out before is on its way. */
+const changeAmid = fc.tuple(exporter, fc.constantFrom(...seen)).map(
+    ([index, to]): Command => ({
+        check: exporterIsThere(index),
+        async run(_, deployment) {
+            deployment.timeline.note(`== ${this}`);
+            deployment.receivers.behaviours.delete(hostOf(index));
+            for (const [count, milliseconds] of [
+                [2, 150],
+                [4, 8],
+            ] as const) {
+                for (let published = 0; published < count; published += 1) {
+                    deployment.publish();
+                }
+                await deployment.timeline.advance(milliseconds);
+                deployment.weather.changeQueue('delays jobs', 10, null);
+            }
+            deployment.change(index, to);
+            await deployment.timeline.advance(1_000);
+        },
+        toString: () => `publish 2 and 4, which are on their way, change exporter ${index} to ${JSON.stringify(to)}`,
     }),
 );
 
@@ -218,6 +277,7 @@ export const commandSequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
         dieAt,
         freeze,
         hearLate,
+        hold,
         start,
         stop,
         receiver,
@@ -229,8 +289,10 @@ export const commandSequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
         startOrStop,
         change,
         change,
+        changeAmid,
         changeSettings,
         replay,
+        replayMany,
     ],
     { maxCommands: 40, size: 'max' },
 );

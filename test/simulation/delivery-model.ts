@@ -29,6 +29,15 @@ export interface Claimed {
     named: boolean;
 }
 
+/** A claim that a delivery was handed out with, and what was so at that moment. */
+export interface HandedOut {
+    readonly grant: Grant;
+    /** Generation of the settings of the deployment. */
+    readonly generation: number;
+    /** What its exporter was set to; undefined once it is gone. */
+    readonly settings: ExporterSettings | undefined;
+}
+
 /** What is known of a delivery when it is accepted. */
 export interface AcceptedDelivery {
     readonly id: string;
@@ -58,12 +67,14 @@ export class DeliveryModel {
     queuedAt: number | null = null;
     /** The state in which it has ended, or is `held` until it is replayed. */
     ended: string | null;
+    /** How many times it was replayed. */
+    replays = 0;
     /** How many times its receiver had it. */
     taken = 0;
     /** The last claim was found to have been taken away. */
     freed = false;
     /** The claim that it was handed out with last, while nobody has begun under it. */
-    grant: Grant | null = null;
+    handedOut: HandedOut | null = null;
     readonly accepted: AcceptedDelivery;
     private replayedAfter = 0;
 
@@ -86,12 +97,13 @@ export class DeliveryModel {
     claim(claim: Pick<Claimed, 'token' | 'session' | 'claimedAt' | 'settings' | 'vendor' | 'granted'>): Claimed {
         const unbegun = { begun: false, named: !claim.granted, postedAt: null, heardAt: null, recordedAt: null, held: false };
         const claimed: Claimed = { ...claim, ...unbegun };
-        Object.assign(this, { notBefore: 0, freed: false, grant: null });
+        Object.assign(this, { notBefore: 0, freed: false, handedOut: null });
         this.claims.push(claimed);
         return claimed;
     }
 
     replay(): void {
+        this.replays += 1;
         Object.assign(this, { ended: null, failures: 0, replayedAfter: this.claims.length, notBefore: 0 });
     }
 

@@ -5,9 +5,10 @@ import { OWN_HEADER } from './exporter-model.ts';
 import type { HostTransaction } from './host-transaction.ts';
 import { Ledger } from './ledger.ts';
 import { Receivers } from './receivers.ts';
-import { SimulatedProcess, type Surroundings, VARIANTS, type Variant } from './simulated-process.ts';
+import { ReplayLedger } from './replay-ledger.ts';
+import { ATTEMPT_TIMEOUT, SimulatedProcess, type Surroundings, VARIANTS, type Variant } from './simulated-process.ts';
 import { SimulatedQueue } from './simulated-queue.ts';
-import { Timeline } from './timeline.ts';
+import { START, Timeline } from './timeline.ts';
 import { watched } from './watched-stores.ts';
 import { Weather } from './weather.ts';
 import { WireLedger } from './wire-ledger.ts';
@@ -24,6 +25,16 @@ export interface SimulatedStores extends WebhookStores {
 export interface Mutant {
     readonly below?: (stores: WebhookStores, timeline: Timeline) => WebhookStores;
     readonly above?: (surroundings: Surroundings) => Partial<Surroundings>;
+}
+
+/** A replay of many deliveries. Times in milliseconds. */
+export interface ManyReplayed {
+    /** Deliveries a second. */
+    readonly rate: number;
+    /** For how long what is replayed has been failing; null for what is held. */
+    readonly failedFor: number | null;
+    /** When it is cancelled, if it goes on for so long. */
+    readonly cancelAfter: number | null;
 }
 
 /** For how many milliseconds a process that died is away. */
@@ -57,6 +68,9 @@ export const CHANGES: readonly Change[] = [
     { headers: [[OWN_HEADER, 'another value']], schedule: [1_000, 3_000, 60_000] },
     { headers: [], schedule: [2_000, 5_000, 15_000, 40_000, 90_000] },
     { path: 'moved' },
+    { rate: 1 },
+    { rate: 5 },
+    { rate: null },
     { collector: COLLECTORS[0] },
     { collector: COLLECTORS[1] },
 ];
@@ -101,6 +115,7 @@ export class Deployment {
     private readonly places = new Map<string, SimulatedProcess>();
     /** Places where a process is wanted. */
     private readonly wanted = new Set<string>();
+    private readonly replays: ReplayLedger;
     private readonly stores: WebhookStores;
     private readonly begin: (() => HostTransaction) | undefined;
     private readonly surroundings: Surroundings;
@@ -124,7 +139,8 @@ export class Deployment {
         this.queue = new SimulatedQueue(timeline, this.weather, random);
         this.ledger = new Ledger(timeline, this.processes, this.weather.troubled);
         this.receivers = new Receivers(timeline, this.weather, random, new WireLedger(this.ledger));
-        this.stores = watched(mutant.below?.(stores, timeline) ?? stores, this.ledger);
+        this.replays = new ReplayLedger(this.ledger);
+        this.stores = watched(mutant.below?.(stores, timeline) ?? stores, this.ledger, this.replays);
         const honest: Surroundings = {
             timeline,
             weather: this.weather,
@@ -228,7 +244,26 @@ export class Deployment {
     /** Changes an exporter as one of {@link CHANGES} says. */
     change(index: number, { path, ...others }: Change): void {
         const changes = { ...others, ...(path !== undefined && { url: `http://${hostOf(index)}/${path}` }) };
-        this.manage(({ exporters }) => exporters.update(this.exporterIds[index] as string, changes));
+        this.manageExporter(index, ({ exporters }, id) => exporters.update(id, changes));
+    }
+
+    /** Has a process change an exporter or its state, and holds it to what it answers. */
+    manageExporter(index: number, what: (engine: SimulatedProcess['engine'], id: string) => Promise<unknown>): void {
+        const id = this.exporterIds[index] as string;
+        this.manage(async (engine) => await this.ledger.exporters.get(id)?.asked(() => what(engine, id)));
+    }
+
+    /** Has what an exporter was sent in vain, or what it holds, replayed. */
+    replayMany(index: number, { rate, failedFor, cancelAfter }: ManyReplayed): void {
+        this.manage(async ({ deliveries: { replays } }) => {
+            const failedSince = { failedSince: new Date(START + this.timeline.now - (failedFor ?? 0)) };
+            const chosen = failedFor === null ? { held: true as const } : failedSince;
+            const { id } = await replays.begin({ exporterId: this.exporterIds[index] as string, rate, ...chosen });
+            if (cancelAfter !== null) {
+                await new Promise<void>((resolve) => this.timeline.after(cancelAfter, resolve));
+                await replays.cancel(id);
+            }
+        });
     }
 
     /** Publishes an event through a process that runs, if one does. */
@@ -298,6 +333,11 @@ export class Deployment {
         }
     }
 
+    /** Where all have but one slot, each delivery to an exporter may wait for an attempt to another. Milliseconds. */
+    turnsOfOthers(exporterId: string | undefined): number {
+        return this.concurrency === 1 ? ATTEMPT_TIMEOUT * this.ledger.open(exporterId).length : 0;
+    }
+
     /** Whether an event would be tried at once by all exporters: where nothing has been sent for a while, a breaker may still be open. */
     hasRoom(): boolean {
         return [...this.ledger.exporters.values()].every((model) => model.removed || model.room(this.timeline.now, 1) > 0);
@@ -306,6 +346,7 @@ export class Deployment {
     /** Who looks at the rows without a process. */
     async audit(): Promise<void> {
         await this.ledger.audit(this.stores);
+        await this.replays.audit(this.stores.deliveries);
     }
 
     private as(process: SimulatedProcess, act: () => Promise<unknown>): void {

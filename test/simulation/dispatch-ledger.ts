@@ -32,7 +32,9 @@ export class DispatchLedger {
                 this.rows.violate(`${name(deliveryId)} is handed out after it was ${entry.ended}`);
             }
             entry.queuedAt = this.rows.timeline.now;
-            entry.grant = grant;
+            const { generation } = this.rows.sessions;
+            const settings = this.rows.exporters.get(entry.accepted.exporterId)?.settings;
+            entry.handedOut = grant === null ? null : { grant, generation, settings };
             if (grant !== null && !entry.accepted.single && grant.attemptSinceReplay !== entry.failures + 1) {
                 this.rows.violate(
                     `${name(deliveryId)} is at try ${grant.attemptSinceReplay} after ${entry.failures} failures of its receiver`,
@@ -64,6 +66,7 @@ export class DispatchLedger {
             const room = Math.min(this.rows.exporters.get(exporterId)?.room(now, window) ?? 0, share);
             if (
                 !isBehind(id) &&
+                this.rows.exporters.get(exporterId)?.isLimited === false &&
                 flying < room &&
                 inFlight.filter((one) => this.collectorOf(one.exporterId) === collector).length < slots(collector)
             ) {
@@ -71,6 +74,7 @@ export class DispatchLedger {
             }
         }
         this.checkShares(rows, slots, inFlight);
+        this.checkRates(rows);
         await this.order.handedOut(rows, store);
         for (const { deliveryId } of rows) {
             const entry = this.rows.entries.get(deliveryId);
@@ -107,6 +111,15 @@ export class DispatchLedger {
                 this.rows.violate(
                     `${flying.length} deliveries are in flight to slow exporters of ${collector}, who share ${slots(collector)}`,
                 );
+            }
+        }
+    }
+
+    private checkRates(rows: readonly Dispatched[]): void {
+        for (const [exporterId, model] of this.rows.exporters) {
+            const count = rows.filter((row) => row.exporterId === exporterId && !row.singleAttempt).length;
+            if (!model.allows(count, this.rows.timeline.now)) {
+                this.rows.violate(`${count} more deliveries are handed out than the rate of their exporter allows`);
             }
         }
     }

@@ -22,6 +22,19 @@ export interface ExporterSettings {
     readonly secrets: readonly { readonly secret: string; readonly until: number }[];
 }
 
+/** A change that somebody has asked for and has no answer to. */
+interface AskedChange {
+    /** What it was set to then. */
+    readonly before: ExporterSettings;
+    /** Whether no other was under way at any time since. */
+    alone: boolean;
+}
+
+/** Whether it is no failure: it says nothing of how the receiver is, nor of how quick. */
+export function asksForPause({ code, status, retryAfter }: Omit<Heard, 'claimedAt'>): boolean {
+    return code === 'rate_limited' || (status === 503 && retryAfter !== null);
+}
+
 /** The name of the header of an exporter's own. */
 export const OWN_HEADER = 'X-Own';
 
@@ -53,12 +66,41 @@ export class ExporterModel {
     private pausedUntil: number | null = null;
     private slowStart: number | null = null;
     settings: ExporterSettings;
-    /** What it was set to before, the last first. */
-    private former: readonly { readonly settings: ExporterSettings; readonly until: number }[] = [];
+    private rate: number | null = null;
+    /** When deliveries were handed out since it has this rate. */
+    private handedOutAt: readonly number[] = [];
+    /** It is stopped, and who has stopped it has the answer. */
+    halted = false;
+    /** What an attempt that begins may be made with, the last first: what it is set to, and what it was while nobody knows of a change. */
+    private usable: readonly ExporterSettings[];
+    private readonly underWay = new Set<AskedChange>();
 
     constructor(settings: Omit<ExporterSettings, 'secrets'>, secret: string, ordered: boolean) {
         this.ordered = ordered;
         this.settings = { ...settings, secrets: [{ secret, until: Number.POSITIVE_INFINITY }] };
+        this.usable = [this.settings];
+    }
+
+    /** Has somebody change its settings or its state: once that is answered, nothing begins any more with what was before. */
+    async asked(change: () => Promise<unknown>): Promise<void> {
+        const own: AskedChange = { before: this.settings, alone: this.underWay.size === 0 };
+        for (const other of this.underWay) {
+            other.alone = false;
+        }
+        this.underWay.add(own);
+        try {
+            await change();
+            this.told(own);
+        } finally {
+            this.underWay.delete(own);
+        }
+    }
+
+    /** Of several changes at once it is not known which of them was first. */
+    private told({ before, alone }: AskedChange): void {
+        const last = this.usable.indexOf(alone ? this.settings : before);
+        this.usable = this.usable.slice(0, last + 1 || undefined);
+        this.halted ||= alone && !this.running;
     }
 
     /** Somebody has changed its settings. */
@@ -67,13 +109,36 @@ export class ExporterModel {
         const ended = current === undefined ? [] : [{ ...current, until: now + OVERLAP }];
         const others = [...ended, ...former].filter((one) => one.secret !== secret);
         const secrets = secret === current?.secret ? this.settings.secrets : [{ secret, until: Number.POSITIVE_INFINITY }, ...others];
-        this.former = [{ settings: this.settings, until: now }, ...this.former];
         this.settings = { ...settings, secrets };
+        this.usable = [this.settings, ...this.usable];
     }
 
-    /** What it has been set to since then, the last first. */
-    settingsSince(time: number): readonly ExporterSettings[] {
-        return [this.settings, ...this.former.filter(({ until }) => until >= time).map(({ settings }) => settings)];
+    /** Somebody has said how many of its deliveries may be handed out in a second. */
+    limit(rate: number | null): void {
+        this.handedOutAt = rate === this.rate ? this.handedOutAt : [];
+        this.rate = rate;
+    }
+
+    /** Whether it has a rate, so that what waits need not be handed out. */
+    get isLimited(): boolean {
+        return this.rate !== null;
+    }
+
+    /** So many of its deliveries are handed out. Whether its rate allows that: on the average over any time, and a second's worth more at once. */
+    allows(count: number, now: number): boolean {
+        const { rate } = this;
+        if (rate === null || count === 0) {
+            return true;
+        }
+        const handedOutAt = [...this.handedOutAt, ...Array<number>(count).fill(now)];
+        this.handedOutAt = handedOutAt;
+        return handedOutAt.every((since, index) => handedOutAt.length - index <= rate * (1 + (now - since) / 1_000));
+    }
+
+    /** What an attempt may be made with whose delivery was handed out when it was set to this, the last first. */
+    settingsSince(settings: ExporterSettings | undefined): readonly ExporterSettings[] {
+        const last = settings === undefined ? -1 : this.usable.indexOf(settings);
+        return this.usable.slice(0, last + 1 || undefined);
     }
 
     /** An attempt has taken so many milliseconds, of which the receiver took so many; null when it did not answer. */
@@ -87,7 +152,15 @@ export class ExporterModel {
 
     /** Somebody has started it. */
     start(): void {
-        Object.assign(this, { running: true, stoppedByOutcome: false, recoveredAt: null, failures: 0, failedAt: null, failingSince: null });
+        Object.assign(this, {
+            running: true,
+            halted: false,
+            stoppedByOutcome: false,
+            recoveredAt: null,
+            failures: 0,
+            failedAt: null,
+            failingSince: null,
+        });
         Object.assign(this, { probeAt: null, pausedUntil: null, slowStart: null });
     }
 
@@ -109,12 +182,12 @@ export class ExporterModel {
 
     /** An outcome was recorded under its claim. */
     hear(heard: Heard, now: number, window: number): void {
-        const { code, status, retryAfter, claimedAt } = heard;
+        const { code, retryAfter, claimedAt } = heard;
         if (code === 'interrupted') {
             return;
         }
 
-        const pauses = code === 'rate_limited' || (status === 503 && retryAfter !== null);
+        const pauses = asksForPause(heard);
         if (pauses) {
             this.pausedUntil = Math.max(this.pausedUntil ?? 0, now + (retryAfter ?? DEFAULT_PAUSE));
             this.failingSince ??= now;

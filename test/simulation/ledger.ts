@@ -8,7 +8,7 @@ import { openUrl } from '../../lib/webhooks/sealed-url.ts';
 import { openSecrets } from '../../lib/webhooks/signature.ts';
 import type { Claim, Delivery, DeliveryStore, RecordedOutcome, SweepOptions } from '../../lib/webhooks/store.ts';
 import { type AcceptedDelivery, type Claimed, DeliveryModel, name, POISONED_AFTER } from './delivery-model.ts';
-import { ExporterModel, type ExporterSettings, OWN_HEADER } from './exporter-model.ts';
+import { asksForPause, ExporterModel, type ExporterSettings, OWN_HEADER } from './exporter-model.ts';
 import { orderOf } from './order-ledger.ts';
 import { SessionLedger } from './session-ledger.ts';
 import { ATTEMPT_TIMEOUT, KEYS, type SimulatedProcess, VARIANTS } from './simulated-process.ts';
@@ -144,6 +144,7 @@ export class Ledger {
         if (Object.keys(changes).some((field) => field !== 'stopReason')) {
             this.timeline.note(`changed ${Object.keys(changes).join()}`);
             model?.change(...opened(exporter), this.timeline.now);
+            model?.limit(exporter.rate);
         }
         if (state === 'running') {
             model?.start();
@@ -242,7 +243,7 @@ export class Ledger {
             this.violate(`${name(deliveryId)} is claimed, but its exporter is not there`);
             return;
         }
-        this.checkGeneration(deliveryId, session, now);
+        this.checkGeneration(deliveryId, session, this.sessions.generation);
         entry.claim({ token, session, claimedAt: now, settings, vendor: this.sessions.vendor, granted: false });
     }
 
@@ -253,9 +254,9 @@ export class Ledger {
         }
     }
 
-    /** Only who sends with the settings of the deployment may claim, or had them when the delivery was handed out with its claim. */
-    checkGeneration(deliveryId: string, session: string | null, at: number): void {
-        if (!this.sessions.isCurrent(session, at)) {
+    /** Only who sends with the settings of the deployment may claim: those of now, or of when the delivery was handed out with its claim. */
+    checkGeneration(deliveryId: string, session: string | null, generation: number): void {
+        if (!this.sessions.sendsWith(session, generation)) {
             this.violate(`${name(deliveryId)} is claimed by ${this.sessions.holder(session)} with settings of another generation`);
         }
     }
@@ -362,7 +363,7 @@ export class Ledger {
         if (!entry.accepted.single) {
             const model = this.exporters.get(entry.accepted.exporterId);
             model?.hear({ code, status, retryAfter, claimedAt: claimed.claimedAt }, now, windowOf(rules));
-            if (code !== 'interrupted') {
+            if (code !== 'interrupted' && !asksForPause(outcome)) {
                 const ofReceiver = claimed.heardAt === null ? null : claimed.heardAt - (claimed.postedAt ?? claimed.heardAt);
                 model?.answered(outcome.timings.total, ofReceiver, code === 'delivered');
             }

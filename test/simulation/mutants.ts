@@ -1,9 +1,11 @@
+import type { ExporterStore } from '../../lib/webhooks/exporter-store.ts';
 import type { Grant } from '../../lib/webhooks/grants.ts';
 import type { Message } from '../../lib/webhooks/http-sender.ts';
 import type { NewEvent } from '../../lib/webhooks/new-event.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
 import type { DeliveryJob, DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import type { Replay, ReplayStore } from '../../lib/webhooks/replays.ts';
 import type { Session } from '../../lib/webhooks/session.ts';
 import type { Deployment, SettingsStore } from '../../lib/webhooks/settings.ts';
 import type { Claim, DeliveryStore, Dispatched, DispatchOptions, RecordedOutcome } from '../../lib/webhooks/store.ts';
@@ -25,6 +27,14 @@ function asked(fault: (store: DeliveryStore, timeline: Timeline) => Partial<Deli
             stores: { ...stores, deliveries: { ...stores.deliveries, ...fault(stores.deliveries, timeline) } },
         }),
     };
+}
+
+/** Faults in the rows of replays of many deliveries. */
+function replaysAre(fault: (replays: ReplayStore, store: DeliveryStore) => Partial<ReplayStore>): Mutant {
+    return rows((store) => {
+        const replays = store.replays as ReplayStore;
+        return { replays: { ...replays, ...fault(replays, store) } };
+    });
 }
 
 /** Every process says something else of itself. */
@@ -305,6 +315,35 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
 
     'a process that claims whatever the settings are by now': () => sessionsAre(({ generation, ...session }) => session),
 
+    'a process that begins what was handed out whatever the settings are by now': () => {
+        const own = new Map<string, number | undefined>();
+        return {
+            above: ({ stores, queueFor }) => ({
+                stores: {
+                    ...stores,
+                    deliveries: {
+                        ...stores.deliveries,
+                        keepAlive: (session, duration, begun) => {
+                            own.set(JSON.parse(session.process).name, session.generation);
+                            return stores.deliveries.keepAlive(session, duration, begun);
+                        },
+                    },
+                },
+                queueFor: (process) => {
+                    const queue = queueFor(process);
+                    const asOwn = ({ grant, ...job }: DeliveryJob): DeliveryJob => ({
+                        ...job,
+                        grant: grant && { ...grant, settings: own.get(process.name) ?? grant.settings },
+                    });
+                    return {
+                        ...queue,
+                        work: (collector, handler, options) => queue.work(collector, (job) => handler(asOwn(job)), options),
+                    };
+                },
+            }),
+        };
+    },
+
     'a process that does not look at the settings again': () => ({
         above: () => ({
             engineSees: (stores) => {
@@ -380,6 +419,50 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
                 return await store.dispatch(options);
             },
         })),
+
+    'a replay of many that replays what was delivered': () =>
+        replaysAre((store, deliveries) => ({
+            advance: async (limit) => {
+                const open = await store.advance(limit);
+                for (const { id } of open ? await deliveries.list({ state: 'delivered', limit: 1 }) : []) {
+                    await deliveries.replay(id);
+                }
+                return open;
+            },
+        })),
+
+    'a replay of many that heeds no rate': () =>
+        replaysAre((store) => ({
+            plan: async (replay) => ({ ...(await store.plan({ ...replay, rate: 1_000 })), rate: replay.rate }),
+        })),
+
+    'a replay of many that is done before it is': () =>
+        replaysAre((store) => {
+            const advanced = new Set<string>();
+            const doneOnce = (replay: Replay): Replay =>
+                replay.state === 'running' && advanced.has(replay.id) ? { ...replay, state: 'done' } : replay;
+            return {
+                advance: async (limit) => {
+                    const open = await store.advance(limit);
+                    for (const { id } of await store.list(1_000)) {
+                        advanced.add(id);
+                    }
+                    return open;
+                },
+                list: async (limit) => (await store.list(limit)).map(doneOnce),
+            };
+        }),
+
+    'a rate that is stored and not kept': () => ({
+        below: ({ exporters, ...stores }) => {
+            const rates = new Map<string, number | null>();
+            const update: ExporterStore['update'] = async (id, { rate, ...patch }) => {
+                rates.set(id, rate === undefined ? (rates.get(id) ?? null) : rate);
+                return { ...(await exporters.update(id, patch)), rate: rates.get(id) ?? null };
+            };
+            return { ...stores, exporters: { ...exporters, update } };
+        },
+    }),
 
     'an event that is promised and not stored': () =>
         rows((store) => {

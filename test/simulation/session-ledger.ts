@@ -30,8 +30,8 @@ const OUTDATED_WITHIN = 5_000;
 /** Keeps account of what processes say of themselves. */
 export class SessionLedger {
     private readonly sessions = new Map<string, Sign>();
-    /** Generations of the settings, the last first. */
-    private generations: readonly Generation[] = [{ generation: 0, vendor: '', since: 0 }];
+    /** Generations of the settings, the last at the end. */
+    private readonly generations: Generation[] = [{ generation: 0, vendor: '', since: 0 }];
     private readonly timeline: Timeline;
     private readonly processes: ReadonlyMap<string, SimulatedProcess>;
     /** When a call of the process to the store went wrong last. */
@@ -45,13 +45,18 @@ export class SessionLedger {
 
     /** In whose name the deployment sends. */
     get vendor(): string {
-        return this.generation.vendor;
+        return this.current.vendor;
+    }
+
+    /** That of the settings of the deployment. */
+    get generation(): number {
+        return this.current.generation;
     }
 
     /** A process has said with what it sends. */
     declared({ generation, settings }: Deployment): void {
-        if (generation !== this.generation.generation) {
-            this.generations = [{ generation, vendor: settings?.vendor ?? '', since: this.timeline.now }, ...this.generations];
+        if (generation !== this.generation) {
+            this.generations.push({ generation, vendor: settings?.vendor ?? '', since: this.timeline.now });
         }
         this.timeline.note(`settings ${generation}`);
     }
@@ -89,22 +94,22 @@ export class SessionLedger {
 
     /** Whether its process should have seen by now that the deployment has other settings. */
     isLongOutdated(session: string | null): boolean {
-        const { process: holder = '', generation = this.generation.generation } = this.get(session) ?? {};
+        const { process: holder = '', generation = this.generation } = this.get(session) ?? {};
         const process = this.processes.get(holder);
-        if (process?.alive !== true || generation === this.generation.generation) {
+        if (process?.alive !== true || generation === this.generation) {
             return false;
         }
 
-        const since = Math.max(this.generation.since, process.frozenUntil, this.troubled.get(holder) ?? 0);
+        const since = Math.max(this.current.since, process.frozenUntil, this.troubled.get(holder) ?? 0);
         return this.timeline.now - since > OUTDATED_WITHIN;
     }
 
-    /** Whether its process sends with the settings of the deployment, or with those that it had at that time or since. */
-    isCurrent(session: string | null, at: number): boolean {
-        const { process = '', generation } = this.get(session) ?? {};
+    /** Whether its process sends with these settings of the deployment. */
+    sendsWith(session: string | null, generation: number): boolean {
+        const { process = '', generation: own = generation } = this.get(session) ?? {};
         const { vendor } = this.processes.get(process)?.variant ?? {};
-        const valid = this.generations.slice(0, this.generations.findIndex(({ since }) => since <= at) + 1);
-        return vendor === undefined || valid.some((one) => one.vendor === vendor && (generation ?? one.generation) === one.generation);
+        const declared = this.generations.find((one) => one.generation === generation);
+        return vendor === undefined || (own === generation && vendor === declared?.vendor);
     }
 
     /** Those for slow exporters, who have half of the slots that processes have; quick ones more. */
@@ -121,7 +126,7 @@ export class SessionLedger {
         return (collector) => Math.max(1, Math.floor((sums.get(collector ?? '') || SHARES.defaultSlots) / 2));
     }
 
-    private get generation(): Generation {
-        return this.generations[0] as Generation;
+    private get current(): Generation {
+        return this.generations.at(-1) as Generation;
     }
 }

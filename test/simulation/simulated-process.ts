@@ -30,6 +30,9 @@ export const SETTINGS: Required<Pick<WebhooksOptions, 'breakerAfter' | 'stopAfte
 /** Milliseconds. */
 export const ATTEMPT_TIMEOUT = 15_000;
 
+/** Parts of stores that are stores themselves. */
+const PARTS: ReadonlySet<string> = new Set(['replays', 'retention']);
+
 /** No process has this id. */
 const DEAD_PID = 2 ** 30;
 
@@ -217,9 +220,8 @@ export class SimulatedProcess implements Owner {
 
     private behind<Store extends object>(store: Store): Store {
         const methods = Object.entries(store).map(([name, method]) => {
-            return typeof method === 'function'
-                ? [name, (...args: unknown[]) => this.call('store', name, () => method(...args))]
-                : [name, method];
+            const reached = (...args: unknown[]): unknown => this.call('store', name, () => method(...args));
+            return [name, typeof method === 'function' ? reached : PARTS.has(name) ? this.behind(method) : method];
         });
         return Object.fromEntries(methods);
     }

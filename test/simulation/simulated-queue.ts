@@ -69,7 +69,7 @@ export class SimulatedQueue {
             const lost = fault === 'loses jobs' && this.random() < 0.5;
             if (!lost && !this.keys.has(keyOf(job))) {
                 this.keys.add(keyOf(job));
-                const delay = fault === 'delays jobs' ? 5_000 * this.random() : 2 * this.random();
+                const delay = fault === 'delays jobs' ? 5_000 * this.random() ** 2 : 2 * this.random();
                 this.later(job, delay);
                 if (fault === 'repeats jobs') {
                     this.later({ ...job, grant: null }, 3_000 * this.random());

@@ -95,7 +95,8 @@ async function recover(deployment: Deployment, { places }: Commanded): Promise<v
         return failed() || !ledger.open(id).some(({ accepted }) => accepted.body.includes(DEADLY));
     };
     await timeline.until(noneDeadly(exporterIds[0]), POISONED_WITHIN, 1_000);
-    if (!(await timeline.until(nothingOpen(exporterIds[0]), NEIGHBOUR_WITHIN, 500))) {
+    const patience = NEIGHBOUR_WITHIN + deployment.turnsOfOthers(exporterIds[0]);
+    if (!(await timeline.until(nothingOpen(exporterIds[0]), patience, 500))) {
         ledger.violate(`the exporter whose receiver is well is not served: ${ledger.describe(exporterIds[0])}`);
     }
 

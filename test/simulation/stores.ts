@@ -11,21 +11,51 @@ export const memoryStores: MakeStores = async (timeline) => {
     return memoryWebhooks({ clock: () => new Date(START + timeline.now), newId: idsFrom('9000') });
 };
 
-/** Ids come in turn. Time needs nothing: PGlite asks `Date.now`, which is that of the simulation. */
+/**
+ * Ids come in turn. Time needs nothing: PGlite asks `Date.now`, which is that of the simulation. And what the schema holds before anything has
+ * happened, rows of its own in a few tables and the places of its sequences, is kept, for each simulation to begin with exactly that.
+ */
 const PREPARED = `
-create sequence public.ids;
+create sequence scanwire.ids;
 alter table scanwire.deliveries
-    alter column id set default ('00000000-0000-4000-9000-' || lpad(to_hex(nextval('public.ids')), 12, '0'))::uuid`;
+    alter column id set default ('00000000-0000-4000-9000-' || lpad(to_hex(nextval('scanwire.ids')), 12, '0'))::uuid;
 
-const EMPTIED = `
-truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.order_places, scanwire.attempts, scanwire.worker_sessions,
-    scanwire.deployment
-    restart identity;
-alter sequence public.ids restart`;
+create schema pristine;
+create table public.places as
+select format('%I.%I', schemaname, sequencename) as name, coalesce(last_value, start_value) as place, last_value is not null as is_called
+from pg_sequences where schemaname = 'scanwire';
+
+do $$
+declare
+    name text;
+    is_empty boolean;
+begin
+    for name in select tablename from pg_tables where schemaname = 'scanwire' loop
+        execute format('select not exists (select from scanwire.%I)', name) into is_empty;
+        if not is_empty then
+            execute format('create table pristine.%1$I as table scanwire.%1$I', name);
+        end if;
+    end loop;
+end $$;
+
+create function public.begin_anew() returns void language plpgsql as $$
+declare
+    name text;
+begin
+    -- no trigger takes part
+    set local session_replication_role = replica;
+    execute (select 'truncate ' || string_agg(format('scanwire.%I', tablename), ', ') from pg_tables where schemaname = 'scanwire');
+    for name in select tablename from pg_tables where schemaname = 'pristine' loop
+        execute format('insert into scanwire.%1$I overriding system value table pristine.%1$I', name);
+    end loop;
+    perform setval(p.name::regclass, p.place, p.is_called) from public.places p;
+end $$`;
 
 /** A database in this thread, whose answers take no time of the simulation: between two statements nothing else happens. */
 export interface SimulatedDatabase {
     readonly stores: MakeStores;
+    /** What all tables of the schema hold, and where its sequences are. */
+    contents(): Promise<Readonly<Record<string, unknown>>>;
     close(): Promise<void>;
 }
 
@@ -42,10 +72,11 @@ export async function openSimulatedDatabase(): Promise<SimulatedDatabase> {
     return {
         stores: async () => {
             await rollBackAll(database);
-            await database.exec(EMPTIED);
+            await database.exec('select public.begin_anew()');
             const stores = postgresWebhooks({ pool });
             return { ...stores, ...withTransactions(stores.deliveries, database) };
         },
+        contents: () => contentsOf(database),
         close: () => database.close(),
     };
 }
@@ -56,6 +87,16 @@ async function preparing(database: PGlite): Promise<PGlite> {
     const loadDataDir = await database.dumpDataDir('none');
     await database.close();
     return await PGlite.create({ loadDataDir });
+}
+
+async function contentsOf(database: PGlite): Promise<Readonly<Record<string, unknown>>> {
+    const { rows } = await database.query<{ name: string }>(
+        `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname = 'scanwire'
+        union all select format('%I.%I', schemaname, sequencename) from pg_sequences where schemaname = 'scanwire'
+        order by name`,
+    );
+    const held = rows.map(async ({ name }) => [name, (await database.query(`select * from ${name}`)).rows] as const);
+    return Object.fromEntries(await Promise.all(held));
 }
 
 function poolOf(database: PGlite): PoolLike {

@@ -1,14 +1,19 @@
 import type { ExporterStore } from '../../lib/webhooks/exporter-store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
+import type { ReplayStore } from '../../lib/webhooks/replays.ts';
 import type { DeliveryStore } from '../../lib/webhooks/store.ts';
 import { DispatchLedger } from './dispatch-ledger.ts';
 import type { Ledger } from './ledger.ts';
+import type { ReplayLedger } from './replay-ledger.ts';
 
 /** The stores, with everything that they are told and answer written down at the moment at which it has its effect. */
-export function watched({ exporters, deliveries, settings }: WebhookStores, ledger: Ledger): WebhookStores {
+export function watched({ exporters, deliveries, settings }: WebhookStores, ledger: Ledger, replays: ReplayLedger): WebhookStores {
     return {
         exporters: watchedExporters(exporters, ledger),
-        deliveries: watchedDeliveries(deliveries, ledger),
+        deliveries: {
+            ...watchedDeliveries(deliveries, ledger),
+            ...(deliveries.replays !== undefined && { replays: watchedReplays(deliveries.replays, deliveries, replays) }),
+        },
         settings: {
             ...settings,
             declare: async (declared) => {
@@ -38,6 +43,23 @@ function watchedExporters(store: ExporterStore, ledger: Ledger): ExporterStore {
                 ledger.removed(id);
             }
             return removed;
+        },
+    };
+}
+
+function watchedReplays(store: ReplayStore, deliveries: DeliveryStore, ledger: ReplayLedger): ReplayStore {
+    return {
+        ...store,
+        plan: async (asked) => {
+            const replay = await store.plan(asked);
+            await ledger.plan(replay, deliveries);
+            return replay;
+        },
+        advance: async (limit) => await ledger.advance(() => store.advance(limit), deliveries),
+        cancel: async (id) => {
+            const replay = await store.cancel(id);
+            ledger.learn([replay]);
+            return replay;
         },
     };
 }

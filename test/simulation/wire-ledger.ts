@@ -6,6 +6,9 @@ import type { SessionLedger } from './session-ledger.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import { START } from './timeline.ts';
 
+/** A claim whose process has not heard of it after so many milliseconds is one of which nobody hears. */
+const ANSWERED_WITHIN = 13_000;
+
 /** Keeps account of what is sent, and says what must not be. */
 export class WireLedger implements Wire {
     private readonly underWay = new Map<Message, Claimed>();
@@ -28,22 +31,33 @@ export class WireLedger implements Wire {
 
     /** What a process has claimed that this may be: while nobody has begun under what it was handed out with, only what fits. */
     private ownClaim(entry: DeliveryModel, process: SimulatedProcess, message: Message): Claimed | undefined {
-        const own = entry.claims.filter((one) => !one.begun && this.sessions.holder(one.session) === process.name);
-        return own.findLast((one) => entry.fits(message, one)) ?? (entry.grant === null ? own.at(-1) : undefined);
+        const own = entry.claims.filter((one) => {
+            const since = this.rows.timeline.now - Math.max(one.claimedAt, process.frozenUntil);
+            return !one.begun && this.sessions.holder(one.session) === process.name && since <= ANSWERED_WITHIN;
+        });
+        return own.findLast((one) => entry.fits(message, one)) ?? (entry.handedOut === null ? own.at(-1) : undefined);
     }
 
     /** An attempt that begins under the claim that its delivery was handed out with. */
     private granted(entry: DeliveryModel, process: SimulatedProcess, message: Message): Claimed | undefined {
         const { now } = this.rows.timeline;
-        const { grant, accepted, queuedAt } = entry;
+        const { handedOut, accepted } = entry;
         const session = this.sessions.of(process.name);
-        const versions = this.rows.exporters.get(accepted.exporterId)?.settingsSince(queuedAt ?? now) ?? [];
-        const sets = versions.map((settings) => ({ claimedAt: now, settings, vendor: process.variant.vendor }));
+        const exporter = this.rows.exporters.get(accepted.exporterId);
+        const sets = (exporter?.settingsSince(handedOut?.settings) ?? []).map((settings) => ({
+            claimedAt: now,
+            settings,
+            vendor: process.variant.vendor,
+        }));
         const set = sets.find((one) => entry.fits(message, one)) ?? sets[0];
-        if (grant === null || session === null || set === undefined) {
+        if (handedOut === null || session === null || set === undefined) {
             return undefined;
         }
 
+        const { grant, generation } = handedOut;
+        if (exporter?.halted === true && !accepted.single) {
+            this.rows.violate(`${name(accepted.id)} begins although its exporter is stopped, which somebody was told of`);
+        }
         if (START + now >= grant.beginBy) {
             this.rows.violate(`${name(accepted.id)} begins after the end of the claim that it was handed out with`);
         }
@@ -52,7 +66,7 @@ export class WireLedger implements Wire {
         }
         this.rows.checkOrder(entry);
         this.rows.asked(session);
-        this.rows.checkGeneration(accepted.id, session, queuedAt ?? now);
+        this.rows.checkGeneration(accepted.id, session, generation);
         return entry.claim({ token: grant.token, session, granted: true, ...set });
     }
 

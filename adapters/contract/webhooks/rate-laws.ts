@@ -17,6 +17,17 @@ export const rateLaws: Laws<WebhookBench> = {
         assert.deepEqual(counts, [0, 2, 2, 0, 4, 0, 4]);
     },
 
+    async 'keeps a rate whose deliveries are no whole milliseconds apart'(bench) {
+        await bench.addExporter({ rate: 150 });
+        await bench.publish(...Array(160).fill({}));
+        assert.equal((await bench.dispatch({ window: 200 })).length, 150);
+        let count = 0;
+        for (let time = 7; time <= 56; time += 7) {
+            count += (await bench.dispatch({ now: at(time), window: 200 })).length;
+        }
+        assert.equal(count, 8);
+    },
+
     async 'says that none are left that it may hand out while a rate is used up'(bench) {
         await bench.addExporter({ rate: 2 });
         await bench.publish(...Array(5).fill({}));

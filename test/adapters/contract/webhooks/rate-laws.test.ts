@@ -6,6 +6,9 @@ const MUTANTS: Mutants = {
     'hands out no more of an exporter in a second than its rate, and of others as many as there are': (exporters) => ({
         exporters: { insert: (exporter) => exporters.insert({ ...exporter, rate: null }) },
     }),
+    'keeps a rate whose deliveries are no whole milliseconds apart': (exporters) => ({
+        exporters: { insert: (exporter) => exporters.insert({ ...exporter, rate: 500 }) },
+    }),
     'says that none are left that it may hand out while a rate is used up': (_, deliveries) => ({
         deliveries: { dispatch: async (options) => ({ ...(await deliveries.dispatch(options)), more: true }) },
     }),

@@ -7,6 +7,8 @@ import type { Checkout } from './checkout.ts';
 export interface ProcessOptions {
     readonly args?: readonly string[];
     readonly execArgv?: readonly string[];
+    /** Besides those of this process. */
+    readonly env?: Readonly<Record<string, string>>;
     /** Keeps all its threads on one core, by `taskset` of util-linux. */
     readonly oneCore?: boolean;
 }
@@ -65,10 +67,14 @@ export async function memoryMiB(pid: number, what: 'VmRSS' | 'VmHWM'): Promise<n
     return Number(new RegExp(`^${what}:\\s+(\\d+)`, 'm').exec(status)?.[1]) / 1024;
 }
 
-function start(checkout: Checkout, contender: string, { args = [], execArgv = [], oneCore = false }: ProcessOptions): ChildProcess {
+function start(
+    checkout: Checkout,
+    contender: string,
+    { args = [], execArgv = [], env = {}, oneCore = false }: ProcessOptions,
+): ChildProcess {
     const command = [process.execPath, ...execArgv, join(checkout.bench, 'contenders', `${contender}.js`), ...args];
     const [program = '', ...rest] = oneCore ? ['taskset', '-c', '0', ...command] : command;
-    return spawn(program, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
+    return spawn(program, rest, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
 }
 
 function firstLine(server: ChildProcess): Promise<string> {

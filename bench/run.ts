@@ -4,6 +4,8 @@
  *
  * `npm run bench -- --against ../other --rounds 9` measures the package of this checkout beside that of another, compiled one, by the
  * same bench, and says which figures are worse. `--scale 0.1` counts a tenth, to see that all works.
+ *
+ * `npm run bench -- --profile docs/pace.md` measures nothing else, and writes where the time of a delivery goes.
  */
 import { parseArgs } from 'node:util';
 import { testServers } from '../test/support/servers.ts';
@@ -12,6 +14,7 @@ import { ownAndOtherCheckout, ownCheckout } from './checkout.ts';
 import { committed } from './committed.ts';
 import { summaryOf, tablesOf } from './comparison.ts';
 import { deliveries } from './deliveries.ts';
+import { distant } from './distant.ts';
 import { exposed } from './exposed.ts';
 import { hostIndex } from './host-index.ts';
 import { idle } from './idle.ts';
@@ -19,7 +22,7 @@ import { kept, keptMillion } from './kept.ts';
 import { neighbours } from './neighbours.ts';
 import { order } from './order.ts';
 import { pace } from './pace.ts';
-import { profileDeliveries } from './profile.ts';
+import { PROFILE_SETTINGS, writeProfile } from './profile.ts';
 import { memory, records } from './records.ts';
 import { backlog, recovery } from './recovery.ts';
 import { retention } from './retention.ts';
@@ -32,6 +35,7 @@ const SECTIONS: readonly Section[] = [
     kept,
     keptMillion,
     committed,
+    distant,
     order,
     idle,
     neighbours,
@@ -50,6 +54,7 @@ const SECTIONS: readonly Section[] = [
 const { values, positionals: names } = parseArgs({
     options: {
         against: { type: 'string' },
+        profile: { type: 'string' },
         rounds: { type: 'string', default: '5' },
         scale: { type: 'string', default: '1' },
     },
@@ -70,14 +75,17 @@ if (!(Number.isInteger(rounds) && rounds > 0 && scale > 0)) {
 }
 
 const [own, other] = values.against === undefined ? [await ownCheckout()] : await ownAndOtherCheckout(values.against);
-const services = await testServers({ durable: true, settings: ['shared_preload_libraries=pg_stat_statements'] });
+const services = await testServers({
+    durable: true,
+    settings: ['shared_preload_libraries=pg_stat_statements', ...(values.profile === undefined ? [] : PROFILE_SETTINGS)],
+});
 Object.assign(process.env, services.env);
 
 process.once('SIGINT', () => {
     void services.stop().finally(() => process.exit(130));
 });
 
-try {
+async function measureAll(): Promise<void> {
     console.log(`Node ${process.version}, medians of ${rounds} rounds; ratio: median of the ratios of each round`);
     const measured: Measured[] = [];
     for (const section of wanted) {
@@ -89,10 +97,11 @@ try {
 
     if (other !== undefined) {
         console.log(`\n${summaryOf(measured)}`);
-    } else if (wanted.includes(deliveries)) {
-        console.error('measuring: profile of the deliveries');
-        console.log(`\n${await profileDeliveries({ own, scale })}`);
     }
+}
+
+try {
+    await (values.profile === undefined ? measureAll() : writeProfile(values.profile, { own, scale }));
 } finally {
     await services.stop();
     await Promise.all([own.remove(), other?.remove()]);

@@ -39,6 +39,8 @@ export interface SenderOptions {
     /** Milliseconds until the receiver answers. */
     readonly answersAfter?: number;
     readonly execArgv?: readonly string[];
+    /** Milliseconds that each server is away, there and again back; of a sender that is told where they are, so not of `serve`. */
+    readonly distance?: number;
     /** Of `neighbours`: the other exporters, and how many retries are due to the last of them. */
     readonly neighbours?: { readonly urls: readonly string[]; readonly nameServer: string; readonly retries: number };
 }
@@ -71,7 +73,11 @@ export async function withSender<Result>(options: SenderOptions, task: (sender: 
         const connections = new Pool(`http://127.0.0.1:${receiver.firstLine}`, { headersTimeout: 0 });
         try {
             const hooks = Array.from({ length: exporters }, (_, index) => `http://127.0.0.1:${receiver.firstLine}/hook/${index + 1}`);
-            const sender = await start(options, store, hooks);
+            const far = await distant(checkout, store.urls, options.distance ?? 0);
+            const sender = await start(options, { ...store, urls: far.urls }, hooks).catch(async (error: unknown) => {
+                await far.stop();
+                throw error;
+            });
             try {
                 const processes = { process: sender.pid, ...(await serverProcesses(store.urls)), receiver: receiver.pid };
                 const arrived = arrivalsAt(connections);
@@ -83,6 +89,7 @@ export async function withSender<Result>(options: SenderOptions, task: (sender: 
                 return await task({ ...sender, store, arrived, finished, cpu: () => cpuTimes(processes) });
             } finally {
                 await sender.stop();
+                await far.stop();
             }
         } finally {
             await connections.close();
@@ -99,8 +106,25 @@ function start(options: SenderOptions, store: SenderStore, hooks: readonly strin
         return served(checkout, store, hooks);
     }
 
-    const [script, ...where] = programOf(options, store.urls.DATABASE_URL ?? store.folder);
-    return contender(checkout, script, { args: [hooks[0] as string, ...where], execArgv }, kind !== 'floor');
+    const { DATABASE_URL = store.folder, ...env } = store.urls;
+    const [script, ...where] = programOf(options, DATABASE_URL);
+    return contender(checkout, script, { args: [hooks[0] as string, ...where], execArgv, env }, kind !== 'floor');
+}
+
+/** Where the servers are reached as if they were so many milliseconds away, each through a process of its own. */
+async function distant(checkout: Checkout, urls: SenderStore['urls'], milliseconds: number) {
+    const ways = await Promise.all(
+        Object.entries(milliseconds === 0 ? {} : urls).map(async ([name, text]) => {
+            const url = new URL(text);
+            const way = await background(checkout, 'distance', { args: [url.port, String(milliseconds)] });
+            url.port = way.firstLine;
+            return { name, url: url.href, stop: way.stop };
+        }),
+    );
+    return {
+        urls: { ...urls, ...Object.fromEntries(ways.map(({ name, url }) => [name, url])) },
+        stop: async (): Promise<void> => void (await Promise.all(ways.map(({ stop }) => stop()))),
+    };
 }
 
 /** The contender and what it is told. */

@@ -1,8 +1,10 @@
+import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
 import type { Socket } from 'node:net';
 import { ScanwireError, type ScanwireErrorCode } from '../lib/errors.ts';
 import type { ImportOptions, ImportProgress } from '../lib/inventory/store.ts';
 import {
+    type DownloadName,
     type Endpoint,
     endpoints,
     type Input,
@@ -32,14 +34,50 @@ export async function post(server: Socket, path: string, fields: object): Promis
     return await result(server, { method: 'POST', path, body: JSON.stringify(fields) });
 }
 
+/** The same for what answers with a file: its bytes, as they come. Whoever takes no more of them lets the server stop. */
+export async function download<Name extends DownloadName>(
+    server: Socket,
+    name: Name,
+    input: Input<Name>,
+): Promise<AsyncGenerator<Uint8Array, void, undefined>> {
+    const { method } = endpoints[name];
+    const outgoing = request({ createConnection: () => server, method, path: split(endpoints[name], input).path });
+    outgoing.end();
+    const [incoming] = (await once(outgoing, 'response').catch((cause: unknown) => {
+        throw brokenOff(cause);
+    })) as [IncomingMessage];
+    // What goes wrong from now on is told by what is read.
+    outgoing.on('error', () => {});
+    const { statusCode = 0 } = incoming;
+    if (statusCode >= 300) {
+        throw refusal(statusCode, await answerOf(incoming));
+    }
+
+    return bytesOf(incoming);
+}
+
+async function* bytesOf(incoming: IncomingMessage): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+        yield* incoming as AsyncIterable<Uint8Array>;
+    } catch (cause) {
+        throw brokenOff(cause);
+    } finally {
+        incoming.destroy();
+    }
+}
+
 async function result(server: Socket, asked: OperationRequest): Promise<unknown> {
     const { status, answer } = await exchange(server, asked);
     if (status < 300) {
         return answer;
     }
 
+    throw refusal(status, answer);
+}
+
+function refusal(status: number, answer: unknown): ScanwireError {
     const { code, message, field, problems } = (answer as { error?: Partial<Omit<ScanwireError, 'code'>> & { code?: string } }).error ?? {};
-    throw new ScanwireError((code ?? 'UNAVAILABLE') as ScanwireErrorCode, message ?? `The server answered ${status}`, {
+    return new ScanwireError((code ?? 'UNAVAILABLE') as ScanwireErrorCode, message ?? `The server answered ${status}`, {
         ...(field !== undefined && { field }),
         ...(problems !== undefined && { problems }),
     });

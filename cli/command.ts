@@ -1,10 +1,11 @@
 import { createRequire } from 'node:module';
+import type { Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
-import { endpoints, type Input, type OperationName, type Output } from '../plugins/admin-console/operations.ts';
+import { type DownloadName, endpoints, type Input, type OperationName, type Output } from '../plugins/admin-console/operations.ts';
 import { connectToServer } from './admin-socket.ts';
-import { ask } from './client.ts';
+import { ask, download } from './client.ts';
 import { DEFAULT_DATA, dataFolder, dataFolderExists } from './data-folder.ts';
 import { jsonText, printableLines } from './output/table.ts';
 
@@ -36,6 +37,7 @@ export function performing(self: Command, handler: Handler): Command {
                 const output = perform(data, name, input);
                 return endpoints[name].delivers === true && !json ? announced('Waiting for the outcome of the test …', output) : output;
             },
+            download: (name, input, take) => taken(data, name, input, take),
         });
         await printAnswer(answer, json);
     });
@@ -53,7 +55,11 @@ export interface Call {
     readonly options: Readonly<Record<string, unknown>>;
     /** Runs the operation in the server of the data folder, or here where none runs. Times in the answer are ISO 8601 texts by then. */
     perform<Name extends OperationName>(name: Name, input: Input<Name>): Promise<Output<Name>>;
+    /** Runs an operation that makes a file, in the same place; `take` gets the file as it is made. */
+    download<Name extends DownloadName, T>(name: Name, input: Input<Name>, take: Take<T>): Promise<T>;
 }
+
+type Take<T> = (pieces: AsyncIterable<Uint8Array | string>) => Promise<T>;
 
 /** What a command has to say. */
 export interface Answer {
@@ -74,22 +80,45 @@ export interface Answer {
  * @throws ScanwireError `NOT_FOUND` when there is nothing to look at: no folder, and an operation that makes none.
  */
 async function perform<Name extends OperationName>(data: string, name: Name, input: Input<Name>): Promise<Output<Name>> {
-    const folder = dataFolder(data);
-    const exists = await dataFolderExists(folder);
-    const server = exists ? await connectToServer(folder) : null;
+    const server = await serverFor(data, name);
     if (server !== null) {
         return ask(server, name, input);
     }
 
+    const output = await performHere(data, name, input, async (answer) => answer);
+    return JSON.parse(JSON.stringify(output)) as Output<Name>;
+}
+
+async function taken<Name extends DownloadName, T>(data: string, name: Name, input: Input<Name>, take: Take<T>): Promise<T> {
+    const server = await serverFor(data, name);
+    return server === null ? performHere(data, name, input, ({ text }) => take(text)) : take(await download(server, name, input));
+}
+
+/** A connection to the server that runs on the data folder, null where none does. */
+async function serverFor(data: string, name: OperationName): Promise<Socket | null> {
+    const folder = dataFolder(data);
+    const exists = await dataFolderExists(folder);
+    const server = exists ? await connectToServer(folder) : null;
     const fresh = process.env.DATABASE_URL === undefined && !exists;
-    if (fresh && endpoints[name].creates !== true) {
+    if (server === null && fresh && endpoints[name].creates !== true) {
         throw new ScanwireError('NOT_FOUND', `There is no data folder at ${folder.path}: name it with --data, or run scanwire serve`, {
             field: 'data',
         });
     }
 
+    return server;
+}
+
+/** @param use Gets what the operation answers, while the stores are open. */
+async function performHere<Name extends OperationName, T>(
+    data: string,
+    name: Name,
+    input: Input<Name>,
+    use: (output: Output<Name>) => Promise<T>,
+): Promise<T> {
+    const { streamed, downloads, delivers } = endpoints[name];
     // An embedded database that is open for one answer ends before V8's second compiler has paid for itself: it takes half of the time.
-    if (endpoints[name].streamed !== true) {
+    if (streamed !== true && downloads !== true) {
         setFlagsFromString('--liftoff-only');
     }
     // Loaded here: the client of a running server needs none of it.
@@ -98,9 +127,8 @@ async function perform<Name extends OperationName>(data: string, name: Name, inp
         import('../plugins/admin-console/handlers.ts'),
         import('../plugins/admin-console/audit.ts'),
     ]);
-    const options = { folder, environment: process.env, onError: () => {} };
-    const output = await withOwnSystem(options, endpoints[name].delivers === true, (system) => handlersOf(system, OPERATOR)[name](input));
-    return JSON.parse(JSON.stringify(output)) as Output<Name>;
+    const options = { folder: dataFolder(data), environment: process.env, onError: () => {} };
+    return await withOwnSystem(options, delivers === true, async (system) => use(await handlersOf(system, OPERATOR)[name](input)));
 }
 
 /** Prints what a command has to say; a bad result makes the exit code 1. */

@@ -49,6 +49,8 @@ export function readOnly(system: System, { inventory }: Pick<ScanDatabase, 'inve
             expireHosts: async () => refuse('expire hosts'),
             removeHosts: async () => refuse('remove hosts'),
             removeWorkspace: async () => refuse('remove a workspace'),
+            moveHosts: async () => refuse('move hosts'),
+            updateWorkspace: async () => refuse('change a workspace'),
         },
     };
 }

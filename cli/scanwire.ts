@@ -47,6 +47,11 @@ const COMMANDS: readonly Entry[] = [
             'import a scan: XML of nmap, Metasploit or Nessus, JSON lines of hosts or of masscan, naabu, httpx, zgrab2; - for stdin',
         load: () => import('./commands/import.ts'),
     },
+    {
+        usage: 'export',
+        description: 'write the hosts of a workspace with what is below them into a file: JSON lines, CSV, XML of nmap',
+        load: () => import('./commands/export.ts'),
+    },
     { usage: 'workspaces', description: 'workspaces of the inventory', isGroup: true, load: () => import('./commands/workspaces.ts') },
     { usage: 'hosts', description: 'hosts of the inventory', isGroup: true, load: () => import('./commands/hosts.ts') },
     { usage: 'keys', description: 'API keys of the REST API', isGroup: true, load: () => import('./commands/keys.ts') },

@@ -2,13 +2,15 @@ import { type IQueueBackend, type JobsOptions, Queue } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
 import { closedQueue, type DeliveryJob, type DeliveryQueue } from '../../lib/webhooks/queue.ts';
 import { within } from '../../lib/within.ts';
-import { type BullmqServer, bullmqWorker, queueName } from './worker.ts';
+import { type BullmqServer, type BullmqWorker, bullmqWorker, queueName } from './worker.ts';
 
 type ProducerQueue = Queue<unknown, unknown, string, unknown, unknown, string, IQueueBackend>;
 
 /** A {@link DeliveryQueue} on BullMQ: one BullMQ queue for each collector, one job for each attempt. */
 export function bullmqQueue(server: BullmqServer): DeliveryQueue {
     const producers = new Map<string, Promise<ProducerQueue>>();
+    /** Those of this process, by collector. */
+    const workers = new Map<string, BullmqWorker>();
     let closing: Promise<void> | undefined;
 
     /** A queue that failed to open stays broken for ever, so it is forgotten and the next call opens another. */
@@ -41,6 +43,11 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
         }
     }
 
+    /** It is for whoever gets it first, and nobody else has got it. */
+    function isTaken(job: DeliveryJob): boolean {
+        return job.grant !== null && workers.get(job.collector)?.takes(job) === true;
+    }
+
     async function close(): Promise<void> {
         const opened = await Promise.allSettled(producers.values());
         await Promise.allSettled(opened.map((result) => (result.status === 'fulfilled' ? result.value.close() : null)));
@@ -56,14 +63,17 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
                 throw closedQueue();
             }
 
-            const names = new Set(jobs.map(({ collector }) => queueName(collector)));
-            await Promise.all(Array.from(names, (name) => addTo(name, jobs)));
+            const left = jobs.filter((job) => !isTaken(job));
+            const names = new Set(left.map(({ collector }) => queueName(collector)));
+            await Promise.all(Array.from(names, (name) => addTo(name, left)));
         },
 
         ...(server.lostJobs === undefined ? {} : { lostJobs: () => (server.lostJobs as () => Promise<boolean>)() }),
 
         async work(collector, handler, options) {
-            return bullmqWorker(server, collector, handler, options);
+            const worker = await bullmqWorker(server, collector, handler, options);
+            workers.set(collector, worker);
+            return worker;
         },
 
         close() {

@@ -5,8 +5,6 @@ import type { Grant } from '../../lib/webhooks/grants.ts';
 import type { DeliveryJob, QueuePlace, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
 import { within } from '../../lib/within.ts';
 
-type JobWorker = Worker<unknown, void, string, IQueueBackend>;
-
 /**
  * BullMQ renews a lock at half its time for as long as the process lives. It is the claim in the rows that keeps an attempt from
  * being made twice; a short lock finds sooner what a dead process held.
@@ -20,13 +18,48 @@ const RETRY_DELAY = 1_000;
 const ERRORS_BEFORE_PAUSE = 10;
 const CLOSE_TIMEOUT = 5_000;
 
+/**
+ * A worker of BullMQ that begins each job when it has come. BullMQ fetches one after the other, until it has as many as it may or none is there, and
+ * begins the first only then: jobs that come as quickly as it fetches them would wait for hundreds. So it may have one more than have begun.
+ */
+class JobWorker extends Worker<unknown, void, string, IQueueBackend> {
+    /** Whether it may fetch more than one, and another for one that has ended. */
+    mayFetch: () => boolean = () => true;
+    readonly #limit = this.concurrency;
+    #begun = 0;
+
+    override async processJob(job: Job<unknown, void>, token: string): ReturnType<Worker<unknown, void>['processJob']> {
+        this.#begun += 1;
+        this.limitFetching();
+        try {
+            return await super.processJob(job, token, this.mayFetch);
+        } finally {
+            this.#begun -= 1;
+            this.limitFetching();
+        }
+    }
+
+    limitFetching(): void {
+        this.concurrency = Math.max(1, Math.min(this.#limit, this.mayFetch() ? this.#begun + 1 : this.#begun));
+    }
+}
+
+/** A worker that also takes what is handed out by its own process. */
+export interface BullmqWorker extends QueueWorker {
+    /**
+     * Begins a delivery that came with its claim, without a job: nobody else need be woken up. False where so many go on that it is better left to
+     * whoever has room.
+     */
+    takes(job: DeliveryJob): boolean;
+}
+
 /** Serves one queue until it is closed, whatever happens to the server meanwhile. */
 export async function bullmqWorker(
     server: BullmqServer,
     collector: string,
     handler: (job: DeliveryJob) => Promise<void>,
     { concurrency, onError: report = () => {} }: WorkOptions,
-): Promise<QueueWorker> {
+): Promise<BullmqWorker> {
     const name = queueName(collector);
     let closing: Promise<void> | undefined;
     let retry: NodeJS.Timeout | undefined;
@@ -35,7 +68,7 @@ export async function bullmqWorker(
     let worker = start();
 
     function start(): JobWorker {
-        const started = new Worker(
+        const started = new JobWorker(
             name,
             run,
             {
@@ -49,6 +82,8 @@ export async function bullmqWorker(
             },
             server.backend,
         );
+        started.mayFetch = attempts.mayFetch;
+        started.limitFetching();
         started.on('error', pausingOnFlood(started, report));
         started.waitUntilReady().catch(() => restart(started));
         return started;
@@ -64,16 +99,14 @@ export async function bullmqWorker(
         }
     }
 
-    /** While some deliveries wait for others to end, BullMQ fetches none beside the jobs that it has. */
     async function run(job: Job): Promise<void> {
         try {
             const begun = attempts.begin(jobsIn(collector, job, connection.isSteady()));
-            worker.concurrency = attempts.mayFetch();
+            worker.limitFetching();
             await begun;
         } catch (error) {
             report(error instanceof Error ? error : new Error(String(error)));
         }
-        worker.concurrency = attempts.mayFetch();
     }
 
     async function close(): Promise<void> {
@@ -89,6 +122,8 @@ export async function bullmqWorker(
     }
 
     return {
+        takes: attempts.takes,
+
         close() {
             closing ??= close();
             return closing;
@@ -96,14 +131,17 @@ export async function bullmqWorker(
     };
 }
 
-interface Attempts {
+/** Beyond so many at once, what a process hands out is shared with other workers. */
+const OWN = 64;
+
+interface Attempts extends Pick<BullmqWorker, 'takes'> {
     /**
      * Resolves when the work of their job is done. For deliveries that came with their claims, that is when all have begun: a slow one keeps
      * no other from its place. Any other is BullMQ's until it has ended, so that it is handed out again if this process dies.
      */
     begin(handedOut: readonly DeliveryJob[]): Promise<void>;
-    /** The number of jobs that BullMQ may have. */
-    mayFetch(): number;
+    /** While some deliveries wait for others to end, none are fetched beside those that are here. */
+    mayFetch(): boolean;
     /** What has not begun is left to others. Resolves when the rest has ended. */
     close(): Promise<void>;
 }
@@ -112,7 +150,6 @@ interface Attempts {
 function attemptsOf(handler: (job: DeliveryJob) => Promise<void>, concurrency: number, report: (error: Error) => void): Attempts {
     const running = new Set<Promise<void>>();
     const waiting: (() => void)[] = [];
-    let jobs = 0;
     let closed = false;
 
     async function serve(job: DeliveryJob): Promise<void> {
@@ -142,13 +179,19 @@ function attemptsOf(handler: (job: DeliveryJob) => Promise<void>, concurrency: n
     }
 
     return {
-        async begin(handedOut) {
-            jobs += 1;
-            await Promise.all(handedOut.map((one) => (one.grant === null ? begin(one) : beginInTurn(one))));
-            jobs -= 1;
+        takes(job) {
+            const hasRoom = !closed && running.size < Math.min(concurrency, OWN);
+            if (hasRoom) {
+                void begin(job);
+            }
+            return hasRoom;
         },
 
-        mayFetch: () => (waiting.length > 0 ? Math.max(1, jobs) : concurrency),
+        async begin(handedOut) {
+            await Promise.all(handedOut.map((one) => (one.grant === null ? begin(one) : beginInTurn(one))));
+        },
+
+        mayFetch: () => waiting.length === 0,
 
         async close() {
             closed = true;

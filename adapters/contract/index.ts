@@ -3,6 +3,7 @@ import { type AuditStoreFixture, auditLaws } from './audit-laws.ts';
 import { findingGroups } from './inventory/finding-laws.ts';
 import { type AnyInventoryFixture, inventoryAbilities } from './inventory/fixture.ts';
 import { importGroups } from './inventory/import-laws.ts';
+import { movingGroups } from './inventory/moving-laws.ts';
 import { readingGroups } from './inventory/reading-laws.ts';
 import { removalGroups } from './inventory/removal-laws.ts';
 import { replacingGroups } from './inventory/replacing-laws.ts';
@@ -95,6 +96,7 @@ export function inventoryContract(test: ContractTest, create: () => AnyInventory
             ...readingGroups,
             ...selectingGroups,
             ...removalGroups,
+            ...movingGroups,
             ...replacingGroups,
             ...findingGroups,
             ...sparingGroups,

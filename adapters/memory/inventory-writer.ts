@@ -11,7 +11,8 @@ import { type Gone, NOTHING_GONE, removeUnnamed } from './replacing.ts';
 import { count, existing, type InventoryTables, ROOT, saveTables, serviceKey, times } from './tables.ts';
 
 /** What this store offers to writers. */
-export interface MemoryInventoryWriter extends Required<Omit<InventoryWriter, 'expireHosts' | 'removeHosts' | 'removeWorkspace'>> {
+export interface MemoryInventoryWriter
+    extends Required<Omit<InventoryWriter, 'expireHosts' | 'removeHosts' | 'removeWorkspace' | 'moveHosts' | 'updateWorkspace'>> {
     /** Puts endpoints into the workspace of that name as `RecordStore.add` says; at once, so that `memoryRecords` need not wait. */
     addEndpoints(workspaceName: string, endpoints: readonly Endpoint[]): void;
 }

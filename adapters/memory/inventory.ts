@@ -1,13 +1,26 @@
 import Joi from 'joi';
 import { checked, clockSchema } from '../../lib/checked.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { checkedWorkspaceChanges } from '../../lib/inventory/boundary.ts';
 import type { Host } from '../../lib/inventory/host.ts';
+import { checkedHostMove, targetOf } from '../../lib/inventory/host-moves.ts';
 import { DEFAULT_WORKSPACE, type Note, type Session, type Vuln, type Workspace } from '../../lib/inventory/resources.ts';
 import { FILTERS, matches } from '../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter, RemovedHosts } from '../../lib/inventory/store.ts';
 import { BLANK_FINDINGS } from './findings.ts';
 import { inventoryWriter, type MemoryInventoryWriter } from './inventory-writer.ts';
-import { collection, count, existing, type InventoryTables, inventoryTables, ROOT, removeHost, times, vulnsOfServices } from './tables.ts';
+import {
+    collection,
+    count,
+    existing,
+    type InventoryTables,
+    inventoryTables,
+    moveHost,
+    ROOT,
+    removeHost,
+    times,
+    vulnsOfServices,
+} from './tables.ts';
 
 /** How the inventory is read and stamped. */
 export interface MemoryInventoryOptions {
@@ -84,6 +97,7 @@ export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInv
         notes: collection(notes, [workspaces, hosts], { batchSize, filters: FILTERS.notes }),
         sessions: collection(sessions, [workspaces, hosts], { batchSize, filters: FILTERS.sessions }),
         vulns: collection(vulnsOfServices(tables), [workspaces, hosts, services], { batchSize, filters: FILTERS.vulns }),
+        hostVulns: collection(vulns, [workspaces, hosts], { batchSize, filters: FILTERS.vulns }),
         workspaceServices: collection(services, [workspaces, hosts], { batchSize, filters: FILTERS.services, below: 1 }),
         workspaceNotes: collection(notes, [workspaces, hosts], { batchSize, filters: FILTERS.notes, below: 1 }),
         workspaceSessions: collection(sessions, [workspaces, hosts], { batchSize, filters: FILTERS.sessions, below: 1 }),
@@ -105,6 +119,24 @@ export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInv
             const removed = remove(id, () => true, false);
             workspaces.remove(id);
             return removed;
+        },
+
+        async moveHosts(ids, to) {
+            const move = checkedHostMove({ ids, to });
+            const workspace = workspaces.find(ROOT, move.to);
+            const found = move.ids.flatMap((id) => hosts.get(id) ?? []);
+            const held = found.flatMap(({ address }) => hosts.find(workspace?.id ?? ROOT, address)?.address ?? []);
+            const target = targetOf({ ...move, hosts: found, workspace, held });
+            const at = clock();
+            for (const id of move.ids) {
+                moveHost(tables, id, target.id, at);
+            }
+            return { hosts: found.length };
+        },
+
+        async updateWorkspace(name, changes) {
+            const checkedChanges = checkedWorkspaceChanges(changes);
+            return workspaces.replace({ ...existing(workspaces.find(ROOT, name), 'workspace'), ...checkedChanges, updated_at: clock() });
         },
 
         ...childAdding(tables, clock),

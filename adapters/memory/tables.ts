@@ -15,6 +15,8 @@ export interface Table<R extends Row> {
     /** Adds a row with the next id, counted from 1. With a key it can be found below its parent. */
     insert(parent: number, make: (id: number) => R, key?: string): R;
     replace(row: R): R;
+    /** Puts a row below another parent, with the key that it is found by there. */
+    move(row: R, parent: number, key: string): void;
     remove(id: number): void;
     get(id: number): R | undefined;
     find(parent: number, key: string): R | undefined;
@@ -83,6 +85,16 @@ function table<R extends Row>(): Table<R> {
     let keys = new Map<number, string>();
     let last = 0;
 
+    /** Another list, since somebody may be reading the old one. */
+    function withdraw(id: number): void {
+        const parent = parents.get(id) ?? ROOT;
+        children.set(
+            parent,
+            (children.get(parent) ?? []).filter((child) => child !== id),
+        );
+        idsByKey.delete(keys.get(id) ?? '');
+    }
+
     return {
         insert(parent, make, key) {
             last += 1;
@@ -105,16 +117,22 @@ function table<R extends Row>(): Table<R> {
             return row;
         },
 
-        remove(id) {
-            const parent = parents.get(id) ?? ROOT;
-            // Another list, since somebody may be reading the old one.
+        move(row, parent, key) {
+            withdraw(row.id);
             children.set(
                 parent,
-                (children.get(parent) ?? []).filter((child) => child !== id),
+                [...(children.get(parent) ?? []), row.id].sort((one, other) => one - other),
             );
+            parents.set(row.id, parent);
+            rows.set(row.id, row);
+            idsByKey.set(`${parent} ${key}`, row.id);
+            keys.set(row.id, `${parent} ${key}`);
+        },
+
+        remove(id) {
+            withdraw(id);
             parents.delete(id);
             rows.delete(id);
-            idsByKey.delete(keys.get(id) ?? '');
             keys.delete(id);
         },
 
@@ -167,9 +185,11 @@ export function collection<R extends Row>(
         return path;
     }
 
-    function selected(path: readonly number[], { where = {}, after = { id: 0 }, limit, extras = [] }: Selection): readonly R[] {
+    function selected(path: readonly number[], { where = {}, hosts, after = { id: 0 }, limit, extras = [] }: Selection): readonly R[] {
+        const wantedHosts = hosts && new Set(hosts);
         const byChange = where.updated_since !== undefined;
-        const found = idsBelow(path).flatMap((id) => rows.get(id) ?? []);
+        const ids = wantedHosts === undefined ? idsBelow(path) : idsBelow(path).filter((id) => wantedHosts.has(rows.parentOf(id) ?? ROOT));
+        const found = ids.flatMap((id) => rows.get(id) ?? []);
         const seen = (row: R): R => (lastSeen === undefined ? row : { ...row, last_seen: lastSeen(row) });
         const wanted = found.filter(
             (row) => matches(where.last_seen_since === undefined ? row : seen(row), where) && compareRows(byChange, row, after) > 0,
@@ -181,6 +201,7 @@ export function collection<R extends Row>(
     return {
         filters,
         ...(lastSeen !== undefined && { extras: ['last_seen'] }),
+        ...(below === 1 && ancestors.length === 2 && { selectsHosts: true }),
 
         async *select(path, selection, { signal } = {}) {
             const wanted = selected(path, selection);
@@ -263,6 +284,25 @@ export function removeHost({ hosts, services, notes, sessions, vulns, sightings 
     }
     sightings.delete(id);
     hosts.remove(id);
+}
+
+/** Moves a host and all below it. It was seen last when it was seen last before. */
+export function moveHost({ hosts, services, notes, vulns, sightings }: InventoryTables, id: number, workspace_id: number, at: Date): void {
+    const host = existing(hosts.get(id), 'host');
+    if (!sightings.has(id)) {
+        sightings.set(id, host.updated_at);
+    }
+
+    hosts.move({ ...host, workspace_id, updated_at: at }, workspace_id, host.address);
+    changeBelow(services, id, { updated_at: at });
+    changeBelow(notes, id, { updated_at: at, workspace_id });
+    changeBelow(vulns, id, { updated_at: at });
+}
+
+function changeBelow<R extends Row>({ idsBelow, get, replace }: Table<R>, parent: number, fields: Partial<R>): void {
+    for (const row of idsBelow(parent).flatMap((id) => get(id) ?? [])) {
+        replace({ ...row, ...fields });
+    }
 }
 
 /** Removes a service below which nothing is any more, and counts its host anew. */

@@ -20,6 +20,8 @@ export interface CollectionSource {
     readonly filters: readonly FilterName[];
     /** Fields that are there on request only; `column` has them. */
     readonly extras?: readonly ExtraField[];
+    /** Whether the rows have hosts, by which they can be chosen. */
+    readonly byHost?: true;
     /** The fields that `search` looks into. */
     readonly searched?: readonly (typeof SEARCHED)[number][];
     /** The value of a field as it goes out; the column of `rows` by default. */
@@ -46,7 +48,11 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
     const below = seenBelow(source);
     const one = `select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`;
 
-    async function* select(path: readonly number[], { where = {}, after, limit, extras = [] }: Selection, { signal }: ReadOptions = {}) {
+    async function* select(
+        path: readonly number[],
+        { where = {}, hosts, after, limit, extras = [] }: Selection,
+        { signal }: ReadOptions = {},
+    ) {
         let left = path.every(isRowId) ? (limit ?? Number.POSITIVE_INFINITY) : 0;
         for (let behind = after; left > 0; ) {
             signal?.throwIfAborted();
@@ -55,6 +61,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
                 where,
                 limit: size,
                 extras,
+                ...(hosts !== undefined && { hosts }),
                 ...(behind !== undefined && { after: behind }),
             });
             const reader = behind === after ? database : further;
@@ -72,6 +79,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
     return {
         filters,
         ...(source.extras !== undefined && { extras: source.extras }),
+        ...(source.byHost && { selectsHosts: true }),
         select,
         ...(source.text !== undefined && { listText: textOf(readers, source, source.text, select) }),
         list: (path, options) => select(path, {}, options),
@@ -130,11 +138,16 @@ interface Statement {
 const UNTOUCHED = 'case when staged.host_id is null then true else false end';
 
 /** The statement that reads a selection, in its order. */
-function selecting(source: CollectionSource, path: readonly number[], { where = {}, after, limit, extras = [] }: Selection): Statement {
+function selecting(source: CollectionSource, path: readonly number[], selection: Selection): Statement {
+    const { where = {}, hosts, after, limit, extras = [] } = selection;
     const { from, staged, listed = 'true' } = source;
     const select = [source.select, ...extras.map((field) => `${columnOf(source, field)} as ${field}`)].join(', ');
     const values: unknown[] = [...path];
     const common = [...seenBelow(source), listed, ...conditions(source, where, values)];
+    if (hosts !== undefined) {
+        common.push(`rows.host_id = any ($${values.push(hosts)}::integer[])`);
+    }
+
     const rest = (order: string): string => `order by ${order} limit ${limit}`;
     const part = (tables: string, more: readonly string[], order: string): string =>
         `select ${select} from ${tables} where ${[...common, ...more].join(' and ')} ${rest(order)}`;

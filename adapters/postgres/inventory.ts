@@ -18,13 +18,14 @@ import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.
 import { type CollectionSource, collection } from './collection.ts';
 import { assertStoreOptions, IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
 import { importHosts } from './import-hosts.ts';
+import { moveHosts } from './move-hosts.ts';
 import { readersOf } from './readers.ts';
 import { expireHosts, removeHosts, removeWorkspace } from './remove-hosts.ts';
 import { rowText } from './row-text.ts';
 import { lastSeen } from './sightings.ts';
 import { overlaid } from './stage-batch.ts';
 import { laidOver } from './stage-findings.ts';
-import { ensureWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
+import { ensureWorkspace, updateWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
 
 /** The workspace of the path. */
 const WORKSPACE = 'from scanwire.workspaces where id = $1';
@@ -150,7 +151,7 @@ const VULNS = {
 
 /** The same rows below all hosts of a workspace. */
 function ofWorkspace(source: CollectionSource): CollectionSource {
-    return { ...source, parents: source.parents.slice(0, 1) };
+    return { ...source, parents: source.parents.slice(0, 1), byHost: true };
 }
 
 /** Workspaces, hosts and what belongs to hosts, in the tables of the schema `scanwire`. */
@@ -194,6 +195,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
             text: { ...VULNS.text, from: `${VULNS.text.from} ${BELOW_SERVICE}` },
             parents: [...VULNS.parents, 'rows.service_id'],
         }),
+        hostVulns: collection<WorkspaceVuln>(readers, VULNS),
         workspaceServices: collection<Service>(readers, ofWorkspace(SERVICES)),
         workspaceNotes: collection<WorkspaceNote>(readers, ofWorkspace(NOTES)),
         workspaceSessions: collection<Session>(readers, ofWorkspace(SESSIONS)),
@@ -203,6 +205,8 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
         expireHosts: (workspaceName, options) => expireHosts(pool, workspaceName, { ...options, clock }),
         removeHosts: (workspaceName, options) => removeHosts(pool, workspaceName, { ...options, clock }),
         removeWorkspace: (name) => removeWorkspace(pool, name, clock),
+        moveHosts: (ids, to) => moveHosts(pool, ids, to, clock),
+        updateWorkspace: (name, changes) => updateWorkspace(database, name, changes, clock()),
         replaces: true,
         keepsFindings: true,
         dryRuns: true,

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { checkedWorkspaceChanges } from '../../lib/inventory/boundary.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
+import type { WorkspaceChanges } from '../../lib/inventory/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { type PoolLike, transaction } from './database.ts';
 import { endDeadImport } from './staged-import.ts';
@@ -40,6 +42,28 @@ export async function findWorkspace(database: Executor, name: string): Promise<W
     return (await database.query<Workspace>(sql, [name])).rows[0];
 }
 
+/** The same, unless it is only being made. */
+export async function shownWorkspace(database: Executor, name: string): Promise<Workspace | undefined> {
+    const sql = `select ${WORKSPACE_COLUMNS} from scanwire.workspaces rows where name = $1 and generation >= 0`;
+    return (await database.query<Workspace>(sql, [name])).rows[0];
+}
+
+/** Changes what is said of the workspace of that name. */
+export async function updateWorkspace(database: Executor, name: string, changes: WorkspaceChanges, at: Date): Promise<Workspace> {
+    const { boundary, limit_to_network } = checkedWorkspaceChanges(changes);
+    const { rows } = await database.query<Workspace>(
+        `update scanwire.workspaces rows set updated_at = $2, limit_to_network = coalesce($3::boolean, limit_to_network),
+            boundary = case when $4::boolean then $5::text else boundary end
+         where name = $1 and generation >= 0 returning ${WORKSPACE_COLUMNS}`,
+        [name, at, limit_to_network ?? null, boundary !== undefined, boundary ?? null],
+    );
+    if (rows[0] === undefined) {
+        throw new ScanwireError('NOT_FOUND', 'Unknown workspace', { field: 'workspace' });
+    }
+
+    return rows[0];
+}
+
 /** The workspace of that id, shown or not. */
 export async function readWorkspace(database: Executor, id: number): Promise<Workspace> {
     return await onlyWorkspace(database, 'id = $1', id);
@@ -75,10 +99,17 @@ async function lockWorkspace(client: Executor, name: string, at: Date): Promise<
     return rows[0];
 }
 
-/** Whose turn it is in which workspace, and how long it is waited for. */
+/** In the order of their names, so that two who want several of them do not lock each other out. */
+async function lockWorkspaces(client: Executor, names: readonly string[], at: Date): Promise<ReadonlyMap<string, LockedWorkspace>> {
+    const locked = new Map<string, LockedWorkspace>();
+    for (const name of [...new Set(names)].sort()) {
+        locked.set(name, await lockWorkspace(client, name, at));
+    }
+    return locked;
+}
+
+/** How long a turn is waited for. */
 export interface Turn {
-    /** Of the workspace. */
-    readonly name: string;
     readonly clock: Clock;
     /** A statement that takes a lock which whoever runs beside us takes before that of the workspace. */
     readonly lock?: string;
@@ -95,7 +126,21 @@ const STANDS_STILL = 60_000;
  *
  * @throws ScanwireError `UNAVAILABLE` when it has waited long enough.
  */
-export async function inTurn<T>(pool: PoolLike, turn: Turn, run: (client: Executor, workspaceId: number) => Promise<T>): Promise<T> {
+export async function inTurn<T>(
+    pool: PoolLike,
+    { name, ...turn }: Turn & { readonly name: string },
+    run: (client: Executor, workspaceId: number) => Promise<T>,
+): Promise<T> {
+    return await inTurns(pool, [name], turn, (client, [id]) => run(client, id as number));
+}
+
+/** The same in several workspaces at once, whose ids come in the order of `names`. */
+export async function inTurns<T>(
+    pool: PoolLike,
+    names: readonly string[],
+    turn: Turn,
+    run: (client: Executor, workspaceIds: readonly number[]) => Promise<T>,
+): Promise<T> {
     const check = patience(turn);
     for (;;) {
         const found = await transaction(pool, async (client) => {
@@ -103,8 +148,16 @@ export async function inTurn<T>(pool: PoolLike, turn: Turn, run: (client: Execut
                 await client.query(turn.lock);
             }
 
-            const { id, import_id, busy, lease } = await lockWorkspace(client, turn.name, turn.clock());
-            return import_id === null ? { result: await run(client, id) } : { id, import_id, busy, lease };
+            const locked = await lockWorkspaces(client, names, turn.clock());
+            const taken = [...locked.values()].find(({ import_id }) => import_id !== null);
+            return taken === undefined
+                ? {
+                      result: await run(
+                          client,
+                          names.map((name) => locked.get(name)?.id ?? 0),
+                      ),
+                  }
+                : taken;
         });
         if ('result' in found) {
             return found.result;
@@ -114,7 +167,7 @@ export async function inTurn<T>(pool: PoolLike, turn: Turn, run: (client: Execut
             check(found.lease);
             await sleep(POLL);
         } else {
-            await endDeadImport(pool, { workspaceId: found.id, importId: found.import_id });
+            await endDeadImport(pool, { workspaceId: found.id, importId: found.import_id ?? '' });
         }
     }
 }

@@ -138,6 +138,7 @@ function inventoryOf(database: Executor, columns: Columns): Required<InventorySt
         notes: read(NOTES),
         sessions: read(SESSIONS),
         vulns: read(vulns),
+        hostVulns: read(VULNS),
         workspaceServices: read(ofWorkspace(SERVICES)),
         // A note of no host is its workspace's.
         workspaceNotes: read({ ...NOTES, from: `notes rows ${BELOW_HOST_OR_NONE}`, parents: ['workspace.id'] }),

@@ -25,6 +25,13 @@ export function define(hosts: Command): void {
     });
     inWorkspace(show);
 
+    const move = command(hosts, 'move <id...>', 'move hosts into another workspace, with all that is below them', async (call) => {
+        const [ids, to] = [call.args.map(Number), String(call.options.to)];
+        const moved = await call.perform('moveHosts', { ids, to });
+        return { json: moved, text: () => `Moved ${hostsText(moved)} to ${printable(to)}` };
+    });
+    move.requiredOption('--to <workspace>', 'workspace that they go into, which must be there');
+
     const remove = command(
         hosts,
         'remove <range>',
@@ -50,12 +57,16 @@ function inWorkspace(self: Command): Command {
 }
 
 function removedAnswer(removed: RemovedHosts, workspace: string, dryRun: boolean): Answer {
-    const count = removed.hosts.toLocaleString('en');
-    return { json: removed, text: () => `${dryRun ? 'Would remove' : 'Removed'} ${count} hosts of ${printable(workspace)}` };
+    return { json: removed, text: () => `${dryRun ? 'Would remove' : 'Removed'} ${hostsText(removed)} of ${printable(workspace)}` };
+}
+
+function hostsText({ hosts }: RemovedHosts): string {
+    return hosts === 1 ? '1 host' : `${hosts.toLocaleString('en')} hosts`;
 }
 
 async function pageText({ hosts, next }: HostsPage): Promise<string> {
     const cells = hosts.map((host) => [
+        String(host.id),
         host.address,
         host.name === host.address ? '' : host.name,
         host.state,
@@ -64,7 +75,7 @@ async function pageText({ hosts, next }: HostsPage): Promise<string> {
         String(host.vuln_count),
         relativeTime(host.updated_at, new Date()),
     ]);
-    const text = await table(['ADDRESS', 'NAME', 'STATE', 'SYSTEM', 'SERVICES', 'VULNS', 'CHANGED'], cells, 'No hosts.');
+    const text = await table(['ID', 'ADDRESS', 'NAME', 'STATE', 'SYSTEM', 'SERVICES', 'VULNS', 'CHANGED'], cells, 'No hosts.');
     return next === null ? text : `${text}\n\nMore with --after ${next}`;
 }
 
@@ -74,6 +85,7 @@ function systemOf({ os_name, os_flavor, os_sp }: Host): string {
 
 async function hostText(host: ShownHost): Promise<string> {
     const facts: [string, string | null][] = [
+        ['ID', String(host.id)],
         ['Address', host.address],
         ['Name', host.name],
         ['State', host.state],
@@ -85,31 +97,19 @@ async function hostText(host: ShownHost): Promise<string> {
         ['Comments', host.comments],
         ['Changed', relativeTime(host.updated_at, new Date())],
     ];
+    const ports = new Map(host.services.map(({ id, port, proto }) => [id, `${port}/${proto}`]));
+    const on = ({ service_id }: { readonly service_id: number | null }): string => ports.get(service_id ?? 0) ?? '';
+    const vulns = host.vulns.map((vuln) => [on(vuln), vuln.name, vuln.info ?? '']);
+    const notes = host.notes.map((note) => [on(note), note.ntype ?? '', JSON.stringify(note.data)]);
     const parts = [
         await aligned(facts.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, value]]))),
         await table(
             ['PORT', 'STATE', 'SERVICE', 'INFO'],
-            host.services.map(({ port, proto, state, name, info }) => [`${port}/${proto}`, state, name, info ?? '']),
+            host.services.map(({ id, state, name, info }) => [ports.get(id) ?? '', state, name, info ?? '']),
             'No services.',
         ),
-        ...(host.vulns.length === 0
-            ? []
-            : [
-                  await table(
-                      ['VULNERABILITY', 'INFO'],
-                      host.vulns.map(({ name, info }) => [name, info ?? '']),
-                      '',
-                  ),
-              ]),
-        ...(host.notes.length === 0
-            ? []
-            : [
-                  await table(
-                      ['NOTE', 'DATA'],
-                      host.notes.map(({ ntype, data }) => [ntype ?? '', JSON.stringify(data)]),
-                      '',
-                  ),
-              ]),
+        await table(['PORT', 'VULNERABILITY', 'INFO'], vulns, ''),
+        await table(['PORT', 'NOTE', 'DATA'], notes, ''),
     ];
-    return parts.join('\n\n');
+    return parts.filter((part) => part !== '').join('\n\n');
 }

@@ -4,9 +4,9 @@ import { MAX_LINE_BYTES, recordJsonSchema } from '../../lib/records/record.ts';
 import { type Answer, type Call, command, wholeNumber } from '../command.ts';
 import { openInput } from '../input.ts';
 import { followed } from '../output/progress.ts';
+import { assertWritable, writeOutput } from '../output/write-output.ts';
 import * as files from '../records/files.ts';
 import { type ReadingLimits, type RecordsReport, reportText } from '../records/report.ts';
-import { assertWritable, writeOutput } from '../records/write-output.ts';
 import { addCapture } from './records-capture.ts';
 
 /** Keeps clear of the longest text that Node can hold. */

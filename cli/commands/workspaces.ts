@@ -1,16 +1,38 @@
 import type { Command } from 'commander';
-import { command } from '../command.ts';
+import type { WorkspaceChanges } from '../../lib/inventory/store.ts';
+import { type Answer, type Call, command, definedFields } from '../command.ts';
 import { printable, table } from '../output/table.ts';
 
 export function define(workspaces: Command): void {
     command(workspaces, 'list', 'list workspaces', async ({ perform }) => {
         const all = await perform('listWorkspaces', {});
-        const cells = all.map(({ id, name, boundary, description }) => [String(id), name, boundary ?? '', description ?? '']);
-        return { json: all, text: () => table(['ID', 'NAME', 'BOUNDARY', 'DESCRIPTION'], cells, 'No workspaces.') };
+        const cells = all.map(({ id, name, boundary, limit_to_network, description }) => [
+            String(id),
+            name,
+            boundary ?? '',
+            limit_to_network ? 'yes' : '',
+            description ?? '',
+        ]);
+        return { json: all, text: () => table(['ID', 'NAME', 'BOUNDARY', 'LIMITED', 'DESCRIPTION'], cells, 'No workspaces.') };
     });
+
+    command(workspaces, 'update <name>', 'change what a workspace is limited to', updated)
+        .option('--boundary <ranges>', 'addresses, blocks and ranges with commas between them')
+        .option('--no-boundary', 'none')
+        .option('--limit-to-network', 'imports leave out the hosts outside of the boundary')
+        .option('--no-limit-to-network', 'they take all hosts');
 
     command(workspaces, 'remove <name>', 'remove a workspace with all that is in it', async ({ args: [name = ''], perform }) => {
         const removed = await perform('removeWorkspace', { name });
         return { json: removed, text: () => `Removed ${printable(name)} with ${removed.hosts.toLocaleString('en')} hosts` };
     });
+}
+
+async function updated({ args: [name = ''], options, perform }: Call): Promise<Answer> {
+    const boundary = options.boundary === false ? null : options.boundary;
+    const changes = definedFields<WorkspaceChanges>({ boundary, limit_to_network: options.limitToNetwork });
+    const workspace = await perform('updateWorkspace', { ...changes, name });
+    const within = workspace.boundary === null ? 'has no boundary' : `has the boundary ${printable(workspace.boundary)}`;
+    const limited = workspace.limit_to_network ? 'imports leave out what is outside' : 'imports take all hosts';
+    return { json: workspace, text: () => `${printable(workspace.name)} ${within}; ${limited}` };
 }

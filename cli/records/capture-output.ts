@@ -7,7 +7,7 @@ import { lineSplitter } from '../../lib/line-splitter.ts';
 import type { HttpsRecord } from '../../lib/records/index.ts';
 import { readRecord } from '../../lib/records/read-record.ts';
 import { MAX_LINE_BYTES, stringifyRecord } from '../../lib/records/record.ts';
-import { unwritable } from './write-output.ts';
+import { unwritable } from '../output/write-output.ts';
 
 /** Where records go, one by one: what is written is out of this process when `write` is done. */
 export interface RecordOutput {

@@ -4,8 +4,8 @@ import type { HttpResponse } from '../../lib/records/response/parse-response.ts'
 import { bodyText } from '../../lib/records/response/text.ts';
 import { writeRecords } from '../../lib/records/write-records.ts';
 import { jsonText, printable } from '../output/table.ts';
+import { writeOutput } from '../output/write-output.ts';
 import { goodRecords, type ReadingLimits, type RecordsReport, recordsReporter } from './report.ts';
-import { writeOutput } from './write-output.ts';
 
 /** Checks a file of records, plain or packed with gzip. */
 export async function check(source: AsyncIterable<Uint8Array>, limits: ReadingLimits = {}): Promise<RecordsReport> {
@@ -94,10 +94,12 @@ export async function rewrite(source: AsyncIterable<Uint8Array>, options: Rewrit
     const lines = readRecords(source, reading);
     const reporter = recordsReporter(lines);
     let written = true;
-    await writeOutput(writeRecords(goodRecords(lines, reporter), { gzip }), output, () => {
-        const { good, bad } = lines.totals;
-        written = bad === 0 || (good > 0 && !inPlace);
-        return written;
+    await writeOutput(writeRecords(goodRecords(lines, reporter), { gzip }), output, {
+        isWanted() {
+            const { good, bad } = lines.totals;
+            written = bad === 0 || (good > 0 && !inPlace);
+            return written;
+        },
     });
     return { ...reporter.report(), written };
 }

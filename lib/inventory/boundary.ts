@@ -1,8 +1,11 @@
-import { ScanwireError } from '../errors.ts';
+import Joi from 'joi';
+import { checked } from '../checked.ts';
+import { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 import type { HostInput } from './host.ts';
 import { addCounts, type ImportCounts, importCounts } from './import-counts.ts';
 import type { Workspace } from './resources.ts';
 import { type AddressRange, addressRange, isInRange } from './selection.ts';
+import type { WorkspaceChanges } from './store.ts';
 
 /** What an import came to. */
 type Counts = Readonly<Record<'hosts' | 'services' | 'notes' | 'vulns', ImportCounts>>;
@@ -50,21 +53,46 @@ function eachCount(countOf: (name: keyof Counts) => ImportCounts): Counts {
     return { hosts: countOf('hosts'), services: countOf('services'), notes: countOf('notes'), vulns: countOf('vulns') };
 }
 
+/** Longest boundary, in characters. */
+const MAX_BOUNDARY = 4096;
+
+/** The rules of {@link WorkspaceChanges}. */
+export const workspaceChangesSchema: Joi.ObjectSchema<WorkspaceChanges> = Joi.object<WorkspaceChanges, true>({
+    boundary: Joi.string()
+        .trim()
+        .max(MAX_BOUNDARY)
+        .allow('', null)
+        .description('Addresses, blocks and ranges with commas between them; null for none'),
+    limit_to_network: Joi.boolean().description('Whether imports leave out the hosts outside of the boundary'),
+});
+
+/**
+ * Changes of a workspace that can be stored.
+ *
+ * @throws ScanwireError `INVALID_INPUT` with the field.
+ */
+export function checkedWorkspaceChanges(changes: WorkspaceChanges): WorkspaceChanges {
+    const { boundary, ...others } = checked(workspaceChangesSchema, changes);
+    if (boundary !== undefined) {
+        rangesOf(boundary ?? '', 'INVALID_INPUT', 'Boundary');
+    }
+
+    return { ...others, ...(boundary !== undefined && { boundary: boundary === '' ? null : boundary }) };
+}
+
 /** `192.0.2.1-9` for `192.0.2.1-192.0.2.9`. */
 const SHORT_RANGE = /^((?:\d{1,3}\.){3})(\d{1,3})-(\d{1,3})$/;
 
 function boundaryRanges(boundary: string): readonly AddressRange[] {
+    return rangesOf(boundary, 'CONFLICT', 'The boundary of the workspace');
+}
+
+function rangesOf(boundary: string, code: ScanwireErrorCode, subject: string): readonly AddressRange[] {
     const parts = boundary.split(/[\s,]+/).filter((part) => part !== '');
     try {
         return parts.map((part) => addressRange(part.replace(SHORT_RANGE, '$1$2-$1$3')));
     } catch (cause) {
-        throw new ScanwireError(
-            'CONFLICT',
-            'The boundary of the workspace must be a list of addresses, blocks and ranges with commas between them',
-            {
-                field: 'boundary',
-                cause,
-            },
-        );
+        const message = `${subject} must be a list of addresses, blocks and ranges with commas between them`;
+        throw new ScanwireError(code, message, { field: 'boundary', cause });
     }
 }

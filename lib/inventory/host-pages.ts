@@ -2,12 +2,16 @@ import Joi from 'joi';
 import { checked, nameSchema } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { HOST_STATES, type Host, type HostState } from './host.ts';
-import type { Note, Service, Vuln, Workspace } from './resources.ts';
+import type { Note, Service, Workspace, WorkspaceVuln } from './resources.ts';
 import { addressRange, type Filters } from './selection.ts';
-import type { Collection, InventoryStore } from './store.ts';
+import type { Collection, InventoryStore, ReadOptions } from './store.ts';
+
+/** What is below hosts. What is left out is shown as empty. */
+type InventoryBelowHosts = Pick<InventoryStore, 'services' | 'notes' | 'vulns' | 'hostVulns'>;
 
 /** What can be read by the names of workspaces and the addresses of hosts. What is left out is shown as empty. */
-export type NamedInventory = Pick<InventoryStore, 'workspaces' | 'services' | 'notes' | 'vulns'> & {
+export type NamedInventory = InventoryBelowHosts & {
+    readonly workspaces: InventoryStore['workspaces'];
     readonly hosts: Collection<Host> & Required<Pick<Collection<Host>, 'select'>>;
 };
 
@@ -51,8 +55,8 @@ export interface HostsPage {
     readonly next: number | null;
 }
 
-/** A host with what is below it. */
-export type ShownHost = HostWithServices & { readonly notes: readonly Note[]; readonly vulns: readonly Vuln[] };
+/** A host with what is below it. A vulnerability without a service is one of the host as a whole. */
+export type ShownHost = HostWithServices & { readonly notes: readonly Note[]; readonly vulns: readonly WorkspaceVuln[] };
 
 /** @throws ScanwireError `NOT_FOUND`, field `workspace`, where there is none that is to be seen. */
 export async function workspaceNamed(
@@ -98,18 +102,43 @@ export async function hostAt(inventory: NamedInventory, workspace: string, addre
         });
     }
 
-    const path = [id, host.id];
-    const shown = await withServices(inventory, host);
-    const notes = host.note_count > 0 && inventory.notes ? await rowsOf(inventory.notes.list(path)) : [];
-    const { vulns } = inventory;
-    const withVulns = host.vuln_count > 0 && vulns ? shown.services : [];
-    const found = await Promise.all(withVulns.map((service) => rowsOf((vulns as NonNullable<typeof vulns>).list([...path, service.id]))));
-    return { ...shown, notes, vulns: found.flat() };
+    return await withFindings(inventory, host);
 }
 
-async function withServices({ services }: NamedInventory, host: Host): Promise<HostWithServices> {
-    const known = host.service_count > 0 && services !== undefined;
-    return { ...host, services: known ? await rowsOf(services.list([host.workspace_id, host.id])) : [] };
+/** Of a page, where hosts that have none would cost the most. */
+async function withServices(inventory: InventoryBelowHosts, host: Host): Promise<HostWithServices> {
+    return { ...host, services: host.service_count > 0 ? await servicesOf(inventory, host) : [] };
+}
+
+/** The services of a host, whatever it has counted: other people's counters are not always right. */
+export async function servicesOf(
+    { services }: InventoryBelowHosts,
+    { workspace_id, id }: Host,
+    options: ReadOptions = {},
+): Promise<readonly Service[]> {
+    return services === undefined ? [] : await rowsOf(services.list([workspace_id, id], options));
+}
+
+/** A host with all that is below it. */
+export async function withFindings(inventory: InventoryBelowHosts, host: Host, options: ReadOptions = {}): Promise<ShownHost> {
+    const { workspace_id, id } = host;
+    const shown = { ...host, services: await servicesOf(inventory, host, options) };
+    const notes = inventory.notes === undefined ? [] : await rowsOf(inventory.notes.list([workspace_id, id], options));
+    return { ...shown, notes, vulns: await vulnsOf(inventory, shown, options) };
+}
+
+/** A store without those of a whole host has those of its services. */
+async function vulnsOf(
+    { vulns, hostVulns }: InventoryBelowHosts,
+    { workspace_id, id, services }: HostWithServices,
+    options: ReadOptions,
+): Promise<readonly WorkspaceVuln[]> {
+    if (hostVulns !== undefined) {
+        return await rowsOf(hostVulns.list([workspace_id, id], options));
+    }
+
+    const lists = vulns === undefined ? [] : services.map((service) => rowsOf(vulns.list([workspace_id, id, service.id], options)));
+    return (await Promise.all(lists)).flat();
 }
 
 /** All rows of a list. */

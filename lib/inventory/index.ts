@@ -2,6 +2,7 @@ export { type CanonicalAddress, canonicalAddress } from '../addresses.ts';
 export { type Problem, ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { type TimestampFormat, timestampFormat } from '../timestamp.ts';
 export type { ClosedPorts, PortRange } from './closed-ports.ts';
+export { type Export, type ExportFormat, type ExportOptions, type ExportQuery, exportWorkspace } from './export.ts';
 export type { Findings, NoteInput, VulnInput } from './findings.ts';
 export {
     type ArchFields,
@@ -59,7 +60,9 @@ export type {
     ImportSummary,
     InventoryStore,
     InventoryWriter,
+    MovedHosts,
     ReadOptions,
     RemovedHosts,
     RemoveHostsOptions,
+    WorkspaceChanges,
 } from './store.ts';

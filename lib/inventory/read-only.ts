@@ -57,6 +57,7 @@ export interface InventoryFunctions {
         GivenRow<Vuln, 'id' | 'name' | 'created_at'>,
         readonly [workspaceId: number, hostId: number, serviceId: number]
     >;
+    readonly hostVulns?: ReadRows<GivenRow<WorkspaceVuln, 'id' | 'name' | 'created_at'>, BelowHost>;
     readonly workspaceServices?: ReadRows<GivenRow<Service, 'id' | 'host_id' | 'port' | 'proto' | 'created_at'>, BelowWorkspace>;
     readonly workspaceNotes?: ReadRows<GivenRow<WorkspaceNote, 'id' | 'host_id' | 'created_at'>, BelowWorkspace>;
     readonly workspaceSessions?: ReadRows<GivenRow<Session, 'id' | 'host_id' | 'opened_at'>, BelowWorkspace>;
@@ -84,6 +85,7 @@ const functionsSchema: Joi.ObjectSchema<InventoryFunctions> = Joi.object<Invento
     notes: reads(),
     sessions: reads(),
     vulns: reads(),
+    hostVulns: reads(),
     workspaceServices: reads(),
     workspaceNotes: reads(),
     workspaceSessions: reads(),
@@ -153,6 +155,7 @@ const KINDS: Readonly<Record<keyof InventoryStore, Kind>> = {
     notes: { schema: noteSchema, parents: ['workspace_id', 'host_id'], below: 'hosts', fallbacks: UPDATED },
     sessions: { schema: sessionSchema, parents: [null, 'host_id'], below: 'hosts' },
     vulns: { schema: vulnSchema, parents: [null, 'host_id', 'service_id'], below: 'services', fallbacks: UPDATED },
+    hostVulns: { schema: workspaceVulnSchema, parents: [null, 'host_id'], below: 'hosts', fallbacks: UPDATED },
     workspaceServices: { schema: serviceSchema, parents: [null], below: null, fallbacks: SERVICE_FALLBACKS },
     workspaceNotes: { schema: workspaceNoteSchema, parents: ['workspace_id'], below: null, fallbacks: UPDATED },
     workspaceSessions: { schema: sessionSchema, parents: [null], below: null },

@@ -49,8 +49,8 @@ function readerOf(head: Uint8Array): (source: AsyncIterable<Uint8Array>) => Asyn
     }
 }
 
-/** Longest line that is read, in bytes without its line break. */
-export const MAX_HOST_LINE: number = 1024 * 1024;
+/** Longest line that is read, in bytes without its line break: a host may be as long in XML, and an export writes each on one line. */
+export const MAX_HOST_LINE: number = 32 * 1024 * 1024;
 
 /**
  * Reads JSON lines: on every line that is not blank one host in the shape of the API, of which only `address` is required, or one finding of a
@@ -86,7 +86,7 @@ function hostOn(line: Line, bad: BadLines): HostInput | null {
 /** Without blanks around it; empty for a blank line. */
 function textOf({ number, bytes }: Line): string {
     if (bytes === null) {
-        throw lineError(number, ' is longer than 1 MiB');
+        throw lineError(number, ' is longer than 32 MiB');
     }
 
     try {

@@ -51,6 +51,8 @@ export interface Position {
 /** A part of a list: in ascending id, or, with `updated_since`, in ascending `updated_at` and id. */
 export interface Selection {
     readonly where?: Filters;
+    /** Only the rows below these hosts. */
+    readonly hosts?: readonly number[];
     readonly after?: Position;
     /** At most so many rows, 1 or more; all without it. */
     readonly limit?: number;

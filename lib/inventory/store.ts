@@ -40,6 +40,9 @@ export interface Collection<Row extends { readonly id: number }> {
     /** The fields that `select` adds to rows on request; none without it. It is asked for no others. */
     readonly extras?: readonly ExtraField[];
 
+    /** Whether `select` knows `hosts`. It is asked for them by no others. */
+    readonly selectsHosts?: true;
+
     /**
      * A part of what `list` gives, in batches as well. Ids and times are compared as they go out, times in whole milliseconds: a row
      * whose `updated_at` is finer would be behind itself. Without it a client can neither page nor filter.
@@ -62,6 +65,8 @@ export interface InventoryStore {
     readonly notes?: Collection<Note>;
     readonly sessions?: Collection<Session>;
     readonly vulns?: Collection<Vuln>;
+    /** All that a host has, `[workspaceId, hostId]`: those of its services, and those of the host as a whole. */
+    readonly hostVulns?: Collection<WorkspaceVuln>;
     /** What is below all hosts of a workspace, `[workspaceId]`, and the notes on none. */
     readonly workspaceServices?: Collection<Service>;
     readonly workspaceNotes?: Collection<WorkspaceNote>;
@@ -123,6 +128,14 @@ export interface RemovedHosts {
     readonly hosts: number;
 }
 
+/** How many hosts were moved. */
+export interface MovedHosts {
+    readonly hosts: number;
+}
+
+/** What of a workspace can be changed; what is left out stays as it is. */
+export type WorkspaceChanges = Partial<Pick<Workspace, 'boundary' | 'limit_to_network'>>;
+
 /** What the import writes through. */
 export interface InventoryWriter {
     /** Makes the workspace unless one of that name exists; either way it is returned. */
@@ -168,6 +181,22 @@ export interface InventoryWriter {
      * @throws ScanwireError `NOT_FOUND` without such a workspace.
      */
     removeWorkspace?(name: string): Promise<RemovedHosts>;
+
+    /**
+     * Moves the hosts of these ids into the workspace of that name with all that is below them, or, when one may not, none of them. They
+     * keep their ids; who reads what has changed in a workspace sees them, and what is below them, as changed in the new one.
+     *
+     * @throws ScanwireError `NOT_FOUND` without such a workspace or host; `CONFLICT` that names the addresses that the workspace holds already
+     *     or that its boundary leaves out.
+     */
+    moveHosts?(ids: readonly number[], to: string): Promise<MovedHosts>;
+
+    /**
+     * Changes what is said of the workspace of that name. Hosts that it holds already stay, wherever they are.
+     *
+     * @throws ScanwireError `NOT_FOUND` without such a workspace, `INVALID_INPUT` for a boundary that is none.
+     */
+    updateWorkspace?(name: string, changes: WorkspaceChanges): Promise<Workspace>;
 }
 
 /** Its collections, those first that every store has. */
@@ -178,6 +207,7 @@ const COLLECTIONS: readonly (keyof InventoryStore)[] = [
     'notes',
     'sessions',
     'vulns',
+    'hostVulns',
     'workspaceServices',
     'workspaceNotes',
     'workspaceSessions',

@@ -147,7 +147,7 @@ export function storedAuthentication(
     return { authentication: all.map(([name]) => name as AuthenticationPart), sealedAuthentication: sealed };
 }
 
-/** What is to be stored of a change. @throws ScanwireError `UNSEALABLE` where part of what there is stays. */
+/** What is to be stored of a change. @throws ScanwireError `UNSEALABLE` where part of what there is stays and this key ring cannot open it. */
 export function authenticationPatch(before: StoredExporter, given: AuthenticationSettings, keyRing: KeyRing): ExporterPatch {
     if (Object.keys(given).length === 0) {
         return {};

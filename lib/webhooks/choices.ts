@@ -42,7 +42,7 @@ export const AFTER_EXHAUSTED = ['skip', 'hold'] as const;
 /** One of {@link AFTER_EXHAUSTED}. */
 export type AfterExhausted = (typeof AFTER_EXHAUSTED)[number];
 
-/** Forms in which a body is sent: the specification's own, and those that other products read. An application may add its own. */
+/** Forms in which a body is sent: `native`, as its event kind describes it, and those that other products read. An application may add its own. */
 export const FORMATS = [
     'native',
     'cloudevents',

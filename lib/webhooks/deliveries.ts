@@ -222,7 +222,7 @@ export function eventsOf(context: WebhooksContext): Events {
         async erase(id) {
             const event = await store.erase(id);
             await kept.erase(id);
-            // What others were handed with their claims when they accepted it, they may begin for so long.
+            // Another process that accepted the event holds its deliveries with their claims, and may begin to send them for so long (see grants.ts).
             if (event.ended > 0 && (await session.hasOthers().catch(() => true))) {
                 await sleep(GRANTS.beginWithin);
             }

@@ -35,7 +35,7 @@ interface WaitingClaim {
 }
 
 /**
- * Sends the deliveries of a collector: claims, signs, posts, records. Every step may be repeated or lost without harm: a job
+ * Sends the deliveries of a collector, which is a named pool of workers: claims, signs, posts, records. Every step may be repeated or lost without harm: a job
  * whose delivery cannot be claimed is somebody else's or done.
  */
 export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {

@@ -43,7 +43,10 @@ const GRACE = 5_000;
 /** A delivery that has been queued for so long, in milliseconds, is added to the queue once more. */
 const REQUEUE_AFTER = 10_000;
 
-/** How often replays go on, below every second that they may have at once, and how often they are looked for when none is known, in milliseconds. */
+/**
+ * How often replays go on, and how often they are looked for when none is known, in milliseconds. A replay may queue as many at once as its
+ * rate allows for a second, so it has to go on more often than that.
+ */
 const REPLAY_EVERY = 500;
 const LOOK_FOR_REPLAYS_EVERY = 10_000;
 

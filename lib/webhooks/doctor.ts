@@ -12,7 +12,7 @@ import type { Attempt } from './store.ts';
 
 /** What was found of one part. */
 export interface Finding {
-    /** What was looked at. `disk` is told by `scanwire` alone. Of a receiver step by step: `resolve`, `connect`, `tls`, `first byte`, `answer`. */
+    /** What was looked at. Only the command line adds `disk`. Of a receiver step by step: `resolve`, `connect`, `tls`, `first byte`, `answer`. */
     readonly part: FindingPart;
     readonly state: (typeof FINDING_STATES)[number];
     /** One sentence for people, without secrets. */

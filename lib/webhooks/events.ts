@@ -21,7 +21,7 @@ export type EventKinds = ReadonlyMap<string, EventKind>;
 
 const requiredText = (): Joi.StringSchema => Joi.string().required();
 
-/** Sent by scanwire itself when an exporter starts, stops or changes. */
+/** Sent by this package itself when an exporter starts, stops or changes. */
 export const testEvent: EventKind = {
     name: 'test',
     schema: Joi.object({

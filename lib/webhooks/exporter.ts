@@ -19,14 +19,14 @@ export interface StoredSettings {
     readonly url: string;
     /** May be empty; goes out as `webhook_name` of a `test`. */
     readonly name: string;
-    /** The worker pool that sends for it. */
+    /** The pool of workers that sends for it, by its name. */
     readonly collector: string;
     readonly trust: Trust;
     /** Forms of the signature, the preferred one first. */
     readonly signatures: readonly SignatureForm[];
     /** Retry delays of its own in milliseconds, null for the default schedule. */
     readonly schedule: readonly number[] | null;
-    /** The kinds of events that it gets, each a name or the beginning of names before a `*`; null for all but the operational ones. */
+    /** The kinds of events that it gets, each a name or the beginning of names before a `*`; null for all but those about exporters (`exporter_…`). */
     readonly kinds: readonly string[] | null;
     /** What the body of an event must be like for it, null for any. */
     readonly filter: Filter | null;
@@ -122,7 +122,10 @@ export interface ExporterSettings extends Partial<Omit<StoredSettings, 'url'>>, 
 
 /** What a user configures when an exporter is made: its settings, and what can never change afterwards. */
 export interface NewExporterSettings extends ExporterSettings {
-    /** Dates from before the detection rules library: starts with `investigation_legacy`. Default false. */
+    /**
+     * Takes the place of one that dates from before there was the rule set `library`, in this application or in one that it comes from: starts
+     * with `investigation_legacy`, as its receiver expects. Default false.
+     */
     readonly legacy?: boolean;
     /** Whose it is, in the application's words: it gets events of this owner only. Default null: the deployment's, which get those of all. */
     readonly owner?: string | null;

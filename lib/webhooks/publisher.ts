@@ -42,8 +42,8 @@ export interface PublishOptions {
 /** An event that was accepted. */
 export interface PublishedEvent extends AcceptedEvent {
     /**
-     * Tells this process to look for it now; to be called after the commit of `tx`, by a host whose commits are not heard: where that is
-     * switched off or impossible, it is found within a second otherwise.
+     * Tells this process to look for it now; to be called after the commit of `tx`, by a host whose commits the store does not
+     * tell of (`listen` of the store), since that is switched off or impossible. Without the call it is found within a second.
      */
     readonly wake: () => void;
 }

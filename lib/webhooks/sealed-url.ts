@@ -18,7 +18,7 @@ export function sealedUrl({ id, url }: Pick<StoredExporter, 'id' | 'url'>): read
     return SCHEME.test(url) ? [] : [{ sealed: url, context: urlContext(id) }];
 }
 
-/** The whole URL of an exporter's receiver. @throws ScanwireError `UNSEALABLE`. */
+/** The whole URL of an exporter's receiver. @throws ScanwireError `UNSEALABLE`: this key ring cannot open it. */
 export function openUrl(exporter: Pick<StoredExporter, 'id' | 'url'>, keyRing: KeyRing): string {
     const [text] = sealedUrl(exporter);
     return text === undefined ? exporter.url : keyRing.open(text.sealed, text.context);

@@ -1,5 +1,6 @@
 import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { exportWorkspace } from '../../lib/inventory/export.ts';
 import { hostAt, hostsPage, type NamedInventory, rowsOf } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.ts';
 import { addressRange } from '../../lib/inventory/selection.ts';
@@ -13,6 +14,9 @@ import { audited, type Caller } from './audit.ts';
 import type { AttemptView, Input, OperationName, Output, TestedExporter, TestView } from './operations.ts';
 import { owned } from './owned.ts';
 
+/** What a store may have besides the import. */
+type ChangingFunction = 'expireHosts' | 'removeHosts' | 'removeWorkspace' | 'moveHosts' | 'updateWorkspace';
+
 /** What the operations work on. */
 export interface System {
     /** For example `server.plugins['token-auth']`. */
@@ -20,8 +24,7 @@ export interface System {
     /** For example `server.plugins['webhook-exporter']`. */
     readonly webhooks: Pick<Webhooks, 'publish' | 'exporters' | 'deliveries' | 'events'> & Partial<Pick<Webhooks, 'doctor'>>;
     /** For example `postgresInventory({ pool })`. */
-    readonly inventory: Pick<InventoryWriter, 'importHosts' | 'replaces' | 'dryRuns' | 'expireHosts' | 'removeHosts' | 'removeWorkspace'> &
-        Partial<InventoryStore>;
+    readonly inventory: Pick<InventoryWriter, 'importHosts' | 'replaces' | 'dryRuns' | ChangingFunction> & Partial<InventoryStore>;
     readonly license: InstalledLicense;
     /** Tells of every operation that changes something, for example `auditTrail({ store })`. */
     readonly audit: AuditTrail;
@@ -196,9 +199,19 @@ function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
             const { readScan } = await import('../../lib/inventory/read-scan.ts');
             return inventory.importHosts(name, readScan(source), { onProgress, ...(replace && { replace }), ...(dryRun && { dryRun }) });
         },
+        ...(isExported(inventory) && {
+            exportWorkspace: ({ workspace, format, ...options }: Input<'exportWorkspace'>) =>
+                exportWorkspace(inventory, { workspace, format }, options),
+        }),
         ...(isNamed(inventory) && readingHandlers(inventory)),
         ...removalHandlers(inventory),
+        ...changeHandlers(inventory),
     };
+}
+
+/** What shows all of it. */
+function isExported(inventory: Partial<InventoryStore>): inventory is InventoryStore {
+    return inventory.workspaces !== undefined && inventory.hosts !== undefined;
 }
 
 /** What shows parts of it, and all that is needed for that. */
@@ -232,6 +245,16 @@ function removalHandlers(inventory: System['inventory']): Partial<Handlers> {
                 }
                 return await all.removeWorkspace(workspaceName(name));
             },
+        }),
+    };
+}
+
+function changeHandlers(inventory: System['inventory']): Partial<Handlers> {
+    const all = inventory as Required<typeof inventory>;
+    return {
+        ...(inventory.moveHosts && { moveHosts: ({ ids, to }: Input<'moveHosts'>) => all.moveHosts(ids, to) }),
+        ...(inventory.updateWorkspace && {
+            updateWorkspace: ({ name, ...changes }: Input<'updateWorkspace'>) => all.updateWorkspace(workspaceName(name), changes),
         }),
     };
 }

@@ -1,7 +1,17 @@
 import type { AuditEntry, AuditQuery } from '../../lib/audit/audit-trail.ts';
+import type { Export, ExportQuery } from '../../lib/inventory/export.ts';
+import type { HostMove } from '../../lib/inventory/host-moves.ts';
 import type { HostsPage, HostsQuery, ShownHost } from '../../lib/inventory/host-pages.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
-import type { ExpireOptions, ImportOptions, ImportSummary, RemovedHosts } from '../../lib/inventory/store.ts';
+import type {
+    ExpireOptions,
+    ImportOptions,
+    ImportSummary,
+    MovedHosts,
+    ReadOptions,
+    RemovedHosts,
+    WorkspaceChanges,
+} from '../../lib/inventory/store.ts';
 import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { SealedAnew } from '../../lib/keys/key-ring.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
@@ -79,13 +89,19 @@ export interface Operations {
 
     /** Either all hosts of the file are stored or none. */
     importScan: Operation<ImportOptions & { readonly workspace: string; readonly source: AsyncIterable<Uint8Array> }, ImportSummary>;
+    /** Its text comes piece by piece; over HTTP it is the answer. */
+    exportWorkspace: Operation<ExportQuery & ReadOptions, Export>;
     /** All workspaces, oldest first. */
     listWorkspaces: Operation<object, readonly Workspace[]>;
+    /** Changes what a workspace is limited to. */
+    updateWorkspace: Operation<WorkspaceChanges & { readonly name: string }, Workspace>;
     /** Removes a workspace with all that is in it; never the one that is there from the start. */
     removeWorkspace: Operation<{ readonly name: string }, RemovedHosts>;
     listHosts: Operation<HostsQuery, HostsPage>;
     /** A host with its services, notes and vulnerabilities. */
     showHost: Operation<{ readonly workspace: string; readonly address: string }, ShownHost>;
+    /** Moves hosts into another workspace with all that is below them, all of them or none. */
+    moveHosts: Operation<HostMove, MovedHosts>;
     /** Removes the hosts of an address, a block or a range, or says how many that would be. */
     removeHosts: Operation<{ readonly workspace: string; readonly address: string; readonly dryRun?: boolean }, RemovedHosts>;
     /** Removes hosts that no scan has seen for a while, or says how many that would be. */
@@ -122,6 +138,8 @@ interface Start {
 export type OperationName = keyof Operations;
 export type Input<Name extends OperationName> = Operations[Name]['input'];
 export type Output<Name extends OperationName> = Operations[Name]['output'];
+/** The operations whose answer is no JSON: they are {@link Endpoint.downloads}. */
+export type DownloadName = { readonly [Name in OperationName]: Output<Name> extends Export ? Name : never }[OperationName];
 
 /** An exporter after a change, with the test event that the change sent. */
 export type TestedExporter = WarnedExporter & { readonly test: TestView };
@@ -149,6 +167,8 @@ export interface Endpoint {
     readonly path: string;
     /** The body is the `source` of the input as it is; the other fields go into the query. Else the body is JSON. */
     readonly streamed?: true;
+    /** The answer is the `text` of the output as it is made; else it is JSON. */
+    readonly downloads?: true;
     /** Makes sense before there is any data: a data folder is made for it. */
     readonly creates?: true;
     /** Waits for a delivery, so a worker must run somewhere. */
@@ -197,10 +217,13 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     trustLicense: { method: 'POST', path: '/license/key', creates: true },
 
     importScan: { method: 'POST', path: '/import', streamed: true, creates: true },
+    exportWorkspace: { method: 'GET', path: '/export', downloads: true },
     listWorkspaces: { method: 'GET', path: '/workspaces' },
+    updateWorkspace: { method: 'PATCH', path: '/workspaces/{name}' },
     removeWorkspace: { method: 'DELETE', path: '/workspaces/{name}' },
     listHosts: { method: 'GET', path: '/hosts' },
     showHost: { method: 'GET', path: '/hosts/{address}' },
+    moveHosts: { method: 'POST', path: '/hosts/move' },
     removeHosts: { method: 'POST', path: '/hosts/remove' },
     expireHosts: { method: 'POST', path: '/hosts/expire' },
     rotateKeyRing: { method: 'POST', path: '/keyring/rotate' },

@@ -1,4 +1,4 @@
-import { PassThrough, type Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type * as Boom from '@hapi/boom';
 import type {
@@ -13,9 +13,10 @@ import type {
 import Joi from 'joi';
 import { schemaRefusal, VALIDATION } from '../../lib/checked.ts';
 import { type Problem, ScanwireError } from '../../lib/errors.ts';
+import type { Export } from '../../lib/inventory/export.ts';
 import { STATUS } from '../errors.ts';
 import { logFailure } from '../instance.ts';
-import { unsniffed } from '../request.ts';
+import { streamCut, unsniffed, untilClosed, withFirst } from '../request.ts';
 import { performerOf } from './handlers.ts';
 import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './operations.ts';
 import { callerIn, operationsOf, type Settings } from './options.ts';
@@ -112,12 +113,16 @@ function invalid({ streamed }: Endpoint): Lifecycle.FailAction {
 }
 
 function handlerOf(name: OperationName, settings: Settings): Lifecycle.Method {
-    const { streamed } = endpoints[name];
+    const { streamed, downloads } = endpoints[name];
     return async (request, h) => {
         try {
             const perform = performerOf(settings.system, await callerIn(request, settings));
             const handler: Handler = (input) => perform(name, input as never);
             const input = inputOf(request, streamed);
+            if (downloads) {
+                return await download(handler, input, request, h);
+            }
+
             if (streamed && request.headers.accept === PROGRESS_TYPE) {
                 return await followed(handler, input, request, h);
             }
@@ -127,6 +132,16 @@ function handlerOf(name: OperationName, settings: Settings): Lifecycle.Method {
             return await failure(error, h, request, streamed);
         }
     };
+}
+
+/** To be saved, never shown: what scans bring may be written by an attacker, and the pages of the server have its cookies. */
+async function download(handler: Handler, input: object, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
+    const { type, text } = (await handler({ ...input, signal: untilClosed(request) })) as Export;
+    const { all } = await withFirst(text, streamCut(request, 'admin-console'));
+    return h
+        .response(Readable.from(all, { objectMode: false }))
+        .type(type)
+        .header('content-disposition', 'attachment');
 }
 
 /**

@@ -1,10 +1,13 @@
 import Joi from 'joi';
 import { auditQuerySchema } from '../../lib/audit/audit-trail.ts';
 import { nameSchema } from '../../lib/checked.ts';
+import { workspaceChangesSchema } from '../../lib/inventory/boundary.ts';
+import { exportQuerySchema } from '../../lib/inventory/export.ts';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { hostSchema } from '../../lib/inventory/host.ts';
+import { hostMoveSchema } from '../../lib/inventory/host-moves.ts';
 import { hostsQuerySchema } from '../../lib/inventory/host-pages.ts';
-import { noteSchema, serviceSchema, vulnSchema, workspaceSchema } from '../../lib/inventory/resources.ts';
+import { noteSchema, serviceSchema, workspaceSchema, workspaceVulnSchema } from '../../lib/inventory/resources.ts';
 import { newKeySchema, scopesSchema } from '../../lib/keys/limits.ts';
 import { DEFAULT_SCOPES } from '../../lib/keys/scopes.ts';
 import { activityQuerySchema } from '../../lib/webhooks/activity.ts';
@@ -67,6 +70,7 @@ const { count, text } = FIELD_SCHEMAS;
 const inWorkspace = hostsQuerySchema.extract('workspace');
 const anyHost: Joi.ObjectSchema = hostSchema;
 const addressSchema = hostsQuerySchema.extract('address').required();
+const byName = Joi.object({ name: nameSchema.trim().required().description('Its name') });
 const dryRunSchema = Joi.boolean().description('Only says how many hosts that would be');
 const removedHostsSchema = Joi.object({ hosts: count().description('How many were removed, or would be') });
 
@@ -213,10 +217,21 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
             vulns: countsSchema.optional(),
         }).label('Imported'),
     },
+    exportWorkspace: {
+        description: 'The hosts of a workspace with what is below them, as a file that begins at once',
+        query: exportQuerySchema,
+        response: Joi.string().description('Of the type that the format has'),
+    },
     listWorkspaces: { description: 'All workspaces, oldest first', response: Joi.array().items(workspaceSchema) },
+    updateWorkspace: {
+        description: 'Changes what a workspace is limited to',
+        params: byName,
+        payload: workspaceChangesSchema,
+        response: workspaceSchema,
+    },
     removeWorkspace: {
         description: 'Removes a workspace with all that is in it; never the one that is there from the start',
-        params: Joi.object({ name: nameSchema.trim().required().description('Its name') }),
+        params: byName,
         response: removedHostsSchema,
     },
     listHosts: {
@@ -237,9 +252,14 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
             .keys({
                 services: Joi.array().items(serviceSchema).required(),
                 notes: Joi.array().items(noteSchema).required(),
-                vulns: Joi.array().items(vulnSchema).required(),
+                vulns: Joi.array().items(workspaceVulnSchema).required(),
             })
             .label('ShownHost'),
+    },
+    moveHosts: {
+        description: 'Moves hosts into another workspace with all that is below them, all of them or none',
+        payload: hostMoveSchema.required(),
+        response: Joi.object({ hosts: count().description('How many were moved') }),
     },
     removeHosts: {
         description: 'Removes the hosts of an address, a block or a range from a workspace',

@@ -307,10 +307,10 @@ function adminOperation(path: string, settings: RequestRoute['settings']): Json 
     const { params, query: queried, payload } = (settings.validate ?? {}) as Readonly<Record<string, unknown>>;
     const { schema, status = {} } = (settings.response ?? {}) as { readonly schema?: unknown; readonly status?: Json };
     const strategy = strategyOf(settings);
-    const streams = settings.payload?.parse === false;
-    const body = streams
-        ? { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } }
-        : isObject(payload) && { 'application/json': { schema: jsonSchemaOf({ schema: payload as never }, 'input') } };
+    const body =
+        settings.payload?.parse === false
+            ? { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } }
+            : isObject(payload) && { 'application/json': { schema: jsonSchemaOf({ schema: payload as never }, 'input') } };
     return {
         operationId: settings.id,
         summary: settings.description,
@@ -318,16 +318,15 @@ function adminOperation(path: string, settings: RequestRoute['settings']): Json 
         security: [strategy === null ? {} : { [strategy]: [] }],
         parameters: [...parametersOf(params, 'path', path), ...parametersOf(queried, 'query', path)],
         ...(body !== false && hasFields(body) && { requestBody: { content: body } }),
-        responses: {
-            200: { description: 'Done', content: { 'application/json': { schema: jsonSchemaOf({ schema: schema as never }) } } },
-            ...Object.fromEntries(
-                Object.entries(status).map(([code, each]) => [
-                    code,
-                    { description: 'Refused', content: { 'application/json': { schema: jsonSchemaOf({ schema: each as never }) } } },
-                ]),
-            ),
-        },
+        responses: Object.fromEntries(Object.entries({ 200: schema, ...status }).map(([code, each]) => [code, answered(code, each)])),
     };
+}
+
+/** A text is a file of one type or another; else it is JSON. */
+function answered(code: string, schema: unknown): Json {
+    const description = code === '200' ? 'Done' : 'Refused';
+    const form = jsonSchemaOf({ schema: schema as never });
+    return { description, content: { [form.type === 'string' ? '*/*' : 'application/json']: { schema: form } } };
 }
 
 /** A body without any field is none. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
-import { ask } from '../../cli/client.ts';
+import { ask, download } from '../../cli/client.ts';
 
 /** A connection to a server that answers as it is told. */
 async function serverThat(t: Test, answer: (response: ServerResponse) => void): Promise<Socket> {
@@ -52,4 +52,41 @@ t.test('so does one that is lost in the middle of an answer', async (t) => {
         response.write('[', () => response.socket?.resetAndDestroy());
     });
     await t.rejects(ask(server, 'listKeys', {}), BROKE_OFF);
+});
+
+const QUERY = { workspace: 'w', format: 'csv' } as const;
+
+t.test('a file that breaks off is never taken for a whole one', async (t) => {
+    for (const cut of [
+        (response: ServerResponse) => response.socket?.destroy(),
+        (response: ServerResponse) => response.socket?.resetAndDestroy(),
+    ]) {
+        const server = await serverThat(t, (response) => {
+            response.writeHead(200, { 'content-type': 'text/csv' });
+            response.write('id\r\n', () => cut(response));
+        });
+        const pieces = await download(server, 'exportWorkspace', QUERY);
+        await t.rejects(async () => {
+            for await (const _piece of pieces);
+        }, BROKE_OFF);
+    }
+    const dead = await serverThat(t, (response) => response.socket?.destroy());
+    await t.rejects(download(dead, 'exportWorkspace', QUERY), BROKE_OFF);
+});
+
+t.test('a file that is refused says why, and one that nobody reads to its end is let go', async (t) => {
+    const error = { code: 'NOT_FOUND', field: 'workspace', message: 'Unknown workspace "w"' };
+    const refusing = await serverThat(t, (response) => response.writeHead(404).end(JSON.stringify({ error })));
+    await t.rejects(download(refusing, 'exportWorkspace', QUERY), error);
+
+    let closed: Promise<unknown> = Promise.resolve();
+    const endless = await serverThat(t, (response) => {
+        closed = once(response, 'close');
+        response.writeHead(200).write('id');
+    });
+    for await (const piece of await download(endless, 'exportWorkspace', QUERY)) {
+        t.equal(Buffer.from(piece).toString(), 'id');
+        break;
+    }
+    await closed;
 });

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { aligned, printable, relativeTime, table } from '../../cli/output/table.ts';
+import { aligned, printable, printablePieces, relativeTime, table } from '../../cli/output/table.ts';
 
 t.test('says how long ago, or when', async (t) => {
     const now = new Date('2026-11-21T12:00:00Z');
@@ -58,4 +58,18 @@ t.test('aligns columns without lines, colours or trailing blanks', async (t) => 
         ]),
         'Id      1\nLonger  2',
     );
+});
+
+t.test('shows a file that comes in pieces without signs that a terminal acts on', async (t) => {
+    const bytes = Buffer.from('"\u001b[2Jzwölf"\r\nx\u009d\n');
+    const pieces = async function* () {
+        yield 'id\r\n\u202e';
+        yield bytes.subarray(0, 8);
+        yield bytes.subarray(8);
+    };
+    let shown = '';
+    for await (const text of printablePieces(pieces())) {
+        shown += text;
+    }
+    t.equal(shown, 'id\n\ufffd"\ufffd[2Jzwölf"\nx\ufffd\n');
 });

@@ -30,6 +30,14 @@ t.test('serves the inventory of a scan database that a file names, and imports n
     t.match(refused.stderr, /Cannot import: the REST API reads from a scan database/);
     const kept = await scanwire(['hosts', 'expire', '--not-seen', '1d', '--data', data]);
     t.match(kept, { code: 1, stderr: /Cannot expire hosts: the REST API reads from a scan database/ });
+    const moved = await scanwire(['hosts', 'move', '1', '--to', 'lab', '--data', data]);
+    t.match(moved, { code: 1, stderr: /Cannot move hosts: the REST API reads from a scan database/ });
+    const limited = await scanwire(['workspaces', 'update', 'default', '--no-boundary', '--data', data]);
+    t.match(limited, { code: 1, stderr: /Cannot change a workspace: the REST API reads from a scan database/ });
+    const exported = await scanwire(['export', '--data', data]);
+    t.equal(exported.stderr, '');
+    t.equal(exported.stdout.split('\n').length, 501);
+    t.match(JSON.parse(exported.stdout.split('\n')[0] ?? ''), { id: 1, address: 'fe80::1', services: [{}] });
     const { rows } = await database.pool.query('select count(*)::integer as count from hosts');
     t.same(rows, [{ count: 501 }]);
 });

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import type { NoteInput, VulnInput } from '../../../lib/inventory/findings.ts';
 import type { Host, HostInput } from '../../../lib/inventory/host.ts';
+import { rowsOf } from '../../../lib/inventory/host-pages.ts';
 import { importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { WorkspaceNote, WorkspaceVuln } from '../../../lib/inventory/resources.ts';
+import type { Selection } from '../../../lib/inventory/selection.ts';
+import type { Collection } from '../../../lib/inventory/store.ts';
 import { assertFields, only, present, underWay } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import {
@@ -292,11 +295,61 @@ const replacingLaws: Laws<InventoryFixture> = {
     },
 };
 
+/** What a store shows below a host. */
+const hostLaws: Laws<InventoryFixture> = {
+    async 'shows below a host the vulnerabilities of its services and those of the host as a whole'({ store }) {
+        const { workspace } = await store.importHosts('default', each([{ ...noted, address: '192.0.2.1' }, noted]));
+        const { hosts, vulns } = await seen(store, workspace.id);
+        const { id } = present(hosts[1]);
+
+        const below = await rows(present(store.hostVulns), [workspace.id, id]);
+        assert.deepEqual(
+            below,
+            vulns.filter(({ host_id }) => host_id === id),
+        );
+        assert.deepEqual(
+            below.map(({ name, service_id }) => [name, service_id === null]),
+            [
+                [vuln.name, false],
+                [whole.name, true],
+            ],
+        );
+    },
+};
+
+/** What a store selects below a workspace. */
+const selectingLaws: Laws<InventoryFixture> = {
+    async 'selects the rows of some hosts of a workspace'({ store }) {
+        const inputs = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((address) => ({ ...noted, address }));
+        const { workspace } = await store.importHosts('default', each(inputs));
+        const { id: other } = (await store.importHosts('other', each(inputs))).workspace;
+        const [first, , third] = await rows(store.hosts, [workspace.id]);
+        const hosts = [present(third).id, present(first).id];
+        for (const collection of [store.workspaceServices, store.workspaceNotes, store.workspaceVulns] as readonly Collection<
+            Pick<WorkspaceVuln, 'id' | 'host_id'>
+        >[]) {
+            assert.equal(collection.selectsHosts, true);
+            const select = present(collection.select);
+            const selected = async (path: number, selection: Selection) => (await rowsOf(select([path], selection))).map(({ id }) => id);
+            const expected = (await rows(collection, [workspace.id])).filter(({ host_id }) => hosts.includes(host_id));
+            const found = expected.map(({ id }) => id);
+
+            assert.ok(found.length > 2);
+            assert.deepEqual(await selected(workspace.id, { hosts }), found);
+            assert.deepEqual(await selected(workspace.id, { hosts, after: { id: found[0] ?? 0 }, limit: 2 }), found.slice(1, 3));
+            assert.deepEqual(await selected(workspace.id, { hosts: [] }), []);
+            assert.deepEqual(await selected(other, { hosts }), []);
+        }
+    },
+};
+
 const NEEDED = ['imports', 'keepsFindings', 'services', 'notes', 'vulns', 'workspaceNotes', 'workspaceVulns'] as const;
 
 /** Laws of an `InventoryWriter` that keeps notes and vulnerabilities. */
 export const findingGroups: InventoryLaws = [
     { needs: NEEDED, laws: findingLaws },
+    { needs: [...NEEDED, 'hostVulns'], laws: hostLaws },
+    { needs: [...NEEDED, 'workspaceServices', 'selectsHosts'], laws: selectingLaws },
     { needs: [...NEEDED, 'removes'], laws: removalLaws },
     { needs: [...NEEDED, 'replaces'], laws: replacingLaws },
 ];

@@ -59,11 +59,14 @@ export type InventoryAbility =
     | 'imports'
     | 'selects'
     | 'filters'
+    | 'selectsHosts'
     | 'changes'
     | 'counts'
     | 'sightings'
     | 'expires'
     | 'removes'
+    | 'moves'
+    | 'updatesWorkspaces'
     | 'replaces'
     | 'keepsFindings'
     | 'dryRuns'
@@ -76,6 +79,7 @@ export type InventoryAbility =
     | 'notes'
     | 'sessions'
     | 'vulns'
+    | 'hostVulns'
     | 'workspaceServices'
     | 'workspaceNotes'
     | 'workspaceSessions'
@@ -108,11 +112,14 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     },
     selects: evident(({ hosts }) => typeof hosts.select === 'function'),
     filters: evident(({ hosts }) => hosts.filters !== undefined && hosts.filters.length > 0),
+    selectsHosts: evident(({ workspaceServices }) => workspaceServices?.selectsHosts === true),
     changes: evident(({ hosts }) => hosts.filters?.includes('updated_since') ?? false),
     counts: evident(({ hosts }) => typeof hosts.count === 'function'),
     sightings: evident(({ hosts }) => hosts.extras?.includes('last_seen') ?? false),
     expires: evident((store) => typeof (store as Partial<InventoryWriter>).expireHosts === 'function'),
     removes: evident((store) => typeof (store as Partial<InventoryWriter>).removeWorkspace === 'function'),
+    moves: evident((store) => typeof (store as Partial<InventoryWriter>).moveHosts === 'function'),
+    updatesWorkspaces: evident((store) => typeof (store as Partial<InventoryWriter>).updateWorkspace === 'function'),
     replaces: evident((store) => (store as Partial<InventoryWriter>).replaces === true),
     keepsFindings: evident((store) => (store as Partial<InventoryWriter>).keepsFindings === true),
     dryRuns: evident((store) => (store as Partial<InventoryWriter>).dryRuns === true),
@@ -127,6 +134,7 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     sessions: childAbility('sessions', 'session'),
     // They are below services, so without those there are none.
     vulns: { ...childAbility('vulns', 'vuln'), has: ({ store }) => isCollection(store.services) && isCollection(store.vulns) },
+    hostVulns: childAbility('vulns', 'vuln', 'hostVulns'),
     workspaceServices: serviceAbility('workspaceServices'),
     workspaceNotes: childAbility('notes', 'note', 'workspaceNotes'),
     workspaceSessions: childAbility('sessions', 'session', 'workspaceSessions'),

@@ -44,6 +44,7 @@ const COLLECTIONS: readonly KnownCollection[] = [
     { name: 'notes', schema: noteSchema, parents: ['host_id'] },
     { name: 'sessions', schema: sessionSchema, parents: ['host_id'] },
     { name: 'vulns', schema: vulnSchema, parents: ['host_id', 'service_id'] },
+    { name: 'hostVulns', schema: workspaceVulnSchema, parents: ['host_id'], rows: 'vulns' },
     { name: 'workspaceServices', schema: serviceSchema, parents: ['workspace_id'], rows: 'services' },
     { name: 'workspaceNotes', schema: workspaceNoteSchema, parents: ['workspace_id'], rows: 'notes' },
     { name: 'workspaceSessions', schema: sessionSchema, parents: ['workspace_id'], rows: 'sessions' },

@@ -15,6 +15,7 @@ const CHILDREN = {
     notes: 'a note only below its own parents',
     sessions: 'a session only below its own parents',
     vulns: 'a vulnerability only below its own parents',
+    hostVulns: 'a vulnerability of a host only below it',
     workspaceServices: 'a service of a workspace only below it',
     workspaceNotes: 'a note of a workspace only below it',
     workspaceSessions: 'a session of a workspace only below it',

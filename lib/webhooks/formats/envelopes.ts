@@ -1,9 +1,9 @@
 import type { Format, FormatEvent, FormatSettings } from './format.ts';
 import { summaryOf } from './summary.ts';
 
-/* The specification's body as it is, and inside a CloudEvent. */
+/* The body of the event as it is, and inside a CloudEvent. */
 
-/** The specification's bytes, unchanged. */
+/** The bytes of the event's body, unchanged. */
 export const native: Format = {
     name: 'native',
     contentType: 'application/json; charset=UTF-8',
@@ -40,7 +40,7 @@ export const cloudevents: Format = {
     },
 };
 
-/** Binary content mode: the body is the specification's, the attributes are headers. */
+/** Binary content mode: the body is that of the event, the attributes are headers. */
 export const cloudeventsBinary: Format = {
     name: 'cloudevents-binary',
     // small letters: there are readers of CloudEvents that compare the whole text

@@ -8,7 +8,7 @@ export interface FormatEvent {
     readonly id: string;
     /** When it was accepted. */
     readonly time: Date;
-    /** The specification's body: compact JSON, as the native format sends it. */
+    /** Its body: compact JSON, as the native format sends it. */
     readonly text: string;
     /** The same, parsed. Not to be changed: all formats of an event share it. */
     readonly body: Readonly<Record<string, unknown>>;

@@ -2,7 +2,7 @@ import { isObject } from '../../checked.ts';
 import { investigationCreated, testEvent } from '../events.ts';
 import type { FormatEvent } from './format.ts';
 
-/** How grave an event is, by its own word for it; `unknown` without one, which is so of all kinds of the specification but `test`. */
+/** How grave an event is, by its own word for it; `unknown` without one, which is so of all kinds in `events.ts` but `test`. */
 export type Severity = 'critical' | 'high' | 'medium' | 'low' | 'info' | 'unknown';
 
 /** What of an event is for people to read, whatever its kind. Texts are what the event says: nothing in them is escaped for anyone. */

@@ -179,6 +179,67 @@ t.test('finishes the jobs in hand when a worker closes and leaves the others', a
     t.same(seen.sort(), [jobs[0]?.deliveryId, jobs[1]?.deliveryId].sort());
 });
 
+t.test('begins a job before it has fetched those behind it', async (t) => {
+    const prefix = `t-${randomUUID()}`;
+    const queue = closes(t, redisQueue({ url: shared, prefix, ...quiet }));
+    const redis = new Redis(shared);
+    t.teardown(() => redis.disconnect());
+    const count = 60;
+    await queue.add(Array.from({ length: count }, () => job()));
+    const waiting: Promise<number>[] = [];
+    const worker = await queue.work(
+        'default',
+        async () => {
+            waiting.push(redis.llen(`${prefix}:scanwire-default:wait`));
+            await waiting.at(-1);
+        },
+        { concurrency: count },
+    );
+    await until(() => waiting.length === count);
+    // All but those that were fetched while the answer was on its way.
+    t.ok(((await waiting[0]) as number) > count / 2, `${await waiting[0]} of ${count} wait when the first has begun`);
+    await worker.close();
+});
+
+/** Handed out a moment ago, with a claim. */
+function granted(): DeliveryJob {
+    return {
+        ...job(),
+        grant: { token: randomUUID(), beginBy: Date.now() + 1_000, generation: 1, attemptSinceReplay: 1, settings: 1 },
+    };
+}
+
+t.test('begins what its own process hands out with a claim without a job, Redis or not', async (t) => {
+    const redis = await ownServer(t);
+    const queue = closes(t, redisQueue({ url: redis.url, ...quiet }));
+    await queue.ready();
+    const seen: DeliveryJob[] = [];
+    const errors: Error[] = [];
+    let finish = (): void => {};
+    const gate = new Promise<void>((resolve) => {
+        finish = resolve;
+    });
+    const handler = async (handedOut: DeliveryJob): Promise<void> => {
+        seen.push(handedOut);
+        await gate;
+        throw new Error('not this one');
+    };
+    const worker = await queue.work('default', handler, { concurrency: 100, onError: (error) => errors.push(error) });
+    await redis.kill();
+    await t.rejects(queue.add([job()]), { code: 'UNAVAILABLE' }, 'one without a claim has to be a job');
+    const handedOut = Array.from({ length: 64 }, granted);
+    await queue.add(handedOut);
+    t.same(seen, handedOut);
+    await t.rejects(queue.add([granted()]), { code: 'UNAVAILABLE' }, 'beyond so many, others share in it');
+
+    finish();
+    await until(() => errors.filter(({ message }) => message === 'not this one').length === 64);
+    const closed = worker.close();
+    await t.rejects(queue.add([granted()]), { code: 'UNAVAILABLE' }, 'it begins nothing more');
+    await closed;
+    t.equal(seen.length, 64);
+});
+
 t.test('refuses a malformed collector', async (t) => {
     const queue = closes(t, redisQueue({ url: shared, ...quiet }));
     for (const collector of ['', 'a:b', 'ä', 'x'.repeat(65)]) {

@@ -59,6 +59,30 @@ t.test('shows a host with all that is known of it', async (t) => {
     });
 });
 
+t.test('shows the vulnerabilities of a host as a whole, where the store has them', async (t) => {
+    const inventory = memoryInventory();
+    const services = [{ port: 443, proto: 'tcp' as const, state: 'open' as const }];
+    const vulns = [
+        { name: 'old kernel', info: null },
+        { port: 443, proto: 'tcp' as const, name: 'weak cipher', info: null },
+    ];
+    await inventory.importHosts('office', each([{ address: '192.0.2.1', services, vulns, notes: [{ ntype: 'uptime', data: {} }] }]));
+    const { hostVulns: _, ...others } = inventory as MemoryInventory & NamedInventory;
+    t.match(await hostAt(inventory as MemoryInventory & NamedInventory, 'office', '192.0.2.1'), {
+        notes: [{ ntype: 'uptime', service_id: null }],
+        vulns: [
+            { name: 'old kernel', service_id: null },
+            { name: 'weak cipher', service_id: 1 },
+        ],
+    });
+    t.same(
+        (await hostAt(others, 'office', '192.0.2.1')).vulns.map(({ name }) => name),
+        ['weak cipher'],
+    );
+    const { vulns: __, ...neither } = others;
+    t.same((await hostAt(neither, 'office', '192.0.2.1')).vulns, []);
+});
+
 t.test('says what it does not find, and what it does not understand', async (t) => {
     const inventory = await office();
     await t.rejects(hostsPage(inventory, { workspace: 'nowhere' }), { code: 'NOT_FOUND', field: 'workspace' });

@@ -36,6 +36,7 @@ const functions: InventoryFunctions = {
     services: ([, hostId], page) => where(ports, page, ({ machine }) => machine === hostId),
     notes: ([, hostId], page) => where(remarks, page, ({ machine }) => machine === hostId),
     vulns: ([, , serviceId], page) => where(weaknesses, page, ({ port }) => port === serviceId),
+    hostVulns: ([, hostId], page) => (hostId === 7 ? where(weaknesses, page).map((weakness) => ({ ...weakness, service_id: 9 })) : []),
     workspaceServices: ([siteId], page) => (siteId === 1 ? where(ports, page).map((port) => ({ ...port, host_id: 7 })) : []),
     workspaceNotes: ([siteId], page) => (siteId === 1 ? where(remarks, page).map((remark) => ({ ...remark, host_id: 7 })) : []),
     workspaceVulns: ([siteId], page) =>

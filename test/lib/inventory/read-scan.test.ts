@@ -93,7 +93,7 @@ t.test('refuses a bad line by its number and reason', async (t) => {
         ['[[{"address":"192.0.2.1"}]]', /^Line 2 is not a JSON object/],
         ['{"name":"x"}', /^Line 2: .*address/],
         [Buffer.from([0x7b, 0xff, 0x7d]), /^Line 2 is not UTF-8 text$/],
-        [`{"address":"192.0.2.1","name":"${'x'.repeat(MAX_HOST_LINE)}"}`, /^Line 2 is longer than 1 MiB$/],
+        [`{"address":"192.0.2.1","name":"${'x'.repeat(MAX_HOST_LINE)}"}`, /^Line 2 is longer than 32 MiB$/],
     ];
 
     for (const [line, message] of cases) {

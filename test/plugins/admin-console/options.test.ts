@@ -46,7 +46,21 @@ t.test('refuses to run behind a key of the REST API, whatever its strategy is ca
 t.test('has routes for the parts of the system that are there, below its prefix', async (t) => {
     const parts: readonly [string, readonly string[]][] = [
         ['keys', ['createKey', 'listKeys', 'revealKey', 'revokeKey', 'rotateKeyRing']],
-        ['inventory', ['importScan', 'listWorkspaces', 'listHosts', 'showHost', 'expireHosts', 'removeHosts', 'removeWorkspace']],
+        [
+            'inventory',
+            [
+                'importScan',
+                'exportWorkspace',
+                'listWorkspaces',
+                'listHosts',
+                'showHost',
+                'expireHosts',
+                'removeHosts',
+                'removeWorkspace',
+                'moveHosts',
+                'updateWorkspace',
+            ],
+        ],
         ['license', ['showLicense', 'installLicense', 'trustLicense']],
         ['migrate', ['migrate']],
     ];

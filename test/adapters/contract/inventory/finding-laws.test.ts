@@ -66,6 +66,23 @@ const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
     },
     'imports no note when the source fails half-way': oneByOne,
     'shows notes and vulnerabilities at once with their import': oneByOne,
+    'shows below a host the vulnerabilities of its services and those of the host as a whole': (store) => ({
+        hostVulns: {
+            ...store.hostVulns,
+            async *list(path, options) {
+                for await (const batch of store.hostVulns.list(path, options)) {
+                    yield batch.filter(({ service_id }) => service_id !== null);
+                }
+            },
+        },
+    }),
+    'selects the rows of some hosts of a workspace': (store) => ({
+        workspaceVulns: {
+            ...store.workspaceVulns,
+            select: (path, { hosts: _, ...selection }) =>
+                (store.workspaceVulns as Required<typeof store.workspaceVulns>).select(path, selection),
+        },
+    }),
     'removes the notes and vulnerabilities of a host with it': () => ({ removeHosts: async () => ({ hosts: 1 }) }),
     'removes the notes and vulnerabilities that a replacement does not name, but for those of others': (store) => ({
         importHosts: async (name, hosts, options) => {

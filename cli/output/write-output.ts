@@ -1,38 +1,52 @@
 import { createWriteStream } from 'node:fs';
-import { chmod, realpath, rename, rm, stat } from 'node:fs/promises';
+import { chmod, link, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { ScanwireError } from '../../lib/errors.ts';
-import { fileError } from '../output/errors.ts';
+import { errorCode, ScanwireError } from '../../lib/errors.ts';
+import { fileError } from './errors.ts';
+
+/** Bytes, or texts that become UTF-8. */
+type Pieces = AsyncIterable<Uint8Array | string> | Iterable<Uint8Array>;
+
+/** When a file may be written. */
+export interface OutputRules {
+    /** Is asked when it is whole; without its consent what was there before stays. */
+    readonly isWanted?: () => boolean;
+    /** Whether it may take the place of one that is there. True by default. */
+    readonly replaces?: boolean;
+}
 
 /**
  * Writes bytes to stdout or to a file. The file has its name only when it is whole: until then it is `<file>.<pid>.partial`. One that
  * was there before keeps its mode. A device or a pipe is written to as it is. By hand, since write-file-atomic wants all of a file at
  * once: files of records are larger than the memory.
  *
- * @param isWanted Is asked when a file is whole; without its consent what was there before stays.
- * @throws ScanwireError `INVALID_INPUT` when the file cannot be written.
+ * @throws ScanwireError `INVALID_INPUT` when the file cannot be written, `CONFLICT` when it is there and may not be replaced.
  */
-export async function writeOutput(
-    bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-    file: string | undefined,
-    isWanted: () => boolean = () => true,
-): Promise<void> {
+export async function writeOutput(bytes: Pieces, file: string | undefined, rules: OutputRules = {}): Promise<void> {
     if (file === undefined) {
         await pipeline(bytes, process.stdout, { end: false });
         return;
     }
 
     try {
-        const replaced = await replaceable(file);
-        await (replaced === null ? pipeline(bytes, createWriteStream(file)) : replace(replaced, bytes, isWanted));
+        const target = await targetAt(file);
+        if (target?.mode !== undefined && rules.replaces === false) {
+            throw existsAlready(file);
+        }
+
+        await (target === null ? pipeline(bytes, createWriteStream(file)) : writeWhole(target, bytes, rules));
     } catch (error) {
-        throw unwritable(file, error);
+        throw errorCode(error) === 'EEXIST' ? existsAlready(file) : unwritable(file, error);
     }
 }
 
+function existsAlready(file: string): ScanwireError {
+    return new ScanwireError('CONFLICT', `${file} exists already: name another file, or replace it with --force`, { field: 'output' });
+}
+
 /** The file behind links, and the mode of one that is there; null for what is there and no file: it must not be replaced by one. */
-async function replaceable(file: string): Promise<{ readonly file: string; readonly mode?: number } | null> {
+async function targetAt(file: string): Promise<{ readonly file: string; readonly mode?: number } | null> {
     try {
         const found = await stat(file);
         return found.isFile() ? { file: await realpath(file), mode: found.mode } : null;
@@ -45,10 +59,10 @@ async function replaceable(file: string): Promise<{ readonly file: string; reado
     }
 }
 
-async function replace(
+async function writeWhole(
     { file, mode }: { readonly file: string; readonly mode?: number },
-    bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-    isWanted: () => boolean,
+    bytes: Pieces,
+    { isWanted = () => true, replaces = true }: OutputRules,
 ): Promise<void> {
     const partial = `${file}.${process.pid}.partial`;
     // A link that somebody put there would lead elsewhere.
@@ -60,7 +74,11 @@ async function replace(
             await chmod(partial, mode);
         }
 
-        await (isWanted() ? rename(partial, file) : rm(partial));
+        if (isWanted()) {
+            // Unlike a rename, a link never takes the place of a file that has come meanwhile.
+            await (replaces ? rename : link)(partial, file);
+        }
+        await rm(partial, { force: true });
     } catch (error) {
         // What went wrong first is what is said.
         await rm(partial, { force: true }).catch(() => {});

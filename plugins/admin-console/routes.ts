@@ -113,7 +113,7 @@ function invalid({ streamed }: Endpoint): Lifecycle.FailAction {
 }
 
 function handlerOf(name: OperationName, settings: Settings): Lifecycle.Method {
-    const { streamed, downloads }: Endpoint = endpoints[name];
+    const { streamed, downloads } = endpoints[name];
     return async (request, h) => {
         try {
             const perform = performerOf(settings.system, await callerIn(request, settings));

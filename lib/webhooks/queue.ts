@@ -56,7 +56,11 @@ export interface DeliveryQueue {
     /** Resolves once the queue can be used. @throws ScanwireError `MISCONFIGURED` for a server that may drop jobs (a Redis that evicts keys), `UNAVAILABLE`. */
     ready(): Promise<void>;
 
-    /** Adds jobs; one that was added before and is not done stays as it is. @throws ScanwireError `UNAVAILABLE` without waiting for a reconnect. */
+    /**
+     * Adds jobs; one that was added before and is not done stays as it is. One with a claim may be begun at once instead, by a worker of this process.
+     *
+     * @throws ScanwireError `UNAVAILABLE` without waiting for a reconnect.
+     */
     add(jobs: readonly DeliveryJob[]): Promise<void>;
 
     /**

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import t from 'tap';
-import { migrate } from '../../../adapters/postgres/index.ts';
+import { migrate, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { migrationFiles, migrations } from '../../../adapters/postgres/migrate.ts';
 import { testDatabase } from '../../support/test-database.ts';
 import { databases } from './databases.ts';
@@ -49,6 +49,25 @@ for (const { name, open } of databases) {
         });
     });
 }
+
+t.test('for a day, where URLs are not sealed, there may be processes that keep no session', async (t) => {
+    const { url, drop } = await testDatabase();
+    t.after(drop);
+    const pool = new pg.Pool({ connectionString: url });
+    t.after(() => pool.end());
+    const { deliveries } = postgresWebhooks({ pool });
+    const upTo = migrations.findIndex(({ id }) => id === '0059-sessionless');
+    await migrate(pool, { steps: migrations.slice(0, upTo) });
+    await pool.query(`insert into scanwire.exporters
+            (id, name, url, collector, type, legacy, trust, signatures, header_names, state, consecutive_failures, sealed_secret, created_at, updated_at)
+        values (gen_random_uuid(), '', 'https://hooks.example.com/', 'default', 'investigation', false, 'strict', '[]', '[]', 'stopped', 0, '', now(), now())`);
+    await migrate(pool);
+    t.match(await deliveries.sessions(), [{ opensUrls: false }]);
+    await pool.query(
+        `create or replace function scanwire.now() returns timestamptz language sql volatile as $$ select now() + interval '1 day 1 s' $$`,
+    );
+    t.same(await deliveries.sessions(), []);
+});
 
 t.test('two processes that start together migrate an empty database once', async (t) => {
     const { url, drop } = await testDatabase();

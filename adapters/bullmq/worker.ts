@@ -118,6 +118,8 @@ export async function bullmqWorker(
 
         const late = (): Error => new Error(`Worker of queue ${name} did not close in time`);
         await within(closed, { timeout: CLOSE_TIMEOUT, late }).catch(report);
+        // One without a claim may have come meanwhile.
+        await attempts.close();
         connection.release();
     }
 
@@ -131,7 +133,7 @@ export async function bullmqWorker(
     };
 }
 
-/** Beyond so many at once, what a process hands out is shared with other workers. */
+/** Beyond so many at once, and half of its places, what a process hands out is shared with other workers. */
 const OWN = 64;
 
 interface Attempts extends Pick<BullmqWorker, 'takes'> {
@@ -153,6 +155,8 @@ function attemptsOf(handler: (job: DeliveryJob) => Promise<void>, concurrency: n
     let closed = false;
 
     async function serve(job: DeliveryJob): Promise<void> {
+        // Counted first: a handler may add jobs.
+        await null;
         try {
             await handler(job);
         } catch (error) {
@@ -163,7 +167,9 @@ function attemptsOf(handler: (job: DeliveryJob) => Promise<void>, concurrency: n
     function begin(job: DeliveryJob): Promise<void> {
         const served = serve(job).finally(() => {
             running.delete(served);
-            waiting.shift()?.();
+            if (running.size < concurrency) {
+                waiting.shift()?.();
+            }
         });
         running.add(served);
         return served;
@@ -180,7 +186,7 @@ function attemptsOf(handler: (job: DeliveryJob) => Promise<void>, concurrency: n
 
     return {
         takes(job) {
-            const hasRoom = !closed && running.size < Math.min(concurrency, OWN);
+            const hasRoom = !closed && running.size < Math.min(Math.ceil(concurrency / 2), OWN);
             if (hasRoom) {
                 void begin(job);
             }

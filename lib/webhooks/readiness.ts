@@ -38,10 +38,10 @@ export interface WatchedQueue {
 /** The dispatcher uses its queue every second, so nobody has to ask its server on top of that. */
 export function watchedQueue(queue: DeliveryQueue): WatchedQueue {
     let last: Error | null = null;
-    async function noted<T>(use: Promise<T>): Promise<T> {
+    async function noted<T>(use: Promise<T>, reaches = true): Promise<T> {
         try {
             const result = await use;
-            last = null;
+            last = reaches ? null : last;
             return result;
         } catch (error) {
             last = error as Error;
@@ -53,7 +53,8 @@ export function watchedQueue(queue: DeliveryQueue): WatchedQueue {
         failure: () => last,
         queue: {
             ready: () => noted(queue.ready()),
-            add: (jobs) => noted(queue.add(jobs)),
+            // What a worker of this process has begun says nothing of a server, which is asked besides.
+            add: (jobs) => noted(queue.add(jobs), queue.lostJobs === undefined),
             ...(queue.lostJobs && { lostJobs: () => noted((queue.lostJobs as () => Promise<boolean>)()) }),
             work: (collector, handler, options) => queue.work(collector, handler, options),
             close: () => queue.close(),

@@ -224,11 +224,12 @@ t.test('begins what its own process hands out with a claim without a job, Redis 
         await gate;
         throw new Error('not this one');
     };
-    const worker = await queue.work('default', handler, { concurrency: 100, onError: (error) => errors.push(error) });
+    const worker = await queue.work('default', handler, { concurrency: 128, onError: (error) => errors.push(error) });
     await redis.kill();
     await t.rejects(queue.add([job()]), { code: 'UNAVAILABLE' }, 'one without a claim has to be a job');
     const handedOut = Array.from({ length: 64 }, granted);
     await queue.add(handedOut);
+    await until(() => seen.length === handedOut.length);
     t.same(seen, handedOut);
     await t.rejects(queue.add([granted()]), { code: 'UNAVAILABLE' }, 'beyond so many, others share in it');
 

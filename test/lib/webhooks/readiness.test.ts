@@ -67,6 +67,8 @@ t.test('a queue that fails in use is away until it can be used again', async (t)
     await t.rejects(watched.queue.ready());
     t.match(await check(), { reasons: [{ part: 'queue', code: 'UNAVAILABLE', message: /^The server of the queue is away/ }] });
     fails = null;
+    await watched.queue.add([]);
+    t.match(await check(), { ready: false }, 'a worker of this process may have taken all of it');
     await watched.queue.lostJobs?.();
     t.strictSame(await check(), READY);
 });

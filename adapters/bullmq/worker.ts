@@ -133,8 +133,10 @@ export async function bullmqWorker(
     };
 }
 
-/** Beyond so many at once, and half of its places, what a process hands out is shared with other workers. */
-const OWN = 64;
+/** Beyond this part of its places, and beyond so many that are not slow, what a process hands out is shared with other workers. */
+const OWN = { part: 3 / 4, quick: 64 };
+/** What goes on for longer, in milliseconds, waits for its receiver and takes no CPU from those beside it. */
+const SLOW = 250;
 
 interface Attempts extends Pick<BullmqWorker, 'takes'> {
     /**
@@ -150,7 +152,8 @@ interface Attempts extends Pick<BullmqWorker, 'takes'> {
 
 /** What came with its claim begins when fewer than `concurrency` go on. */
 function attemptsOf(handler: (job: DeliveryJob) => Promise<void>, concurrency: number, report: (error: Error) => void): Attempts {
-    const running = new Set<Promise<void>>();
+    /** With when they began, those that have gone on for longest first. */
+    const running = new Map<Promise<void>, number>();
     const waiting: (() => void)[] = [];
     let closed = false;
 
@@ -171,8 +174,20 @@ function attemptsOf(handler: (job: DeliveryJob) => Promise<void>, concurrency: n
                 waiting.shift()?.();
             }
         });
-        running.add(served);
+        running.set(served, performance.now());
         return served;
+    }
+
+    function quick(): number {
+        const since = performance.now() - SLOW;
+        let slow = 0;
+        for (const begunAt of running.values()) {
+            if (begunAt > since) {
+                break;
+            }
+            slow += 1;
+        }
+        return running.size - slow;
     }
 
     async function beginInTurn(job: DeliveryJob): Promise<void> {
@@ -186,7 +201,7 @@ function attemptsOf(handler: (job: DeliveryJob) => Promise<void>, concurrency: n
 
     return {
         takes(job) {
-            const hasRoom = !closed && running.size < Math.min(Math.ceil(concurrency / 2), OWN);
+            const hasRoom = !closed && running.size < Math.ceil(concurrency * OWN.part) && quick() < OWN.quick;
             if (hasRoom) {
                 void begin(job);
             }
@@ -205,7 +220,7 @@ function attemptsOf(handler: (job: DeliveryJob) => Promise<void>, concurrency: n
                 resolve();
             }
             while (running.size > 0) {
-                await Promise.allSettled(running);
+                await Promise.allSettled(running.keys());
             }
         },
     };

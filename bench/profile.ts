@@ -196,7 +196,11 @@ function ownerOf(functionName: string, url: string): string {
         return url.replace(/^(node:(?:internal\/)?[^/]+).*/, '$1');
     }
 
-    return url === '' ? (functionName.startsWith('(') ? functionName : 'native') : OWN;
+    if (url === '' || url.startsWith('wasm:')) {
+        return functionName.startsWith('(') ? functionName : 'native';
+    }
+
+    return url.includes('/dist/') ? OWN : 'the bench';
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

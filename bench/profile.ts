@@ -64,7 +64,7 @@ async function headOf(): Promise<string> {
     const versions = { Node: process.version, PostgreSQL: await postgresVersion(), Redis: await redisVersion() };
     return [
         '# Where the time of a delivery goes',
-        '<!-- Made by `npm run bench -- --profile docs/pace.md`. -->',
+        '<!-- Made by `npm run bench -- --profile docs/pace.md && npm run format`. -->',
         'One exporter with default options in a process that publishes and sends, PostgreSQL with `fsync`, Redis with an append-only file. Times depend on the',
         'machine; what counts is how they compare. A statement inside of a function is told as well as the function, and the telling has its cost.',
         '',

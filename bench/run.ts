@@ -5,7 +5,7 @@
  * `npm run bench -- --against ../other --rounds 9` measures the package of this checkout beside that of another, compiled one, by the
  * same bench, and says which figures are worse. `--scale 0.1` counts a tenth, to see that all works.
  *
- * `npm run bench -- --profile docs/pace.md` measures nothing else, and writes where the time of a delivery goes.
+ * `npm run bench -- --profile docs/pace.md` measures nothing else, and writes where the time of a delivery goes; `npm run format` then sets its tables.
  */
 import { parseArgs } from 'node:util';
 import { testServers } from '../test/support/servers.ts';

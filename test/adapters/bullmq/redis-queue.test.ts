@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { createRedisBackend } from 'bullmq';
 import { Redis } from 'ioredis';
@@ -233,12 +234,19 @@ t.test('begins what its own process hands out with a claim without a job, Redis 
     t.same(seen, handedOut);
     await t.rejects(queue.add([granted()]), { code: 'UNAVAILABLE' }, 'beyond so many, others share in it');
 
+    const now = performance.now();
+    const { mock: time } = mock.method(performance, 'now', () => now + 300);
+    t.teardown(() => time.restore());
+    const beyond = Array.from({ length: 32 }, granted);
+    await queue.add(beyond);
+    await t.rejects(queue.add([granted()]), { code: 'UNAVAILABLE' }, 'slow ones do not count, up to three quarters of the places');
+
     finish();
-    await until(() => errors.filter(({ message }) => message === 'not this one').length === 64);
+    await until(() => errors.filter(({ message }) => message === 'not this one').length === 96);
     const closed = worker.close();
     await t.rejects(queue.add([granted()]), { code: 'UNAVAILABLE' }, 'it begins nothing more');
     await closed;
-    t.equal(seen.length, 64);
+    t.equal(seen.length, 96);
 });
 
 t.test('refuses a malformed collector', async (t) => {

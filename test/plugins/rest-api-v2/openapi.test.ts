@@ -41,7 +41,10 @@ async function whole(options: Partial<RestApiV2Options> = {}) {
     };
     const server = await host({ host: '127.0.0.1', port: 0 });
     await server.register([
-        { plugin: adminConsole, options: { system: systemOf(server), auth: 'session', authorize: () => true, screens: {} } },
+        {
+            plugin: adminConsole,
+            options: { system: systemOf(server), auth: 'session', authorize: () => true, actor: () => 'ada', screens: {} },
+        },
         { plugin: restApiV2, options: { store: await filled(), license: alwaysLicensed(), resources: [campaigns], ...options } },
     ]);
     return await answers(server);

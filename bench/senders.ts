@@ -39,7 +39,7 @@ export interface SenderOptions {
     /** Milliseconds until the receiver answers. */
     readonly answersAfter?: number;
     readonly execArgv?: readonly string[];
-    /** Milliseconds that each server is away, there and again back; of a sender that is told where they are, so not of `serve`. */
+    /** Milliseconds that each server is away, one way; of a sender that is told where they are, so not of `serve`. */
     readonly distance?: number;
     /** Of `neighbours`: the other exporters, and how many retries are due to the last of them. */
     readonly neighbours?: { readonly urls: readonly string[]; readonly nameServer: string; readonly retries: number };

@@ -5,7 +5,16 @@ import { SHARES } from '../../lib/webhooks/shares.ts';
 import type { Acceptance, Dispatched } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { guarded, isUniqueViolation, isUuid, sqlState } from './database.ts';
-import { ACCEPT, ACCEPT_ALIKE, ACCEPT_CHOSEN, ACCEPT_ORDERED, type AcceptedRow, type DispatchRow } from './delivery-sql.ts';
+import {
+    ACCEPT,
+    ACCEPT_ALIKE,
+    ACCEPT_CHOSEN,
+    ACCEPT_ORDERED,
+    ACCEPT_SINGLE,
+    type AcceptedDelivery,
+    type AcceptedRow,
+    type DispatchRow,
+} from './delivery-sql.ts';
 import type { Notifications } from './notifications.ts';
 
 interface AcceptOptions {
@@ -32,15 +41,8 @@ export async function accept(
     }
 
     const { beginWithin = null, window = null, breakerAfter = null } = handOut ?? {};
-    const events = newEvents.map(eventParameter);
     const parameters = [revision ?? null, beginWithin, window, breakerAfter, SHARES.defaultSlots, SHARES.slowAfter];
-    const statement = statementFor(events);
-    const types = statement === ACCEPT && alone ? sharedTypes(events) : null;
-    const text = JSON.stringify(events);
-    const rows =
-        types === null
-            ? await queryAccept(db, statement, [text, ...parameters])
-            : await queryAccept(db, ACCEPT_ALIKE, [events.map(({ id }) => id), text, types, ...parameters]);
+    const rows = await acceptedRows(db, newEvents.map(eventParameter), parameters, alone);
     if (rows[0]?.outdated === true) {
         throw storeRefusals.subscribersChanged();
     }
@@ -60,7 +62,35 @@ export async function accept(
     }));
 }
 
-function statementFor(events: readonly ReturnType<typeof eventParameter>[]): string {
+/** By the statement that does least. */
+async function acceptedRows(
+    db: Executor,
+    events: readonly EventParameter[],
+    parameters: readonly unknown[],
+    alone: boolean,
+): Promise<readonly AcceptedRow[]> {
+    const statement = statementFor(events);
+    const types = statement === ACCEPT && alone ? sharedTypes(events) : null;
+    if (types === null) {
+        return await queryAccept<AcceptedRow>(db, statement, [JSON.stringify(events), ...parameters]);
+    }
+
+    const [{ id, kind, body, owner }, ...others] = events as readonly [EventParameter, ...EventParameter[]];
+    if (others.length > 0) {
+        return await queryAccept<AcceptedRow>(db, ACCEPT_ALIKE, [events.map(({ id }) => id), JSON.stringify(events), types, ...parameters]);
+    }
+    const rows = await queryAccept<AcceptedDelivery & Pick<AcceptedRow, 'outdated'>>(db, ACCEPT_SINGLE, [
+        id,
+        kind,
+        body,
+        owner,
+        types,
+        ...parameters,
+    ]);
+    return [{ outdated: rows[0]?.outdated === true, eventId: id, deliveries: rows }];
+}
+
+function statementFor(events: readonly EventParameter[]): string {
     if (events.some(({ order_key }) => order_key !== undefined)) {
         return ACCEPT_ORDERED;
     }
@@ -68,21 +98,23 @@ function statementFor(events: readonly ReturnType<typeof eventParameter>[]): str
 }
 
 /** The types that all of the events are for; null where they differ, or one is for an exporter alone. */
-function sharedTypes([first, ...others]: readonly ReturnType<typeof eventParameter>[]): readonly string[] | null {
+function sharedTypes([first, ...others]: readonly EventParameter[]): readonly string[] | null {
     const types = first?.types ?? null;
     return others.every((other) => String(other.types) === String(types)) ? types : null;
 }
 
-function handedOutAtOnce({ id: deliveryId, collector, ...grant }: AcceptedRow['deliveries'][number]): Dispatched {
+function handedOutAtOnce({ id: deliveryId, exporterId, collector, token, beginBy, generation, settings }: AcceptedDelivery): Dispatched {
     return dispatchedFromRow({
         deliveryId,
+        exporterId,
         collector,
         attempt: 1,
         singleAttempt: false,
         round: 1,
-        ...grant,
-        generation: grant.generation ?? 0,
-        settings: grant.settings ?? 0,
+        token,
+        beginBy,
+        generation: generation ?? 0,
+        settings: settings ?? 0,
     });
 }
 
@@ -113,6 +145,8 @@ export function dispatchedFromRow(row: Omit<DispatchRow, 'more'>): Dispatched {
     return { deliveryId, exporterId, collector, attempt, singleAttempt, grant };
 }
 
+type EventParameter = ReturnType<typeof eventParameter>;
+
 function eventParameter({ event, owner = null, idempotency, orderKey, recipients }: NewEvent, index: number) {
     const { id, kind, body } = event;
     const types = 'types' in recipients ? recipients.types : null;
@@ -137,9 +171,9 @@ function subscriberParameter({ exporterId, message }: Subscriber) {
 }
 
 /** The statement looks for known ids itself; only one that is accepted in the same moment runs into the unique index. */
-async function queryAccept(db: Executor, statement: string, parameters: unknown[]): Promise<readonly AcceptedRow[]> {
+async function queryAccept<Row>(db: Executor, statement: string, parameters: unknown[]): Promise<readonly Row[]> {
     try {
-        const { rows } = await db.query<AcceptedRow>(statement, parameters);
+        const { rows } = await db.query<Row>(statement, parameters);
         return rows;
     } catch (error) {
         throw isUniqueViolation(error) ? storeRefusals.eventExists(error) : error;

@@ -35,6 +35,7 @@ import {
     NOW,
     RECORD_DELIVERED,
     RECORD_OUTCOMES,
+    RECORD_SINGLE_DELIVERED,
     REPLAY,
     SWEEP,
     type SweptRow,
@@ -178,11 +179,21 @@ async function recordOutcomes(db: Executor, outcomes: readonly RecordedOutcome[]
         JSON.stringify({ ...rules, ...SHARES, stopReason: STOPPED_FAILING }),
         JSON.stringify(interrupted(0, INTERRUPTIONS.delivered)),
     ];
-    const { rows } = parameters.every(isQuickSuccess)
-        ? await db.query<{ index: number }>(RECORD_DELIVERED, [...all, [...new Set(parameters.map((one) => one.exporter_id))]])
-        : await db.query<{ index: number }>(RECORD_OUTCOMES, all);
+    const { rows } = await db.query<{ index: number }>(...outcomeStatement(parameters, all));
     const held = new Set(rows.map(({ index }) => index));
     return outcomes.map((_, index) => held.has(index));
+}
+
+/** The least that will do, with what it takes after what is common to all. */
+function outcomeStatement(parameters: readonly ReturnType<typeof outcomeParameter>[], common: readonly string[]): [string, unknown[]] {
+    if (!parameters.every(isQuickSuccess)) {
+        return [RECORD_OUTCOMES, [...common]];
+    }
+    if (parameters.some(({ index }) => index > 0)) {
+        return [RECORD_DELIVERED, [...common, [...new Set(parameters.map((one) => one.exporter_id))]]];
+    }
+    const { exporter_id, id, token, claimed_at, code, outcome } = parameters[0] as (typeof parameters)[number];
+    return [RECORD_SINGLE_DELIVERED, [...common, exporter_id, id, token, claimed_at, code, outcome]];
 }
 
 /** Whether it can only change an exporter that does not fare well yet. */

@@ -36,6 +36,16 @@ export const ACCEPT_ALIKE: string = prepared(`
 select a.outdated, a.event_id as "eventId", a.deliveries
 from scanwire.accept_alike_events($1, $2::text::json, $3, $4, $5::double precision * interval '1 millisecond', $6, $7, $8, $9) a`);
 
+/**
+ * The same for one event: `$1` its id, `$2` its kind, `$3` its body, `$4` its owner, `$5` the types, then as in {@link ACCEPT} from `$2` on.
+ * Answers with its deliveries.
+ */
+export const ACCEPT_SINGLE: string = prepared(`
+select
+    a.outdated, a.delivery_id as id, a.exporter_id as "exporterId", a.collector, a.token,
+    extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
+from scanwire.accept_single_event($1, $2, $3, $4, $5, $6, $7::double precision * interval '1 millisecond', $8, $9, $10, $11) a`);
+
 /** One event of {@link ACCEPT}, or why none was stored. */
 export interface AcceptedRow {
     readonly outdated: boolean;
@@ -44,16 +54,18 @@ export interface AcceptedRow {
     readonly duplicate?: boolean;
     readonly conflicting?: boolean;
     readonly eventId: string;
-    readonly deliveries: readonly {
-        readonly id: string;
-        readonly exporterId: string;
-        readonly collector: string;
-        /** Null, with the three that follow, when it was not handed out. */
-        readonly token: string | null;
-        readonly beginBy: number | null;
-        readonly generation: number | null;
-        readonly settings: number | null;
-    }[];
+    readonly deliveries: readonly AcceptedDelivery[];
+}
+
+export interface AcceptedDelivery {
+    readonly id: string;
+    readonly exporterId: string;
+    readonly collector: string;
+    /** Null when it was not handed out, and what follows then says nothing. */
+    readonly token: string | null;
+    readonly beginBy: number | null;
+    readonly generation: number | null;
+    readonly settings: number | null;
 }
 
 /**
@@ -102,6 +114,11 @@ export const RECORD_OUTCOMES: string = prepared('select finish_attempts as index
 
 /** The same where all were delivered, and soon: `$4` are their exporters. */
 export const RECORD_DELIVERED: string = prepared('select finish_delivered as index from scanwire.finish_delivered($1, $2, $3, $4)');
+
+/** The same for one: `$4` its exporter, `$5` its id, `$6` its claim, `$7` when it was begun, `$8` the code of its outcome, `$9` the outcome. */
+export const RECORD_SINGLE_DELIVERED: string = prepared(
+    'select finish_single_delivered as index from scanwire.finish_single_delivered($1, $2, $3, $4, $5, $6, $7, $8, $9)',
+);
 
 /** `$1` is the id of a delivery. */
 export const GET: string = `

@@ -37,6 +37,7 @@ import { findingKeys } from './migrations/0052-finding-keys.ts';
 import { activity } from './migrations/0057-activity.ts';
 import { audit } from './migrations/0058-audit.ts';
 import { sessionless } from './migrations/0059-sessionless.ts';
+import { single } from './migrations/0060-single.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -212,6 +213,7 @@ export const migrations: readonly Migration[] = [
     activity,
     audit,
     sessionless,
+    single,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

@@ -23,7 +23,7 @@ const UNKEPT: Readonly<Record<string, string>> = {
     keep_session_alive: 'keep alive and name one',
     claim_attempts: 'claim one',
     finish_attempts: 'finish what was claimed',
-    finish_delivered: 'finish the next',
+    finish_delivered: 'finish two',
 };
 
 t.test('sees functions whose plans nothing keeps', async (t) => {

@@ -20,7 +20,7 @@ const SWEEP: SweepOptions = { requeueAfter: 60_000, limit: 500 };
 export const LOOK_THROUGH = 'look through all that waits';
 
 /**
- * Calls every statement of a delivery's way, each for one row, and those of the polls once more when there is nothing for them. None is left
+ * Calls every statement of a delivery's way, each for one row, or two where one has a statement of its own, and those of the polls once more when there is nothing for them. None is left
  * unfinished.
  */
 export async function wayOf(connection: ExplainedConnection): Promise<Way> {
@@ -48,7 +48,7 @@ export async function wayOf(connection: ExplainedConnection): Promise<Way> {
 
 type Step = <T>(name: string, run: () => Promise<T>) => Promise<T>;
 
-/** Accepted with its claim, read by another process, begun and finished; and the next, which is quicker. */
+/** Accepted with its claim, read by another process, begun and finished; then the next, which is quicker, and two together. */
 async function quickWay(deliveries: DeliveryStore, step: Step): Promise<void> {
     const handedOut = await acceptOne(deliveries, step);
     const { deliveryId, token } = holderOf(handedOut);
@@ -60,6 +60,11 @@ async function quickWay(deliveries: DeliveryStore, step: Step): Promise<void> {
     // Of an exporter that has taken one in this second.
     const next = await acceptOne(deliveries, step, 'accept and hand out the next');
     await step('finish the next', () => deliveries.recordOutcomes([success(holderOf(next), { begunAt })], BREAKER));
+    const two = await step('accept and hand out two', () =>
+        deliveries.accept([forAll(sampleEvent()), forAll(sampleEvent())], { handOut: HAND_OUT }),
+    );
+    const both = two.flatMap(({ handedOut }) => handedOut.map((one) => success(holderOf(one), { begunAt })));
+    await step('finish two', () => deliveries.recordOutcomes(both, BREAKER));
     await step('get a delivery', () => deliveries.get(deliveryId));
     await step('list its attempts', () => deliveries.attempts(deliveryId));
 }

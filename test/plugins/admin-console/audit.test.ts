@@ -4,7 +4,7 @@ import { memoryAudit } from '../../../adapters/memory/index.ts';
 import { type AuditEntry, type AuditTrail, auditTrail } from '../../../lib/audit/audit-trail.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { AdminConsoleOptions } from '../../../plugins/admin-console/index.ts';
-import { admin, host, receiver, register, systemOf } from './host.ts';
+import { admin, host, investigation, receiver, register, systemOf } from './host.ts';
 import { Visitor } from './visitor.ts';
 
 const PREFIX = '/admin-console';
@@ -38,6 +38,7 @@ t.test('tells who has changed what, and what it came to, oldest last', async (t)
     await ask('GET', `/exporters/${id}`);
     await ask('GET', `/exporters/${id}?showUrl=true`);
     await ask('POST', `/exporters/${id}/start`, {});
+    t.equal((await ask('POST', '/events/idr_investigation_created', { body: investigation })).status, 200);
     const failedSince = '2026-01-01T00:00:00Z';
     await ask('POST', '/replays', { exporterId: id, failedSince, dryRun: true });
     const { id: replay } = (await ask('POST', '/replays', { exporterId: id, failedSince })).body;

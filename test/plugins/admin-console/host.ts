@@ -18,6 +18,16 @@ export const SESSIONS: Record<string, readonly string[]> = { ada: ['admin'], eve
 
 export const admin = { session: 'ada' };
 
+/** The body of an event. */
+export const investigation: Readonly<Record<string, unknown>> = {
+    timestamp: '2026-11-21T09:30:00Z',
+    title: 'One',
+    link: 'https://example.com/1',
+    investigationId: '6f0c8b1e-3c5f-4f1a-9b8e-2d0a7c4e5f61',
+    investigationRrn: 'rrn:acme:1',
+    actors: { users: [], assets: [] },
+};
+
 /** A host with people who sign in, and with the plugins that the console administers. */
 export async function host(options: ServerOptions = {}): Promise<Server> {
     const server = hapiServer(options);

@@ -5,7 +5,7 @@ import type Joi from 'joi';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { endpoints, type Input, type OperationName, type Output } from '../../../plugins/admin-console/operations.ts';
-import { admin, host, receiver, register, systemOf, VALID_LICENSE } from './host.ts';
+import { admin, host, investigation, receiver, register, systemOf, VALID_LICENSE } from './host.ts';
 
 const names = Object.keys(endpoints) as OperationName[];
 const json = { ...admin, 'content-type': 'application/json' };
@@ -82,14 +82,6 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.match(await as('diagnose', {}), { healthy: true, findings: [{ part: 'store', state: 'ok', advice: null }] });
     t.match((await as('diagnoseExporter', { id })).findings.at(-1), { part: 'answer', state: 'ok' });
 
-    const investigation = {
-        timestamp: '2026-11-21T09:30:00Z',
-        title: 'One',
-        link: 'https://example.com/1',
-        investigationId: ANY_ID,
-        investigationRrn: 'rrn:acme:1',
-        actors: { users: [], assets: [] },
-    };
     const question = { id, kind: 'idr_investigation_created', body: investigation };
     t.same(await as('explainExporter', question), { wanted: true });
     t.match(JSON.parse((await as('previewExporter', question)).body), { title: 'One' });

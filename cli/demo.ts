@@ -11,7 +11,7 @@ import { OPERATOR } from '../plugins/admin-console/audit.ts';
 import { attemptView, handlersOf, type System, testView } from '../plugins/admin-console/handlers.ts';
 import type { AttemptView, TestView } from '../plugins/admin-console/operations.ts';
 import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
-import type { Stores } from './deployment.ts';
+import type { Stores } from './stores.ts';
 import { type Received, type Receiver, startReceiver, type Verification } from './verifying-receiver.ts';
 
 /** What the demo has to show. */

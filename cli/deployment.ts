@@ -1,14 +1,10 @@
 import { statfs } from 'node:fs/promises';
 import Joi from 'joi';
-import type pg from 'pg';
-import { memoryQueue } from '../adapters/memory/index.ts';
-import { openEmbeddedDatabase } from '../adapters/pglite/index.ts';
-import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../adapters/postgres/index.ts';
 import { type AuditTrailOptions, auditTrail } from '../lib/audit/audit-trail.ts';
 import { checked } from '../lib/checked.ts';
 import { egressGuard } from '../lib/egress/guard.ts';
 import { type Resolver, resolverSchema } from '../lib/egress/resolver.ts';
-import { optionalPackage, ScanwireError } from '../lib/errors.ts';
+import { ScanwireError } from '../lib/errors.ts';
 import { apiKeys } from '../lib/keys/api-keys.ts';
 import { assertOpens, type KeyRing } from '../lib/keys/key-ring.ts';
 import { sealedKeys } from '../lib/keys/sealed-keys.ts';
@@ -25,6 +21,7 @@ import type { System } from '../plugins/admin-console/handlers.ts';
 import { type DataFolder, prepareDataFolder } from './data-folder.ts';
 import { storedKeyRing } from './key-ring.ts';
 import { type StoredLicense, storedLicense } from './stored-license.ts';
+import { openRedisQueue, openStores, queueBeside, type Stores } from './stores.ts';
 
 /** The parts of a deployment, chosen by its environment and opened. */
 export interface Parts extends WebhooksParts {
@@ -148,88 +145,6 @@ async function diskFinding({ path }: DataFolder): Promise<Finding> {
         text,
         advice: 'Make room: without any nothing is accepted any more',
     };
-}
-
-/** An embedded database is this process's alone, and rows are the truth: a queue that outlives the process would buy nothing. */
-async function queueBeside({ embedded, pool }: Stores): Promise<DeliveryQueue> {
-    return embedded ? memoryQueue() : await openPostgresQueue(pool);
-}
-
-/** The database of a deployment, its schema up to date. */
-export interface Stores extends PostgresStores {
-    /** A `pg.Pool`, or the embedded database that has the form of one. */
-    readonly pool: PoolLike & Pick<pg.Pool, 'end' | 'options'>;
-    /** True for the database that lives in the data folder, which no other process can have open. */
-    readonly embedded: boolean;
-    /** The embedded database as a tar file; null for a server, which has tools of its own. */
-    readonly dump: (() => Promise<Uint8Array>) | null;
-    /** Ids of the migrations that ran at this opening. */
-    readonly applied: readonly string[];
-    migrate(): Promise<readonly string[]>;
-}
-
-/** Beyond what the stores need at once, others wait. */
-const CONNECTIONS = 20;
-const CONNECT_TIMEOUT = 5_000;
-/** Idle connections are probed, so that neither end nor what lies between them forgets one. */
-const KEEP_ALIVE = 10_000;
-
-/** Opens PostgreSQL at `url`, the embedded database of the folder without one. */
-export async function openStores(folder: DataFolder, url: string | undefined, onError: (error: Error) => void): Promise<Stores> {
-    const own = url === undefined ? await openEmbeddedDatabase({ folder: folder.path }) : null;
-    const pool = (own ?? (await connect(url ?? ''))) as Stores['pool'] & pg.Pool;
-    // An idle connection was lost; the pool makes a new one, and an unheard error would end the process.
-    pool.on('error', onError);
-    try {
-        const applied = await migrate(pool);
-        return {
-            ...postgresStores({ pool }),
-            pool,
-            embedded: own !== null,
-            dump: own?.dump ?? null,
-            applied,
-            migrate: () => migrate(pool),
-        };
-    } catch (error) {
-        await pool.end();
-        throw error;
-    }
-}
-
-async function connect(connectionString: string): Promise<pg.Pool> {
-    const { Pool } = (await optionalPackage('pg', 'DATABASE_URL', () => import('pg'))).default;
-    if (!/^postgres(ql)?:\/\//.test(connectionString)) {
-        throw new ScanwireError('MISCONFIGURED', 'DATABASE_URL must be a URL that begins with postgres://', { field: 'DATABASE_URL' });
-    }
-
-    // How long a statement may take is the stores' to say, which have some that take minutes.
-    return new Pool({
-        connectionString,
-        max: CONNECTIONS,
-        connectionTimeoutMillis: CONNECT_TIMEOUT,
-        keepAlive: true,
-        keepAliveInitialDelayMillis: KEEP_ALIVE,
-    });
-}
-
-// BullMQ is loaded where it is the queue: it is the largest package of all, and the embedded deployment has no use for it.
-const bullmq = () => import('../adapters/bullmq/index.ts');
-
-/** A queue in the database itself. */
-export async function openPostgresQueue(pool: Stores['pool']): Promise<DeliveryQueue> {
-    return (await bullmq()).postgresQueue({ pool });
-}
-
-/** A queue on Redis, with the prefix of the deployment or the one that was given. */
-export async function openRedisQueue(url: string, onError: (error: Error) => void, prefix?: string): Promise<DeliveryQueue> {
-    const { redisQueue } = await bullmq();
-    const onWarning = (message: string): void => onError(new Error(message));
-    try {
-        return redisQueue({ url, onWarning, ...(prefix !== undefined && { prefix }) });
-    } catch (cause) {
-        const message = (cause as ScanwireError).message.replace('redisQueue options: url', 'REDIS_URL');
-        throw new ScanwireError('MISCONFIGURED', message, { field: 'REDIS_URL', cause });
-    }
 }
 
 /** What the environment says of receivers: only what is set in it. */

@@ -11,19 +11,12 @@ import { CLAIM_MARGIN, type Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { type WebhookExporterOptions, webhooksOf } from '../../plugins/webhook-exporter/options.ts';
 import { type Call, performing, repeated, wholeNumber } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
-import {
-    openPostgresQueue,
-    openRedisQueue,
-    openStores,
-    receiversIn,
-    type Stores,
-    type WebhooksParts,
-    webhooksOver,
-} from '../deployment.ts';
+import { receiversIn, type WebhooksParts, webhooksOver } from '../deployment.ts';
 import { existingKeyRing } from '../key-ring.ts';
 import { addMetrics, type MetricsAddress, startMetrics } from '../metrics-server.ts';
 import { errorLog } from '../output/errors.ts';
 import { jsonText, printable } from '../output/table.ts';
+import { openPostgresQueue, openRedisQueue, openStores, type Stores } from '../stores.ts';
 import { addDrainTimeout, type Running, untilStopped } from '../until-stopped.ts';
 
 export function define(self: Command): void {

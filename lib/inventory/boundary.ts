@@ -1,10 +1,10 @@
 import Joi from 'joi';
+import { type AddressRange, addressRange, isInRange } from '../address-range.ts';
 import { checked } from '../checked.ts';
 import { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 import type { HostInput } from './host.ts';
 import { addCounts, type ImportCounts, importCounts } from './import-counts.ts';
 import type { Workspace } from './resources.ts';
-import { type AddressRange, addressRange, isInRange } from './selection.ts';
 import type { WorkspaceChanges } from './store.ts';
 
 /** What an import came to. */

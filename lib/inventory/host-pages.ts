@@ -1,9 +1,10 @@
 import Joi from 'joi';
+import { addressRange } from '../address-range.ts';
 import { checked, nameSchema } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { HOST_STATES, type Host, type HostState } from './host.ts';
 import type { Note, Service, Workspace, WorkspaceVuln } from './resources.ts';
-import { addressRange, type Filters } from './selection.ts';
+import type { Filters } from './selection.ts';
 import type { Collection, InventoryStore, ReadOptions } from './store.ts';
 
 /** What is below hosts. What is left out is shown as empty. */

@@ -1,3 +1,4 @@
+export { type AddressRange, addressRange } from '../address-range.ts';
 export { type CanonicalAddress, canonicalAddress } from '../addresses.ts';
 export { type Problem, ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { type TimestampFormat, timestampFormat } from '../timestamp.ts';
@@ -45,8 +46,6 @@ export {
     workspaceVulnSchema,
 } from './resources.ts';
 export {
-    type AddressRange,
-    addressRange,
     type ExtraField,
     FILTERS,
     type FilterName,

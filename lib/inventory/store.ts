@@ -1,9 +1,10 @@
 import Joi from 'joi';
+import type { AddressRange } from '../address-range.ts';
 import { isObject } from '../checked.ts';
 import type { Host, HostInput } from './host.ts';
 import type { ImportCounts } from './import-counts.ts';
 import type { Note, Service, Session, Vuln, Workspace, WorkspaceNote, WorkspaceVuln } from './resources.ts';
-import type { AddressRange, ExtraField, FilterName, Filters, Selection } from './selection.ts';
+import type { ExtraField, FilterName, Filters, Selection } from './selection.ts';
 
 /** How a list is read. */
 export interface ReadOptions {

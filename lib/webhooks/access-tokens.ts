@@ -3,10 +3,10 @@ import { ConnectionFailure } from '../egress/connection-code.ts';
 import { ProxyFailure } from '../egress/proxy.ts';
 import { type CodedError, codeNote } from '../errors.ts';
 import { within } from '../within.ts';
+import { codeOfError } from './attempt-result.ts';
 import type { Authentication, OAuthClient } from './authentication.ts';
 import type { Connection } from './connection.ts';
 import { AttemptFailure } from './outcome.ts';
-import { codeOfError } from './outcome-code.ts';
 import { parseReceiverUrl } from './receiver-url.ts';
 
 /** For whom a token is: it is sent to nobody else. */

@@ -1,5 +1,6 @@
 import { type BatchedInTurn, batched, batchedInTurn } from '../batched.ts';
 import { type KeyRing, rememberingRing } from '../keys/key-ring.ts';
+import { resultOfError } from './attempt-result.ts';
 import { openAuthentication } from './authentication.ts';
 import type { StoredExporter } from './exporter.ts';
 import { outgoingBody } from './formatting.ts';
@@ -9,7 +10,6 @@ import type { Message } from './http-sender.ts';
 import { bodyBytes } from './kept-messages.ts';
 import type { WebhooksContext } from './options.ts';
 import { type DeliveryEvent, newProgress, type Outcome, outcomeOf } from './outcome.ts';
-import { resultOfError } from './outcome-code.ts';
 import type { DeliveryJob, QueueWorker } from './queue.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
 import { knownUrl, openUrl } from './sealed-url.ts';

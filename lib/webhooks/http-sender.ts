@@ -7,6 +7,7 @@ import type { EgressGuard } from '../egress/guard.ts';
 import { hostOf, portOf } from '../egress/outgoing-url.ts';
 import { nameServersSchema, type Resolver, type ResolverOptions, resolverSchema } from '../egress/resolver.ts';
 import { accessTokens } from './access-tokens.ts';
+import { codeOfError, resultOfError, resultOfExchange } from './attempt-result.ts';
 import { type Authentication, authorizationOf, egressProxy, isAuthorization } from './authentication.ts';
 import type { Trust } from './choices.ts';
 import { tlsContext } from './client-tls.ts';
@@ -16,7 +17,6 @@ import { type Exchange, exchange } from './exchange.ts';
 import type { HeaderPairs } from './exporter.ts';
 import { isSenderHeader } from './headers.ts';
 import { AttemptFailure, type AttemptProgress, type AttemptResult, newProgress, type Outcome, outcomeOf } from './outcome.ts';
-import { codeOfError, resultOfError, resultOfExchange } from './outcome-code.ts';
 import { parseReceiverUrl } from './receiver-url.ts';
 import { secure } from './tls-trust.ts';
 

@@ -1,9 +1,9 @@
+import { addressRange } from '../../lib/address-range.ts';
 import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { exportWorkspace } from '../../lib/inventory/export.ts';
 import { hostAt, hostsPage, type NamedInventory, rowsOf } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.ts';
-import { addressRange } from '../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { ApiKeys } from '../../lib/keys/api-keys.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';

@@ -1,11 +1,12 @@
 /** What an assistant may read: one tool for each kind of thing, a page of 100 rows at a time. */
 import Joi from 'joi';
+import { addressRange } from '../../lib/address-range.ts';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { HOST_STATES } from '../../lib/inventory/host.ts';
 import { rowsOf, workspaceNamed } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
-import { addressRange, type FilterName, type Filters } from '../../lib/inventory/selection.ts';
+import type { FilterName, Filters } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import type { JsonSchema } from '../../lib/records/record.ts';

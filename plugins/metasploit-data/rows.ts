@@ -1,9 +1,11 @@
 /** Rows as the framework's own data service shows them, and the lists of them that a request asks for. */
+
+import { addressRange } from '../../lib/address-range.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { referencesOf } from '../../lib/inventory/findings.ts';
 import type { Host } from '../../lib/inventory/host.ts';
 import { DEFAULT_WORKSPACE, type Service, type Workspace } from '../../lib/inventory/resources.ts';
-import { addressRange, matches } from '../../lib/inventory/selection.ts';
+import { matches } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore, ReadOptions } from '../../lib/inventory/store.ts';
 
 /** What the data service reads: a store that shows what is below a whole workspace. */

@@ -2,11 +2,12 @@
 import * as Boom from '@hapi/boom';
 import type { Request } from '@hapi/hapi';
 import Joi from 'joi';
+import { addressRange } from '../../lib/address-range.ts';
 import type { SchemaDescription } from '../../lib/application-schema.ts';
 import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
-import { addressRange, type FilterName, type Filters, type Position, type Selection } from '../../lib/inventory/selection.ts';
+import type { FilterName, Filters, Position, Selection } from '../../lib/inventory/selection.ts';
 import type { Collection } from '../../lib/inventory/store.ts';
 import { timestamp } from '../../lib/timestamp.ts';
 import { pathId } from '../request.ts';

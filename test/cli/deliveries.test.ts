@@ -1,7 +1,7 @@
 import t from 'tap';
 import { forAll, sampleEvent } from '../../adapters/contract/webhooks/fixture.ts';
 import { dataFolder } from '../../cli/data-folder.ts';
-import { openStores } from '../../cli/deployment.ts';
+import { openStores } from '../../cli/stores.ts';
 import { ended, linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
 import { dataOf, fixture, json } from '../support/served.ts';
 

@@ -1,14 +1,7 @@
 import assert from 'node:assert/strict';
+import { addressRange } from '../../../lib/address-range.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
-import {
-    addressRange,
-    compareRows,
-    type FilterName,
-    type Filters,
-    matches,
-    type Position,
-    type Selection,
-} from '../../../lib/inventory/selection.ts';
+import { compareRows, type FilterName, type Filters, matches, type Position, type Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
 import { ids, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';

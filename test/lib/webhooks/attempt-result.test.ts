@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
+import { codeOfError, codeOfStatus, retryAfter } from '../../../lib/webhooks/attempt-result.ts';
 import { OUTCOME_CODES, type OutcomeCode } from '../../../lib/webhooks/outcome.ts';
-import { codeOfError, codeOfStatus, retryAfter } from '../../../lib/webhooks/outcome-code.ts';
 
 const withCode = (code: unknown): Error => Object.assign(new Error('secret text'), { code });
 

@@ -1,0 +1,73 @@
+import ipaddr from 'ipaddr.js';
+import { type Address, canonicalAddress, parseAddress } from './addresses.ts';
+import { ScanwireError } from './errors.ts';
+
+/** Addresses of one family from `first` to `last`, both included, in canonical text. */
+export interface AddressRange {
+    readonly first: string;
+    readonly last: string;
+}
+
+/** Whether a text is an address of the range. */
+export function isInRange(text: unknown, { first, last }: AddressRange): boolean {
+    const [address, from, to] = [parseAddress(String(text)), parseAddress(first), parseAddress(last)];
+    return address !== null && from !== null && to !== null && compare(from, address) <= 0 && compare(address, to) <= 0;
+}
+
+/** Addresses of version 4 come before those of version 6, as PostgreSQL has them. */
+function compare(one: Address, other: Address): number {
+    return Buffer.compare(
+        Buffer.from([one.toByteArray().length, ...one.toByteArray()]),
+        Buffer.from([other.toByteArray().length, ...other.toByteArray()]),
+    );
+}
+
+const PREFIX_LENGTH = /^(?:0|[1-9]\d{0,2})$/;
+
+/**
+ * The addresses that a text names: `192.0.2.7`, `192.0.2.0/24`, `192.0.2.1-192.0.2.9`, the same in IPv6.
+ *
+ * @throws ScanwireError `INVALID_INPUT`, field `address`.
+ */
+export function addressRange(text: string): AddressRange {
+    const [network = '', bits, tooMuch] = text.split('/');
+    if (bits !== undefined) {
+        const { address } = plainAddress(network);
+        const parsed = parseAddress(address) as Address;
+        const length = PREFIX_LENGTH.test(bits) ? Number(bits) : Number.POSITIVE_INFINITY;
+        if (tooMuch !== undefined || length > parsed.toByteArray().length * 8) {
+            throw noRange();
+        }
+        return { first: atEdge(parsed, length, 0), last: atEdge(parsed, length, 255) };
+    }
+
+    const [from = '', to = from, another] = text.split('-');
+    const [first, last] = [plainAddress(from).address, plainAddress(to).address];
+    const [lower, upper] = [parseAddress(first) as Address, parseAddress(last) as Address];
+    if (another !== undefined || lower.kind() !== upper.kind() || compare(lower, upper) > 0) {
+        throw noRange();
+    }
+    return { first, last };
+}
+
+/** The first address of a block, whose bits behind the prefix are 0, or its last, where they are 1. */
+function atEdge(address: Address, prefixLength: number, filling: 0 | 255): string {
+    const bytes = address.toByteArray().map((byte, index) => {
+        const kept = Math.min(8, Math.max(0, prefixLength - index * 8));
+        const mask = (0xff << (8 - kept)) & 0xff;
+        return (byte & mask) | (filling & ~mask & 0xff);
+    });
+    return canonicalAddress(ipaddr.fromByteArray(bytes).toString()).address;
+}
+
+function plainAddress(text: string): { readonly address: string } {
+    if (text === '' || parseAddress(text) === null) {
+        throw noRange();
+    }
+    return canonicalAddress(text);
+}
+
+function noRange(): ScanwireError {
+    const message = 'address must be an IP address, a block such as 192.0.2.0/24, or a range such as 192.0.2.1-192.0.2.9';
+    return new ScanwireError('INVALID_INPUT', message, { field: 'address' });
+}

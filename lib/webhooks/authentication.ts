@@ -64,7 +64,7 @@ export interface ProxySettings {
     readonly ca?: string;
 }
 
-/** Name of something that an exporter authenticates by. */
+/** Name of one part of {@link Authentication}. */
 export type AuthenticationPart = keyof Authentication;
 
 /** What a user says of it: what is absent stays, null drops. */

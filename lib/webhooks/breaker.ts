@@ -25,12 +25,12 @@ export function probeDelay(failures: number, { after, firstProbe, maxProbe }: Br
 /** Why an exporter was stopped that has failed for longer than {@link BreakerRules.stopAfter}. */
 export const STOPPED_FAILING = 'The receiver has taken nothing for too long';
 
-/** What our own faults come to, for a delivery. Times in milliseconds. */
+/** What faults of ours, attempts that ended as `interrupted`, come to for a delivery. Times in milliseconds. */
 export const FAULTS = {
     /** Until the delivery is tried again after the first; doubled for each further one in a row, up to the maximum. */
     firstDelay: 1_000,
     maxDelay: 60_000,
-    /** So many claims in a row that ran out, and the delivery is `poisoned`: it seems to end the process that sends it. */
+    /** So many claims in a row that ran out, other faults not counted, and the delivery is `poisoned`: it seems to end the process that sends it. */
     poisonedAfter: 20,
 } as const;
 

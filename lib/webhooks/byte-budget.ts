@@ -1,8 +1,8 @@
 /** So many bytes of bodies that a process holds at once, and on whose account: an exporter's, or null for those that nobody sends yet. */
 export interface ByteBudget {
     /**
-     * How many bytes the exporter may take now, those of the largest body at least; 0 while it has to wait. One that holds nothing may go as
-     * soon as one largest body fits. One that holds some may go only while it holds less than what is free beside one largest body.
+     * How many bytes the exporter may take now, those of the largest body at least; 0 while it has to wait. One that holds nothing waits
+     * until one largest body fits, and one that holds some until what it holds is less than what would be free with one largest body more.
      */
     allowance(exporterId: string): number;
     /** The bytes that an exporter holds. */
@@ -26,9 +26,9 @@ export interface ByteBudgetOptions {
 }
 
 /**
- * A budget that is shared as switches share a buffer among their ports: what one exporter holds stays below what is free, so that of `n` who
- * want all of it each gets one part of `n + 1`, and the part that is left lets others in at once, however long the `n` keep theirs. Where
- * there are more of them than bodies fit in, they wait for one body each.
+ * A budget that is shared as switches share a buffer among their ports (dynamic thresholds, Choudhury and Hahne, with a factor of 1): what one
+ * exporter holds stays below what is free, so that of `n` who want all of it each gets one part of `n + 1`, and the part that is left lets others
+ * in at once, however long the `n` keep theirs. Where there are more of them than bodies fit in, they wait for one body each.
  */
 export function byteBudget({ limit, largest }: ByteBudgetOptions): ByteBudget {
     const accounts = new Map<string | null, number>();

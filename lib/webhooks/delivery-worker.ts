@@ -31,7 +31,7 @@ interface WaitingClaim {
     /** Empty where it is not known. */
     readonly exporterId: string;
     /** Whether to give up waiting: its grant has run out, or will before there is room. It is taken back then and handed out again. */
-    isLate(): boolean;
+    givesUp(): boolean;
 }
 
 /**
@@ -62,7 +62,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
         const claimed = await claims.add({
             request: { deliveryId, token: newId(), duration: claimDuration, ...(grant !== null && { grant: grant.token }) },
             exporterId,
-            isLate: () => grant !== null && bodies.allowance(exporterId) === 0,
+            givesUp: () => grant !== null && bodies.allowance(exporterId) === 0,
         });
         if (claimed === null) {
             await context.member.look();
@@ -84,7 +84,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
 
         const { deliveryId, exporterId = '', grant } = job;
         const request = { deliveryId, token: grant.token, duration: claimDuration, grant: grant.token, holds: true };
-        const read = await claims.add({ request, exporterId, isLate: () => !mayBegin(grant) });
+        const read = await claims.add({ request, exporterId, givesUp: () => !mayBegin(grant) });
         if (read === null) {
             return null;
         }
@@ -139,19 +139,19 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     return (collector, concurrency) => queue.work(collector, deliver, { concurrency, onError });
 }
 
-/** Claims share statements; whose exporter holds what it may waits, and holds up no other. */
+/** Claims share statements. One whose exporter holds as many bytes as it may waits, and keeps no other waiting. */
 function claimsInTurn({ deliveries, session, kept, bodies }: WebhooksContext): BatchedInTurn<WaitingClaim, Claim | null> {
-    /** Those that are late, else those whose exporters may take a body, before all who holds least. */
+    /** Those that give up; where none does, those whose exporters may take a body, the exporters that hold the fewest bytes first. */
     function next<Waiting extends { readonly item: WaitingClaim }>(waiting: readonly Waiting[]): readonly Waiting[] {
-        const late = waiting.filter(({ item }) => item.isLate());
+        const leaving = waiting.filter(({ item }) => item.givesUp());
         const ready = waiting.filter(({ item }) => bodies.allowance(item.exporterId) > 0);
         const inTurn = ready.sort((a, b) => bodies.held(a.item.exporterId) - bodies.held(b.item.exporterId));
-        return late.length > 0 ? late : inTurn.slice(0, BATCH);
+        return leaving.length > 0 ? leaving : inTurn.slice(0, BATCH);
     }
 
     /** How long a body is, is not known before it is read: all together get the smallest allowance of their exporters. */
     async function claim(waiting: readonly WaitingClaim[]): Promise<readonly (Claim | null)[]> {
-        if (waiting.every(({ isLate }) => isLate())) {
+        if (waiting.every(({ givesUp }) => givesUp())) {
             return waiting.map(() => null);
         }
 

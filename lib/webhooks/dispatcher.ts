@@ -20,8 +20,8 @@ export interface Dispatcher {
     replay(): void;
     /** A place became free: looks for what may have waited for it. */
     freed(): void;
-    /** How what is accepted now can be handed out at once; undefined when it has to wait in its rows. */
-    handOut(): Required<HandOutOptions> | undefined;
+    /** By what options what is accepted now can be handed out at once; undefined when it has to wait in its rows. */
+    handOutOptions(): Required<HandOutOptions> | undefined;
     /** Puts what was handed out into the queue. What fails is reported and tried again. */
     add(handedOut: readonly Dispatched[]): void;
     /** Resolves once what is being handed out is in the queue. */
@@ -104,7 +104,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
             }
         },
 
-        handOut: () => (stopped || isBehind() ? undefined : { window, breakerAfter, beginWithin: GRANTS.beginWithin }),
+        handOutOptions: () => (stopped || isBehind() ? undefined : { window, breakerAfter, beginWithin: GRANTS.beginWithin }),
 
         add(handedOut) {
             const added = enqueue(handedOut)

@@ -8,15 +8,16 @@ export interface ExporterHealth {
     /**
      * - `closed`: sent to as its window allows.
      * - `open`: has failed too often in a row and gets one probe at a time.
-     * - `paused`: wants to be left alone; then it gets one probe.
+     * - `paused`: its receiver wants to be left alone (429, `Retry-After`); then it gets one probe. Not what a person has paused: that is
+     *   {@link Exporter.pausedAt}.
      * - `recovering`: has taken a probe, and its window grows.
      */
     readonly breaker: Breaker;
-    /** When the first failure, or the first pause, since the last success was counted; null when there is none. */
+    /** When, since the last success, it first failed or its receiver first wanted to be left alone; null when neither has happened. */
     readonly failingSince: Date | null;
     /** From when on it gets a probe; null when it gets more than that. */
     readonly nextProbe: Date | null;
-    /** Until when it wants to be left alone; stays until it has taken a probe, else null. */
+    /** Until when its receiver wants to be left alone; stays until it has taken a probe, else null. */
     readonly pausedUntil: Date | null;
     /** What the receiver did last; null before the first. It is stored once a second, so that what it did within the second after may be missing. */
     readonly lastOutcome: (Pick<Outcome, 'code' | 'detail'> & { readonly at: Date }) | null;

@@ -17,8 +17,8 @@ export interface ExporterStore {
     /** How much there is to do; a bounded number of rows is read. Optional. @param limit How many deliveries of a stage are counted at most. */
     overview?(limit: number): Promise<Overview>;
     /**
-     * The exporters that choose and are running, or stopped by an outcome: with an owner, kinds, a filter or a format of their own. Absent in a store that keeps none of
-     * these, where they are refused.
+     * The exporters that choose and are running, or stopped by an outcome: with an owner, kinds, a filter or a format of their own. Absent in a
+     * store that keeps none of these, where they are refused.
      *
      * @param tx As in `DeliveryStore.accept`, whose transaction then sees the same.
      */
@@ -31,7 +31,12 @@ export interface ExporterStore {
     notices?(limit: number): Promise<readonly ExporterNotice[]>;
     /** Those that were told. */
     forgetNotices?(ids: readonly string[]): Promise<void>;
-    /** The exporter after the change. Starting one (`state: 'running'`) also resets its failures and its breaker; one that is resumed has not failed while it was paused. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
+    /**
+     * The exporter after the change. Starting one (`state: 'running'`) also resets its failures and its breaker; for one that is resumed the time
+     * for which it was paused does not count as time for which it failed.
+     *
+     * @throws ScanwireError `NOT_FOUND`, `CONFLICT`.
+     */
     update(id: string, patch: ExporterPatch): Promise<StoredExporter>;
     /** Removes the exporter with its secrets; its unfinished deliveries become `cancelled` in the same transaction. False when there was none. */
     remove(id: string): Promise<boolean>;

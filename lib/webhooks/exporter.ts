@@ -55,7 +55,7 @@ export interface Exporter extends Omit<StoredSettings, 'schedule' | 'url'> {
     readonly legacy: boolean;
     /** Names of the additional headers. */
     readonly headerNames: readonly string[];
-    /** What it authenticates by besides, for example `basic`. */
+    /** The parts of {@link Authentication} that it has beside signatures and headers, for example `basic`. */
     readonly authentication: readonly AuthenticationPart[];
     readonly state: 'running' | 'stopped';
     /** Why it stopped by itself, for example `The receiver answered 410 Gone`; null when a person stopped it. */

@@ -26,7 +26,7 @@ import { knownUrl, openUrl, shownUrl, urlToStore } from './sealed-url.ts';
 import { checkSecret, generateSecret, openSecrets, sealSecret } from './signature.ts';
 import type { Attempt } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
-import { type Choice, choiceOf, formatted, type UnaddressedEvent } from './subscriptions.ts';
+import { type Choice, choiceOf, formatInput, type UnaddressedEvent } from './subscriptions.ts';
 
 /** What a `test` event came to. */
 export interface TestResult {
@@ -66,14 +66,14 @@ export interface Exporters {
     /** The signing secret, for the admin console (`plugins/admin-console`) to show. @throws ScanwireError `UNSEALABLE`. */
     secret(id: string): Promise<string>;
     /**
-     * Changes what is named and sends a `test`. A URL of another origin needs `headers` or `keepHeaders` where the exporter has additional
-     * headers, and the same goes for `basic`, `clientCertificate` and `oauth`. A secret that is changed stays valid for a day, or for `overlap`, in the signature forms that can carry
-     * several; the same secret once more changes nothing.
+     * Changes what is named and sends a `test`. A URL of another origin needs `headers` or `keepHeaders` where the exporter has additional headers,
+     * and the same goes for `basic`, `clientCertificate` and `oauth`. A secret that is changed stays valid for a day, or for `overlap`, in the
+     * signature forms that can carry several; the same secret once more changes nothing.
      *
      * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type that is not allowed.
      */
     update(id: string, changes: ExporterChanges): Promise<ChangedExporter>;
-    /** From now on events are addressed to it, and what it held back is sent. Sends a `test`. */
+    /** From now on events are addressed to it, and deliveries that wait as `pending` are sent; `held` ones only once they are replayed. Sends a `test`. */
     start(id: string): Promise<ChangedExporter>;
     /** New events pass it by; accepted deliveries wait in their rows. Sends a `test`, whose outcome is waited for a moment only. */
     stop(id: string): Promise<ChangedExporter>;
@@ -82,7 +82,7 @@ export interface Exporters {
      * started meanwhile or not. What is being sent goes on.
      */
     pause(id: string): Promise<Exporter>;
-    /** What waits is sent, as far as it runs. The time of the pause is none for which it failed. */
+    /** What waits is sent, as far as it runs. The time for which it was paused does not count as time for which it failed. */
     resume(id: string): Promise<Exporter>;
     /** Sends a `test` and waits for what it comes to. */
     test(id: string): Promise<TestResult>;
@@ -263,7 +263,7 @@ function questions(stored: (id: string) => Promise<StoredExporter>, context: Web
 
         async preview(id, kindName, body) {
             const event = unpublished(kindName, body, { rules: null, owner: null });
-            return previewOf(formatted(event, await context.deliveries.now()), await stored(id), context);
+            return previewOf(formatInput(event, await context.deliveries.now()), await stored(id), context);
         },
     };
 }
@@ -285,7 +285,7 @@ async function warningsOf(
 
 /**
  * Resolves once no attempt begins any more with settings of the exporter from before: this process has forgotten them, and the grants that
- * other processes have with them have run out. Attempts that go on do so.
+ * other processes have with them have run out. Attempts that are under way finish with the settings that they began with.
  */
 async function superseded(id: string, { kept, session, sleep }: WebhooksContext): Promise<void> {
     await kept.forget(id);
@@ -303,7 +303,7 @@ async function sendTest(exporter: StoredExporter, timeout: number, context: Webh
     const timestamp = await deliveries.now();
     const body = eventBody(testEvent, { timestamp, webhook_id: exporter.id, webhook_name: exporter.name });
     const event = { id: newId(), kind: testEvent.name, body };
-    const message = messageMaker(exporter, context)(formatted({ ...event, kind: testEvent }, timestamp));
+    const message = messageMaker(exporter, context)(formatInput({ ...event, kind: testEvent }, timestamp));
     const [accepted] = await deliveries.accept([{ event, recipients: { exporterId: exporter.id, message } }]);
     const deliveryId = accepted?.deliveries[0] as string;
     dispatcher.wake();

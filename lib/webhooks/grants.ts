@@ -1,5 +1,6 @@
 /**
- * A claim that is made when a delivery is handed out, that is, marked `queued` and given to the queue as a job. Its token is in the
+ * A claim that is made before anybody asks for it, when a delivery is handed out (or dispatched): marked `queued` and given to the queue as a
+ * job. Its token is in the
  * delivery's row and in the job, and it belongs to no session yet: the worker that gets the job before `beginBy` sends without asking the
  * store. What has not begun by then is taken back. It serves one hand-out: a job that may have been handed out before has none.
  */
@@ -7,11 +8,11 @@ export interface Grant {
     readonly token: string;
     /** The store's time, in milliseconds since the epoch, by which the attempt must have begun. */
     readonly beginBy: number;
-    /** How often the exporter's settings, its row in the store, had been changed when it was handed out. */
+    /** Generation of the exporter's own settings: how often its row in the store had been changed when it was handed out. */
     readonly generation: number;
     /** As `Claim.attemptSinceReplay`. */
     readonly attemptSinceReplay: number;
-    /** {@link Deployment.generation} when it was handed out, which may be later than that of the process that asked. */
+    /** Generation of the deployment's settings, {@link Deployment.generation}, when it was handed out: it may be later than that of the process that asked. */
     readonly settings: number;
 }
 
@@ -21,11 +22,11 @@ export interface HandOutOptions {
     readonly window: number;
     /** Consecutive failures that open an exporter's circuit breaker. Then, tests aside, only a probe passes: one due delivery at a set time. */
     readonly breakerAfter: number;
-    /** Milliseconds within which an attempt must have begun under the claim that it is handed out with; without claims when absent. */
+    /** Milliseconds within which an attempt must have begun under its grant; without grants when absent. */
     readonly beginWithin?: number;
 }
 
-/** An attempt that goes on under a claim that was handed out. */
+/** An attempt that is under way under a {@link Grant}. */
 export interface BegunAttempt {
     readonly deliveryId: string;
     readonly token: string;

@@ -32,7 +32,10 @@ export interface IdempotencyKey {
 
 /** To whom an event goes. */
 export type Recipients =
-    /** Every running exporter that is of one of these types and does not choose, and of those that do these, as far as they are running. */
+    /**
+     * Of the exporters that have chosen nothing, neither an owner nor kinds, a filter or a format: all of these types. Of the others:
+     * `subscribers`. Only those that run, and those that an outcome has stopped, for which it is `held` where the store can.
+     */
     | { readonly types: readonly ExportType[]; readonly subscribers?: readonly Subscriber[] }
     /** This exporter, running or not, with a single attempt that is never retried: a `test`. */
     | { readonly exporterId: string; readonly message?: FormattedMessage | null };
@@ -55,9 +58,9 @@ export interface Subscriber {
     readonly message: FormattedMessage | null;
 }
 
-/** Exporters that choose, at one time. */
+/** Exporters that have chosen an owner, kinds, a filter or a format, as they were at one time. */
 export interface Subscribers {
-    /** How often what they choose had been changed. */
+    /** How often what exporters choose had been changed. */
     readonly revision: number;
     /** The store's time. */
     readonly at: Date;

@@ -47,7 +47,10 @@ export interface WebhooksSettings {
     readonly breakerAfter?: number;
     /** An exporter that has failed for so many milliseconds is stopped. Default 5 days. */
     readonly stopAfter?: number;
-    /** For how many milliseconds a delivery that has ended is kept, a day at least; null for ever. Events go a day later, with the last of their deliveries. Default 30 days. */
+    /**
+     * For how many milliseconds a delivery that has ended is kept, a day at least; null for ever. Events go a day later, with the last of their
+     * deliveries. Default 30 days.
+     */
     readonly keepFor?: number | null;
     /** The longest body of an event, in bytes of UTF-8. Default 1 MiB. */
     readonly maxBodyBytes?: number;
@@ -72,7 +75,10 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     readonly sleep?: (milliseconds: number) => Promise<void>;
     /** Receives every failure of store and queue that is tried again later. */
     readonly onError?: (error: Error) => void;
-    /** Told of every event that this process has accepted, of every outcome that it has recorded, and of what became of exporters. What it throws goes to `onError`. */
+    /**
+     * Told of every event that this process has accepted, of every outcome that it has recorded, and of what became of exporters. What it throws
+     * goes to `onError`.
+     */
     readonly onEvent?: (event: WebhookEvent) => void | Promise<void>;
     /** `host` by default: `start` keeps the settings in the store. */
     readonly role?: Role;
@@ -183,7 +189,7 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     /** How long a claim holds, in milliseconds; longer than an attempt can take. */
     readonly claimDuration: number;
     readonly breaker: BreakerRules;
-    readonly dispatcher: Pick<Dispatcher, 'wake' | 'replay' | 'freed' | 'handOut' | 'add'>;
+    readonly dispatcher: Pick<Dispatcher, 'wake' | 'replay' | 'freed' | 'handOutOptions' | 'add'>;
     readonly session: ClaimingSession;
     readonly grants: Grants;
     /** Room for the bodies that are sent, or kept to be. */

@@ -79,7 +79,7 @@ export interface PresentedCertificate {
 
 /**
  * Told by the process that has recorded the outcome of an attempt: `failed` is tried again, `exhausted` is not. `poisoned` is told by the
- * process that has set the delivery aside, after attempts that none has told of. Nothing is told of what came too late, and nothing twice;
+ * process that has set the delivery aside, after attempts whose processes ended. Nothing is told of what came too late, and nothing twice;
  * what must not be missed is in the rows.
  */
 export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail' | 'certificate'> {
@@ -130,7 +130,7 @@ export interface AcceptedNotice {
     readonly inTransaction: boolean;
 }
 
-/** What `onEvent` of the webhook exporter is told. */
+/** What `onEvent` is told, a function of the application; it is sent to no receiver. */
 export type WebhookEvent = DeliveryEvent | AcceptedNotice | ExporterEvent;
 
 export const DELIVERY_EVENTS = ['delivery.delivered', 'delivery.failed', 'delivery.exhausted', 'delivery.poisoned'] as const;

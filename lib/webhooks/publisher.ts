@@ -96,12 +96,12 @@ export function publisher(context: WebhooksContext): Publisher {
     const published = publishing(context);
     const acceptTogether = (events: readonly UnaddressedEvent[]) => subscriptions.addressed(events, accept);
     const acceptBatched = batched<UnaddressedEvent, Acceptance>(acceptTogether, BATCH, LANES);
-    // They may wait for others of their keys, and nobody else with them.
+    // In statements of their own: they may wait for others of their keys, and must not keep others waiting.
     const acceptOrdered = batched<UnaddressedEvent, Acceptance>(acceptTogether, BATCH, LANES);
 
     /** Those who publish wait for the rows and not for the queue. */
     async function accept(newEvents: readonly NewEvent[], revision: { readonly revision?: number }): Promise<readonly Acceptance[]> {
-        const handOut = dispatcher.handOut();
+        const handOut = dispatcher.handOutOptions();
         const accepted = await deliveries.accept(newEvents, handOut === undefined ? revision : { handOut, ...revision });
         const createdAt = grants.now();
         if (createdAt !== null && session.offers()) {
@@ -119,7 +119,7 @@ export function publisher(context: WebhooksContext): Publisher {
         return accepted;
     }
 
-    /** Of those that have messages of their own, only what is handed out is known by its exporter. */
+    /** Where exporters get different messages, only deliveries that were handed out can be kept: of the others nothing says which exporter they are for. */
     function keep({ event, recipients }: NewEvent, { eventId, deliveries, handedOut }: Acceptance, createdAt: Date): void {
         // One that was accepted before.
         if (eventId !== event.id) {

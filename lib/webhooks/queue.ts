@@ -57,7 +57,8 @@ export interface DeliveryQueue {
     ready(): Promise<void>;
 
     /**
-     * Adds jobs; one that was added before and is not done stays as it is. One with a claim may be begun at once instead, by a worker of this process.
+     * Adds jobs; one that was added before and is not done stays as it is. One with a grant may be begun at once instead, by a worker
+     * of this process, past the server: that this resolves does not show that the server is there, for which there is `lostJobs`.
      *
      * @throws ScanwireError `UNAVAILABLE` without waiting for a reconnect.
      */

@@ -53,7 +53,7 @@ export function watchedQueue(queue: DeliveryQueue): WatchedQueue {
         failure: () => last,
         queue: {
             ready: () => noted(queue.ready()),
-            // What a worker of this process has begun says nothing of a server, which is asked besides.
+            // It may have gone to a worker of this process, past the server: `lostJobs` asks that.
             add: (jobs) => noted(queue.add(jobs), queue.lostJobs === undefined),
             ...(queue.lostJobs && { lostJobs: () => noted((queue.lostJobs as () => Promise<boolean>)()) }),
             work: (collector, handler, options) => queue.work(collector, handler, options),

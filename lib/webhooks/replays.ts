@@ -37,9 +37,9 @@ export interface ReplayStore {
     /** Newest first; of these exporters only, where some, or none, are named. A store may not heed that: then some may be missed. */
     list(limit: number, exporterIds?: readonly string[]): Promise<readonly Replay[]>;
     /**
-     * Makes the deliveries of all that are open `pending` and due as their rates allow by now, a second's worth and `limit` of each at most: those that have ended before those that
-     * wait. Each starts its retry schedule anew, with the same bytes and message id. What fails again after the replay was planned is none of it. Any number of
-     * processes may do so at once.
+     * Makes the deliveries of all that are open `pending` and due as their rates allow by now, a second's worth and `limit` of each at most: those
+     * that have ended before those that wait. Each starts its retry schedule anew, with the same bytes and message id. What fails again after the
+     * replay was planned is none of it. Any number of processes may do so at once.
      *
      * @returns Whether any is left open.
      */

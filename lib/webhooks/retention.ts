@@ -20,7 +20,7 @@ export interface Expired {
 
 /** Removes what was kept long enough. */
 export interface RetentionStore {
-    /** Whether a turn is due: in no process has one begun for so many milliseconds. To whom it is said, it has begun. */
+    /** Takes the next turn, a run that removes what is old: true, and it has begun, unless one has begun in any process within so many milliseconds. */
     begin(every: number): Promise<boolean>;
     /**
      * Removes what is older than so many milliseconds, in steps that each hold nobody up, for as long as steps are asked for: deliveries

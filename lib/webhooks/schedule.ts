@@ -1,7 +1,6 @@
 import { isIP } from 'node:net';
 import { hostOf } from '../egress/outgoing-url.ts';
 import type { Outcome } from './outcome.ts';
-import type { NextStep } from './store.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -25,6 +24,18 @@ const SHORT_RETRIES = 4;
 
 const JITTER = 0.2;
 
+/** What becomes of the delivery after an attempt. */
+export type NextStep =
+    | { readonly state: 'delivered' }
+    | { readonly state: 'exhausted' }
+    /** Tried again when so many milliseconds have passed. */
+    | { readonly state: 'pending'; readonly delay: number }
+    /**
+     * Tried again after an attempt that ended as `interrupted`, a fault of ours, by a back-off of its own ({@link faultDelay}): the schedule
+     * is as far as before.
+     */
+    | { readonly state: 'pending'; readonly delay: 'fault' };
+
 /** An attempt that has ended, and what its delivery may still expect. */
 export interface EndedAttempt {
     readonly outcome: Pick<Outcome, 'code' | 'status' | 'retryAfter'>;
@@ -32,7 +43,7 @@ export interface EndedAttempt {
     readonly url: string;
     /** The exporter's, or the default one. */
     readonly schedule: readonly number[];
-    /** Number of the attempt since its delivery was accepted or last replayed, from 1. */
+    /** As {@link Claim.attemptSinceReplay}: without those that were our fault. */
     readonly attemptSinceReplay: number;
     /** True for a delivery that is tried once. */
     readonly singleAttempt: boolean;

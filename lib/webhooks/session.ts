@@ -15,7 +15,7 @@ export interface Session {
     readonly slots: Readonly<Record<string, number>>;
     /** Generation of the settings that it sends with: once the deployment's is another one, it claims nothing. Any when absent. */
     readonly generation?: number;
-    /** Whether its process can open the sealed URL of an exporter; those of versions before do not say so. */
+    /** Whether its process can open the sealed URL of an exporter; earlier releases do not say so. */
     readonly opensUrls?: boolean;
 }
 
@@ -47,10 +47,11 @@ const ALIVE_FOR = 7_500;
 const SIGN_EVERY = 2_000;
 
 /**
- * Grants that a process took before its end and had not reported can be handed out again so many milliseconds later, once every living
- * session has given a sign of life since; and the milliseconds between these signs meanwhile, so that the wait is short.
+ * Milliseconds after the end of a process until its grants that it has not reported can be handed out again, provided that every living
+ * session has given a sign of life since.
  */
 const HELD_FOR = GRANTS.beginWithin + GRANTS.reportedAfter;
+/** Milliseconds between signs of life meanwhile, so that the wait is short. */
 const FREED_EVERY = 250;
 
 /** What goes on is reported together with what follows within so many milliseconds. */

@@ -8,6 +8,7 @@ import type { AcceptedEvent, FormattedMessage, NewEvent, StoredEvent } from './n
 import type { Outcome, OutcomeCode } from './outcome.ts';
 import type { ReplayStore } from './replays.ts';
 import type { RetentionStore } from './retention.ts';
+import type { NextStep } from './schedule.ts';
 import type { Session } from './session.ts';
 
 /**
@@ -15,8 +16,10 @@ import type { Session } from './session.ts';
  * - `queued`: a job for it was handed to the queue.
  * - `sending`: an attempt was claimed and its outcome has not been recorded.
  * - `delivered`, `exhausted` (no tries left; kept for replay), `poisoned` (its attempts seem to end the processes that make them; kept
- *   for replay), `cancelled` (its exporter was removed), `erased` (the body of its event was, before it had ended): final.
- * - `held`: was accepted while its exporter was stopped by an outcome, and is kept until it is replayed.
+ *   for replay), `cancelled` (its exporter was removed), `erased` (the body of its event was, before it had ended): final. A delivery
+ *   that has ended, or is finished, is one in these states.
+ * - `held`: was accepted while its exporter was stopped by an outcome. It has not ended, yet waits for nothing but a replay, the removal of
+ *   its exporter or the erasure of its event.
  */
 export const DELIVERY_STATES = [
     'pending',
@@ -77,7 +80,7 @@ export interface DeliveryContent {
     readonly message: FormattedMessage | null;
 }
 
-/** The same, with those of its deliveries that were handed out at once. */
+/** An event that was accepted, with those of its deliveries that were handed out at once. */
 export interface Acceptance extends AcceptedEvent {
     readonly handedOut: readonly Dispatched[];
 }
@@ -91,7 +94,7 @@ export interface Dispatched {
     readonly attempt: number;
     /** True for a `test`, which waits for nothing else. */
     readonly singleAttempt: boolean;
-    /** Null for one that has to be claimed. */
+    /** Null for one that whoever sends it has to claim first. */
     readonly grant: Grant | null;
 }
 
@@ -147,7 +150,10 @@ export interface Claim {
     readonly claimedAt: Date;
     /** Number of this attempt since the delivery was accepted, from 1. */
     readonly attempt: number;
-    /** Number of this attempt since the delivery was accepted or last replayed, from 1: how far it is in the schedule. */
+    /**
+     * How far it is in the schedule: number of this attempt since the delivery was accepted or last replayed, from 1, without those that
+     * ended as `interrupted`, which were our fault.
+     */
     readonly attemptSinceReplay: number;
     /** True for a delivery that gets a single attempt and is never retried: a `test`. */
     readonly singleAttempt: boolean;
@@ -159,24 +165,15 @@ export interface Claim {
     readonly generation: number;
 }
 
-/** What becomes of the delivery after an attempt. */
-export type NextStep =
-    | { readonly state: 'delivered' }
-    | { readonly state: 'exhausted' }
-    /** Tried again when so many milliseconds have passed. */
-    | { readonly state: 'pending'; readonly delay: number }
-    /**
-     * Tried again after a fault of ours, by a back-off of its own ({@link faultDelay}): what failed on this side uses up no try of the
-     * delivery's schedule.
-     */
-    | { readonly state: 'pending'; readonly delay: 'fault' };
-
 /** The outcome of a claimed attempt, and what follows from it. */
 export interface RecordedOutcome {
     readonly deliveryId: string;
     readonly exporterId: string;
     readonly token: string;
-    /** When it began, in the store's time, under a {@link Grant}: the store may not know yet. Null for one that was claimed, whose beginning the store has written. */
+    /**
+     * When it began, in the store's time, under a {@link Grant}: the store may not know yet. Null for one that was claimed, whose beginning the
+     * store has written.
+     */
     readonly begunAt: Date | null;
     readonly outcome: Outcome;
     readonly next: NextStep;
@@ -199,11 +196,12 @@ export interface Listening {
 }
 
 /**
- * Events, deliveries and attempts. All methods reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. Rows are the truth: what `accept` has returned survives the loss of queue and processes.
- * Methods that take arrays do so in one statement each where the store can, and resolve with results in the same order.
+ * Events, deliveries and attempts. All methods reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. Rows are the truth: what
+ * `accept` has returned survives the loss of queue and processes. Methods that take arrays do so in one statement each where the store can, and
+ * resolve with results in the same order.
  *
- * All times are the store's own: those that are given are lengths of time, and those that come back can be compared with each other
- * whichever process asked. Processes whose clocks differ, or are set, change nothing.
+ * All times are the store's own: those that are given are lengths of time, and those that come back can be compared with each other whichever
+ * process asked. Processes whose clocks differ, or are set, change nothing.
  */
 export interface DeliveryStore {
     /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be told. */
@@ -214,13 +212,14 @@ export interface DeliveryStore {
     /**
      * Stores each event with one delivery per recipient, in one transaction: all of them or none. They are `pending`.
      *
-     * @param options.handOut How first tries are handed out at once, `queued` with their claims: those whose exporters have room, no probe
-     *     to wait for, and nothing older that is due. No lock is waited for to find out, so that a window may be exceeded by what is
-     *     accepted at the same time. Not with `tx`.
+     * @param options.handOut How first tries are handed out at once, `queued` with their claims: those whose exporters have room, no probe to wait
+     *     for, and nothing older that is due. No lock is waited for to find out, so that a window may be exceeded by what is accepted at the same
+     *     time. Not with `tx`.
      * @param options.tx An open transaction of the application to store in; only where {@link DeliveryStore.transactions} is true.
      * @param options.revision The {@link Subscribers.revision} by which subscribers were chosen.
-     * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist, `CONFLICT` when an event id was accepted before; with
-     *     the field `revision`, when exporters choose otherwise by now, with `idempotencyKey` when a key stands for another event; `MISCONFIGURED` for `tx` where {@link DeliveryStore.transactions} is false.
+     * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist, `CONFLICT` when an event id was accepted before; with the field
+     *     `revision`, when exporters choose otherwise by now, with `idempotencyKey` when a key stands for another event; `MISCONFIGURED` for `tx`
+     *     where {@link DeliveryStore.transactions} is false.
      */
     accept(
         newEvents: readonly NewEvent[],
@@ -252,9 +251,9 @@ export interface DeliveryStore {
     /** Whether `accept` can join a transaction of the application. */
     readonly transactions: boolean;
     /**
-     * Listens for the commits of transactions of the application with deliveries (PostgreSQL: `NOTIFY`): one of those who listen in any process hears of each, once
-     * however many were accepted in it; where there are hundreds a second, of several together. A hint, which may be lost: rows are looked for
-     * all the same. Absent where commits cannot be heard.
+     * Listens for the commits of transactions of the application with deliveries (PostgreSQL: `NOTIFY`): each commit wakes
+     * one listener of one process, the publisher's own where it listens; once, however many events were accepted in it, and where there are
+     * hundreds a second, once for several. A hint, which may be lost: rows are looked for all the same. Absent where commits cannot be heard.
      *
      * @param heard Called after a commit, and whenever one may have been missed, as at the beginning.
      * @param onError Told once why it cannot listen any more, or not yet; it is tried again until it is closed.
@@ -270,10 +269,10 @@ export interface DeliveryStore {
     dispatch(options: DispatchOptions): Promise<DispatchResult>;
 
     /**
-     * Finds what queue or workers have lost. Claims that ran out, or whose session has ended: their attempts end as `interrupted`, the
-     * deliveries are `pending` and due after {@link faultDelay}, `poisoned` when that has happened {@link FAULTS.poisonedAfter} times in
-     * a row, or `exhausted` when they have a single attempt. Grants that nobody has begun in time, as the
-     * {@link BegunAttempts.upTo} of all living sessions proves: the deliveries are `pending` and due as before. Jobs queued too long ago: resolves with them, still
+     * Finds what queue or workers have lost. Claims that ran out, or whose session has ended: their attempts end as `interrupted`, the deliveries
+     * are `pending` and due after {@link faultDelay}, `poisoned` when that has happened {@link FAULTS.poisonedAfter} times in a row, or `exhausted`
+     * when they have a single attempt. Grants that nobody has begun in time: they are older than the {@link BegunAttempts.upTo} of every living
+     * session, and none has reported them. The deliveries are `pending` and due as before. Jobs queued too long ago: resolves with them, still
      * `queued`, as if they had been queued now, to be claimed.
      */
     sweep(options: SweepOptions): Promise<SweepResult>;
@@ -327,7 +326,7 @@ export interface DeliveryStore {
      * Starts the retry schedule anew for a delivery that is `delivered`, `exhausted`, `poisoned` or `held`: `pending`, due now, the same body and
      * message id.
      *
-     * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is not final yet, its exporter was removed or its event was erased.
+     * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is on its way, its exporter was removed or its event was erased.
      */
     replay(id: string): Promise<Delivery>;
 
@@ -340,8 +339,8 @@ export interface DeliveryStore {
     event(id: string): Promise<EventSummary | null>;
 
     /**
-     * Erases the body of an event, which becomes empty; its unfinished deliveries, and those that hold their order keys, become `erased` in the same transaction, and nothing of it
-     * is claimed any more. Once more it changes nothing.
+     * Erases the body of an event, which becomes empty; its deliveries that have not ended, `held` ones too, and those that have ended and hold up
+     * their order keys, become `erased` in the same transaction, and nothing of it is claimed any more. Once more it changes nothing.
      *
      * @returns The event, and how many deliveries have ended by this.
      * @throws ScanwireError `NOT_FOUND`.

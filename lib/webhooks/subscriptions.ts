@@ -109,7 +109,7 @@ export function subscriptions(context: Context): Subscriptions {
     }
 
     function subscribersOf(unaddressed: UnaddressedEvent, choosers: readonly Chooser[], at: Date): readonly Subscriber[] {
-        const event = formatted(unaddressed, at);
+        const event = formatInput(unaddressed, at);
         const made = new Map<MessageMaker, FormattedMessage | null>();
         const chosen = choosers.filter(({ exporter, wants }) => {
             return exporter.id !== unaddressed.about && refusal(exporter, unaddressed) === null && wants(event);
@@ -173,7 +173,7 @@ function newEvent(event: UnaddressedEvent, subscribers: readonly Subscriber[]): 
 }
 
 /** The event as filters and formats see it. */
-export function formatted({ id, kind, body }: Pick<UnaddressedEvent, 'id' | 'kind' | 'body'>, time: Date): FormatEvent {
+export function formatInput({ id, kind, body }: Pick<UnaddressedEvent, 'id' | 'kind' | 'body'>, time: Date): FormatEvent {
     return formatEvent({ kind: kind.name, id, time, text: body });
 }
 

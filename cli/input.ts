@@ -4,6 +4,7 @@ import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { ScanwireError } from '../lib/errors.ts';
+import type { Rereadable } from '../lib/gunzip.ts';
 import { fileError } from './output/errors.ts';
 import { readAll } from './read-all.ts';
 
@@ -18,7 +19,7 @@ const STDIN = 'stdin';
 
 /** A file that is read, or stdin. */
 export interface Input {
-    readonly source: AsyncIterable<Uint8Array>;
+    readonly source: AsyncIterable<Uint8Array> | Rereadable;
     /** In bytes, null where it is not known beforehand. */
     readonly size: number | null;
     /** Ends it, also while nothing comes. */
@@ -86,7 +87,7 @@ function inputOf(name: string, size: number | null, open: () => Readable | Promi
         }
     }
 
-    return { source: source(), size, close: () => void stream?.destroy() };
+    return { source: size === null ? source() : Object.assign(source(), { again: source }), size, close: () => void stream?.destroy() };
 }
 
 /** A file stream would hold a thread in each read, and the process could not end before the other side writes. */

@@ -25,6 +25,8 @@ const LONGEST = 10;
 
 /** In bytes: how much zlib unpacks in one step, and throws away when it meets damage in that step. A shorter one costs speed. */
 const STEP = 65_536;
+/** The same for a source that can be read again, in shorter steps, for what was thrown away. */
+const LONG_STEP = 262_144;
 /** In bytes: this much of a member is remembered, to be unpacked again up to the very byte where it is damaged. */
 const BLOCK = 1_048_576;
 /** In bytes: the piece with the damage is written again in parts of this length, then the part with the damage in parts of the next. */
@@ -43,6 +45,12 @@ export class GzipError extends ScanwireError {
     constructor(message: string, cause?: unknown) {
         super('INVALID_INPUT', message, { cause });
     }
+}
+
+/** A source that can be read more than once, as a file: quicker to unpack, and where it is damaged, unpacked once more. */
+export interface Rereadable extends AsyncIterable<Uint8Array> {
+    /** The same bytes from the beginning. */
+    again(): AsyncIterable<Uint8Array>;
 }
 
 /** A source whose first bytes are known. */
@@ -98,11 +106,15 @@ export function startsWith(bytes: Uint8Array, start: readonly number[] | Uint8Ar
  * @param signal Ends the reading, also that of what was received already.
  * @throws GzipError for gzip that is damaged, cut off or expands beyond all measure, and for other archives; the reason of the signal.
  */
-export async function* unpacked(source: AsyncIterable<Uint8Array>, signal?: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
+export async function* unpacked(
+    source: AsyncIterable<Uint8Array> | Rereadable,
+    signal?: AbortSignal,
+): AsyncGenerator<Uint8Array, void, undefined> {
+    const again = 'again' in source ? () => piecesOf(source.again()) : undefined;
     const peeked = await peek(source, LONGEST);
     try {
         assertReadable(peeked.head);
-        yield* startsWith(peeked.head, GZIP) ? gunzip(piecesOf(peeked), { signal }) : peeked;
+        yield* startsWith(peeked.head, GZIP) ? gunzip(piecesOf(peeked), { again, signal }) : peeked;
     } catch (error) {
         throw errorCode(error).startsWith('Z_') ? refusal(error as Error) : error;
     } finally {
@@ -134,19 +146,21 @@ interface Piece {
 interface GunzipOptions {
     readonly skip?: number;
     readonly parts?: readonly number[];
+    readonly again?: (() => AsyncIterable<Piece>) | undefined;
     readonly signal: AbortSignal | undefined;
 }
 
 /**
- * Unpacks gzip; where it is damaged, once more from the start of the member, for what zlib threw away. Errors are those of zlib.
+ * Unpacks gzip; where it is damaged, once more from the start of the member or of the source, for what zlib threw away. Errors are
+ * those of zlib.
  *
- * @param how `skip`: so many bytes of what comes out are known already.
+ * @param how `skip`: so many bytes of what comes out are known already; `again`: all pieces once more.
  */
 async function* gunzip(
     pieces: AsyncIterable<Piece> | Iterable<Piece>,
-    { skip = 0, parts: [length, ...smaller] = REPLAY_PARTS, signal }: GunzipOptions,
+    { skip = 0, parts: [length, ...smaller] = REPLAY_PARTS, again, signal }: GunzipOptions,
 ): AsyncGenerator<Buffer, void, undefined> {
-    const { stream, write, next } = gunzipStream();
+    const { stream, write, next } = gunzipStream(again === undefined ? STEP : LONG_STEP);
     /** The last one that was written. */
     let piece: Piece = { bytes: NOTHING, before: null };
     let written = 0;
@@ -163,8 +177,8 @@ async function* gunzip(
 
             for (let chunk = await next(); chunk !== null; chunk = await next()) {
                 signal?.throwIfAborted();
+                assertMeasure(stream.bytesWritten, expanded + chunk.length);
                 expanded += chunk.length;
-                assertMeasure(stream.bytesWritten, expanded);
                 if (expanded > skip) {
                     yield skip > expanded - chunk.length ? chunk.subarray(skip - expanded) : chunk;
                 }
@@ -181,6 +195,8 @@ async function* gunzip(
         if (errorCode(error) === 'Z_DATA_ERROR' && before !== null && length !== undefined) {
             yield* gunzip(inParts(before, bytes, length), { skip: Math.max(skip, expanded - start), parts: smaller, signal });
             /* c8 ignore next -- the second reading ends at the damage too, by an error */
+        } else if (again !== undefined && (errorCode(error) === 'Z_DATA_ERROR' || error instanceof GzipError)) {
+            yield* gunzip(again(), { skip: expanded, signal });
         }
 
         throw error;
@@ -211,10 +227,10 @@ function assertPadding(bytes: Uint8Array): void {
     }
 }
 
-function gunzipStream() {
+function gunzipStream(step: number) {
     // An error throws away what waits to be read. With room for one byte, no step begins before the outcome of the last one is read.
     const room: Pick<TransformOptions, 'readableHighWaterMark'> = { readableHighWaterMark: 1 };
-    const stream = createGunzip({ chunkSize: STEP, ...room });
+    const stream = createGunzip({ chunkSize: step, ...room });
     let pending = false;
     const { wake, change } = wakeUps();
     for (const event of ['readable', 'end', 'error', 'close']) {

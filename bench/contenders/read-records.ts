@@ -15,6 +15,11 @@ async function* source(): AsyncGenerator<Uint8Array> {
     }
 }
 
+/** As the command line reads a file. */
+function rereadable(): AsyncIterable<Uint8Array> {
+    return Object.assign(source(), { again: source });
+}
+
 /** Of what is decoded, so that nothing of it can be left out. */
 let seen = 0;
 
@@ -22,7 +27,7 @@ let seen = 0;
 const ways: Readonly<Record<string, () => Promise<number>>> = {
     async check() {
         let good = 0;
-        for await (const lines of readRecords(source()).batches()) {
+        for await (const lines of readRecords(rereadable()).batches()) {
             for (const line of lines) {
                 good += line.ok ? 1 : 0;
             }
@@ -33,7 +38,7 @@ const ways: Readonly<Record<string, () => Promise<number>>> = {
 
     async decode() {
         let good = 0;
-        for await (const lines of readDecodedRecords(source()).batches()) {
+        for await (const lines of readDecodedRecords(rereadable()).batches()) {
             for (const line of lines) {
                 seen += line.ok && line.record.response.http ? sizes(line.record.response) : 0;
                 good += line.ok ? 1 : 0;

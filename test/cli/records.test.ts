@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import t from 'tap';
 import { checkRecord, type HttpsRecord, stringifyRecord } from '../../lib/records/index.ts';
+import { overwritten, text } from '../support/damaged-gzip.ts';
 import { scanwire } from '../support/scanwire.ts';
 import { fixture } from '../support/served.ts';
 
@@ -248,4 +249,15 @@ t.test('refuses an output that it cannot write, and leaves nothing behind', asyn
 
     writeFileSync(`${folder}/cut.gz`, gzipSync('x').subarray(0, 12));
     t.match(await scanwire(['records', 'write', `${folder}/cut.gz`, '--output', `${folder}/out.jsonl`]), { code: 1 });
+});
+
+t.test('reads as much of a file that is damaged far behind as of the same bytes from stdin', async (t) => {
+    const packed = gzipSync(text(3500));
+    const damaged = overwritten(packed, packed.length - 200_000, 100_000);
+    const file = `${t.testdir()}/damaged.gz`;
+    writeFileSync(file, damaged);
+    const fromFile = await scanwire(['records', 'check', file, '--json']);
+    const fromStdin = await scanwire(['records', 'check', '-', '--json'], { input: damaged });
+    t.match(fromFile.stdout, /damaged or was cut off/);
+    t.equal(fromFile.stdout, fromStdin.stdout);
 });

@@ -78,6 +78,30 @@ t.test('loses the same 64 KiB at most behind the first MiB of a member, whatever
     }
 });
 
+t.test('gives the same of a source that can be read again, which is read again only for what zlib threw away', async (t) => {
+    const packed = gzipSync(text(3500));
+    const sources: readonly (readonly [name: string, bytes: Buffer, readAgain: number])[] = [
+        ['whole', packed, 0],
+        ['damaged behind the first MiB', overwritten(packed, 1.25 * MIB, 200_000), 1],
+        ['with more behind a long member', Buffer.concat([packed, noise(MIB)]), 1],
+        ['cut off behind the first MiB', packed.subarray(0, -9), 0],
+        ['damaged within the first MiB', overwritten(packed, 0.5 * MIB, 200_000), 0],
+        ['that expands beyond all measure', gzipSync(Buffer.alloc(80 * MIB)), 1],
+    ];
+    for (const [name, bytes, readAgain] of sources) {
+        let readings = 0;
+        const again = (): AsyncIterable<Uint8Array> => {
+            readings += 1;
+            return chunks(bytes, 65_536);
+        };
+        const expected = await unpack(chunks(bytes, 65_536));
+        const result = await unpack(Object.assign(chunks(bytes, 65_536), { again }));
+        t.ok(result.bytes.equals(expected.bytes), name);
+        t.strictSame(result.error, expected.error, name);
+        t.equal(readings, readAgain, name);
+    }
+});
+
 t.test('loses nothing before a wrong checksum or the end of a long member that was cut off', async (t) => {
     const packed = gzipSync(text(3500));
     for (const member of [overwritten(packed, packed.length - 8, 4), overwritten(packed, packed.length - 4, 4), packed.subarray(0, -9)]) {

@@ -49,6 +49,7 @@ main form:not(.table form):has(.filters) { max-width: none; }
 .chart .p95 { opacity: 0.4; }
 .legend { white-space: nowrap; margin-inline-end: 0.75rem; }
 .legend .chart { display: inline-block; width: 0.75rem; height: 0.75rem; }
+details.part > summary span { color: var(--pico-muted-color); }
 .actions[hidden] { display: none; }
 .key { overflow-wrap: anywhere; }
 pre { max-height: 40rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.875rem; }

@@ -60,7 +60,7 @@ const TEST = `{% if attempt %}<p><code>{{ attempt.code }}</code>{% if attempt.st
 {% if attempt.timings %}<dl>{% for step in t.exporters.steps %}{% assign ms = attempt.timings[step[0]] %}<dt>{{ step[1] }}</dt><dd>{% if ms == null %}–{% else %}{{ ms }} ms{% endif %}</dd>{% endfor %}</dl>{% endif %}
 {% else %}<p>{{ t.exporters.noOutcome }}</p>{% endif %}`;
 
-const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint %}{% endblock %}`;
+const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, parts: parts %}{% endblock %}`;
 
 /** Rows of a page: each is asked how it fares. */
 const PAGE = 25;
@@ -137,7 +137,16 @@ async function formPage({ perform, owner }: Visit, { values, before, error, stat
             : [texts.exporters.editOne.replace('%', () => before.name || before.id), `/exporters/${before.id}/edit`];
     const typeHint = before?.legacy === true ? texts.exporters.oneWay : null;
     const isNew = before === undefined;
-    const data = { values, error: error ?? null, collectors, action, isNew, isOwned: owner !== null, typeHint, ...choicesFor(before) };
+    const data = {
+        values,
+        error: error ?? null,
+        collectors,
+        action,
+        isNew,
+        isOwned: owner !== null,
+        typeHint,
+        ...choicesFor(values, before),
+    };
     return { template: 'exporter-edit', title, status, data };
 }
 
@@ -258,7 +267,7 @@ function actionsOf({ state, pausedAt }: Exporter): readonly string[] {
 }
 
 function factsOf(exporter: Exporter): readonly (readonly [string, string])[] {
-    const { id, url, collector, type, owner, kinds, filter, format, trust, signatures, headerNames, authentication } = exporter;
+    const { id, url, collector, type, owner, kinds, filter, format, trust, signatures, headerNames, authentication, rate } = exporter;
     const t = texts.exporters;
     const facts: readonly (readonly [string, string])[] = [
         [t.id, id],
@@ -271,7 +280,8 @@ function factsOf(exporter: Exporter): readonly (readonly [string, string])[] {
         [t.filter, filter === null ? '' : JSON.stringify(filter)],
         [t.format, format],
         [t.signatures, signatures.join(', ')],
-        [t.authentication, authentication.join(', ')],
+        [t.rate, rate === null ? '' : String(rate)],
+        [t.authentication, authentication.map((part) => t.authentications[part].title).join(', ')],
         [t.owner, owner ?? ''],
     ];
     return facts.filter(([, value]) => value !== '');

@@ -57,6 +57,7 @@ t.test('says beside the field what is wrong with an exporter, and adds rows for 
         [{ url: 'https://example.com', template: 'x' }, 'template', /template must be JSON/],
         [{ url: 'https://example.com', collector: 'a b' }, 'collector', /letters, digits/],
         [{ url: 'https://example.com', 'basic.username': 'a:b' }, 'basic.username', /colon/],
+        [{ url: 'https://example.com', rate: 'many' }, 'rate', /must be a number/],
     ];
     for (const [fields, field, message] of cases) {
         const refused = await visitor.send(form, '/admin/exporters', fields);
@@ -129,6 +130,7 @@ t.test('changes an exporter, and keeps the secrets that are left empty', async (
         kinds: 'idr_investigation_*',
         trustSelfSigned: 'on',
         signatures: ['hex'],
+        rate: '10',
         ordered: 'on',
         afterExhausted: 'hold',
     });
@@ -140,6 +142,7 @@ t.test('changes an exporter, and keeps the secrets that are left empty', async (
         signatures: ['hex'],
         headerNames: ['X-Key'],
         authentication: ['basic'],
+        rate: 10,
         ordered: true,
         afterExhausted: 'hold',
     });

@@ -19,8 +19,7 @@ const LIST = `{% layout 'layout' %}{% block content %}
 {% render 'input', field: 'eventId', label: t.deliveries.event, value: values.eventId, error: error %}
 {% render 'input', field: 'since', type: 'datetime-local', label: t.deliveries.since, value: values.since, error: error %}
 {% render 'input', field: 'until', type: 'datetime-local', label: t.deliveries.until, value: values.until, error: error %}
-</div>
-<button>{{ t.deliveries.show }}</button></form>
+<button>{{ t.deliveries.show }}</button></div></form>
 {% if live %}<p class="actions" data-live="{{ base }}/deliveries/live{{ live }}" data-for="listed" data-texts="{{ t.deliveries.live | json }}" hidden><span role="status"></span> <button type="button" class="outline"></button></p>{% endif %}
 <div id="listed">{% render 'deliveries-listed', deliveries: deliveries, counted: counted, next: next %}</div>
 {% endblock %}`;

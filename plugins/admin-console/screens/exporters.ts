@@ -12,7 +12,7 @@ import {
     valuesOf,
 } from './exporter-form.ts';
 import { type Fault, faultOf, type Page } from './frame.ts';
-import type { Redirect, Screen, ScreenRoute, Visit } from './screen.ts';
+import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
 import { texts } from './texts.ts';
 
 const LIST = `{% layout 'layout' %}{% block content %}
@@ -166,8 +166,13 @@ async function created(visit: Visit): Promise<Page | Redirect> {
 
     const warning = made.warnings.map(({ code }) => code).join(' ');
     const said = { done: 'created', ...(warning !== '' && { warning }) };
-    const started = values.start ? await perform('startExporter', { id: made.id }) : null;
-    return { to: at(made.id, { ...said, ...(started !== null && { test: started.test.deliveryId }) }) };
+    try {
+        const started = values.start ? await perform('startExporter', { id: made.id }) : null;
+        return { to: at(made.id, { ...said, ...(started !== null && { test: started.test.deliveryId }) }) };
+    } catch (cause) {
+        // Whoever sends the form once more would add another one.
+        throw new FailedOnTheWay(cause, at(made.id, said));
+    }
 }
 
 async function edited(visit: Visit): Promise<Page> {

@@ -81,7 +81,7 @@ const PARTS: Templates = {
 `,
     state: `{% assign fault = error | fault: field %}{% if fault %}aria-invalid="true"{% endif %}{% if fault or again or hint %} aria-describedby="{{ field }}-said"{% endif %}`,
     error: `{% if error %}<p role="alert" class="fault">{{ error.message }}</p>{% endif %}`,
-    refusal: `{% layout 'layout' %}{% block content %}<p role="alert">{{ message }}</p>{% endblock %}`,
+    refusal: `{% layout 'layout' %}{% block content %}<p role="alert">{{ message }}</p>{% if back %}<p><a href="{{ back }}">{{ t.refusals.back }}</a></p>{% endif %}{% endblock %}`,
 };
 
 /** A refusal as forms show it: beside the field that is at fault. */
@@ -110,7 +110,7 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
 
 /** What a part, or a page, may be given or not. */
 const OPTIONAL = Object.fromEntries(
-    ['again', 'error', 'hint', 'list', 'name', 'names', 'notice', 'required', 'rows', 'shown', 'type', 'typeHint'].map((name) => [
+    ['again', 'back', 'error', 'hint', 'list', 'name', 'names', 'notice', 'required', 'rows', 'shown', 'type', 'typeHint'].map((name) => [
         name,
         null,
     ]),

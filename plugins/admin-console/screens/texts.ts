@@ -17,6 +17,7 @@ export const texts = {
 
     refusals: {
         title: 'This cannot be done',
+        back: 'Back',
         forbidden: 'Access needs the rights of an administrator.',
         failed: 'The server failed; its log says why.',
         foreignForm: 'This form does not come from this page, or is out of date. Open the page again and repeat what you wanted.',

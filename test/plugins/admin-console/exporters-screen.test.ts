@@ -1,4 +1,5 @@
 import type { Server } from '@hapi/hapi';
+import { decodeHTML } from 'entities';
 import t, { type Test } from 'tap';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { OPERATOR } from '../../../plugins/admin-console/audit.ts';
@@ -192,6 +193,33 @@ t.test('lists many exporters on several pages', async (t) => {
     const second = await visitor.get(next);
     t.match(second.html, /number 26</);
     t.notMatch(second.html, /number 25<|rel="next"/);
+});
+
+t.test('leads on from a page that says what failed', async (t) => {
+    const server = await host();
+    const system = systemOf(server);
+    const webhooks = system.webhooks as NonNullable<typeof system.webhooks>;
+    const start = async (): Promise<never> => {
+        throw new ScanwireError('UNAVAILABLE', 'The queue cannot be used now');
+    };
+    await register(server, { system: { webhooks: { ...webhooks, exporters: { ...webhooks.exporters, start } } }, screens: {} });
+    const visitor = new Visitor(server);
+    const form = await visitor.get('/admin/exporters/new');
+    const failed = await visitor.send(form, '/admin/exporters', { url: await receiver(t), name: 'alerts' });
+    t.equal(failed.status, 503);
+    const [, to = ''] = /The queue cannot be used now<\/p><p><a href="([^"]+)">Back/.exec(failed.html) ?? [];
+    const exporter = await visitor.get(decodeHTML(to));
+    t.match(exporter.html, /<h1>alerts<[\s\S]*The exporter was saved[\s\S]*<dd>stopped/);
+
+    const at = exporter.path.replace(/\?.*/, '');
+    const again = await visitor.send(exporter, `${at}/start`);
+    t.equal(again.status, 503);
+    t.match(again.html, `<a href="${at}/start">Back</a>`);
+    t.match((await visitor.get(`${at}/start`)).html, /<h1>alerts</);
+    const foreign = await visitor.post(`${at}/stop`, '', { 'content-type': 'application/x-www-form-urlencoded' });
+    t.equal(foreign.status, 403);
+    t.match(foreign.html, `<a href="${at}/stop">Back</a>`);
+    t.notMatch((await visitor.get('/admin/exporters/none')).html, 'Back');
 });
 
 t.test('answers with a page when an exporter cannot be saved, since the store is away', async (t) => {

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import type { Test } from 'tap';
-import { inBrowsers, type Opened } from './browsing.ts';
+import { inBrowsers, type Opened, onServersInBrowser } from './browsing.ts';
 import { receiver } from './host.ts';
 
 /*
@@ -8,7 +8,10 @@ import { receiver } from './host.ts';
  * else, or keep anybody out.
  */
 
-inBrowsers('people do all they can in a browser', async (t, { page, check }) => {
+inBrowsers('people do all they can in a browser', everything);
+onServersInBrowser('people do all they can on PostgreSQL and Redis', everything);
+
+async function everything(t: Test, { page, check }: Opened): Promise<void> {
     await keys(t, page, check);
     await exporters(t, page, check);
     await page.getByRole('link', { name: 'Audit' }).click();
@@ -18,7 +21,7 @@ inBrowsers('people do all they can in a browser', async (t, { page, check }) => 
     await page.getByRole('button', { name: 'Show' }).click();
     await page.getByRole('cell', { name: 'revokeKey' }).waitFor({ state: 'detached' });
     t.equal(await page.getByRole('rowheader').count(), 1);
-});
+}
 
 async function keys(t: Test, page: Page, check: Opened['check']): Promise<void> {
     await page.goto('/admin');

@@ -116,10 +116,8 @@ async function listed(visit: Visit): Promise<Page> {
     const choices = { values, exporters, states: DELIVERY_STATES, outcomes: OUTCOME_CODES };
     try {
         const filter = filterOf(values);
-        const [found, count] = await Promise.all([
-            perform('listDeliveries', { ...filter, ...(after !== null && { after }), limit: PAGE + 1 }),
-            perform('countDeliveries', filter),
-        ]);
+        const found = await perform('listDeliveries', { ...filter, ...(after !== null && { after }), limit: PAGE + 1 });
+        const count = after === null ? await countOf(found, filter, perform) : await perform('countDeliveries', filter);
         // What is older does not change but for what is sent once more.
         const live = after === null ? `?${queryOf(values)}` : null;
         const data = { ...choices, live, ...listOf(found, count, exporters, values) };
@@ -142,8 +140,13 @@ async function look(visit: Visit, seen: string | null): Promise<View | null> {
         return null;
     }
 
-    const [count, exporters] = await Promise.all([perform('countDeliveries', filter), namedExporters(visit)]);
+    const [count, exporters] = await Promise.all([countOf(found, filter, perform), namedExporters(visit)]);
     return { seen: now, template: 'deliveries-listed', data: listOf(found, count, exporters, values) };
+}
+
+/** How many there are, of which the newest were found: rare ones are not looked for twice, among all that there are. */
+async function countOf(found: readonly Delivery[], filter: DeliveryFilter, perform: Visit['perform']): Promise<DeliveryCount> {
+    return found.length <= PAGE ? { count: found.length, more: false } : await perform('countDeliveries', filter);
 }
 
 /** A page of what was found, which may be one more than a page has. */

@@ -278,3 +278,31 @@ t.test('shows the rest of a delivery whose message cannot be shown, and nothing 
     refusal = new ScanwireError('UNAVAILABLE', 'The database cannot be reached');
     t.equal((await visitor.get(`/admin/deliveries/${id}`)).status, 503);
 });
+
+t.test('counts only what is more than a page', async (t) => {
+    const server = await host();
+    const system = systemOf(server);
+    const webhooks = system.webhooks as NonNullable<typeof system.webhooks>;
+    const { exporters, deliveries } = webhooks;
+    let counts = 0;
+    const count: typeof deliveries.count = (filter) => {
+        counts += 1;
+        return deliveries.count(filter);
+    };
+    await register(server, { system: { webhooks: { ...webhooks, deliveries: { ...deliveries, count } } }, screens: {} });
+    await server.initialize();
+    t.teardown(() => server.stop());
+    const { exporter } = await exporters.create({ url: (await receiving(t)).url });
+    await exporters.start(exporter.id);
+    const visitor = new Visitor(server);
+    t.match((await visitor.get('/admin/deliveries')).html, '1 deliveries');
+    t.equal(counts, 0);
+    for (let more = 0; more < 50; more += 1) {
+        await webhooks.publish(KIND, BODY);
+    }
+    const page = await visitor.get('/admin/deliveries');
+    t.match(page.html, '51 deliveries');
+    const [, next = ''] = /rel="next" href="([^"]+)"/.exec(page.html) ?? [];
+    t.match((await visitor.get(decodeHTML(next))).html, '51 deliveries', 'of an older page too');
+    t.equal(counts, 2);
+});

@@ -90,6 +90,11 @@ t.test('draws what became of deliveries, and has its numbers in a table', async 
     receiver.status = 500;
     await published(server);
     const { html, status } = await visitor.get(`/admin/deliveries/activity?exporterId=${exporterId}`);
+    t.equal(
+        html.match(/<div class="axis" aria-hidden="true"><span>\d\d:\d\d<\/span><span>\d\d:\d\d UTC</g)?.length,
+        4,
+        'from when to when',
+    );
     t.equal(status, 200);
     t.match(html, /aria-label="Deliveries: 3 in all, the most in a bar \d"/);
     t.equal(html.match(/<section /g)?.length, 2);

@@ -166,6 +166,24 @@ t.test('takes a legacy exporter to the library, and never back', async (t) => {
     t.match(back.html, /<small id="type-said" class="fault">|role="alert" class="fault"/);
 });
 
+t.test('says in the place of its health why an exporter was stopped', async (t) => {
+    const server = await host();
+    const system = systemOf(server);
+    const webhooks = system.webhooks as NonNullable<typeof system.webhooks>;
+    const show: typeof webhooks.exporters.show = async (...asked) => ({
+        ...(await webhooks.exporters.show(...asked)),
+        stopReason: 'The receiver answered 410 Gone',
+    });
+    await register(server, { system: { webhooks: { ...webhooks, exporters: { ...webhooks.exporters, show } } }, screens: {} });
+    const { exporter } = await webhooks.exporters.create({ url: await receiver(t) });
+    const visitor = new Visitor(server);
+    for (const path of ['/admin/exporters', `/admin/exporters/${exporter.id}`]) {
+        const page = await visitor.get(path);
+        t.equal(page.html.match(/The receiver answered 410 Gone/g)?.length, 1, path);
+        t.notMatch(page.html, />well</);
+    }
+});
+
 t.test('shows nothing of an exporter as markup, and no test of another', async (t) => {
     const name = '"><script>alert(1)</script>';
     const { server, visitor, at, url } = await added(t, { name, headerName: 'X-A', headerValue: '"><img src=x>' });

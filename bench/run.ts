@@ -1,6 +1,6 @@
 /*
  * `npm run bench`: what scanwire costs beside its peers, in turn or both at once. With the names of sections, only those:
- * `npm run bench -- records capture`. `kept-million` takes minutes for each round and is measured only by its name.
+ * `npm run bench -- records capture`. `kept-million` and `screens` take minutes for each round and are measured only by their names.
  *
  * `npm run bench -- --against ../other --rounds 9` measures the package of this checkout beside that of another, compiled one, by the
  * same bench, and says which figures are worse. `--scale 0.1` counts a tenth, to see that all works.
@@ -26,6 +26,7 @@ import { PROFILE_SETTINGS, writeProfile } from './profile.ts';
 import { memory, records } from './records.ts';
 import { backlog, recovery } from './recovery.ts';
 import { retention } from './retention.ts';
+import { screens } from './screens.ts';
 import { type Measured, measure, type Section } from './section.ts';
 import { host, serve } from './start-up.ts';
 
@@ -49,6 +50,7 @@ const SECTIONS: readonly Section[] = [
     host,
     serve,
     exposed,
+    screens,
 ];
 
 const { values, positionals: names } = parseArgs({

@@ -22,7 +22,7 @@ import type { WebhooksContext } from './options.ts';
 import { type PublishOptions, publishableKind } from './publisher.ts';
 import { checkReceiverUrl, type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { sealExportersAnew } from './sealed-exporters.ts';
-import { knownUrl, openUrl, shownUrl, urlToStore } from './sealed-url.ts';
+import { knownUrl, openUrl, shownUrl, shownUrls, urlToStore } from './sealed-url.ts';
 import { checkSecret, generateSecret, openSecrets, sealSecret } from './signature.ts';
 import type { Attempt } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
@@ -113,6 +113,7 @@ const MAX_CHANGES_AT_ONCE = 5;
 /** The exporters of a store. */
 export function exporters(context: WebhooksContext): Exporters {
     const { exporters: store, deliveries, keyRing } = context;
+    const listed = listing(keyRing);
 
     async function stored(id: string): Promise<StoredExporter> {
         const exporter = await store.get(id);
@@ -156,7 +157,7 @@ export function exporters(context: WebhooksContext): Exporters {
             return { exporter: visible(exporter, keyRing), secret, warnings: await warningsOf(exporter, valid.url, context) };
         },
 
-        list: async () => (await store.list()).map((exporter) => visible(exporter, keyRing)),
+        list: async () => listed(await store.list()),
         get: async (id) => visible(await stored(id), keyRing),
 
         async show(id, { showUrl = false } = {}) {
@@ -322,6 +323,19 @@ async function sendTest(exporter: StoredExporter, timeout: number, context: Webh
 
 /** An exporter without what only the sender may see. */
 function visible(exporter: StoredExporter, keyRing: KeyRing): Exporter {
+    return withoutSecrets(exporter, shownUrl(knownUrl(exporter, keyRing)));
+}
+
+/** Of many exporters what everybody may see. */
+function listing(keyRing: KeyRing): (all: readonly StoredExporter[]) => readonly Exporter[] {
+    const urlsOf = shownUrls(keyRing);
+    return (all) => {
+        const urls = urlsOf(all);
+        return all.map((exporter, index) => withoutSecrets(exporter, urls[index] as string));
+    };
+}
+
+function withoutSecrets(exporter: StoredExporter, url: string): Exporter {
     const { sealedSecret, previousSecrets, sealedHeaders, sealedFormatSecret, sealedAuthentication, schedule, ...shown } = exporter;
-    return { ...shown, url: shownUrl(knownUrl(exporter, keyRing)) };
+    return { ...shown, url };
 }

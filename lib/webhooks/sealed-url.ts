@@ -36,14 +36,32 @@ export function knownUrl(exporter: Pick<StoredExporter, 'id' | 'url'>, keyRing: 
     }
 }
 
+const UNREADABLE = 'unreadable URL';
+
 /** A URL for people: what comes after its host may hold a token, and is shown as `…`. */
 export function shownUrl(url: string | null): string {
     if (url === null || !URL.canParse(url)) {
-        return 'unreadable URL';
+        return UNREADABLE;
     }
 
     const { origin, pathname, search } = new URL(url);
     return `${origin}${pathname === '/' && search === '' ? '/' : '/…'}`;
+}
+
+/** The same of many at once, again and again: what is sealed is opened when it is new, which takes longer than all else of a list. */
+export function shownUrls(keyRing: KeyRing): (exporters: readonly Pick<StoredExporter, 'id' | 'url'>[]) => readonly string[] {
+    let known = new Map<string, string>();
+    return (exporters) => {
+        const shown = exporters.map((exporter) => {
+            const [text] = sealedUrl(exporter);
+            const key = text === undefined ? null : `${text.context} ${text.sealed}`;
+            const before = key === null ? undefined : known.get(key);
+            return [key, before ?? shownUrl(knownUrl(exporter, keyRing))] as const;
+        });
+        // Those that are gone are forgotten.
+        known = new Map(shown.flatMap(([key, url]) => (key === null || url === UNREADABLE ? [] : [[key, url] as const])));
+        return shown.map(([, url]) => url);
+    };
 }
 
 function urlContext(exporterId: string): string {

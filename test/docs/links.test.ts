@@ -20,6 +20,9 @@ const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json
 ];
 const packed = new Set(files.map(({ path }) => path));
 
+/** What the pictures may take in all: who clones gets every one that there ever was. */
+const MOST_OF_PICTURES = 1_500_000;
+
 for (const page of pages) {
     t.test(`${page} has no dead link`, (t) => {
         for (const [link, path = '', anchor = ''] of linksOf(page)) {
@@ -36,6 +39,19 @@ for (const page of pages) {
         t.end();
     });
 }
+
+/** Those who have only the package see them from the repository. */
+t.test('README.md shows pictures that are there', (t) => {
+    const shown = Array.from(readFileSync('README.md', 'utf8').matchAll(/ src(?:set)?="([^"]+)"/g), ([, path = '']) => path);
+    t.ok(shown.length >= 3);
+    for (const path of shown) {
+        t.ok(existsSync(path), path);
+        t.notOk(packed.has(path), `${path} is not in the package`);
+    }
+    const sizes = readdirSync('docs/screenshots').map((name) => statSync(join('docs/screenshots', name)).size);
+    t.ok(sizes.reduce((sum, size) => sum + size, 0) < MOST_OF_PICTURES);
+    t.end();
+});
 
 function markdownIn(folder: string): readonly string[] {
     return readdirSync(folder, { recursive: true, encoding: 'utf8' })

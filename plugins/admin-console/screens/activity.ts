@@ -7,8 +7,8 @@ import { texts } from './texts.ts';
 
 const ACTIVITY = `{% layout 'layout' %}{% block content %}
 <form method="get" action="{{ base }}/deliveries/activity" aria-label="{{ t.deliveries.filter }}"><div class="filters">
-<label>{{ t.deliveries.exporter }}{% render 'exporter-choice', field: 'exporterId', exporters: exporters, value: exporterId, any: t.activity.allExporters %}</label></div>
-<button>{{ t.activity.show }}</button></form>
+<label>{{ t.deliveries.exporter }}{% render 'exporter-choice', field: 'exporterId', exporters: exporters, value: exporterId, any: t.activity.allExporters %}</label>
+<button>{{ t.activity.show }}</button></div></form>
 {% if spans == null %}<p>{{ t.activity.absent }}</p>{% endif %}
 {% for span in spans %}<section aria-labelledby="{{ span.name }}"><h2 id="{{ span.name }}">{{ t.activity.spans[span.name] }}</h2>
 {% render 'chart', chart: span.counts, names: t.activity.parts %}
@@ -27,6 +27,7 @@ const CHART = `<figure><svg class="chart" viewBox="0 0 {{ chart.width }} 100" pr
 <line class="ground" x1="0" x2="{{ chart.width }}" y1="100" y2="100"></line>
 {% for part in chart.rects %}<rect class="{{ part.name }}" x="{{ part.x }}" y="{{ part.y }}" width="8" height="{{ part.height }}"></rect>
 {% endfor %}</svg>
+<div class="axis" aria-hidden="true"><span>{{ chart.from }}</span><span>{{ chart.until }}</span></div>
 <figcaption>{{ chart.says }}. {% for name in chart.names %}<span class="legend"><svg viewBox="0 0 8 8" aria-hidden="true" class="chart"><rect class="{{ name }}" width="8" height="8"></rect></svg> {{ names[name] }}</span> {% endfor %}</figcaption></figure>
 `;
 
@@ -61,7 +62,7 @@ function spanOf(name: ActivitySpan, { slices }: Activity) {
         const { since, deliveries, more, delivered, failed, latency } = slice;
         const counted = number(deliveries) + (more ? '+' : '');
         const cells = [counted, number(delivered), number(failed), duration(latency?.p50), duration(latency?.p95)];
-        return { since, from: since.toISOString().slice(11, 16), cells };
+        return { since, from: timeOfDay(since), cells };
     });
     const cut = slices.some(({ more }) => more) ? number(MAX_OF_SLICE) : null;
     return { name, counts: countsChart(slices), latency: latencyChart(slices), rows, cut };
@@ -81,7 +82,7 @@ function countsChart(slices: readonly ActivitySlice[]) {
     const more = slices.some((slice) => slice.more) ? '+' : '';
     const numbers = [number(total) + more, number(most) + more];
     const says = numbers.reduce((text, value) => text.replace('%', () => value), texts.activity.counts);
-    return { says, names: ['delivered', 'failed', 'rest'], ...drawn(bars, most) };
+    return { says, names: ['delivered', 'failed', 'rest'], ...axisOf(slices), ...drawn(bars, most) };
 }
 
 /** Null where nothing was delivered. */
@@ -99,7 +100,17 @@ function latencyChart(slices: readonly ActivitySlice[]) {
               ],
     );
     const says = `${texts.activity.latency}: ${texts.activity.longest.replace('%', () => duration(longest))}`;
-    return { says, names: ['p50', 'p95'], ...drawn(bars, longest) };
+    return { says, names: ['p50', 'p95'], ...axisOf(slices), ...drawn(bars, longest) };
+}
+
+/** What stands below the first bar and below the last. */
+function axisOf(slices: readonly ActivitySlice[]) {
+    const [first, last] = [slices[0], slices.at(-1)] as [ActivitySlice, ActivitySlice];
+    return { from: timeOfDay(first.since), until: `${timeOfDay(last.until)} UTC` };
+}
+
+function timeOfDay(time: Date): string {
+    return time.toISOString().slice(11, 16);
 }
 
 /** Bars of ten units each, the highest of which is as high as the picture. */

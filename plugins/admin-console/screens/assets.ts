@@ -15,47 +15,65 @@ const STYLE = `.skip { position: absolute; left: -100vw; }
 .skip:focus { position: static; }
 :root { --pico-font-size: 100%; --pico-transition: 0s; }
 :root:not([data-theme]) { --pico-primary-hover-background: var(--pico-primary-background); }
-button:not(.outline):hover { text-decoration: underline; }
 body > header, body > main, body > footer { max-width: min(80rem, 100% - 2rem); padding-inline: 0; }
 body > header { padding-block: 0.5rem; }
-nav { flex-wrap: wrap; }
-nav ul { flex-wrap: wrap; }
-.table { overflow-x: auto; margin-bottom: var(--pico-spacing); }
-.table table { margin-bottom: 0; font-size: 0.875rem; }
-.table th, .table td { padding: 0.5rem 0.625rem; }
-td form, td details, li form { margin: 0; }
-td button, td summary, td details { margin: 0; }
-td button { padding: 0.25rem 0.5rem; width: auto; }
-td button { font-size: 0.875rem; }
-button { width: auto; }
-main form:not(.table form) { max-width: 48rem; }
-.actions { display: flex; flex-wrap: wrap; gap: 0.5rem; }
+body > main { padding-block: 1rem 3rem; }
+nav, nav ul { flex-wrap: wrap; }
+nav li { padding-block: 0.375rem; }
+nav [aria-current] { font-weight: bold; text-decoration: underline; text-underline-offset: 0.375rem; }
+section { margin-bottom: 2rem; }
+main h2 { margin-top: 1rem; }
+button, [role=button] { width: auto; }
+button:not(.outline):hover { text-decoration: underline; }
+button:is(.outline, .secondary), [role=button].secondary { background: none; color: var(--pico-primary); border-color: currentcolor; }
+main form:not(.table form, .actions form) { max-width: 48rem; margin-bottom: 1.5rem; }
+.actions { display: flex; flex-wrap: wrap; align-items: center; gap: 0.5rem; margin-bottom: 1.5rem; }
+.actions[hidden] { display: none; }
+.actions form, .actions button, .actions [role=button] { margin: 0; }
 .fault { color: var(--pico-form-element-invalid-border-color, #b00); }
 .pair { display: flex; flex-wrap: wrap; gap: 0 0.5rem; }
 .pair input { flex: 1 1 12rem; }
-.actions form { margin: 0; }
-.filters { display: grid; grid-template-columns: repeat(auto-fill, minmax(12rem, 1fr)); gap: 0 1rem; }
-main form:not(.table form):has(.filters) { max-width: none; }
+.filters { display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: 0 1rem; align-items: end; }
+.filters label { min-width: 0; margin-bottom: 0; }
+.filters button { justify-self: start; margin-bottom: var(--pico-spacing); }
+main form:not(.table form):has(.filters) { max-width: none; margin-bottom: 0.5rem; }
+.table { overflow-x: auto; margin-bottom: var(--pico-spacing); }
+.table table { margin-bottom: 0; font-size: 0.875rem; }
+.table th, .table td { padding: 0.5rem 0.625rem; }
+.table time { white-space: nowrap; }
+.table small { color: inherit; }
+td, th { vertical-align: top; }
+td form, td details, li form { margin: 0; }
+td button, td summary, td details { margin: 0; }
+td button { padding: 0.25rem 0.5rem; font-size: 0.875rem; }
+dl { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: 0.375rem 1.5rem; margin-bottom: 1.5rem; }
+dt { font-weight: bold; }
+dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
 .bar { display: block; width: 10rem; height: 0.5rem; }
 .bar rect { fill: currentcolor; opacity: 0.25; }
 .bar .connect { opacity: 0.4; }
 .bar .tls { opacity: 0.6; }
 .bar .firstByte { opacity: 0.9; }
+figure { margin-bottom: 1.5rem; }
 .chart { display: block; width: 100%; height: 8rem; fill: currentcolor; }
 .chart .ground { stroke: currentcolor; stroke-width: 0.5; }
 .chart .rest { opacity: 0.25; }
 .chart .delivered, .chart .p50 { fill: #2f7d4f; }
 .chart .failed { fill: #c0392b; }
 .chart .p95 { opacity: 0.4; }
+.axis { display: flex; justify-content: space-between; font-size: 0.75rem; }
 .legend { white-space: nowrap; margin-inline-end: 0.75rem; }
 .legend .chart { display: inline-block; width: 0.75rem; height: 0.75rem; }
-.actions[hidden] { display: none; }
 .key { overflow-wrap: anywhere; }
 pre { max-height: 40rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.875rem; }
-.table small { color: inherit; }
-dt { font-weight: bold; }
-dd { overflow-wrap: anywhere; }
-td, th { vertical-align: top; }
+details.part > summary span { color: var(--pico-muted-color); }
+@media (max-width: 48rem) {
+    .table table { min-width: 54rem; }
+    .filters { grid-template-columns: 1fr 1fr; }
+    .filters label:has([type=datetime-local], [name=eventId]) { grid-column: span 2; }
+    dl { grid-template-columns: 1fr; gap: 0; }
+    dd { margin-bottom: 0.5rem; }
+}
 @media (prefers-color-scheme: light) { .fault { color: #9b1c1c; } }
 @media (prefers-color-scheme: dark) { .fault { color: #ffb4a9; } }
 `;

@@ -11,8 +11,7 @@ const AUDIT = `{% layout 'layout' %}{% block content %}
 {% render 'input', field: 'operation', label: t.audit.operation, value: values.operation, error: error %}
 {% render 'input', field: 'since', type: 'datetime-local', label: t.audit.since, value: values.since, error: error %}
 {% render 'input', field: 'until', type: 'datetime-local', label: t.audit.until, value: values.until, error: error %}
-</div>
-<button>{{ t.audit.show }}</button></form>
+<button>{{ t.audit.show }}</button></div></form>
 {% if entries.length == 0 %}<p>{{ t.audit.empty }}</p>{% else %}
 <div class="table" role="region" tabindex="0" aria-label="{{ t.audit.title }}"><table>
 <thead><tr><th scope="col">{{ t.audit.at }}</th><th scope="col">{{ t.audit.actor }}</th><th scope="col">{{ t.audit.operation }}</th><th scope="col">{{ t.audit.subject }}</th><th scope="col">{{ t.audit.outcome }}</th></tr></thead>

@@ -19,8 +19,7 @@ const LIST = `{% layout 'layout' %}{% block content %}
 {% render 'input', field: 'eventId', label: t.deliveries.event, value: values.eventId, error: error %}
 {% render 'input', field: 'since', type: 'datetime-local', label: t.deliveries.since, value: values.since, error: error %}
 {% render 'input', field: 'until', type: 'datetime-local', label: t.deliveries.until, value: values.until, error: error %}
-</div>
-<button>{{ t.deliveries.show }}</button></form>
+<button>{{ t.deliveries.show }}</button></div></form>
 {% if live %}<p class="actions" data-live="{{ base }}/deliveries/live{{ live }}" data-for="listed" data-texts="{{ t.deliveries.live | json }}" hidden><span role="status"></span> <button type="button" class="outline"></button></p>{% endif %}
 <div id="listed">{% render 'deliveries-listed', deliveries: deliveries, counted: counted, next: next %}</div>
 {% endblock %}`;
@@ -117,10 +116,8 @@ async function listed(visit: Visit): Promise<Page> {
     const choices = { values, exporters, states: DELIVERY_STATES, outcomes: OUTCOME_CODES };
     try {
         const filter = filterOf(values);
-        const [found, count] = await Promise.all([
-            perform('listDeliveries', { ...filter, ...(after !== null && { after }), limit: PAGE + 1 }),
-            perform('countDeliveries', filter),
-        ]);
+        const found = await perform('listDeliveries', { ...filter, ...(after !== null && { after }), limit: PAGE + 1 });
+        const count = after === null ? await countOf(found, filter, perform) : await perform('countDeliveries', filter);
         // What is older does not change but for what is sent once more.
         const live = after === null ? `?${queryOf(values)}` : null;
         const data = { ...choices, live, ...listOf(found, count, exporters, values) };
@@ -143,8 +140,13 @@ async function look(visit: Visit, seen: string | null): Promise<View | null> {
         return null;
     }
 
-    const [count, exporters] = await Promise.all([perform('countDeliveries', filter), namedExporters(visit)]);
+    const [count, exporters] = await Promise.all([countOf(found, filter, perform), namedExporters(visit)]);
     return { seen: now, template: 'deliveries-listed', data: listOf(found, count, exporters, values) };
+}
+
+/** How many there are, of which the newest were found: rare ones are not looked for twice, among all that there are. */
+async function countOf(found: readonly Delivery[], filter: DeliveryFilter, perform: Visit['perform']): Promise<DeliveryCount> {
+    return found.length <= PAGE ? { count: found.length, more: false } : await perform('countDeliveries', filter);
 }
 
 /** A page of what was found, which may be one more than a page has. */

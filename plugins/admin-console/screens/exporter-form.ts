@@ -17,6 +17,13 @@ import {
     type NewExporterSettings,
 } from '../../../lib/webhooks/exporter.ts';
 import { generateSecret } from '../../../lib/webhooks/signature.ts';
+import {
+    authenticationIn,
+    authenticationTemplates,
+    shownParts,
+    type TypedAuthentication,
+    typedAuthentication,
+} from './authentication-form.ts';
 import type { Templates } from './frame.ts';
 
 /*
@@ -51,7 +58,7 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 {% render 'input', field: 'format', label: t.exporters.format, value: values.format, hint: t.exporters.formatHint, list: 'formats', error: error %}
 <datalist id="formats">{% for name in formats %}<option value="{{ name }}"></option>{% endfor %}</datalist>
 {% render 'text', field: 'template', label: t.exporters.template, value: values.template, hint: t.exporters.templateHint, error: error %}
-{% render 'input', field: 'formatSecret', type: 'password', label: t.exporters.formatSecret, value: '', hint: t.exporters.formatSecretHint, error: error %}
+{% render 'input', field: 'formatSecret', type: 'password', label: t.exporters.formatSecret, value: '', hint: t.exporters.formatSecretHint, required: values.formatSecret, again: values.formatSecret, error: error %}
 <fieldset><legend>{{ t.exporters.order }}</legend>
 <label><input type="checkbox" name="ordered"{% if values.ordered %} checked{% endif %}> {{ t.exporters.ordered }}</label>
 <label>{{ t.exporters.afterExhausted }} <select name="afterExhausted">{% for what in afterExhausted %}<option value="{{ what }}"{% if what == values.afterExhausted %} selected{% endif %}>{{ t.exporters.afters[what] }}</option>{% endfor %}</select></label>
@@ -59,10 +66,8 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 <fieldset><legend>{{ t.exporters.signatures }}</legend>
 {% for form in forms %}<label><input type="checkbox" name="signatures" value="{{ form }}"{% if values.signatures contains form %} checked{% endif %}> {{ form }}</label>
 {% endfor %}{% render 'said', field: 'signatures', error: error %}</fieldset>
-<fieldset><legend>{{ t.exporters.basic }}</legend>
-{% render 'input', field: 'basic.username', label: t.exporters.username, value: values.username, error: error %}
-{% render 'input', field: 'basic.password', type: 'password', label: t.exporters.password, value: '', hint: t.exporters.passwordHint, error: error %}
-</fieldset>
+{% render 'input', field: 'rate', label: t.exporters.rate, value: values.rate, hint: t.exporters.rateHint, error: error %}
+<fieldset><legend>{{ t.exporters.authentication }}</legend>{% render 'authentication-parts', parts: parts, error: error %}</fieldset>
 {% if isNew %}{% if isOwned %}{% else %}{% render 'input', field: 'owner', label: t.exporters.owner, value: values.owner, hint: t.exporters.ownerHint, error: error %}{% endif %}
 <label><input type="checkbox" name="legacy"{% if values.legacy %} checked{% endif %}> {{ t.exporters.legacy }}</label>{% endif %}
 </details>
@@ -70,7 +75,7 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 <button>{{ t.exporters.save }}</button></form>
 `;
 
-export const formTemplates: Templates = { 'exporter-form': FORM };
+export const formTemplates: Templates = { 'exporter-form': FORM, ...authenticationTemplates };
 
 /** What the fields of the form hold. */
 export interface ExporterValues {
@@ -91,8 +96,8 @@ export interface ExporterValues {
     readonly ordered: boolean;
     readonly afterExhausted: string;
     readonly signatures: readonly string[];
-    readonly username: string;
-    readonly password: string;
+    readonly rate: string;
+    readonly authentication: TypedAuthentication;
     readonly owner: string;
     readonly legacy: boolean;
     readonly start: boolean;
@@ -114,9 +119,14 @@ export function newValues(): ExporterValues {
 
 /** What a form for an exporter begins with. @param exporter With its whole URL. */
 export function valuesFrom(exporter: Exporter): ExporterValues {
-    const { collector, name, url, type, trust, kinds, filter, format, template, ordered, afterExhausted, signatures } = exporter;
+    const { collector, name, url, type, trust, kinds, filter, format, template, rate, ordered, afterExhausted, signatures } = exporter;
     const json = (value: unknown): string => (value === null ? '' : JSON.stringify(value, null, 2));
-    const texts = { kinds: kinds?.join(', ') ?? '', filter: json(filter), template: json(template) };
+    const texts = {
+        kinds: kinds?.join(', ') ?? '',
+        filter: json(filter),
+        template: json(template),
+        rate: rate === null ? '' : String(rate),
+    };
     const chosen = { collector, name, url, type, trust, format, ordered, afterExhausted, signatures };
     return { ...newValues(), ...chosen, ...texts, secret: '', start: false };
 }
@@ -144,8 +154,8 @@ export function valuesOf(form: URLSearchParams): ExporterValues {
         ordered: form.has('ordered'),
         afterExhausted: form.get('afterExhausted') ?? 'skip',
         signatures: form.getAll('signatures'),
-        username: text('basic.username'),
-        password: text('basic.password'),
+        rate: text('rate').trim(),
+        authentication: typedAuthentication(form),
         owner: text('owner'),
         legacy: form.has('legacy'),
         start: form.has('start'),
@@ -161,7 +171,7 @@ export function newSettings(values: ExporterValues): NewExporterSettings {
 
 /** What the form changes of an exporter; secrets that are left empty stay. @throws ScanwireError as {@link newSettings}. */
 export function changesOf(values: ExporterValues, before?: Pick<Exporter, 'type'>): ExporterChanges {
-    const { name, url, collector, trust, signatures, kinds, filter, format, template, formatSecret, username, password, type } = values;
+    const { name, url, collector, trust, signatures, kinds, filter, format, template, formatSecret, rate, type } = values;
     const headers = typed(values.headers);
     return {
         name,
@@ -175,8 +185,9 @@ export function changesOf(values: ExporterValues, before?: Pick<Exporter, 'type'
         template: jsonIn('template', template),
         ordered: values.ordered,
         afterExhausted: values.afterExhausted as AfterExhausted,
+        rate: rate === '' ? null : Number(rate),
         ...(formatSecret !== '' && { formatSecret }),
-        ...((username !== '' || password !== '') && { basic: { username, password } }),
+        ...authenticationIn(values.authentication),
         ...((headers.length > 0 || values.dropHeaders) && { headers }),
         ...(before !== undefined && before.type !== type && { type: type as ExportType }),
         ...(values.keepHeaders && { keepHeaders: true }),
@@ -195,9 +206,9 @@ function jsonIn(field: string, text: string): unknown {
     }
 }
 
-/** What the form chooses from. @param before Of the exporter that there is. */
-export function choicesFor(before?: Pick<Exporter, 'legacy' | 'type'>): object {
-    const isLegacy = before?.legacy === true;
-    const types = isLegacy ? EXPORT_TYPES.slice(1) : EXPORT_TYPES.slice(0, 1);
-    return { forms: SIGNATURE_FORMS, formats: FORMATS, afterExhausted: AFTER_EXHAUSTED, types, isLegacy };
+/** What the form chooses from. @param before The exporter that there is. */
+export function choicesFor({ authentication }: ExporterValues, before?: Exporter): object {
+    const types = before?.legacy === true ? EXPORT_TYPES.slice(1) : EXPORT_TYPES.slice(0, 1);
+    const parts = shownParts(authentication, before?.authentication ?? []);
+    return { forms: SIGNATURE_FORMS, formats: FORMATS, afterExhausted: AFTER_EXHAUSTED, types, parts };
 }

@@ -12,7 +12,7 @@ import {
     valuesOf,
 } from './exporter-form.ts';
 import { type Fault, faultOf, type Page } from './frame.ts';
-import type { Redirect, Screen, ScreenRoute, Visit } from './screen.ts';
+import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
 import { texts } from './texts.ts';
 
 const LIST = `{% layout 'layout' %}{% block content %}
@@ -34,22 +34,22 @@ const LIST = `{% layout 'layout' %}{% block content %}
 
 const STATE = `{{ t.exporters.states[exporter.state] }}{% if exporter.pausedAt %}, {{ t.exporters.paused }}{% endif %}`;
 const OUTCOME = `{% if health.lastOutcome %}<code>{{ health.lastOutcome.code }}</code> {% render 'time', at: health.lastOutcome.at %}{% else %}{{ t.none }}{% endif %}`;
-const HEALTH = `{% if exporter.consecutiveFailures == 0 %}{{ t.exporters.well }}{% else %}{{ t.exporters.failing | fill: exporter.consecutiveFailures }}{% endif %}{% if exporter.health.breaker != 'closed' %}, {{ t.exporters.breakers }} {{ exporter.health.breaker }}{% if exporter.health.nextProbe %}, {{ t.exporters.nextProbe }} {% render 'time', at: exporter.health.nextProbe %}{% endif %}{% endif %}`;
+const HEALTH = `{% if exporter.stopReason %}{{ exporter.stopReason }}{% elsif exporter.consecutiveFailures == 0 %}{{ t.exporters.well }}{% else %}{{ t.exporters.failing | fill: exporter.consecutiveFailures }}{% endif %}{% if exporter.health.breaker != 'closed' %}, {{ t.exporters.breakers }} {{ exporter.health.breaker }}{% if exporter.health.nextProbe %}, {{ t.exporters.nextProbe }} {% render 'time', at: exporter.health.nextProbe %}{% endif %}{% endif %}`;
 const WAITING = `{{ backlog.waiting }}{% if backlog.more %}+{% endif %}{% if backlog.oldest %}, {{ t.exporters.oldest }} {% render 'time', at: backlog.oldest %}{% endif %}`;
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
 {% for warning in warnings %}<p role="status"><strong>{{ t.exporters.warning }}</strong> {{ warning }}</p>{% endfor %}
 {% if shown %}<section role="status"><h2>{{ t.exporters.test }}</h2>{% render 'exporter-test', attempt: shown.attempt %}</section>{% endif %}
-<dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}{% if exporter.stopReason %}: {{ exporter.stopReason }}{% endif %}</dd>
+<dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}</dd>
 <dt>{{ t.exporters.lastOutcome }}</dt><dd>{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% endif %}</dd>
 <dt>{{ t.exporters.health }}</dt><dd>{% render 'exporter-health', exporter: exporter %}</dd>
 <dt>{{ t.exporters.waiting }}</dt><dd>{% render 'exporter-waiting', backlog: exporter.health.backlog %}</dd>
 {% for fact in facts %}<dt>{{ fact[0] }}</dt><dd>{{ fact[1] }}</dd>{% endfor %}</dl>
-<div class="actions" role="group" aria-label="{{ t.actions }}">
+<section class="actions" aria-label="{{ t.actions }}">
 {% for name in actions %}{% assign action = '/exporters/' | append: exporter.id | append: '/' | append: name %}{% render 'form', action: action %}<button>{{ t.exporters.actions[name] }}</button></form>{% endfor %}
 <a role="button" class="secondary" href="{{ base }}/exporters/{{ exporter.id }}/edit">{{ t.exporters.edit }}</a>
-<a role="button" class="secondary" href="{{ base }}/deliveries?exporterId={{ exporter.id }}">{{ t.deliveries.title }}</a></div>
+<a role="button" class="secondary" href="{{ base }}/deliveries?exporterId={{ exporter.id }}">{{ t.deliveries.title }}</a></section>
 <details{% if error %} open{% endif %}><summary>{{ t.exporters.rotate }}</summary>{% assign action = '/exporters/' | append: exporter.id | append: '/secret' %}{% render 'form', action: action %}
 {% render 'input', field: 'secret', label: t.exporters.secret, value: secret, hint: t.exporters.rotateHint, required: true, error: error %}
 {% render 'input', field: 'overlap', label: t.exporters.overlap, value: overlap, hint: t.exporters.overlapHint, error: error %}<button>{{ t.exporters.rotateNow }}</button></form></details>
@@ -60,7 +60,7 @@ const TEST = `{% if attempt %}<p><code>{{ attempt.code }}</code>{% if attempt.st
 {% if attempt.timings %}<dl>{% for step in t.exporters.steps %}{% assign ms = attempt.timings[step[0]] %}<dt>{{ step[1] }}</dt><dd>{% if ms == null %}–{% else %}{{ ms }} ms{% endif %}</dd>{% endfor %}</dl>{% endif %}
 {% else %}<p>{{ t.exporters.noOutcome }}</p>{% endif %}`;
 
-const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint %}{% endblock %}`;
+const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, parts: parts %}{% endblock %}`;
 
 /** Rows of a page: each is asked how it fares. */
 const PAGE = 25;
@@ -137,7 +137,16 @@ async function formPage({ perform, owner }: Visit, { values, before, error, stat
             : [texts.exporters.editOne.replace('%', () => before.name || before.id), `/exporters/${before.id}/edit`];
     const typeHint = before?.legacy === true ? texts.exporters.oneWay : null;
     const isNew = before === undefined;
-    const data = { values, error: error ?? null, collectors, action, isNew, isOwned: owner !== null, typeHint, ...choicesFor(before) };
+    const data = {
+        values,
+        error: error ?? null,
+        collectors,
+        action,
+        isNew,
+        isOwned: owner !== null,
+        typeHint,
+        ...choicesFor(values, before),
+    };
     return { template: 'exporter-edit', title, status, data };
 }
 
@@ -157,8 +166,13 @@ async function created(visit: Visit): Promise<Page | Redirect> {
 
     const warning = made.warnings.map(({ code }) => code).join(' ');
     const said = { done: 'created', ...(warning !== '' && { warning }) };
-    const started = values.start ? await perform('startExporter', { id: made.id }) : null;
-    return { to: at(made.id, { ...said, ...(started !== null && { test: started.test.deliveryId }) }) };
+    try {
+        const started = values.start ? await perform('startExporter', { id: made.id }) : null;
+        return { to: at(made.id, { ...said, ...(started !== null && { test: started.test.deliveryId }) }) };
+    } catch (cause) {
+        // Whoever sends the form once more would add another one.
+        throw new FailedOnTheWay(cause, at(made.id, said));
+    }
 }
 
 async function edited(visit: Visit): Promise<Page> {
@@ -258,7 +272,7 @@ function actionsOf({ state, pausedAt }: Exporter): readonly string[] {
 }
 
 function factsOf(exporter: Exporter): readonly (readonly [string, string])[] {
-    const { id, url, collector, type, owner, kinds, filter, format, trust, signatures, headerNames, authentication } = exporter;
+    const { id, url, collector, type, owner, kinds, filter, format, trust, signatures, headerNames, authentication, rate } = exporter;
     const t = texts.exporters;
     const facts: readonly (readonly [string, string])[] = [
         [t.id, id],
@@ -271,7 +285,8 @@ function factsOf(exporter: Exporter): readonly (readonly [string, string])[] {
         [t.filter, filter === null ? '' : JSON.stringify(filter)],
         [t.format, format],
         [t.signatures, signatures.join(', ')],
-        [t.authentication, authentication.join(', ')],
+        [t.rate, rate === null ? '' : String(rate)],
+        [t.authentication, authentication.map((part) => t.authentications[part].title).join(', ')],
         [t.owner, owner ?? ''],
     ];
     return facts.filter(([, value]) => value !== '');

@@ -69,19 +69,19 @@ const PARTS: Templates = {
 `,
     time: `{% if at %}<time datetime="{{ at | iso }}" title="{{ at | utc }}">{{ at | relative }}</time>{% else %}{{ t.never }}{% endif %}`,
     /** What is said of a field: what is wrong with it, else what it is. */
-    said: `{% assign fault = error | fault: field %}{% if fault %}<small id="{{ field }}-said" class="fault">{{ fault }}</small>{% elsif hint %}<small id="{{ field }}-said">{{ hint }}</small>{% endif %}`,
+    said: `{% assign fault = error | fault: field %}{% if fault %}<small id="{{ field }}-said" class="fault">{{ fault }}</small>{% elsif again %}<small id="{{ field }}-said" class="fault">{{ t.again }}</small>{% elsif hint %}<small id="{{ field }}-said">{{ hint }}</small>{% endif %}`,
     input: `<label>{{ label }}
-<input name="{{ field }}" type="{{ type | default: 'text' }}" value="{{ value }}"{% if required %} required{% endif %}{% if list %} list="{{ list }}"{% endif %} autocomplete="off" spellcheck="false" {% render 'state', field: field, hint: hint, error: error %}>
-{% render 'said', field: field, hint: hint, error: error %}</label>
+<input name="{{ field }}" type="{{ type | default: 'text' }}" value="{{ value }}"{% if required %} required{% endif %}{% if list %} list="{{ list }}"{% endif %} autocomplete="off" spellcheck="false" {% render 'state', field: field, hint: hint, again: again, error: error %}>
+{% render 'said', field: field, hint: hint, again: again, error: error %}</label>
 `,
     text: `<label>{{ label }}
-<textarea name="{{ field }}" rows="{{ rows | default: 3 }}" autocomplete="off" spellcheck="false" {% render 'state', field: field, hint: hint, error: error %}>
+<textarea name="{{ field }}" rows="{{ rows | default: 3 }}"{% if required %} required{% endif %} autocomplete="off" spellcheck="false" {% render 'state', field: field, hint: hint, again: again, error: error %}>
 {{ value }}</textarea>
-{% render 'said', field: field, hint: hint, error: error %}</label>
+{% render 'said', field: field, hint: hint, again: again, error: error %}</label>
 `,
-    state: `{% assign fault = error | fault: field %}{% if fault %}aria-invalid="true"{% endif %}{% if fault or hint %} aria-describedby="{{ field }}-said"{% endif %}`,
+    state: `{% assign fault = error | fault: field %}{% if fault %}aria-invalid="true"{% endif %}{% if fault or again or hint %} aria-describedby="{{ field }}-said"{% endif %}`,
     error: `{% if error %}<p role="alert" class="fault">{{ error.message }}</p>{% endif %}`,
-    refusal: `{% layout 'layout' %}{% block content %}<p role="alert">{{ message }}</p>{% endblock %}`,
+    refusal: `{% layout 'layout' %}{% block content %}<p role="alert">{{ message }}</p>{% if back %}<p><a href="{{ back }}">{{ t.refusals.back }}</a></p>{% endif %}{% endblock %}`,
 };
 
 /** A refusal as forms show it: beside the field that is at fault. */
@@ -110,7 +110,10 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
 
 /** What a part, or a page, may be given or not. */
 const OPTIONAL = Object.fromEntries(
-    ['error', 'hint', 'list', 'name', 'names', 'notice', 'required', 'rows', 'shown', 'type', 'typeHint'].map((name) => [name, null]),
+    ['again', 'back', 'error', 'hint', 'list', 'name', 'names', 'notice', 'required', 'rows', 'shown', 'type', 'typeHint'].map((name) => [
+        name,
+        null,
+    ]),
 );
 
 /** Writes pages. Strict: a template that names what is not there fails, it shows nothing wrong. */

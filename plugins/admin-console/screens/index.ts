@@ -18,7 +18,7 @@ import { type Frame, type Page, Renderer } from './frame.ts';
 import { keysScreen } from './keys.ts';
 import { type LivePart, LiveStreams } from './live.ts';
 import { overviewScreen } from './overview.ts';
-import type { Redirect, Screen, ScreenRoute, Visit } from './screen.ts';
+import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
 import { texts } from './texts.ts';
 
 const USE = 'admin-console options: screens';
@@ -112,7 +112,7 @@ class Screens {
         return async (request, h) => {
             const form = new URLSearchParams(route.method === 'POST' ? String(request.payload ?? '') : '');
             if (route.method === 'POST' && !this.#isOwn(request, form)) {
-                return this.#refusal(request, h, 403, texts.refusals.foreignForm);
+                return this.#refusal(request, h, 403, texts.refusals.foreignForm, backOf(request));
             }
 
             try {
@@ -203,18 +203,26 @@ class Screens {
         return kept === null ? response.state(FORM_COOKIE, secret, formCookie(this.#base || '/', this.#isSecure)) : response;
     }
 
-    async #failure(error: unknown, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
+    async #failure(failure: unknown, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
+        const [error, back] = failure instanceof FailedOnTheWay ? [failure.cause, this.#base + failure.to] : [failure, backOf(request)];
         if (error instanceof ScanwireError && STATUS[error.code] < 500) {
-            return await this.#refusal(request, h, STATUS[error.code], error.message);
+            return await this.#refusal(request, h, STATUS[error.code], error.message, back);
         }
 
         logFailure(request, 'admin-console', error);
         const status = error instanceof ScanwireError ? STATUS[error.code] : 500;
-        return await this.#refusal(request, h, status, error instanceof ScanwireError ? error.message : texts.refusals.failed);
+        return await this.#refusal(request, h, status, error instanceof ScanwireError ? error.message : texts.refusals.failed, back);
     }
 
-    async #refusal(request: Request, h: ResponseToolkit, status: number, message: string): Promise<ResponseObject> {
-        const page = await this.#page({ template: 'refusal', title: texts.refusals.title, data: { message }, status }, request, h);
+    async #refusal(
+        request: Request,
+        h: ResponseToolkit,
+        status: number,
+        message: string,
+        back: string | null = null,
+    ): Promise<ResponseObject> {
+        const data = { message, back };
+        const page = await this.#page({ template: 'refusal', title: texts.refusals.title, data, status }, request, h);
         return page.takeover();
     }
 
@@ -237,4 +245,9 @@ class Screens {
         Object.assign('isBoom' in response ? response.output.headers : response.headers, this.#headers);
         return h.continue;
     };
+}
+
+/** Where the form is that was sent; to load the path of each leads there. */
+function backOf({ method, path }: Request): string | null {
+    return method === 'post' ? path : null;
 }

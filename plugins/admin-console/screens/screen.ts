@@ -21,6 +21,17 @@ export interface Redirect {
     readonly to: string;
 }
 
+/** A failure of the second step of two: people go on where the first has led. */
+export class FailedOnTheWay extends Error {
+    /** Below the base. */
+    readonly to: string;
+
+    constructor(cause: unknown, to: string) {
+        super('Failed on the way', { cause });
+        this.to = to;
+    }
+}
+
 export interface ScreenRoute {
     readonly method: 'GET' | 'POST';
     /** Below the base. */

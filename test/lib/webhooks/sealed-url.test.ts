@@ -7,7 +7,7 @@ import { sampleExporter } from '../../../adapters/contract/webhooks/fixture.ts';
 import { memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { type KeyRing, keyRing } from '../../../lib/keys/key-ring.ts';
 import type { WebhookStores } from '../../../lib/webhooks/options.ts';
-import { knownUrl, openUrl, sealedUrl, shownUrl } from '../../../lib/webhooks/sealed-url.ts';
+import { knownUrl, openUrl, sealedUrl, shownUrl, shownUrls } from '../../../lib/webhooks/sealed-url.ts';
 import { recordingProcess, ring } from '../../support/recording-process.ts';
 
 const WHOLE = 'https://receiver.example:8443/hook/t0ken?key=t0ken';
@@ -31,6 +31,36 @@ t.test('shows scheme, host and port of a URL', async (t) => {
     t.equal(shownUrl('https://example.com'), 'https://example.com/');
     t.equal(shownUrl('nonsense'), 'unreadable URL');
     t.equal(shownUrl(null), 'unreadable URL');
+});
+
+t.test('opens the URLs of a list once, and those that have changed', async (t) => {
+    const sealing = keyRing({ current: 'k', keys: { k: randomBytes(32) } });
+    const other = keyRing({ current: 'k', keys: { k: randomBytes(32) } });
+    const opened: string[] = [];
+    const shown = shownUrls({
+        ...sealing,
+        open(sealed, context) {
+            opened.push(context);
+            return sealing.open(sealed, context);
+        },
+    });
+    const of = (id: string, url: string, by: KeyRing = sealing) => ({ id, url: by.seal(url, `exporter:${id}:url`) });
+    const [first, second] = [of('1', WHOLE), of('2', 'https://example.com')];
+    const broken = of('3', WHOLE, other);
+    const all = [first, second, broken, { id: '4', url: WHOLE }];
+    const expected = [SHOWN, 'https://example.com/', 'unreadable URL', SHOWN];
+    t.strictSame(shown(all), expected);
+    t.strictSame(shown(all), expected);
+    t.strictSame(
+        opened.splice(0),
+        ['exporter:1:url', 'exporter:2:url', 'exporter:3:url', 'exporter:3:url'],
+        'what cannot be opened now may be later',
+    );
+    t.strictSame(shown([of('1', 'https://example.com/new'), { ...second, id: '5' }]), ['https://example.com/…', 'unreadable URL']);
+    t.strictSame(opened.splice(0), ['exporter:1:url', 'exporter:5:url'], 'what was sealed for another is no shorter way');
+    shown([]);
+    shown([second]);
+    t.strictSame(opened, ['exporter:2:url'], 'what is gone is forgotten');
 });
 
 t.test('stores a URL sealed, and shows it whole only where that is asked for', async (t) => {

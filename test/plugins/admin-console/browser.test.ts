@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import type { Test } from 'tap';
-import { inBrowsers, type Opened } from './browsing.ts';
+import { inBrowsers, type Opened, onServersInBrowser } from './browsing.ts';
 import { receiver } from './host.ts';
 
 /*
@@ -8,7 +8,10 @@ import { receiver } from './host.ts';
  * else, or keep anybody out.
  */
 
-inBrowsers('people do all they can in a browser', async (t, { page, check }) => {
+inBrowsers('people do all they can in a browser', everything);
+onServersInBrowser('people do all they can on PostgreSQL and Redis', everything);
+
+async function everything(t: Test, { page, check }: Opened): Promise<void> {
     await keys(t, page, check);
     await exporters(t, page, check);
     await page.getByRole('link', { name: 'Audit' }).click();
@@ -18,7 +21,7 @@ inBrowsers('people do all they can in a browser', async (t, { page, check }) => 
     await page.getByRole('button', { name: 'Show' }).click();
     await page.getByRole('cell', { name: 'revokeKey' }).waitFor({ state: 'detached' });
     t.equal(await page.getByRole('rowheader').count(), 1);
-});
+}
 
 async function keys(t: Test, page: Page, check: Opened['check']): Promise<void> {
     await page.goto('/admin');
@@ -61,7 +64,7 @@ async function exporters(t: Test, page: Page, check: Opened['check']): Promise<v
     await page.getByText('There is no exporter yet').waitFor();
     await check('Data Exporters, empty');
     await page.getByRole('link', { name: 'Add Data Exporter' }).click();
-    await page.getByLabel('URL').fill('ftp://example.com');
+    await page.getByRole('textbox', { name: /^URL/ }).fill('ftp://example.com');
     await page.getByLabel('Header 1', { exact: true }).fill('X-Key');
     await page.getByLabel('Value 1', { exact: true }).fill('<i>1</i>');
     await page.getByRole('button', { name: 'More headers' }).click();
@@ -70,7 +73,8 @@ async function exporters(t: Test, page: Page, check: Opened['check']): Promise<v
     await page.getByRole('button', { name: 'Save' }).click();
     await page.locator('#url-said.fault').waitFor();
     await check('Add Data Exporter, refused');
-    await page.getByLabel('URL').fill(await receiver(t));
+    await authentication(t, page, check);
+    await page.getByRole('textbox', { name: /^URL/ }).fill(await receiver(t));
     await page.getByLabel('Name', { exact: false }).first().fill('alerts');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('The exporter was saved').waitFor();
@@ -89,13 +93,42 @@ async function exporters(t: Test, page: Page, check: Opened['check']): Promise<v
     await page.getByRole('button', { name: 'Use this secret from now on' }).click();
     await page.getByText('The new secret signs from now on').waitFor();
     await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByText('More', { exact: true }).click();
+    await page.getByText('User and password, set').click();
+    t.equal(await page.getByRole('textbox', { name: 'Password' }).inputValue(), '');
+    await page.getByRole('checkbox', { name: 'Drop it' }).check();
     await page.getByLabel('Trust self-signed certificates').check();
     await check('Edit');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('The changes were saved').waitFor();
+    t.equal(await page.getByText('User and password').count(), 0);
     await page.getByRole('link', { name: 'Data Exporters' }).click();
     await page.getByRole('link', { name: 'alerts' }).click();
     await page.getByText('Remove', { exact: true }).click();
     await page.getByRole('button', { name: 'Remove it for good' }).click();
     await page.getByText('The exporter was removed').waitFor();
+}
+
+/** Within a form that was refused, with all that is folded away open. */
+async function authentication(t: Test, page: Page, check: Opened['check']): Promise<void> {
+    await page.getByText('OAuth 2', { exact: true }).click();
+    await page.getByLabel('Client secret').fill('<b>hidden-word</b>');
+    await page.getByLabel('Client id').fill('"><b>me</b>');
+    await page.getByText('Private authorities', { exact: true }).click();
+    await page.getByLabel('Authorities of the receiver').fill('</textarea><script>alert(1)</script>');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Enter it again').waitFor();
+    t.equal(await page.getByLabel('Client secret').inputValue(), '');
+    t.equal(await page.getByLabel('Client id').inputValue(), '"><b>me</b>');
+    t.equal(await page.getByLabel('Authorities of the receiver').inputValue(), '</textarea><script>alert(1)</script>');
+    t.equal(await page.getByText('hidden-word').count(), 0);
+    for (const name of ['User and password', 'Client certificate', 'Proxy']) {
+        await page.getByText(name, { exact: true }).click();
+    }
+    await check('Add Data Exporter, authentication');
+    await page.getByRole('link', { name: 'Data Exporters' }).click();
+    await page.getByRole('link', { name: 'Add Data Exporter' }).click();
+    await page.getByText('More', { exact: true }).click();
+    await page.getByText('User and password', { exact: true }).click();
+    await page.getByRole('textbox', { name: 'Password' }).fill('hidden-word');
 }

@@ -2,12 +2,14 @@ import type { Server } from '@hapi/hapi';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { barriers, findBrowser, fits, startBrowser, watchedPage } from '../../support/browser.ts';
-import { host, register, systemOf } from './host.ts';
+import { host, type Kept, onServers, register, systemOf } from './host.ts';
+
+const DESK = { viewport: { width: 1280, height: 900 } };
 
 /** How people look at the screens. */
 const VARIANTS: Readonly<Record<string, BrowserContextOptions>> = {
-    'with scripts': { viewport: { width: 1280, height: 900 } },
-    'without scripts': { javaScriptEnabled: false, viewport: { width: 1280, height: 900 } },
+    'with scripts': DESK,
+    'without scripts': { ...DESK, javaScriptEnabled: false },
     'on a phone in the dark': { viewport: { width: 375, height: 700 }, colorScheme: 'dark', isMobile: true, hasTouch: true },
 };
 
@@ -22,9 +24,9 @@ export interface Opened {
 }
 
 /** A host with screens, and somebody who looks at them. */
-async function opened(t: Test, browser: Browser, options: BrowserContextOptions): Promise<Opened> {
-    const server = await host({ host: '127.0.0.1' });
-    await register(server, { system: systemOf(server), screens: {} });
+async function opened(t: Test, browser: Browser, options: BrowserContextOptions, kept?: Kept): Promise<Opened> {
+    const server = await host({ host: '127.0.0.1' }, kept);
+    await register(server, { system: systemOf(server, kept), screens: {} });
     await server.start();
     t.teardown(() => server.stop({ timeout: 100 }));
     const origin = server.info.uri;
@@ -47,19 +49,35 @@ async function opened(t: Test, browser: Browser, options: BrowserContextOptions)
     };
 }
 
-const skip = findBrowser() === null ? 'Chromium is not installed' : false;
+const skip: string | false = findBrowser() === null ? 'Chromium is not installed' : false;
+
+type Act = (t: Test, opened: Opened) => Promise<void>;
 
 /** A test in a real browser, in each of the ways in which people look; a page that complains, or calls anybody else, fails it. */
-export function inBrowsers(title: string, act: (t: Test, opened: Opened) => Promise<void>): void {
+export function inBrowsers(title: string, act: Act): void {
+    inBrowser(title, async (t, browser) => {
+        for (const [way, options] of Object.entries(VARIANTS)) {
+            await t.test(way, { timeout: 200_000 }, (t) => acted(t, act, browser, options));
+        }
+    });
+}
+
+/** The same on PostgreSQL and Redis, in one way: what is shown depends on the stores, how it is shown does not. */
+export function onServersInBrowser(title: string, act: Act): void {
+    inBrowser(title, async (t, browser) => acted(t, act, browser, DESK, await onServers(t)));
+}
+
+async function acted(t: Test, act: Act, browser: Browser, options: BrowserContextOptions, kept?: Kept): Promise<void> {
+    const seen = await opened(t, browser, options, kept);
+    await act(t, seen);
+    t.same(seen.complaints, [], 'nothing complains and nobody else is called');
+}
+
+/** A test with a browser of its own. */
+export function inBrowser(title: string, act: (t: Test, browser: Browser) => Promise<void>): void {
     t.test(title, { skip, timeout: 600_000 }, async (t) => {
         const browser = await startBrowser();
         t.teardown(() => browser.close());
-        for (const [way, options] of Object.entries(VARIANTS)) {
-            await t.test(way, { timeout: 200_000 }, async (t) => {
-                const seen = await opened(t, browser, options);
-                await act(t, seen);
-                t.same(seen.complaints, [], 'nothing complains and nobody else is called');
-            });
-        }
+        await act(t, browser);
     });
 }

@@ -1,19 +1,23 @@
 import { readFileSync } from 'node:fs';
+import type { Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { fixture } from '../../support/served.ts';
-import { inBrowsers } from './browsing.ts';
+import { inBrowsers, type Opened, onServersInBrowser } from './browsing.ts';
 import { receiver } from './host.ts';
 
-inBrowsers('people see in a browser what became of deliveries', async (t, { page, check, server, scripts }) => {
+inBrowsers('people see in a browser what became of deliveries', deliveries);
+onServersInBrowser('people see what became of deliveries on PostgreSQL and Redis', deliveries);
+
+async function deliveries(t: Test, { page, check, server, scripts }: Opened): Promise<void> {
     await page.goto('/admin/deliveries');
     await page.getByText('0 deliveries').waitFor();
     await check('Deliveries, empty');
 
-    const { exporters, publish, deliveries } = server.plugins['webhook-exporter'];
+    const { exporters, publish, deliveries: kept } = server.plugins['webhook-exporter'];
     const { exporter } = await exporters.create({ url: await receiver(t), name: '<i>alerts</i>' });
     await exporters.start(exporter.id);
     const accepted = await publish('idr_investigation_created', JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')));
-    await until(async () => (await deliveries.show(accepted.deliveries[0] ?? '')).finishedAt !== null);
+    await until(async () => (await kept.show(accepted.deliveries[0] ?? '')).finishedAt !== null);
     if (!scripts) {
         await page.reload();
     }
@@ -45,7 +49,7 @@ inBrowsers('people see in a browser what became of deliveries', async (t, { page
     await page.getByRole('button', { name: 'Count them' }).click();
     await page.getByText('0 deliveries would be sent once more').waitFor();
     await check('Replays, counted');
-});
+}
 
 inBrowsers('people see deliveries as they happen, and over time', async (t, { page, check, server, scripts }) => {
     await page.goto('/admin/deliveries');

@@ -90,6 +90,11 @@ t.test('draws what became of deliveries, and has its numbers in a table', async 
     receiver.status = 500;
     await published(server);
     const { html, status } = await visitor.get(`/admin/deliveries/activity?exporterId=${exporterId}`);
+    t.equal(
+        html.match(/<div class="axis" aria-hidden="true"><span>\d\d:\d\d<\/span><span>\d\d:\d\d UTC</g)?.length,
+        4,
+        'from when to when',
+    );
     t.equal(status, 200);
     t.match(html, /aria-label="Deliveries: 3 in all, the most in a bar \d"/);
     t.equal(html.match(/<section /g)?.length, 2);
@@ -277,4 +282,32 @@ t.test('shows the rest of a delivery whose message cannot be shown, and nothing 
 
     refusal = new ScanwireError('UNAVAILABLE', 'The database cannot be reached');
     t.equal((await visitor.get(`/admin/deliveries/${id}`)).status, 503);
+});
+
+t.test('counts only what is more than a page', async (t) => {
+    const server = await host();
+    const system = systemOf(server);
+    const webhooks = system.webhooks as NonNullable<typeof system.webhooks>;
+    const { exporters, deliveries } = webhooks;
+    let counts = 0;
+    const count: typeof deliveries.count = (filter) => {
+        counts += 1;
+        return deliveries.count(filter);
+    };
+    await register(server, { system: { webhooks: { ...webhooks, deliveries: { ...deliveries, count } } }, screens: {} });
+    await server.initialize();
+    t.teardown(() => server.stop());
+    const { exporter } = await exporters.create({ url: (await receiving(t)).url });
+    await exporters.start(exporter.id);
+    const visitor = new Visitor(server);
+    t.match((await visitor.get('/admin/deliveries')).html, '1 deliveries');
+    t.equal(counts, 0);
+    for (let more = 0; more < 50; more += 1) {
+        await webhooks.publish(KIND, BODY);
+    }
+    const page = await visitor.get('/admin/deliveries');
+    t.match(page.html, '51 deliveries');
+    const [, next = ''] = /rel="next" href="([^"]+)"/.exec(page.html) ?? [];
+    t.match((await visitor.get(decodeHTML(next))).html, '51 deliveries', 'of an older page too');
+    t.equal(counts, 2);
 });

@@ -1,4 +1,5 @@
 import type { Server } from '@hapi/hapi';
+import { decodeHTML } from 'entities';
 import t, { type Test } from 'tap';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { OPERATOR } from '../../../plugins/admin-console/audit.ts';
@@ -57,6 +58,7 @@ t.test('says beside the field what is wrong with an exporter, and adds rows for 
         [{ url: 'https://example.com', template: 'x' }, 'template', /template must be JSON/],
         [{ url: 'https://example.com', collector: 'a b' }, 'collector', /letters, digits/],
         [{ url: 'https://example.com', 'basic.username': 'a:b' }, 'basic.username', /colon/],
+        [{ url: 'https://example.com', rate: 'many' }, 'rate', /must be a number/],
     ];
     for (const [fields, field, message] of cases) {
         const refused = await visitor.send(form, '/admin/exporters', fields);
@@ -129,6 +131,7 @@ t.test('changes an exporter, and keeps the secrets that are left empty', async (
         kinds: 'idr_investigation_*',
         trustSelfSigned: 'on',
         signatures: ['hex'],
+        rate: '10',
         ordered: 'on',
         afterExhausted: 'hold',
     });
@@ -140,6 +143,7 @@ t.test('changes an exporter, and keeps the secrets that are left empty', async (
         signatures: ['hex'],
         headerNames: ['X-Key'],
         authentication: ['basic'],
+        rate: 10,
         ordered: true,
         afterExhausted: 'hold',
     });
@@ -160,6 +164,24 @@ t.test('takes a legacy exporter to the library, and never back', async (t) => {
     const back = await visitor.send(form, `${at}/edit`, { type: 'investigation_legacy' });
     t.equal(back.status, 409);
     t.match(back.html, /<small id="type-said" class="fault">|role="alert" class="fault"/);
+});
+
+t.test('says in the place of its health why an exporter was stopped', async (t) => {
+    const server = await host();
+    const system = systemOf(server);
+    const webhooks = system.webhooks as NonNullable<typeof system.webhooks>;
+    const show: typeof webhooks.exporters.show = async (...asked) => ({
+        ...(await webhooks.exporters.show(...asked)),
+        stopReason: 'The receiver answered 410 Gone',
+    });
+    await register(server, { system: { webhooks: { ...webhooks, exporters: { ...webhooks.exporters, show } } }, screens: {} });
+    const { exporter } = await webhooks.exporters.create({ url: await receiver(t) });
+    const visitor = new Visitor(server);
+    for (const path of ['/admin/exporters', `/admin/exporters/${exporter.id}`]) {
+        const page = await visitor.get(path);
+        t.equal(page.html.match(/The receiver answered 410 Gone/g)?.length, 1, path);
+        t.notMatch(page.html, />well</);
+    }
 });
 
 t.test('shows nothing of an exporter as markup, and no test of another', async (t) => {
@@ -189,6 +211,33 @@ t.test('lists many exporters on several pages', async (t) => {
     const second = await visitor.get(next);
     t.match(second.html, /number 26</);
     t.notMatch(second.html, /number 25<|rel="next"/);
+});
+
+t.test('leads on from a page that says what failed', async (t) => {
+    const server = await host();
+    const system = systemOf(server);
+    const webhooks = system.webhooks as NonNullable<typeof system.webhooks>;
+    const start = async (): Promise<never> => {
+        throw new ScanwireError('UNAVAILABLE', 'The queue cannot be used now');
+    };
+    await register(server, { system: { webhooks: { ...webhooks, exporters: { ...webhooks.exporters, start } } }, screens: {} });
+    const visitor = new Visitor(server);
+    const form = await visitor.get('/admin/exporters/new');
+    const failed = await visitor.send(form, '/admin/exporters', { url: await receiver(t), name: 'alerts' });
+    t.equal(failed.status, 503);
+    const [, to = ''] = /The queue cannot be used now<\/p><p><a href="([^"]+)">Back/.exec(failed.html) ?? [];
+    const exporter = await visitor.get(decodeHTML(to));
+    t.match(exporter.html, /<h1>alerts<[\s\S]*The exporter was saved[\s\S]*<dd>stopped/);
+
+    const at = exporter.path.replace(/\?.*/, '');
+    const again = await visitor.send(exporter, `${at}/start`);
+    t.equal(again.status, 503);
+    t.match(again.html, `<a href="${at}/start">Back</a>`);
+    t.match((await visitor.get(`${at}/start`)).html, /<h1>alerts</);
+    const foreign = await visitor.post(`${at}/stop`, '', { 'content-type': 'application/x-www-form-urlencoded' });
+    t.equal(foreign.status, 403);
+    t.match(foreign.html, `<a href="${at}/stop">Back</a>`);
+    t.notMatch((await visitor.get('/admin/exporters/none')).html, 'Back');
 });
 
 t.test('answers with a page when an exporter cannot be saved, since the store is away', async (t) => {

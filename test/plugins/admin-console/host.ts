@@ -4,14 +4,22 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { unauthorized } from '@hapi/boom';
 import { server as hapiServer, type Server, type ServerOptions } from '@hapi/hapi';
+import pg from 'pg';
 import type { Test } from 'tap';
+import { redisQueue } from '../../../adapters/bullmq/index.ts';
 import { memoryApiKeys, memoryAudit, memoryInventory, memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
-import { auditTrail } from '../../../lib/audit/audit-trail.ts';
+import { migrate, postgresStores } from '../../../adapters/postgres/index.ts';
+import { type AuditStore, auditTrail } from '../../../lib/audit/audit-trail.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
+import type { ApiKeyStore } from '../../../lib/keys/store.ts';
 import { issueLicense, newLicenseKeyPair, signedLicense } from '../../../lib/license/index.ts';
+import type { WebhookStores } from '../../../lib/webhooks/options.ts';
+import type { DeliveryQueue } from '../../../lib/webhooks/queue.ts';
 import { type AdminConsoleOptions, plugin as adminConsole, type System } from '../../../plugins/admin-console/index.ts';
 import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../../plugins/webhook-exporter/index.ts';
+import { required } from '../../support/required.ts';
+import { testDatabase } from '../../support/test-database.ts';
 
 /** What the host's own authentication makes of the header `session`. */
 export const SESSIONS: Record<string, readonly string[]> = { ada: ['admin'], eve: ['reader'] };
@@ -28,8 +36,33 @@ export const investigation: Readonly<Record<string, unknown>> = {
     actors: { users: [], assets: [] },
 };
 
+/** What keeps what the plugins of a host have. */
+export interface Kept {
+    readonly apiKeys: ApiKeyStore;
+    readonly webhooks: WebhookStores;
+    readonly queue: DeliveryQueue;
+    readonly audit: AuditStore;
+}
+
+function inMemory(): Kept {
+    return { apiKeys: memoryApiKeys(), webhooks: memoryWebhooks(), queue: memoryQueue(), audit: memoryAudit() };
+}
+
+/** In a database of the test's own, with a queue on Redis. */
+export async function onServers(t: Test): Promise<Kept> {
+    const database = await testDatabase();
+    t.teardown(() => database.drop());
+    const pool = new pg.Pool({ connectionString: database.url });
+    t.teardown(() => pool.end());
+    await migrate(pool);
+    const { apiKeys, webhooks, audit } = postgresStores({ pool });
+    const queue = redisQueue({ url: required('REDIS_URL'), prefix: `screens-${randomBytes(6).toString('hex')}`, onWarning: () => {} });
+    t.teardown(() => queue.close());
+    return { apiKeys, webhooks, queue, audit };
+}
+
 /** A host with people who sign in, and with the plugins that the console administers. */
-export async function host(options: ServerOptions = {}): Promise<Server> {
+export async function host(options: ServerOptions = {}, { apiKeys, webhooks, queue }: Kept = inMemory()): Promise<Server> {
     const server = hapiServer(options);
     server.auth.scheme('session', () => ({
         authenticate(request, h) {
@@ -42,10 +75,10 @@ export async function host(options: ServerOptions = {}): Promise<Server> {
     server.auth.strategy('session', 'session');
     const sealing = keyRing({ current: 'k', keys: { k: randomBytes(32) } });
     await server.register([
-        { plugin: tokenAuth, options: { store: memoryApiKeys(), keyRing: sealing } },
+        { plugin: tokenAuth, options: { store: apiKeys, keyRing: sealing } },
         {
             plugin: webhookExporter,
-            options: { stores: memoryWebhooks(), queue: memoryQueue(), keyRing: sealing, egress: { allow: ['127.0.0.0/8'] } },
+            options: { stores: webhooks, queue, keyRing: sealing, egress: { allow: ['127.0.0.0/8'] } },
         },
     ]);
     return server;
@@ -58,7 +91,7 @@ const year = (number: number): Date => new Date(Date.UTC(number, 0));
 export const VALID_LICENSE: string = await issueLicense({ holder: 'Acme', notBefore: year(2000), expires: year(2200) }, privateKey);
 
 /** All that the console can administer; no licence is installed yet. */
-export function systemOf(server: Server): System {
+export function systemOf(server: Server, { audit }: Pick<Kept, 'audit'> = { audit: memoryAudit() }): System {
     let installed: string | null = null;
     const license = signedLicense({ read: async () => installed, publicKey });
     const applied = ['0001'];
@@ -75,7 +108,7 @@ export function systemOf(server: Server): System {
             trust: () => license.inspect(),
         },
         migrate: async () => applied.splice(0),
-        audit: auditTrail({ store: memoryAudit(), onError: (error) => server.log(['error'], error) }),
+        audit: auditTrail({ store: audit, onError: (error) => server.log(['error'], error) }),
     };
 }
 

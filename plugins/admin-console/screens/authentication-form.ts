@@ -1,0 +1,120 @@
+import { type AuthenticationPart, type AuthenticationSettings, OAUTH_METHODS } from '../../../lib/webhooks/authentication.ts';
+import type { Templates } from './frame.ts';
+
+/*
+ * What an exporter authenticates by, in its form: a fold for each part. No page has what is there already: a part that is left empty stays,
+ * one of which anything is typed is given anew as a whole.
+ */
+
+const PARTS = `{% for part in parts %}{% assign words = t.exporters.authentications[part.name] %}{% assign fault = error | fault: part.name %}
+<details class="part"{% if fault or part.isOpen %} open{% endif %}><summary>{{ words.title }}{% if part.isSet %}<span>, {{ t.exporters.isSet }}</span>{% endif %}</summary>
+<fieldset aria-label="{{ words.title }}">{% render 'group-fault', part: part, error: error %}
+{% if part.isSet %}<p>{{ t.exporters.partStays }}</p>
+<label><input type="checkbox" name="drop" value="{{ part.name }}"{% if part.isDropped %} checked{% endif %}> {{ t.exporters.dropPart }}</label>{% endif %}
+{% for field in part.fields %}{% assign label = words[field.name][0] %}{% assign hint = words[field.name][1] %}
+{% case field.as %}
+{% when 'flag' %}<label><input type="checkbox" name="{{ field.path }}"{% if field.value != '' %} checked{% endif %}> {{ label }}</label>
+{% render 'said', field: field.path, hint: hint, error: error %}
+{% when 'choice' %}<label>{{ label }} <select name="{{ field.path }}" {% render 'state', field: field.path, error: error %}>{% for choice in field.choices %}{% assign value = choice %}{% if forloop.first %}{% assign value = '' %}{% endif %}<option value="{{ value }}"{% if value == field.value %} selected{% endif %}>{{ t.exporters.oauthMethods[choice] }}</option>{% endfor %}</select>
+{% render 'said', field: field.path, error: error %}</label>
+{% when 'lines' %}{% render 'text', field: field.path, label: label, value: field.value, hint: hint, required: field.isAgain, again: field.isAgain, error: error %}
+{% else %}{% render 'input', field: field.path, type: field.as, label: label, value: field.value, hint: hint, required: field.isAgain, again: field.isAgain, error: error %}
+{% endcase %}{% endfor %}</fieldset></details>
+{% endfor %}`;
+
+/** What is wrong with a part as a whole; of a part that is one field, the field says it. */
+const GROUP_FAULT = `{% if error.field == part.name and part.fields.size > 1 %}<small class="fault">{{ error.message }}</small>{% endif %}`;
+
+export const authenticationTemplates: Templates = { 'authentication-parts': PARTS, 'group-fault': GROUP_FAULT };
+
+interface Field {
+    /** As the setting is called. */
+    readonly name: string;
+    readonly as: 'text' | 'password' | 'lines' | 'flag' | 'choice';
+    /** Is not sent back to the browser that typed it either. */
+    readonly isSecret?: true;
+}
+
+/** Of a part that is one text. */
+const PEM = 'pem';
+
+const FIELDS: { readonly [Part in AuthenticationPart]: readonly Field[] } = {
+    basic: [
+        { name: 'username', as: 'text' },
+        { name: 'password', as: 'password', isSecret: true },
+    ],
+    oauth: [
+        { name: 'tokenUrl', as: 'text' },
+        { name: 'clientId', as: 'text' },
+        { name: 'clientSecret', as: 'password', isSecret: true },
+        { name: 'scope', as: 'text' },
+        { name: 'audience', as: 'text' },
+        { name: 'authMethod', as: 'choice' },
+        { name: 'ca', as: 'lines' },
+    ],
+    clientCertificate: [
+        { name: 'certificate', as: 'lines' },
+        { name: 'key', as: 'lines', isSecret: true },
+    ],
+    ca: [{ name: PEM, as: 'lines' }],
+    proxy: [
+        // With a password in it.
+        { name: 'url', as: 'text', isSecret: true },
+        { name: 'resolvesNames', as: 'flag' },
+        { name: 'ca', as: 'lines' },
+    ],
+};
+
+const ORDER = Object.keys(FIELDS) as readonly AuthenticationPart[];
+
+/** What was typed about authentication: texts by the paths of their settings, and the parts that are to be dropped. */
+export interface TypedAuthentication {
+    readonly texts: ReadonlyMap<string, string>;
+    readonly dropped: readonly string[];
+}
+
+/** What was typed into the form. */
+export function typedAuthentication(form: URLSearchParams): TypedAuthentication {
+    const fields = ORDER.flatMap((part) => FIELDS[part].map((field) => [part, field] as const));
+    const texts = fields.map(([part, field]) => [pathOf(part, field), form.get(pathOf(part, field)) ?? ''] as const);
+    return { texts: new Map(texts.filter(([, text]) => text.trim() !== '')), dropped: form.getAll('drop') };
+}
+
+/** The settings that it comes to: a part of which anything was typed, null for one that is dropped; the others are absent. */
+export function authenticationIn({ texts, dropped }: TypedAuthentication): AuthenticationSettings {
+    const settings = ORDER.map((part) => {
+        const given = FIELDS[part].flatMap((field) => givenOf(field, texts.get(pathOf(part, field))));
+        return [part, given.length > 0 ? settingOf(part, Object.fromEntries(given)) : dropped.includes(part) ? null : undefined];
+    });
+    return Object.fromEntries(settings.filter(([, setting]) => setting !== undefined));
+}
+
+type Given = Readonly<Record<string, string | boolean>>;
+
+function settingOf(part: AuthenticationPart, given: Given): Given | string | boolean | undefined {
+    // Some receivers take a token for the user and no password, or the other way about.
+    return part === 'ca' ? given[PEM] : part === 'basic' ? { username: '', password: '', ...given } : given;
+}
+
+function givenOf({ name, as }: Field, text: string | undefined): readonly (readonly [string, string | boolean])[] {
+    return text === undefined ? [] : [[name, as === 'flag' ? true : text]];
+}
+
+function pathOf(part: string, { name }: Field): string {
+    return name === PEM ? part : `${part}.${name}`;
+}
+
+/** What the form shows of each part. @param set The parts that the exporter has. */
+export function shownParts({ texts, dropped }: TypedAuthentication, set: readonly AuthenticationPart[]): readonly object[] {
+    return ORDER.map((name) => {
+        const fields = FIELDS[name].map((field) => {
+            const path = pathOf(name, field);
+            const text = texts.get(path) ?? '';
+            // A key is often in one file with its certificate.
+            const isSecret = field.isSecret === true || text.includes('PRIVATE KEY-----');
+            return { ...field, path, value: isSecret ? '' : text, isAgain: isSecret && text !== '', choices: OAUTH_METHODS };
+        });
+        const isDropped = dropped.includes(name);
+        return { name, fields, isSet: set.includes(name), isDropped, isOpen: isDropped || fields.some(({ path }) => texts.has(path)) };
+    });
+}

@@ -216,6 +216,23 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
         }));
     },
 
+    'a job that its own process begins, and that somebody else gets too': () =>
+        queueIs((queue) => {
+            const handlers = new Map<string, (job: DeliveryJob) => Promise<void>>();
+            return {
+                add: async (jobs) => {
+                    for (const job of jobs.filter(({ grant }) => grant !== null)) {
+                        void handlers.get(job.collector)?.(job);
+                    }
+                    await queue.add(jobs);
+                },
+                work: (collector, handler, options) => {
+                    handlers.set(collector, handler);
+                    return queue.work(collector, handler, options);
+                },
+            };
+        }),
+
     'an attempt under a claim that was handed out, and is never named': () =>
         asked((store) => ({
             keepAlive: (session, duration, begun) => store.keepAlive(session, duration, { upTo: begun?.upTo ?? null, attempts: [] }),

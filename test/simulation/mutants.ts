@@ -481,6 +481,24 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
         },
     }),
 
+    'an event that is promised before its rows are committed': () => ({
+        above: () => ({
+            engineSees: ({ deliveries, ...stores }) => {
+                const accept: DeliveryStore['accept'] = async (newEvents, { handOut: _, ...options } = {}) => {
+                    const accepted = deliveries.accept(newEvents, options);
+                    if (options.tx !== undefined || newEvents.some(({ recipients }) => 'exporterId' in recipients)) {
+                        return await accepted;
+                    }
+                    accepted.catch(() => undefined);
+                    return newEvents.map(({ event }) => ({ eventId: event.id, deliveries: [], handedOut: [] }));
+                };
+                return { ...stores, deliveries: { ...deliveries, accept } };
+            },
+        }),
+    }),
+
+    'a change of an exporter that is answered before other processes have heard of it': () => asked(() => ({ sessions: async () => [] })),
+
     'an event that is promised and not stored': () =>
         rows((store) => {
             let count = 0;

@@ -2,7 +2,7 @@ import { type JobsInHand, jobsInHand } from '../../lib/webhooks/jobs-in-hand.ts'
 import type { DeliveryJob, DeliveryQueue, QueueWorker } from '../../lib/webhooks/queue.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import type { Timeline } from './timeline.ts';
-import type { Weather } from './weather.ts';
+import type { QueueFault, Weather } from './weather.ts';
 
 interface Worker {
     readonly process: SimulatedProcess;
@@ -74,11 +74,11 @@ export class SimulatedQueue {
         };
     }
 
+    /** What is to be late goes through the queue, as if no worker of the process had room. */
     private isTaken(job: DeliveryJob, process: SimulatedProcess): boolean {
-        const own = this.takesOwn
-            ? this.workers.get(job.collector)?.find((worker) => worker.process === process && worker.open)
-            : undefined;
-        const taken = own?.inHand.takes(job) === true;
+        const mayTake = this.takesOwn && this.weather.ofQueue(process.name) !== 'delays jobs a little';
+        const own = this.workers.get(job.collector)?.find((worker) => worker.process === process && worker.open);
+        const taken = mayTake && own?.inHand.takes(job) === true;
         if (taken) {
             this.timeline.note(`queue.take ${nameOf(job)}`);
         }
@@ -91,12 +91,22 @@ export class SimulatedQueue {
             const lost = fault === 'loses jobs' && this.random() < 0.5;
             if (!lost && !this.keys.has(keyOf(job))) {
                 this.keys.add(keyOf(job));
-                const delay = fault === 'delays jobs' ? 5_000 * this.random() ** 2 : 2 * this.random();
-                this.later(job, delay);
+                this.later(job, this.delayUnder(fault));
                 if (fault === 'repeats jobs') {
                     this.later({ ...job, grant: null }, 3_000 * this.random());
                 }
             }
+        }
+    }
+
+    private delayUnder(fault: QueueFault | null): number {
+        switch (fault) {
+            case 'delays jobs':
+                return 5_000 * this.random() ** 2;
+            case 'delays jobs a little':
+                return 900 * this.random();
+            default:
+                return 2 * this.random();
         }
     }
 

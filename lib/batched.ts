@@ -15,7 +15,7 @@ export function batched<Item, Result>(
     limit: number,
     lanes = 1,
 ): (item: Item) => Promise<Result> {
-    return batchedInTurn(run, (waiting) => waiting.slice(0, limit), lanes).add;
+    return batchedInTurn(run, (waiting) => waiting.slice(0, limit), { lanes }).add;
 }
 
 /** Items that share statements as {@link batched} says, those together that may be run now. */
@@ -25,11 +25,25 @@ export interface BatchedInTurn<Item, Result> {
     proceed(): void;
 }
 
-/** @param next Those of the items that wait which go into the next run, in their order there; none while all have to wait. If it throws, all of them are rejected. */
+/** How many runs go on at once. */
+export interface Lanes {
+    readonly lanes: number;
+    /** Milliseconds after which a run that has not ended holds up no others any more: another lane takes its place. Absent: however long it takes. */
+    readonly silentAfter?: number;
+    /** Maximum number of runs at once, with those that are silent. */
+    readonly most?: number;
+}
+
+const ONE_LANE: Lanes = { lanes: 1 };
+
+/**
+ * @param next Those of the items that wait which go into the next run, in their order there; none while all have to wait. If it throws, all of
+ *     them are rejected. It is told which items other runs have.
+ */
 export function batchedInTurn<Item, Result>(
     run: (items: readonly Item[]) => Promise<readonly Result[]>,
-    next: <Waiting extends { readonly item: Item }>(waiting: readonly Waiting[]) => readonly Waiting[],
-    lanes = 1,
+    next: <Waiting extends { readonly item: Item }>(waiting: readonly Waiting[], underWay: Iterable<Waiting>) => readonly Waiting[],
+    { lanes, silentAfter, most = lanes }: Lanes = ONE_LANE,
 ): BatchedInTurn<Item, Result> {
     interface Call {
         readonly item: Item;
@@ -38,13 +52,15 @@ export function batchedInTurn<Item, Result>(
     }
 
     let pending: Call[] = [];
+    const underWay = new Set<Call>();
     let running = 0;
+    let silent = 0;
 
     async function drain(): Promise<void> {
         running += 1;
         try {
-            for (let batch = take(); batch.length > 0; batch = take()) {
-                await settle(batch);
+            for (let batch = take(); batch.length > 0; batch = running - silent > lanes ? [] : take()) {
+                await settleAll(batch);
             }
         } catch (error) {
             for (const { reject } of pending.splice(0)) {
@@ -54,15 +70,25 @@ export function batchedInTurn<Item, Result>(
         running -= 1;
     }
 
-    function take(): Call[] {
-        const batch = new Set(pending.length === 0 ? [] : next(pending));
+    function take(): readonly Call[] {
+        const batch = new Set(pending.length === 0 ? [] : next(pending, underWay));
         pending = pending.filter((call) => !batch.has(call));
         return [...batch];
     }
 
+    async function settleAll(batch: readonly Call[]): Promise<void> {
+        for (const call of batch) {
+            underWay.add(call);
+        }
+        await settle([...batch]);
+        for (const call of batch) {
+            underWay.delete(call);
+        }
+    }
+
     async function settle(batch: Call[]): Promise<void> {
         try {
-            const results = await run(batch.map(({ item }) => item));
+            const results = await runAudibly(batch.map(({ item }) => item));
             pending = [...batch.splice(results.length), ...pending];
             for (const [index, { resolve }] of batch.entries()) {
                 resolve(results[index] as Result);
@@ -80,8 +106,28 @@ export function batchedInTurn<Item, Result>(
         }
     }
 
+    /** Lets another lane take the place of this one when nothing is heard of the run for too long. */
+    async function runAudibly(items: readonly Item[]): Promise<readonly Result[]> {
+        if (silentAfter === undefined) {
+            return await run(items);
+        }
+
+        let isSilent = 0;
+        const timer = setTimeout(() => {
+            isSilent = 1;
+            silent += 1;
+            proceed();
+        }, silentAfter);
+        try {
+            return await run(items);
+        } finally {
+            clearTimeout(timer);
+            silent -= isSilent;
+        }
+    }
+
     function proceed(): void {
-        if (running < lanes) {
+        if (running - silent < lanes && running < most) {
             void drain();
         }
     }

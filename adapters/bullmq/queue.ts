@@ -43,11 +43,6 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
         }
     }
 
-    /** It is for whoever gets it first, and nobody else has got it. */
-    function isTaken(job: DeliveryJob): boolean {
-        return job.grant !== null && workers.get(job.collector)?.takes(job) === true;
-    }
-
     async function close(): Promise<void> {
         const opened = await Promise.allSettled(producers.values());
         await Promise.allSettled(opened.map((result) => (result.status === 'fulfilled' ? result.value.close() : null)));
@@ -63,7 +58,7 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
                 throw closedQueue();
             }
 
-            const left = jobs.filter((job) => !isTaken(job));
+            const left = jobs.filter((job) => workers.get(job.collector)?.takes(job) !== true);
             const names = new Set(left.map(({ collector }) => queueName(collector)));
             await Promise.all(Array.from(names, (name) => addTo(name, left)));
         },

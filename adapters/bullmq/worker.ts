@@ -2,6 +2,7 @@ import { type BackendFactory, type ConnectionOptions, type IQueueBackend, type J
 import { ScanwireError } from '../../lib/errors.ts';
 import { COLLECTOR_PATTERN } from '../../lib/webhooks/exporter.ts';
 import type { Grant } from '../../lib/webhooks/grants.ts';
+import { type JobsInHand, jobsInHand } from '../../lib/webhooks/jobs-in-hand.ts';
 import type { DeliveryJob, QueuePlace, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
 import { within } from '../../lib/within.ts';
 
@@ -45,13 +46,7 @@ class JobWorker extends Worker<unknown, void, string, IQueueBackend> {
 }
 
 /** A worker that also takes what is handed out by its own process. */
-export interface BullmqWorker extends QueueWorker {
-    /**
-     * Begins a delivery that came with its claim, without a job: nobody else need be woken up. False where so many go on that it is better left to
-     * whoever has room.
-     */
-    takes(job: DeliveryJob): boolean;
-}
+export interface BullmqWorker extends QueueWorker, Pick<JobsInHand, 'takes'> {}
 
 /** Serves one queue until it is closed, whatever happens to the server meanwhile. */
 export async function bullmqWorker(
@@ -64,7 +59,7 @@ export async function bullmqWorker(
     let closing: Promise<void> | undefined;
     let retry: NodeJS.Timeout | undefined;
     const connection = await server.worker();
-    const attempts = attemptsOf(handler, concurrency, report);
+    const inHand = jobsInHand(handler, concurrency, report);
     let worker = start();
 
     function start(): JobWorker {
@@ -82,7 +77,7 @@ export async function bullmqWorker(
             },
             server.backend,
         );
-        started.mayFetch = attempts.mayFetch;
+        started.mayFetch = inHand.mayFetch;
         started.limitFetching();
         started.on('error', pausingOnFlood(started, report));
         started.waitUntilReady().catch(() => restart(started));
@@ -101,7 +96,7 @@ export async function bullmqWorker(
 
     async function run(job: Job): Promise<void> {
         try {
-            const begun = attempts.begin(jobsIn(collector, job, connection.isSteady()));
+            const begun = inHand.begin(jobsIn(collector, job, connection.isSteady()));
             worker.limitFetching();
             await begun;
         } catch (error) {
@@ -112,116 +107,23 @@ export async function bullmqWorker(
     async function close(): Promise<void> {
         clearTimeout(retry);
         connection.stopWaiting();
-        const ended = attempts.close();
+        const ended = inHand.close();
         const closed = worker.close();
         await ended;
 
         const late = (): Error => new Error(`Worker of queue ${name} did not close in time`);
         await within(closed, { timeout: CLOSE_TIMEOUT, late }).catch(report);
         // One without a claim may have come meanwhile.
-        await attempts.close();
+        await inHand.close();
         connection.release();
     }
 
     return {
-        takes: attempts.takes,
+        takes: inHand.takes,
 
         close() {
             closing ??= close();
             return closing;
-        },
-    };
-}
-
-/** Beyond this part of its places, and beyond so many that are not slow, what a process hands out is shared with other workers. */
-const OWN = { part: 3 / 4, quick: 64 };
-/** What goes on for longer, in milliseconds, waits for its receiver and takes no CPU from those beside it. */
-const SLOW = 250;
-
-interface Attempts extends Pick<BullmqWorker, 'takes'> {
-    /**
-     * Resolves when the work of their job is done. For deliveries that came with their claims, that is when all have begun: a slow one keeps
-     * no other from its place. Any other is BullMQ's until it has ended, so that it is handed out again if this process dies.
-     */
-    begin(handedOut: readonly DeliveryJob[]): Promise<void>;
-    /** While some deliveries wait for others to end, none are fetched beside those that are here. */
-    mayFetch(): boolean;
-    /** What has not begun is left to others. Resolves when the rest has ended. */
-    close(): Promise<void>;
-}
-
-/** What came with its claim begins when fewer than `concurrency` go on. */
-function attemptsOf(handler: (job: DeliveryJob) => Promise<void>, concurrency: number, report: (error: Error) => void): Attempts {
-    /** With when they began, those that have gone on for longest first. */
-    const running = new Map<Promise<void>, number>();
-    const waiting: (() => void)[] = [];
-    let closed = false;
-
-    async function serve(job: DeliveryJob): Promise<void> {
-        // Counted first: a handler may add jobs.
-        await null;
-        try {
-            await handler(job);
-        } catch (error) {
-            report(error instanceof Error ? error : new Error(String(error)));
-        }
-    }
-
-    function begin(job: DeliveryJob): Promise<void> {
-        const served = serve(job).finally(() => {
-            running.delete(served);
-            if (running.size < concurrency) {
-                waiting.shift()?.();
-            }
-        });
-        running.set(served, performance.now());
-        return served;
-    }
-
-    function quick(): number {
-        const since = performance.now() - SLOW;
-        let slow = 0;
-        for (const begunAt of running.values()) {
-            if (begunAt > since) {
-                break;
-            }
-            slow += 1;
-        }
-        return running.size - slow;
-    }
-
-    async function beginInTurn(job: DeliveryJob): Promise<void> {
-        if (running.size >= concurrency) {
-            await new Promise<void>((resolve) => waiting.push(resolve));
-        }
-        if (!closed) {
-            void begin(job);
-        }
-    }
-
-    return {
-        takes(job) {
-            const hasRoom = !closed && running.size < Math.ceil(concurrency * OWN.part) && quick() < OWN.quick;
-            if (hasRoom) {
-                void begin(job);
-            }
-            return hasRoom;
-        },
-
-        async begin(handedOut) {
-            await Promise.all(handedOut.map((one) => (one.grant === null ? begin(one) : beginInTurn(one))));
-        },
-
-        mayFetch: () => waiting.length === 0,
-
-        async close() {
-            closed = true;
-            for (const resolve of waiting.splice(0)) {
-                resolve();
-            }
-            while (running.size > 0) {
-                await Promise.allSettled(running.keys());
-            }
         },
     };
 }

@@ -1,4 +1,4 @@
-import { type BatchedInTurn, batched, batchedInTurn } from '../batched.ts';
+import { type BatchedInTurn, batchedInTurn, type Lanes } from '../batched.ts';
 import { type KeyRing, rememberingRing } from '../keys/key-ring.ts';
 import { resultOfError } from './attempt-result.ts';
 import { openAuthentication } from './authentication.ts';
@@ -22,6 +22,9 @@ const BATCH = 200;
 /** Milliseconds between the tries to record an outcome, the last one for ever: what is not recorded is sent again. */
 const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
 
+/** One statement at a time, so that many share it, and others beside one whose connection says nothing: who waits for them sends nothing meanwhile. */
+const OUTCOME_LANES: Lanes = { lanes: 1, silentAfter: 1_000, most: 4 };
+
 /** A receiver that has had enough and does not say for how long is left alone for so many milliseconds. */
 const DEFAULT_PAUSE = 5_000;
 
@@ -39,10 +42,10 @@ interface WaitingClaim {
  * whose delivery cannot be claimed is somebody else's or done.
  */
 export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
-    const { deliveries, queue, newId, claimDuration, breaker, dispatcher, session, grants, kept, bodies, random, onError } = context;
+    const { queue, newId, claimDuration, dispatcher, session, grants, kept, bodies, random, onError } = context;
     const claims = claimsInTurn(context);
     const ringOf = ringsOf(context.keyRing);
-    const recordBatched = batched<RecordedOutcome, boolean>((outcomes) => deliveries.recordOutcomes(outcomes, breaker), BATCH);
+    const outcomes = outcomesInTurn(context);
 
     async function deliver(job: DeliveryJob): Promise<void> {
         const { deliveryId, exporterId = '', grant } = job;
@@ -127,7 +130,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     async function record(recorded: RecordedOutcome): Promise<boolean> {
         for (let tries = 0; ; tries += 1) {
             try {
-                return await recordBatched(recorded);
+                return await outcomes.add(recorded);
             } catch (error) {
                 onError(error as Error);
                 await context.sleep(RECORD_RETRIES[Math.min(tries, RECORD_RETRIES.length - 1)] as number);
@@ -169,6 +172,18 @@ function claimsInTurn({ deliveries, session, kept, bodies }: WebhooksContext): B
     const claims = batchedInTurn<WaitingClaim, Claim | null>(claim, next);
     bodies.whenFreed(claims.proceed);
     return claims;
+}
+
+/** Outcomes share statements; of a delivery one at a time is recorded. */
+function outcomesInTurn({ deliveries, breaker }: WebhooksContext): BatchedInTurn<RecordedOutcome, boolean> {
+    return batchedInTurn<RecordedOutcome, boolean>(
+        (outcomes) => deliveries.recordOutcomes(outcomes, breaker),
+        (waiting, underWay) => {
+            const busy = new Set(Array.from(underWay, ({ item }) => item.deliveryId));
+            return waiting.filter(({ item }) => !busy.has(item.deliveryId)).slice(0, BATCH);
+        },
+        OUTCOME_LANES,
+    );
 }
 
 /** What is sealed for an exporter is opened once, and kept for as long as its settings are. */

@@ -1,5 +1,6 @@
+import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { batched, batchedInTurn } from '../../lib/batched.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 
@@ -110,4 +111,63 @@ t.test('rejects all that wait when it cannot be said which may be run, and goes 
     await t.rejects(add(1), failure);
     failure = null;
     t.equal(await add(2), 2);
+});
+
+/** Runs that end when they are told to, and of items alike one at a time. */
+function slowRuns(t: Test) {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    t.teardown(() => mock.timers.reset());
+    const runs: number[][] = [];
+    const ends: (() => void)[] = [];
+    const { add } = batchedInTurn<number, number>(
+        async (items) => {
+            runs.push([...items]);
+            await new Promise<void>((resolve) => ends.push(resolve));
+            return items;
+        },
+        (waiting, underWay) => {
+            const busy = Array.from(underWay, ({ item }) => item);
+            return waiting.filter(({ item }) => !busy.includes(item)).slice(0, 2);
+        },
+        { lanes: 1, silentAfter: 1_000, most: 3 },
+    );
+    const end = async (index: number): Promise<void> => {
+        ends[index]?.();
+        await turn();
+    };
+    return { add, runs, end };
+}
+
+t.test('takes another lane beside a run that is silent, as many as it may', async (t) => {
+    const { add, runs, end } = slowRuns(t);
+    const results = Promise.all([1, 2, 3, 4, 5, 6, 7, 8].map(add));
+    mock.timers.tick(999);
+    t.strictSame(runs, [[1]], 'what is only slow is shared');
+    mock.timers.tick(1);
+    t.strictSame(runs, [[1], [2, 3]]);
+    mock.timers.tick(1_000);
+    mock.timers.tick(1_000);
+    t.strictSame(runs, [[1], [2, 3], [4, 5]], 'and no more');
+
+    await end(1);
+    t.strictSame(runs.slice(3), [[6, 7]], 'one that is heard of goes on');
+    await end(0);
+    t.strictSame(runs.slice(4), [], 'beside it none does, as long as it is not silent itself');
+    for (const index of [2, 3, 4]) {
+        await end(index);
+    }
+    t.strictSame(await results, [1, 2, 3, 4, 5, 6, 7, 8]);
+});
+
+t.test('keeps what is alike out of other lanes', async (t) => {
+    const { add, runs, end } = slowRuns(t);
+    const results = Promise.all([1, 1, 2].map(add));
+    mock.timers.tick(1_000);
+    t.strictSame(runs, [[1], [2]]);
+    await end(1);
+    t.strictSame(runs, [[1], [2]]);
+    await end(0);
+    t.strictSame(runs, [[1], [2], [1]]);
+    await end(2);
+    t.strictSame(await results, [1, 1, 2]);
 });

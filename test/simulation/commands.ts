@@ -172,7 +172,7 @@ const changeSettings = place.map((at) =>
 const remove = exporter.map((index) =>
     command(`remove exporter ${index}`, exporterIsThere(index), (deployment, { removed }) => {
         removed.add(index);
-        deployment.manage(({ exporters }) => exporters.remove(deployment.exporterIds[index] as string));
+        deployment.manageExporter(index, ({ exporters }, id) => exporters.remove(id));
     }),
 );
 
@@ -237,24 +237,29 @@ const hold = fc.tuple(exporter, fc.boolean()).map(
 /** Changes that a receiver sees. */
 const seen = CHANGES.filter((change) => 'secret' in change || 'path' in change || 'headers' in change);
 
-/** An exporter of which processes know something is changed while what was handed out before is on its way. */
-const changeAmid = fc.tuple(exporter, fc.constantFrom(...seen)).map(
+/** An exporter of which processes know something is changed, stopped or removed while what was handed out before is on its way. */
+const changeAmid = fc.tuple(exporter, fc.constantFrom(...seen, 'stop' as const, 'remove' as const)).map(
     ([index, to]): Command => ({
         check: exporterIsThere(index),
-        async run(_, deployment) {
+        async run({ removed, stopped }, deployment) {
             deployment.timeline.note(`== ${this}`);
             deployment.receivers.behaviours.delete(hostOf(index));
-            for (const [count, milliseconds] of [
-                [2, 150],
-                [4, 8],
-            ] as const) {
+            const publishMany = async (count: number, milliseconds: number): Promise<void> => {
                 for (let published = 0; published < count; published += 1) {
                     deployment.publish();
                 }
                 await deployment.timeline.advance(milliseconds);
-                deployment.weather.changeQueue('delays jobs', 10, null);
+            };
+            await publishMany(2, 150);
+            // The test that a change sends, and waits for, comes after.
+            deployment.weather.changeQueue('delays jobs a little', 12, null);
+            await publishMany(4, 12);
+            if (typeof to === 'object') {
+                deployment.change(index, to);
+            } else {
+                (to === 'stop' ? stopped : removed).add(index);
+                deployment.manageExporter(index, ({ exporters }, id) => exporters[to](id));
             }
-            deployment.change(index, to);
             await deployment.timeline.advance(1_000);
         },
         toString: () => `publish 2 and 4, which are on their way, change exporter ${index} to ${JSON.stringify(to)}`,
@@ -289,6 +294,7 @@ export const commandSequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
         startOrStop,
         change,
         change,
+        changeAmid,
         changeAmid,
         changeSettings,
         replay,

@@ -269,8 +269,7 @@ export class Deployment {
     /** Publishes an event through a process that runs, if one does. */
     publish(title: string = `${++this.titles}`): void {
         this.publishes(async ({ engine }) => {
-            const { deliveries } = await engine.publish(KIND, { ...INVESTIGATION, title }, this.keyed());
-            this.ledger.promise(deliveries);
+            this.ledger.promise(await engine.publish(KIND, { ...INVESTIGATION, title }, this.keyed()));
         });
     }
 
@@ -286,14 +285,17 @@ export class Deployment {
             const { tx, end } = begin();
             process.onDeath(() => void this.timeline.real(() => end(false)));
             try {
-                const { eventId, deliveries } = await process.engine.publish(KIND, { ...INVESTIGATION, title }, { ...this.keyed(), tx });
+                const published = await process.engine.publish(KIND, { ...INVESTIGATION, title }, { ...this.keyed(), tx });
+                const { eventId } = published;
                 this.ledger.withhold(eventId);
                 await new Promise<void>((resolve) => this.timeline.after(milliseconds, resolve, process));
                 await process.call('store', commits ? 'commit' : 'roll back', async () => {
                     await end(commits);
                     await this.ledger.ended(eventId, commits, this.stores.deliveries);
                 });
-                this.ledger.promise(commits ? deliveries : []);
+                if (commits) {
+                    this.ledger.promise(published);
+                }
             } catch (error) {
                 await this.timeline.real(() => end(false));
                 throw error;

@@ -69,7 +69,7 @@ export class ExporterModel {
     private rate: number | null = null;
     /** When deliveries were handed out since it has this rate. */
     private handedOutAt: readonly number[] = [];
-    /** It is stopped, and who has stopped it has the answer. */
+    /** It is stopped or removed, and who has done so has the answer. */
     halted = false;
     /** What an attempt that begins may be made with, the last first: what it is set to, and what it was while nobody knows of a change. */
     private usable: readonly ExporterSettings[];
@@ -100,7 +100,7 @@ export class ExporterModel {
     private told({ before, alone }: AskedChange): void {
         const last = this.usable.indexOf(alone ? this.settings : before);
         this.usable = this.usable.slice(0, last + 1 || undefined);
-        this.halted ||= alone && !this.running;
+        this.halted ||= alone && (this.removed || !this.running);
     }
 
     /** Somebody has changed its settings. */

@@ -4,6 +4,7 @@ import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
 import { openHeaders } from '../../lib/webhooks/headers.ts';
 import type { NewEvent } from '../../lib/webhooks/new-event.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
+import type { PublishedEvent } from '../../lib/webhooks/publisher.ts';
 import { openUrl } from '../../lib/webhooks/sealed-url.ts';
 import { openSecrets } from '../../lib/webhooks/signature.ts';
 import type { Claim, Delivery, DeliveryStore, RecordedOutcome, SweepOptions } from '../../lib/webhooks/store.ts';
@@ -50,8 +51,11 @@ export class Ledger {
         this.sessions = new SessionLedger(timeline, processes, troubled);
     }
 
-    /** Somebody was told that these deliveries have been accepted. */
-    promise(deliveries: readonly string[]): void {
+    /** Somebody is told that an event has been accepted with these deliveries: they are there by then, whatever happens next. */
+    promise({ eventId, deliveries }: Pick<PublishedEvent, 'eventId' | 'deliveries'>): void {
+        if (!this.events.has(eventId) || !deliveries.every((id) => this.entries.has(id))) {
+            this.violate(`event ${name(eventId)} is promised before it is stored`);
+        }
         for (const id of deliveries) {
             this.promised.add(id);
         }

@@ -216,6 +216,23 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
         }));
     },
 
+    'a job that its own process begins, and that somebody else gets too': () =>
+        queueIs((queue) => {
+            const handlers = new Map<string, (job: DeliveryJob) => Promise<void>>();
+            return {
+                add: async (jobs) => {
+                    for (const job of jobs.filter(({ grant }) => grant !== null)) {
+                        void handlers.get(job.collector)?.(job);
+                    }
+                    await queue.add(jobs);
+                },
+                work: (collector, handler, options) => {
+                    handlers.set(collector, handler);
+                    return queue.work(collector, handler, options);
+                },
+            };
+        }),
+
     'an attempt under a claim that was handed out, and is never named': () =>
         asked((store) => ({
             keepAlive: (session, duration, begun) => store.keepAlive(session, duration, { upTo: begun?.upTo ?? null, attempts: [] }),
@@ -463,6 +480,24 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
             return { ...stores, exporters: { ...exporters, update } };
         },
     }),
+
+    'an event that is promised before its rows are committed': () => ({
+        above: () => ({
+            engineSees: ({ deliveries, ...stores }) => {
+                const accept: DeliveryStore['accept'] = async (newEvents, { handOut: _, ...options } = {}) => {
+                    const accepted = deliveries.accept(newEvents, options);
+                    if (options.tx !== undefined || newEvents.some(({ recipients }) => 'exporterId' in recipients)) {
+                        return await accepted;
+                    }
+                    accepted.catch(() => undefined);
+                    return newEvents.map(({ event }) => ({ eventId: event.id, deliveries: [], handedOut: [] }));
+                };
+                return { ...stores, deliveries: { ...deliveries, accept } };
+            },
+        }),
+    }),
+
+    'a change of an exporter that is answered before other processes have heard of it': () => asked(() => ({ sessions: async () => [] })),
 
     'an event that is promised and not stored': () =>
         rows((store) => {

@@ -104,12 +104,12 @@ export class SessionLedger {
         return this.timeline.now - since > OUTDATED_WITHIN;
     }
 
-    /** Whether its process sends with these settings of the deployment. */
+    /** Whether its process sends with these settings of the deployment, if it sends: what the dead asked for may get there after their session was ended. */
     sendsWith(session: string | null, generation: number): boolean {
-        const { process = '', generation: own = generation } = this.get(session) ?? {};
-        const { vendor } = this.processes.get(process)?.variant ?? {};
+        const { process: holder = '', generation: own = generation } = this.get(session) ?? {};
+        const process = this.processes.get(holder);
         const declared = this.generations.find((one) => one.generation === generation);
-        return vendor === undefined || (own === generation && vendor === declared?.vendor);
+        return process?.alive !== true || (own === generation && process.variant.vendor === declared?.vendor);
     }
 
     /** Those for slow exporters, who have half of the slots that processes have; quick ones more. */

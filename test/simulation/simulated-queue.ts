@@ -1,15 +1,16 @@
-import type { DeliveryJob, DeliveryQueue, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
+import { type JobsInHand, jobsInHand } from '../../lib/webhooks/jobs-in-hand.ts';
+import type { DeliveryJob, DeliveryQueue, QueueWorker } from '../../lib/webhooks/queue.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import type { Timeline } from './timeline.ts';
-import type { Weather } from './weather.ts';
+import type { QueueFault, Weather } from './weather.ts';
 
 interface Worker {
     readonly process: SimulatedProcess;
-    readonly handler: (job: DeliveryJob) => Promise<void>;
-    readonly options: WorkOptions;
-    readonly running: Set<Promise<void>>;
+    readonly concurrency: number;
+    readonly inHand: JobsInHand;
     open: boolean;
-    taken: number;
+    /** Jobs that it has got and not finished. */
+    got: number;
 }
 
 /** A job whose process died is given to another after so many milliseconds, if it is not forgotten. */
@@ -26,8 +27,11 @@ export class SimulatedQueue {
     private readonly timeline: Timeline;
     private readonly weather: Weather;
     private readonly random: () => number;
+    /** Whether the workers of a process begin what it hands out itself. */
+    private readonly takesOwn: boolean;
 
     constructor(timeline: Timeline, weather: Weather, random: () => number) {
+        this.takesOwn = random() < 0.5;
         this.timeline = timeline;
         this.weather = weather;
         this.random = random;
@@ -45,7 +49,13 @@ export class SimulatedQueue {
         this.heard.set(process.name, this.emptied);
         return {
             ready: () => process.call('queue', 'ready', async () => undefined),
-            add: (jobs) => process.call('queue', `add ${jobs.map(nameOf).join()}`, async () => this.add(jobs, process)),
+
+            add: async (jobs) => {
+                const left = jobs.filter((job) => !this.isTaken(job, process));
+                if (left.length > 0) {
+                    await process.call('queue', `add ${left.map(nameOf).join()}`, async () => this.add(left, process));
+                }
+            },
 
             lostJobs: () =>
                 process.call('queue', 'lostJobs', async () => {
@@ -54,13 +64,25 @@ export class SimulatedQueue {
                     return lost;
                 }),
 
-            work: (collector, handler, options) =>
-                process.call('queue', 'work', async () =>
-                    this.work(collector, { process, handler, options, running: new Set(), open: true, taken: 0 }),
-                ),
+            work: (collector, handler, { concurrency, onError = () => {} }) =>
+                process.call('queue', 'work', async () => {
+                    const inHand = jobsInHand(handler, concurrency, onError);
+                    return this.work(collector, { process, concurrency, inHand, open: true, got: 0 });
+                }),
 
             close: async () => undefined,
         };
+    }
+
+    /** What is to be late goes through the queue, as if no worker of the process had room. */
+    private isTaken(job: DeliveryJob, process: SimulatedProcess): boolean {
+        const mayTake = this.takesOwn && this.weather.ofQueue(process.name) !== 'delays jobs a little';
+        const own = this.workers.get(job.collector)?.find((worker) => worker.process === process && worker.open);
+        const taken = mayTake && own?.inHand.takes(job) === true;
+        if (taken) {
+            this.timeline.note(`queue.take ${nameOf(job)}`);
+        }
+        return taken;
     }
 
     private add(jobs: readonly DeliveryJob[], process: SimulatedProcess): void {
@@ -69,12 +91,22 @@ export class SimulatedQueue {
             const lost = fault === 'loses jobs' && this.random() < 0.5;
             if (!lost && !this.keys.has(keyOf(job))) {
                 this.keys.add(keyOf(job));
-                const delay = fault === 'delays jobs' ? 5_000 * this.random() ** 2 : 2 * this.random();
-                this.later(job, delay);
+                this.later(job, this.delayUnder(fault));
                 if (fault === 'repeats jobs') {
                     this.later({ ...job, grant: null }, 3_000 * this.random());
                 }
             }
+        }
+    }
+
+    private delayUnder(fault: QueueFault | null): number {
+        switch (fault) {
+            case 'delays jobs':
+                return 5_000 * this.random() ** 2;
+            case 'delays jobs a little':
+                return 900 * this.random();
+            default:
+                return 2 * this.random();
         }
     }
 
@@ -93,15 +125,15 @@ export class SimulatedQueue {
     private deal(collector: string): void {
         const waiting = this.waiting.get(collector) ?? [];
         for (;;) {
-            const able = (this.workers.get(collector) ?? []).filter(({ process, open, taken, options }) => {
-                return process.alive && open && taken < options.concurrency;
+            const able = (this.workers.get(collector) ?? []).filter(({ process, open, got, concurrency, inHand }) => {
+                return process.alive && open && got < concurrency && inHand.mayFetch();
             });
             const worker = able[Math.floor(this.random() * able.length)];
             const job = worker === undefined ? undefined : waiting.shift();
             if (worker === undefined || job === undefined) {
                 return;
             }
-            worker.taken += 1;
+            worker.got += 1;
             this.timeline.after(1, () => this.run(worker, job), worker.process);
             worker.process.onDeath(() => this.stall(job));
         }
@@ -113,16 +145,11 @@ export class SimulatedQueue {
             return;
         }
 
-        const running = worker
-            .handler(job)
-            .catch((error: Error) => worker.options.onError?.(error))
-            .finally(() => {
-                worker.running.delete(running);
-                worker.taken -= 1;
-                this.keys.delete(keyOf(job));
-                this.deal(job.collector);
-            });
-        worker.running.add(running);
+        void worker.inHand.begin([job]).finally(() => {
+            worker.got -= 1;
+            this.keys.delete(keyOf(job));
+            this.deal(job.collector);
+        });
     }
 
     private stall(job: DeliveryJob): void {
@@ -141,7 +168,7 @@ export class SimulatedQueue {
         return {
             close: async () => {
                 worker.open = false;
-                await Promise.all(worker.running);
+                await worker.inHand.close();
             },
         };
     }

@@ -31,6 +31,7 @@ async function deployment() {
     ledger.sessions.signed({ id: 'session', process: JSON.stringify({ name: 'a1' }), slots: {}, generation: 1 }, 7_500);
     await ledger.accepted([{ event: { id: 'event', kind: 'a_kind', body: '{}' }, recipients: {} } as never], STORE);
     return {
+        ledger,
         exporter,
         declare,
         handOut: () => new DispatchLedger(ledger).handedOut([{ ...ROW, deliveryId: 'delivery', grant: GRANT } as never]),
@@ -63,7 +64,25 @@ t.test('what was handed out may begin until somebody was told that its exporter 
 
     await exporter.asked(async () => exporter.stop());
     handOut();
-    t.match(begin(), ['very begins although its exporter is stopped, which somebody was told of']);
+    t.match(begin(), ['very begins although its exporter is stopped or removed, which somebody was told of']);
+});
+
+t.test('or removed', async (t) => {
+    const { handOut, exporter, begin } = await deployment();
+    handOut();
+    await exporter.asked(async () => {
+        exporter.removed = true;
+    });
+    t.match(begin(), ['very begins although its exporter is stopped or removed, which somebody was told of']);
+});
+
+t.test('an event is promised when it and its deliveries are there', async (t) => {
+    const { ledger } = await deployment();
+    ledger.promise({ eventId: 'event', deliveries: ['delivery'] });
+    t.strictSame(ledger.violations, []);
+    ledger.promise({ eventId: 'other', deliveries: [] });
+    ledger.promise({ eventId: 'event', deliveries: ['next'] });
+    t.strictSame(ledger.violations, ['event ther is promised before it is stored', 'event vent is promised before it is stored']);
 });
 
 t.test('settings of an exporter are used until somebody was told that they are others', async (t) => {

@@ -56,7 +56,7 @@ export class WireLedger implements Wire {
 
         const { grant, generation } = handedOut;
         if (exporter?.halted === true && !accepted.single) {
-            this.rows.violate(`${name(accepted.id)} begins although its exporter is stopped, which somebody was told of`);
+            this.rows.violate(`${name(accepted.id)} begins although its exporter is stopped or removed, which somebody was told of`);
         }
         if (START + now >= grant.beginBy) {
             this.rows.violate(`${name(accepted.id)} begins after the end of the claim that it was handed out with`);

@@ -7,6 +7,8 @@ export interface TcpProxy {
     connections(): number;
     /** From now on nothing passes over the connections that are open: each side sees a connection on which nothing comes. */
     silence(): void;
+    /** The same for one connection: that over which a client sends next what is looked for. It gets there, and is not answered. */
+    silenceAt(sent: (bytes: Buffer) => boolean): void;
     /** From now on nothing passes over new connections either, until `recover`. */
     silenceAll(): void;
     /** From now on new connections pass all; those that were silenced stay so. */
@@ -29,6 +31,7 @@ export async function tcpProxy(server: Address | (() => Address)): Promise<TcpPr
     const pairs = new Set<readonly [net.Socket, net.Socket]>();
     const halved = new WeakSet<net.Socket>();
     let silent = false;
+    let silences: ((bytes: Buffer) => boolean) | null = null;
 
     function silencePair([client, upstream]: readonly [net.Socket, net.Socket]): void {
         for (const socket of [client, upstream]) {
@@ -52,6 +55,12 @@ export async function tcpProxy(server: Address | (() => Address)): Promise<TcpPr
             });
             socket.pipe(other);
         }
+        client.on('data', (bytes) => {
+            if (silences?.(bytes) === true) {
+                silences = null;
+                silencePair(pair);
+            }
+        });
         if (silent) {
             silencePair(pair);
         }
@@ -62,6 +71,9 @@ export async function tcpProxy(server: Address | (() => Address)): Promise<TcpPr
         port: (listener.address() as net.AddressInfo).port,
         connections: () => pairs.size,
         silence: () => pairs.forEach(silencePair),
+        silenceAt(sent) {
+            silences = sent;
+        },
         silenceAll() {
             silent = true;
             pairs.forEach(silencePair);

@@ -114,9 +114,10 @@ function textOf<Row extends { readonly id: number }>(
     select: Required<Collection<Row>>['select'],
 ): NonNullable<Collection<Row>['listText']> {
     const behind = `$${source.parents.length + 1}`;
-    const page = `select rows.id, ${row} as text from ${from}
-        where ${[...belowOf(source), listed, `rows.id > ${behind}`].join(' and ')} order by rows.id`;
-    const pages = textPages(readers, { page, usable: '(select not staged_shown from scanwire.workspaces where id = $1)' }, select);
+    const page = (condition = 'true'): string => `select rows.id, ${row} as text from ${from}
+        where ${[...belowOf(source), listed, `rows.id > ${behind}`, condition].join(' and ')} order by rows.id`;
+    const usable = '(select not staged_shown from scanwire.workspaces where id = $1)';
+    const pages = textPages(readers, { parents: source.parents.length, page, usable }, select);
     return (path, options) => (path.every(isRowId) ? pages(path, options) : select(path, {}, options));
 }
 

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { FieldTypes } from '../../lib/inventory/fields.ts';
 import type { HostFieldKind } from '../../lib/inventory/host.ts';
 import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
+import type { Executor } from '../../lib/transaction.ts';
 import { prepared } from './prepared.ts';
 import type { Readers } from './readers.ts';
 
@@ -60,10 +61,17 @@ export function rowText(fields: Readonly<Record<string, WritableKind>>, column: 
 /** They cost next to nothing here, so that round trips count sooner than with rows. The first batch is a small one: somebody waits for it. */
 const [FIRST_BATCH, BATCH] = [250, 1000];
 
+/** Bounds of batches that are looked up at once, in a walk along ids that takes a few milliseconds. */
+const BOUNDS = 16;
+/** Batches of a long listing that are read at once: the database makes text on as many of its processors. */
+const AT_ONCE = 2;
+
 /** Where the texts of rows come from. */
 export interface TextSource {
-    /** Selects `id` and `text` of the rows behind an id, the last parameter, in their order. */
-    readonly page: string;
+    /** The columns that hold the ids of the path, by number. */
+    readonly parents: number;
+    /** Selects `id` and `text` of the rows behind an id, the parameter behind those of the path, in their order; perhaps with one more condition. */
+    page(condition?: string): string;
     /** Whether rows may be read so now. */
     readonly usable?: string;
 }
@@ -78,49 +86,131 @@ interface TextPage {
 }
 
 /**
- * Rows as text, in batches. While one is written the next is read; each is a statement of its own, so that a slow reader holds neither a
+ * Rows as text, in batches. While one is written the next are read; each is a statement of its own, so that a slow reader holds neither a
  * connection nor a snapshot.
  *
  * @param select Reads the rows of a batch of which not every one has a text.
  */
 export function textPages<Row extends { readonly id: number }>(
-    { database, further }: Readers,
-    { page, usable = 'true' }: TextSource,
+    readers: Readers,
+    source: TextSource,
     select: NonNullable<Collection<Row>['select']>,
 ): (path: readonly number[], options?: ReadOptions) => AsyncGenerator<string | readonly Row[]> {
-    // Aggregates take the rows of a subquery in its order where nothing else is done to them; to sort them again takes half of the time.
-    const reading = (batch: number): string =>
-        prepared(`select case when ${usable} then string_agg(page.text, ',') end as text, max(page.id) as last,
-            count(*)::integer as rows, count(page.text)::integer as texts, count(*) < ${batch} as "isLast" from (${page} limit ${batch}) page`);
-    const [first, others] = [reading(FIRST_BATCH), reading(BATCH)];
-    const read = (path: readonly number[], behind: number): Promise<TextPage> => {
-        const values = [...path, behind];
-        const asked = behind === 0 ? database.query<TextPage>(first, values) : further.query<TextPage>(others, values);
-        const page = asked.then(({ rows }) => rows[0] as TextPage);
-        // It may fail while nobody waits for it, and where nobody reads on nobody hears of it.
-        page.catch(() => {});
-        return page;
-    };
+    const reading = textReading(readers, source);
 
     return async function* (path, options = {}) {
-        let behind = 0;
-        for (let ahead: Promise<TextPage> | null = read(path, behind); ahead !== null; ) {
-            const { text, last, rows, texts, isLast }: TextPage = await ahead;
+        const batches = batchesAhead(reading, path);
+        for (let batch = batches.next(); batch !== undefined; batch = batches.next()) {
+            const { text, last, rows, texts, isLast } = await batch.page;
             options.signal?.throwIfAborted();
             if (text !== null && texts === rows) {
-                behind = last ?? behind;
-                ahead = isLast ? null : read(path, behind);
+                await batches.ask(batch.until ?? last, isLast);
                 // So that it is under way before somebody writes the text, which takes the thread.
                 await setImmediate();
                 yield text;
                 continue;
             }
 
-            for await (const batch of select(path, { after: { id: behind }, limit: rows }, options)) {
-                behind = batch.at(-1)?.id ?? behind;
-                yield batch;
+            // Of a batch whose rows were all removed meanwhile nothing is left to read.
+            let behind = rows === 0 ? (batch.until ?? batch.from) : batch.from;
+            for await (const part of select(path, { after: { id: behind }, limit: rows }, options)) {
+                behind = part.at(-1)?.id ?? behind;
+                yield part;
             }
-            ahead = isLast ? null : read(path, behind);
+            batches.askAnew(behind, isLast);
         }
+    };
+}
+
+/** A batch that was asked for: behind `from`, and up to `until` where that was looked up. */
+interface AskedBatch {
+    readonly from: number;
+    readonly until: number | null;
+    readonly page: Promise<TextPage>;
+}
+
+type TextReading = ReturnType<typeof textReading>;
+
+/** The statements that read text. */
+function textReading({ database, further }: Readers, { parents, page, usable = 'true' }: TextSource) {
+    // Aggregates take the rows of a subquery in its order where nothing else is done to them; to sort them again takes half of the time.
+    const reading = (rows: string, isLast: string): string =>
+        prepared(`select case when ${usable} then string_agg(page.text, ',') end as text, max(page.id) as last,
+            count(*)::integer as rows, count(page.text)::integer as texts, ${isLast} as "isLast" from (${rows}) page`);
+    const upTo = (most: number): string => reading(`${page()} limit ${most}`, `count(*) < ${most}`);
+    const [first, others, between] = [upTo(FIRST_BATCH), upTo(BATCH), reading(page(`rows.id <= $${parents + 2}`), 'false')];
+    // The planner leaves out the texts, which nobody asks for here.
+    const bounds = prepared(`select id from (
+            select id, row_number() over () as place from (${page()} limit ${BOUNDS * BATCH}) page
+        ) placed where place % ${BATCH} = 0 order by place`);
+
+    function ask(reader: Executor, statement: string, values: readonly number[]): Promise<TextPage> {
+        const asked = reader.query<TextPage>(statement, [...values]).then(({ rows }) => rows[0] as TextPage);
+        // It may fail while nobody waits for it, and where nobody reads on nobody hears of it.
+        asked.catch(() => {});
+        return asked;
+    }
+
+    return {
+        first: (path: readonly number[]): AskedBatch => ({ from: 0, until: null, page: ask(database, first, [...path, 0]) }),
+        further: (path: readonly number[], from: number): AskedBatch => ({
+            from,
+            until: null,
+            page: ask(further, others, [...path, from]),
+        }),
+        between: (path: readonly number[], from: number, until: number): AskedBatch => ({
+            from,
+            until,
+            page: ask(further, between, [...path, from, until]),
+        }),
+
+        /** Where the next batches end, as many of them as are whole. */
+        async bounds(path: readonly number[], from: number): Promise<readonly number[]> {
+            const { rows } = await further.query<{ id: number }>(bounds, [...path, from]);
+            return rows.map(({ id }) => id);
+        },
+    };
+}
+
+/** The batches of one listing. Most listings have one or two; where there are more, it is looked up where they end, so that several are read at once. */
+function batchesAhead(reading: TextReading, path: readonly number[]) {
+    let asked: readonly AskedBatch[] = [reading.first(path)];
+    let bounds: readonly number[] = [];
+    let batches = 1;
+
+    function askBetween(behind: number): void {
+        while (asked.length < AT_ONCE && bounds[0] !== undefined) {
+            const from = asked.at(-1)?.until ?? behind;
+            asked = [...asked, reading.between(path, from, bounds[0])];
+            bounds = bounds.slice(1);
+        }
+    }
+
+    return {
+        next: (): AskedBatch | undefined => asked[0],
+
+        /** Asks for what comes behind the batch that is next, which ends there. */
+        async ask(end: number | null, isLast: boolean): Promise<void> {
+            const behind = end ?? 0;
+            asked = asked.slice(1);
+            batches += 1;
+            if (isLast) {
+                return;
+            }
+
+            if (batches > 2 && asked.length === 0 && bounds.length === 0) {
+                bounds = await reading.bounds(path, behind);
+            }
+            askBetween(behind);
+            if (asked.length === 0) {
+                asked = [reading.further(path, behind)];
+            }
+        },
+
+        /** The same where rows were read, perhaps others than those of the batch: what was asked for ahead may begin elsewhere. */
+        askAnew(behind: number, isLast: boolean): void {
+            bounds = [];
+            asked = isLast ? [] : [reading.further(path, behind)];
+        },
     };
 }

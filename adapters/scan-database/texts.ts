@@ -34,10 +34,12 @@ export function texts<Row extends { readonly id: number }>(
         return filled(given(field), given);
     });
     // An id that the API has no form for is refused where the row is read.
-    const page = `select least(rows.id, ${MAX_ID})::integer as id, case when rows.id <= ${MAX_ID} then ${written} end as text
-        from ${from} where ${behind(parents)} order by rows.id`;
+    const page = (
+        condition = 'true',
+    ): string => `select least(rows.id, ${MAX_ID})::integer as id, case when rows.id <= ${MAX_ID} then ${written} end as text
+        from ${from} where ${behind(parents)} and ${condition} order by rows.id`;
     const read = select as NonNullable<typeof select>;
-    const pages = textPages<Row>(readers, { page }, read);
+    const pages = textPages<Row>(readers, { parents: parents.length, page }, read);
     return (path, options) => (path.every(isRowId) ? pages(path, options) : read(path, {}, options));
 }
 

@@ -1,4 +1,5 @@
 import { isObject } from '../checked.ts';
+import { timeSlice } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
 import { firstCharacter, peek, startsWith, unpacked } from '../gunzip.ts';
 import { type Line, lineSplitter, linesOf } from '../line-splitter.ts';
@@ -18,14 +19,19 @@ const OPEN_BRACKET = 0x5b;
 
 /**
  * Reads a scan of either form, told apart by its first character: the XML of a scanner, or JSON lines of hosts or of findings. Both may be packed
- * with gzip. Memory does not depend on the size.
+ * with gzip. Memory does not depend on the size, and others get their turn meanwhile.
  *
  * @throws ScanwireError `INVALID_INPUT` with the line and the reason.
  */
 export async function* readScan(source: AsyncIterable<Uint8Array>): AsyncGenerator<HostInput, void, undefined> {
     const peeked = await peek(unpacked(source), 3);
+    // A piece of the source holds hundreds of hosts, and whoever takes them may never wait for anything else.
+    const yieldIfDue = timeSlice();
     try {
-        yield* readerOf(peeked.head)(peeked);
+        for await (const host of readerOf(peeked.head)(peeked)) {
+            yield host;
+            await yieldIfDue();
+        }
     } finally {
         await peeked.return();
     }

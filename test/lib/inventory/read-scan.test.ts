@@ -126,3 +126,29 @@ t.test('answers anything with hosts or a ScanwireError', async (t) => {
         { numRuns: 300 },
     );
 });
+
+t.test('leaves the event loop to others while a source that never waits is read', async (t) => {
+    const lines = Array.from({ length: 20_000 }, (_, index) => `{"address":"10.1.${index >> 8}.${index & 255}"}`).join('\n');
+    const xml = `<nmaprun>${'<host><status state="up"/><address addr="10.0.0.1" addrtype="ipv4"/></host>'.repeat(20_000)}</nmaprun>`;
+    for (const [form, text] of Object.entries({ lines, xml })) {
+        async function* atOnce(): AsyncGenerator<Uint8Array> {
+            yield Buffer.from(text);
+        }
+        let turns = 0;
+        let isRead = false;
+        const turn = (): void => {
+            turns += 1;
+            if (!isRead) {
+                setImmediate(turn);
+            }
+        };
+        setImmediate(turn);
+        let hosts = 0;
+        for await (const _host of readScan(atOnce())) {
+            hosts += 1;
+        }
+        isRead = true;
+        t.equal(hosts, 20_000);
+        t.ok(turns > 5, `${form}: others had ${turns} turns`);
+    }
+});

@@ -10,6 +10,7 @@ import { claim, sweep } from './claims.ts';
 import { dispatch } from './dispatch.ts';
 import { replayStore } from './replays.ts';
 import { retentionStore } from './retention.ts';
+import { traceStore } from './traces.ts';
 import {
     type AttemptRow,
     applyHealth,
@@ -36,6 +37,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         filtersByExporters: true,
         replays: replayStore(state),
         retention: retentionStore(state),
+        traces: traceStore(state),
         accept: async (newEvents, options = {}) => accept(state, newEvents, options),
         now: async () => state.clock(),
         dispatch: async (options) => dispatch(state, options),

@@ -9,6 +9,7 @@ import type { Outcome, OutcomeCode } from './outcome.ts';
 import type { ReplayStore } from './replays.ts';
 import type { RetentionStore } from './retention.ts';
 import type { Session } from './session.ts';
+import type { TraceStore } from './traces.ts';
 
 /**
  * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
@@ -335,6 +336,8 @@ export interface DeliveryStore {
     readonly replays?: ReplayStore;
     /** Removes what was kept long enough. Absent in a store that keeps everything, or removes by rules of its own. */
     readonly retention?: RetentionStore;
+    /** In which traces events were published, for as long as an event without deliveries is kept. Absent in a store that keeps none: only what is sent at once by the process that published it has spans. */
+    readonly traces?: TraceStore;
 
     /** An event, whether its body is there or not. */
     event(id: string): Promise<EventSummary | null>;

@@ -283,7 +283,6 @@ export interface DeliveryStore {
      * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. Null for a delivery that is in any other
      * state, or whose exporter is gone or (unless it has a single attempt) stopped, and for a session of another generation than the
      * deployment's; a `queued` delivery that is not claimed for one of the last two goes back to `pending`.
-     *
      * @param session The session that claims, so that its end ends the claims; null for none.
      * @param maxBytes The most bytes that the bodies of all claims together may have, no limit when absent. The first is claimed whatever it
      *     has; from the first on that would be too much, nothing is claimed and the results end.
@@ -327,7 +326,6 @@ export interface DeliveryStore {
     /**
      * Starts the retry schedule anew for a delivery that is `delivered`, `exhausted`, `poisoned` or `held`: `pending`, due now, the same body and
      * message id.
-     *
      * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is not final yet, its exporter was removed or its event was erased.
      */
     replay(id: string): Promise<Delivery>;
@@ -345,7 +343,6 @@ export interface DeliveryStore {
     /**
      * Erases the body of an event, which becomes empty; its unfinished deliveries, and those that hold their order keys, become `erased` in the same transaction, and nothing of it
      * is claimed any more. Once more it changes nothing.
-     *
      * @returns The event, and how many deliveries have ended by this.
      * @throws ScanwireError `NOT_FOUND`.
      */

@@ -15,6 +15,7 @@ import type { WebhookStores, WebhooksOptions } from '../lib/webhooks/options.ts'
 import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
 import { sealedForExporters } from '../lib/webhooks/sealed-exporters.ts';
 import type { DeploymentSettings } from '../lib/webhooks/settings.ts';
+import { webhookTracing } from '../lib/webhooks/tracing.ts';
 import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { within } from '../lib/within.ts';
 import type { System } from '../plugins/admin-console/handlers.ts';
@@ -82,7 +83,7 @@ export async function withOwnSystem<T>(options: SystemOptions, delivers: boolean
     const { stores, keyRing } = parts;
     const { settings } = await stores.webhooks.settings.read();
     // What nobody else can have open is this process's to settle; elsewhere it starts nothing.
-    const own = webhooksOver({ ...parts, stores: stores.webhooks }, settings, { onError: options.onError });
+    const own = await webhooksOver({ ...parts, stores: stores.webhooks }, settings, { onError: options.onError });
     try {
         if (delivers && stores.embedded) {
             await own.start();
@@ -162,16 +163,17 @@ export interface WebhooksParts {
 }
 
 /** The webhook exporter of a process that serves nothing: with the settings that are kept, and what its environment says besides. */
-export function webhooksOver(
+export async function webhooksOver(
     { stores, keyRing, queue, receivers }: WebhooksParts & { readonly stores: WebhookStores },
     kept: DeploymentSettings | null,
     more: Pick<WebhooksOptions, 'onError' | 'onEvent' | 'role' | 'onOutdated'>,
-): Webhooks {
+): Promise<Webhooks> {
     const { egress, limits, settings } = kept === null ? NOTHING_KEPT : optionsFrom(kept);
     const guard = egressGuard(receivers.egress ?? egress);
     const { resolver } = receivers;
     const sender = httpSender({ guard, ...limits, ...(resolver !== undefined && { resolver }) });
-    return webhooks({ ...stores, keyRing, queue, ...settings, guard, sender, ...more });
+    const tracing = kept?.tracing === undefined ? null : await webhookTracing(kept.tracing);
+    return webhooks({ ...stores, keyRing, queue, ...settings, tracing, guard, sender, ...more });
 }
 
 const NOTHING_KEPT = { egress: { allow: [] }, limits: {}, settings: {} };
@@ -182,7 +184,7 @@ const NOTHING_KEPT = { egress: { allow: [] }, limits: {}, settings: {} };
  */
 function optionsFrom(kept: DeploymentSettings) {
     const { vendor, window, breakerAfter, stopAfter, maxBodyBytes, egress = { allow: [] }, kinds: _, ...others } = kept;
-    const { queue: __, prefix: ___, ...limits } = others;
+    const { queue: __, prefix: ___, tracing: ____, ...limits } = others;
     return {
         egress,
         limits: limits.connectTimeout === undefined ? {} : limits,

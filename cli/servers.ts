@@ -5,6 +5,7 @@ import { server as hapiServer, type RouteOptionsSecureObject, type Server } from
 import { isInstalled } from '../lib/errors.ts';
 import type { InventoryStore } from '../lib/inventory/store.ts';
 import { protect } from '../lib/protect/connections.ts';
+import { webhookTracing } from '../lib/webhooks/tracing.ts';
 import type { System } from '../plugins/admin-console/handlers.ts';
 import { plugin as httpsRecordSchema } from '../plugins/https-record-schema/index.ts';
 import { type McpOptions, plugin as mcp } from '../plugins/mcp/index.ts';
@@ -31,6 +32,8 @@ export interface ServersOptions {
     readonly metasploitPort?: number;
     /** Milliseconds for which deliveries are kept that have ended, null for ever; 30 days when absent. */
     readonly keepFor?: number | null;
+    /** Whether what is published and sent has spans; `send`: receivers get `traceparent` too. */
+    readonly tracing?: boolean | 'send';
     /** Seconds. */
     readonly drainTimeout: number;
     /** Workspace that imported records enrich. */
@@ -42,7 +45,7 @@ export const PATIENCE = 3_000;
 
 /** The server of the REST API, with all that is served on its port; it does not listen yet. */
 export async function restServer(
-    { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress, maxRequests, keepFor }: ServersOptions,
+    { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress, maxRequests, keepFor, tracing }: ServersOptions,
     { key, cert }: TlsPair,
     parts: Parts,
     demo: Demo | null,
@@ -73,6 +76,7 @@ export async function restServer(
                 egress: { allow: [...(receivers.egress?.allow ?? []), ...(demo?.allow ?? [])] },
                 drainTimeout: sendingTimeout(drainTimeout),
                 ...(keepFor !== undefined && { keepFor }),
+                ...(tracing !== undefined && { tracing: await webhookTracing({ sendTraceparent: tracing === 'send' }) }),
                 routes: { license: license.source },
                 health: {},
             },

@@ -43,6 +43,7 @@ import { sharingLaws } from './webhooks/sharing-laws.ts';
 import { type WebhookStores, webhookAbilities } from './webhooks/stores.ts';
 import { joinedSubscriptionLaws, subscriptionLaws } from './webhooks/subscription-laws.ts';
 import { sweepLaws } from './webhooks/sweep-laws.ts';
+import { retainedTraceLaws, traceLaws } from './webhooks/trace-laws.ts';
 
 export type { ApiKeyStoreFixture } from './api-keys-laws.ts';
 export type { AuditStoreFixture } from './audit-laws.ts';
@@ -166,6 +167,8 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['notices'], laws: onBench(noticeLaws) },
         { needs: ['replays'], laws: onBench(replayLaws) },
         { needs: ['retention'], laws: onBench(retentionLaws) },
+        { needs: ['traces'], laws: onBench(traceLaws) },
+        { needs: ['traces', 'retention'], laws: onBench(retainedTraceLaws) },
         { needs: ['order'], laws: onBench(orderingLaws) },
         { needs: ['order', 'retention'], laws: onBench(retainedOrderLaws) },
         { needs: ['order', 'transactions'], laws: onBench(joinedOrderLaws) },

@@ -2,14 +2,16 @@ import type { SliceCounts, SliceOptions } from '../../lib/webhooks/activity.ts';
 import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliveries.ts';
 import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
+import type { EventSummary } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
-import type { Delivery, DeliveryContent, DeliveryState, DeliveryStore, EventSummary, RecordedOutcome } from '../../lib/webhooks/store.ts';
+import type { Delivery, DeliveryContent, DeliveryState, DeliveryStore, RecordedOutcome } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { accept } from './acceptance.ts';
 import { claim, sweep } from './claims.ts';
 import { dispatch } from './dispatch.ts';
 import { replayStore } from './replays.ts';
 import { retentionStore } from './retention.ts';
+import { traceStore } from './traces.ts';
 import {
     type AttemptRow,
     applyHealth,
@@ -36,6 +38,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         filtersByExporters: true,
         replays: replayStore(state),
         retention: retentionStore(state),
+        traces: traceStore(state),
         accept: async (newEvents, options = {}) => accept(state, newEvents, options),
         now: async () => state.clock(),
         dispatch: async (options) => dispatch(state, options),

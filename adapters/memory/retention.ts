@@ -14,6 +14,7 @@ export function retentionStore(state: WebhookState): RetentionStore {
 
         async *expire(keepFor) {
             const before = later(state.clock(), -keepFor);
+            expireTraces(state, later(before, -EVENT_MARGIN));
             yield { deliveries: expireDeliveries(state, before), events: expireEvents(state, later(before, -EVENT_MARGIN)) };
         },
     };
@@ -31,6 +32,14 @@ function expireDeliveries(state: WebhookState, before: Date): number {
 
 function hasEndedBefore({ state, finishedAt }: DeliveryRow, before: Date): boolean {
     return state === 'held' || (finishedAt !== null && finishedAt < before);
+}
+
+function expireTraces(state: WebhookState, before: Date): void {
+    for (const [eventId, { keptAt }] of state.traces) {
+        if (keptAt < before) {
+            state.traces.delete(eventId);
+        }
+    }
 }
 
 function expireEvents(state: WebhookState, before: Date): number {

@@ -27,6 +27,8 @@ export interface WebhookState {
     readonly keys: Map<string, AcceptedEvent & { readonly digest: string }>;
     /** What became of exporters and was not told yet. */
     notices: readonly ExporterNotice[];
+    /** By event. */
+    readonly traces: Map<string, { readonly traceparent: string; readonly keptAt: Date }>;
     /** Those whose order keys others wait for: what is not final and in order, and what holds its key. */
     readonly inOrder: Set<DeliveryRow>;
     /** Those that are not final: all that dispatcher and sweep have to read. */

@@ -56,6 +56,7 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): WebhookStor
         numbered: 0,
         keys: new Map(),
         notices: [],
+        traces: new Map(),
         inOrder: new Set(),
         unfinished: new Set(),
         sessions: new Map(),

@@ -1,6 +1,7 @@
 import type { Executor } from '../../lib/transaction.ts';
 import { type BreakerRules, FAULTS, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
 import { GRANTS } from '../../lib/webhooks/grants.ts';
+import type { EventSummary } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import type { Session } from '../../lib/webhooks/session.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
@@ -14,7 +15,6 @@ import type {
     Dispatched,
     DispatchOptions,
     DispatchResult,
-    EventSummary,
     RecordedOutcome,
 } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
@@ -44,6 +44,7 @@ import { exporterFromRow } from './exporters.ts';
 import type { Notifications } from './notifications.ts';
 import { replayStore } from './replays.ts';
 import { retentionStore } from './retention.ts';
+import { traceStore } from './traces.ts';
 
 /**
  * Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` rejects with `UNAVAILABLE` by itself.
@@ -59,6 +60,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         filtersByExporters: true,
         replays: replayStore(db),
         retention: retentionStore(db),
+        traces: traceStore(db),
         ...(notifications?.listen && { listen: notifications.listen }),
         accept: (newEvents, { tx, ...options } = {}) =>
             tx === undefined ? accept(db, newEvents, options, true) : acceptJoined(tx, newEvents, options, notifications),

@@ -15,6 +15,13 @@ const EXPIRE_RETAINED = `select * from scanwire.expire_retained_deliveries($2, $
 const EXPIRE_DELIVERIES = `select * from scanwire.expire_deliveries(${BEFORE}, ${ROWS})`;
 const EXPIRE_EVENTS = `select * from scanwire.expire_events($2, ${BEFORE}, ${PAGES}, ${ROWS})`;
 
+/** Whether their events were accepted or not. */
+const EXPIRE_TRACES = `with gone as (
+    delete from scanwire.traces where event_id in (
+        select event_id from scanwire.traces where kept_at < ${BEFORE} order by kept_at limit ${ROWS}
+    ) returning 1
+) select count(*)::integer as removed, case when count(*) = ${ROWS} then '0' end as next from gone`;
+
 /** Retention in the tables of the migration `0038-retention`. */
 export function retentionStore(db: Executor): RetentionStore {
     return {
@@ -31,6 +38,9 @@ export function retentionStore(db: Executor): RetentionStore {
             }
             for await (const events of steps(db, EXPIRE_EVENTS, (next) => [keepFor + EVENT_MARGIN, next])) {
                 yield { deliveries: 0, events };
+            }
+            for await (const _ of steps(db, EXPIRE_TRACES, () => [keepFor + EVENT_MARGIN])) {
+                yield { deliveries: 0, events: 0 };
             }
         },
     };

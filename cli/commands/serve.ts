@@ -1,6 +1,6 @@
 import { chmod } from 'node:fs/promises';
 import { server as hapiServer, type Server } from '@hapi/hapi';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { systemClock } from '../../lib/clock.ts';
 import { ownIdentity } from '../../lib/process-identity.ts';
 import { DELIVERY_EVENTS } from '../../lib/webhooks/outcome.ts';
@@ -58,6 +58,7 @@ export function define(self: Command): void {
             'how long to keep deliveries that have ended, such as 90d, or forever; 30d unless given',
             spanOrForever(KEEP_FOR.min),
         )
+        .addOption(new Option('--tracing [receivers]', 'spans by OpenTelemetry; with send, receivers get traceparent').choices(['send']))
         .option('--demo', 'import a scan, make a key, deliver a sample investigation to a receiver of its own');
     addMetrics(self);
     addDrainTimeout(self);

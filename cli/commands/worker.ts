@@ -71,7 +71,7 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
             const queue = ownQueue ?? (config as Required<Config>).queue;
             const parts = { stores, keyRing, queue, receivers: receiversIn(process.env) };
             const more = { role: 'worker', onError, onOutdated, ...(metrics && { onEvent: metrics.hear }) } as const;
-            const own = config === null ? webhooksOver(parts, kept, more) : webhooksOf(optionsOf(parts, config), more).webhooks;
+            const own = config === null ? await webhooksOver(parts, kept, more) : webhooksOf(optionsOf(parts, config), more).webhooks;
             sending = own;
             let ended: Promise<void> | undefined;
             return {

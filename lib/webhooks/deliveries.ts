@@ -6,10 +6,11 @@ import type { HeaderPairs } from './exporter.ts';
 import { MAX_COUNTED } from './exporter-health.ts';
 import { maskedBody, maskedMessage } from './formatting.ts';
 import { GRANTS } from './grants.ts';
+import type { EventSummary } from './new-event.ts';
 import type { WebhooksContext } from './options.ts';
 import { OUTCOME_CODES, type OutcomeCode } from './outcome.ts';
 import { type Replays, replaysOf } from './replays.ts';
-import { type Attempt, DELIVERY_STATES, type Delivery, type DeliveryState, type DeliveryStore, type EventSummary } from './store.ts';
+import { type Attempt, DELIVERY_STATES, type Delivery, type DeliveryState, type DeliveryStore } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
 
 /** A delivery with all its attempts, first to last. */

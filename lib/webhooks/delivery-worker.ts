@@ -15,6 +15,7 @@ import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
 import { knownUrl, openUrl } from './sealed-url.ts';
 import { openSecrets, type Vendor } from './signature.ts';
 import type { Claim, ClaimRequest, RecordedOutcome } from './store.ts';
+import { type Post, untraced } from './tracing.ts';
 
 /** Maximum number of claims or outcomes that share one statement. */
 const BATCH = 200;
@@ -103,7 +104,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     async function send(claim: Claim, begunAt: Date | null): Promise<void> {
         try {
             const keyRing = ringOf(claim.exporter);
-            const outcome = await attempt(claim, keyRing, context);
+            const outcome = await traced(context, claim, (post) => attempt(claim, keyRing, context, post));
             const recorded = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
             const held = await record(recorded);
             // Another of its key may be due by this.
@@ -143,7 +144,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
 }
 
 /** Claims share statements. One whose exporter holds as many bytes as it may waits, and keeps no other waiting. */
-function claimsInTurn({ deliveries, session, kept, bodies }: WebhooksContext): BatchedInTurn<WaitingClaim, Claim | null> {
+function claimsInTurn({ deliveries, session, kept, bodies, traces }: WebhooksContext): BatchedInTurn<WaitingClaim, Claim | null> {
     /** Those that give up; where none does, those whose exporters may take a body, the exporters that hold the fewest bytes first. */
     function next<Waiting extends { readonly item: WaitingClaim }>(waiting: readonly Waiting[]): readonly Waiting[] {
         const leaving = waiting.filter(({ item }) => item.givesUp());
@@ -166,7 +167,7 @@ function claimsInTurn({ deliveries, session, kept, bodies }: WebhooksContext): B
                 bodies.take(one.exporter.id, bodyBytes(one));
             }
         }
-        return claimed;
+        return await traces.known(claimed);
     }
 
     const claims = batchedInTurn<WaitingClaim, Claim | null>(claim, next);
@@ -196,7 +197,11 @@ function ringsOf(keyRing: KeyRing): (exporter: StoredExporter) => KeyRing {
     };
 }
 
-async function attempt(claim: Claim, keyRing: KeyRing, { sender, vendor }: WebhooksContext): Promise<Outcome> {
+function traced({ tracing }: WebhooksContext, claim: Claim, run: (post: Post) => Promise<Outcome>): Promise<Outcome> {
+    return tracing === null ? run(untraced) : tracing.attempting(claim, run);
+}
+
+async function attempt(claim: Claim, keyRing: KeyRing, { sender, vendor, tracing }: WebhooksContext, post: Post): Promise<Outcome> {
     let message: Message;
     try {
         message = messageOf(claim, keyRing, vendor);
@@ -204,7 +209,14 @@ async function attempt(claim: Claim, keyRing: KeyRing, { sender, vendor }: Webho
         return outcomeOf(resultOfError(error), newProgress(), 0);
     }
 
-    return await sender.send(message);
+    const sendsTraceparent = tracing?.options.sendTraceparent === true;
+    return await post(message.url, (traceparent) => sender.send(sendsTraceparent ? withTraceparent(message, traceparent) : message));
+}
+
+/** An exporter's own header of that name stays. */
+function withTraceparent(message: Message, traceparent: string | null): Message {
+    const isGiven = message.headers.some(([name]) => name.toLowerCase() === 'traceparent');
+    return traceparent === null || isGiven ? message : { ...message, headers: [...message.headers, ['traceparent', traceparent]] };
 }
 
 function messageOf({ event, message, exporter, singleAttempt, claimedAt }: Claim, keyRing: KeyRing, vendor: Vendor): Message {

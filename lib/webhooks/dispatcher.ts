@@ -131,7 +131,10 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
     };
 }
 
-type DispatcherContext = Omit<WebhooksContext, 'dispatcher' | 'session' | 'grants' | 'bodies' | 'kept' | 'subscriptions' | 'notices'>;
+type DispatcherContext = Omit<
+    WebhooksContext,
+    'dispatcher' | 'session' | 'grants' | 'bodies' | 'kept' | 'subscriptions' | 'traces' | 'notices'
+>;
 
 interface HandingOut {
     /** To be called when the process starts, which has not watched the store before. */

@@ -44,4 +44,5 @@ export { DEFAULT_SCHEDULE } from './schedule.ts';
 export type { Deployment, DeploymentSettings, Role, SettingsStore } from './settings.ts';
 export type * from './store.ts';
 export type { Subscription, SubscriptionVerdict } from './subscription.ts';
+export { type Tracing, type TracingOptions, webhookTracing } from './tracing.ts';
 export { type CloseOptions, type Webhooks, type WorkerOptions, webhooks } from './webhooks.ts';

@@ -9,17 +9,27 @@ export interface StoredEvent {
     /** The exact text that is signed and sent, UTF-8. */
     readonly body: string;
     readonly createdAt: Date;
+    /** The step of a trace that published it, as W3C Trace Context writes it; absent where none is known. */
+    readonly traceparent?: string;
+}
+
+/** An event without its body. */
+export interface EventSummary extends Omit<StoredEvent, 'body'> {
+    /** When its body was erased, in the store's time; null while it is there. */
+    readonly erasedAt: Date | null;
 }
 
 /** An event to accept. It happens when it is accepted, in the store's time. */
 export interface NewEvent {
-    readonly event: Omit<StoredEvent, 'createdAt'>;
+    readonly event: Omit<StoredEvent, 'createdAt' | 'traceparent'>;
     /** Whose it is; the deployment's own when absent. */
     readonly owner?: string | null;
     /** Only where {@link DeliveryStore.idempotent} is true. */
     readonly idempotency?: IdempotencyKey;
     /** Of the caller's: exporters that are ordered get the events of a key one after another. Only where {@link DeliveryStore.ordered} is true. */
     readonly orderKey?: string;
+    /** {@link StoredEvent.traceparent}, for who sends it from this process. */
+    readonly traceparent?: string;
     readonly recipients: Recipients;
 }
 

@@ -25,6 +25,8 @@ import { SHARES } from './shares.ts';
 import type { Vendor } from './signature.ts';
 import type { DeliveryStore } from './store.ts';
 import type { Subscriptions } from './subscriptions.ts';
+import type { Traces } from './traces.ts';
+import type { Tracing } from './tracing.ts';
 
 /** The stores, which must share one database: `postgresWebhooks({ pool })`, `memoryWebhooks()`. */
 export interface WebhookStores {
@@ -60,6 +62,8 @@ export interface WebhooksSettings {
     readonly kinds?: readonly EventKind[];
     /** Formats beside those of scanwire. A worker needs none of them. */
     readonly formats?: readonly Format[];
+    /** Spans of what is published and sent: `await webhookTracing()` of `scanwire/webhooks`. None by default. */
+    readonly tracing?: Tracing | null;
 }
 
 /** What `webhooks()` is made of. */
@@ -141,6 +145,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
             Joi.object({ name: Joi.string().required(), contentType: Joi.string().required(), make: Joi.function().required() }).unknown(),
         )
         .default([]),
+    tracing: objectWith<Tracing>('publishing', 'attempting').allow(null).default(null),
 };
 
 /** Milliseconds that a stop may take: longer than an attempt. */
@@ -196,6 +201,7 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     readonly bodies: ByteBudget;
     readonly kept: KeptMessages;
     readonly subscriptions: Subscriptions;
+    readonly traces: Traces;
     readonly notices: Pick<Notices, 'recorded'>;
     readonly member: Membership;
 }

@@ -7,9 +7,10 @@ import { assertTransaction, type Executor } from '../transaction.ts';
 import { RULE_SETS, type RuleSet } from './choices.ts';
 import { type EventKind, type EventKinds, eventBody, testEvent } from './events.ts';
 import { ownerSchema } from './exporter.ts';
+import type { KeptMessages } from './kept-messages.ts';
 import type { AcceptedEvent, NewEvent } from './new-event.ts';
 import type { WebhooksContext } from './options.ts';
-import type { Acceptance } from './store.ts';
+import type { Acceptance, DeliveryStore } from './store.ts';
 import { isOperational } from './subscription.ts';
 import type { UnaddressedEvent } from './subscriptions.ts';
 
@@ -94,6 +95,7 @@ const namesSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string; o
 export function publisher(context: WebhooksContext): Publisher {
     const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, grants, kept, subscriptions } = context;
     const published = publishing(context);
+    const traced = tracedBy(context);
     const acceptTogether = (events: readonly UnaddressedEvent[]) => subscriptions.addressed(events, accept);
     const acceptBatched = batched<UnaddressedEvent, Acceptance>(acceptTogether, BATCH, LANES);
     // In statements of their own: they may wait for others of their keys, and must not keep others waiting.
@@ -106,7 +108,7 @@ export function publisher(context: WebhooksContext): Publisher {
         const createdAt = grants.now();
         if (createdAt !== null && session.offers()) {
             for (const [index, one] of accepted.entries()) {
-                keep(newEvents[index] as NewEvent, one, createdAt);
+                keepMessages(kept, newEvents[index] as NewEvent, one, createdAt);
             }
         }
         const handedOut = accepted.flatMap((one) => one.handedOut);
@@ -117,25 +119,6 @@ export function publisher(context: WebhooksContext): Publisher {
             dispatcher.wake();
         }
         return accepted;
-    }
-
-    /** Where exporters get different messages, only deliveries that were handed out can be kept: of the others nothing says which exporter they are for. */
-    function keep({ event, recipients }: NewEvent, { eventId, deliveries, handedOut }: Acceptance, createdAt: Date): void {
-        // One that was accepted before.
-        if (eventId !== event.id) {
-            return;
-        }
-
-        const subscribers = ('types' in recipients && recipients.subscribers) || [];
-        if (subscribers.every(({ message }) => message === null)) {
-            kept.keep(deliveries, { ...event, createdAt });
-            return;
-        }
-
-        const messages = new Map(subscribers.map(({ exporterId, message }) => [exporterId, message]));
-        for (const { deliveryId, exporterId } of handedOut) {
-            kept.keep([deliveryId], { ...event, createdAt }, messages.get(exporterId));
-        }
     }
 
     /** Checked, and frozen as bytes. */
@@ -152,12 +135,7 @@ export function publisher(context: WebhooksContext): Publisher {
         }
 
         const { owner = null, idempotencyKey: key, orderKey } = checked(namesSchema, names, { subject: 'Event' });
-        if (key !== undefined && deliveries.idempotent !== true) {
-            throw new ScanwireError('MISCONFIGURED', 'The store keeps no idempotency keys', { field: 'idempotencyKey' });
-        }
-        if (orderKey !== undefined && deliveries.ordered !== true) {
-            throw new ScanwireError('MISCONFIGURED', 'The store keeps no order', { field: 'orderKey' });
-        }
+        assertHeeded(deliveries, names);
         const idempotency = key === undefined ? {} : { idempotency: { key, digest: digestOf(kind, text) } };
         return { ...event, owner, ...idempotency, ...(orderKey !== undefined && { orderKey }) };
     }
@@ -168,15 +146,19 @@ export function publisher(context: WebhooksContext): Publisher {
             : subscriptions.addressed(events, (newEvents, revision) => deliveries.accept(newEvents, { tx, ...revision }), tx);
     }
 
+    function acceptOne(tx: Executor | undefined, event: UnaddressedEvent): Promise<Acceptance> {
+        // A key that is refused must refuse nothing else.
+        const shared = tx === undefined && event.idempotency === undefined;
+        const together = event.orderKey === undefined ? acceptBatched : acceptOrdered;
+        return shared ? together(event) : acceptIn(tx, [event]).then(([acceptance]) => acceptance as Acceptance);
+    }
+
     return {
         async publish(kind, body, { tx, ...options } = {}) {
             const event = unaddressed(kind, body, options);
             assertJoinable(tx);
-            // A key that is refused must refuse nothing else.
-            const shared = tx === undefined && event.idempotency === undefined;
-            const together = event.orderKey === undefined ? acceptBatched : acceptOrdered;
-            const acceptance = shared ? await together(event) : (await acceptIn(tx, [event]))[0];
-            return published(event, acceptance as Acceptance, tx !== undefined);
+            const [accepted] = await traced([event], async ([one]) => [await acceptOne(tx, one as UnaddressedEvent)]);
+            return published(event, accepted as Acceptance, tx !== undefined);
         },
 
         async publishAll(events, { tx } = {}) {
@@ -187,10 +169,65 @@ export function publisher(context: WebhooksContext): Publisher {
             assertJoinable(tx);
             const all = events.map(({ kind, body, ...options }, index) => atIndex(index, () => unaddressed(kind, body, options)));
             assertTogether(all);
-            const accepted = all.length === 0 ? [] : await acceptIn(tx, all);
+            const accepted = all.length === 0 ? [] : await traced(all, (events) => acceptIn(tx, events));
             return accepted.map((one, index) => published(all[index] as UnaddressedEvent, one, tx !== undefined));
         },
     };
+}
+
+/** Where exporters get different messages, only deliveries that were handed out can be kept: of the others nothing says which exporter they are for. */
+function keepMessages(
+    kept: KeptMessages,
+    { event: given, traceparent, recipients }: NewEvent,
+    { eventId, deliveries, handedOut }: Acceptance,
+    createdAt: Date,
+): void {
+    // One that was accepted before.
+    if (eventId !== given.id) {
+        return;
+    }
+
+    const event = { ...given, createdAt, ...(traceparent !== undefined && { traceparent }) };
+
+    const subscribers = ('types' in recipients && recipients.subscribers) || [];
+    if (subscribers.every(({ message }) => message === null)) {
+        kept.keep(deliveries, event);
+        return;
+    }
+
+    const messages = new Map(subscribers.map(({ exporterId, message }) => [exporterId, message]));
+    for (const { deliveryId, exporterId } of handedOut) {
+        kept.keep([deliveryId], event, messages.get(exporterId));
+    }
+}
+
+/** Accepts events as a step of the application's trace, which they carry to where they are sent. */
+function tracedBy({ tracing, traces }: Pick<WebhooksContext, 'tracing' | 'traces'>) {
+    type Accepted = Promise<readonly Acceptance[]>;
+    type Accept = (events: readonly UnaddressedEvent[]) => Accepted;
+
+    /** Never in the application's transaction, which a trace must not end. */
+    async function acceptIn(traceparent: string | null, events: readonly UnaddressedEvent[], accept: Accept): Accepted {
+        if (traceparent === null) {
+            return accept(events);
+        }
+
+        const keeping = traces.keep(
+            events.map(({ id }) => id),
+            traceparent,
+        );
+        const accepted = await accept(events.map((event) => ({ ...event, traceparent })));
+        await keeping;
+        return accepted;
+    }
+
+    return (events: readonly UnaddressedEvent[], accept: Accept): Accepted =>
+        tracing === null
+            ? accept(events)
+            : tracing.publishing(
+                  events.map(({ kind }) => kind.name),
+                  (traceparent) => acceptIn(traceparent, events, accept),
+              );
 }
 
 /** What an acceptance is for the caller; it is told to the application as well, and what that does with it is no part of publishing. */
@@ -206,6 +243,16 @@ function publishing({ dispatcher, onEvent, onError }: WebhooksContext) {
         tell(event, acceptance, inTransaction).catch(onError);
         return { eventId: acceptance.eventId, deliveries: acceptance.deliveries, wake: dispatcher.wake };
     };
+}
+
+/** @throws ScanwireError `MISCONFIGURED` for a key that the store would not heed. */
+function assertHeeded({ idempotent, ordered }: DeliveryStore, { idempotencyKey, orderKey }: PublishOptions): void {
+    if (idempotencyKey !== undefined && idempotent !== true) {
+        throw new ScanwireError('MISCONFIGURED', 'The store keeps no idempotency keys', { field: 'idempotencyKey' });
+    }
+    if (orderKey !== undefined && ordered !== true) {
+        throw new ScanwireError('MISCONFIGURED', 'The store keeps no order', { field: 'orderKey' });
+    }
 }
 
 function assertJoinable(tx: Executor | undefined): void {

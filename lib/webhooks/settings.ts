@@ -4,6 +4,7 @@ import { ScanwireError } from '../errors.ts';
 import type { EventKind } from './events.ts';
 import type { Sender, SharedLimits } from './http-sender.ts';
 import type { DeliveryQueue, QueuePlace } from './queue.ts';
+import type { Tracing, TracingOptions } from './tracing.ts';
 
 /**
  * What is on the wire and how it is retried, which all processes of a deployment have in common: plain JSON, nothing secret. What a
@@ -19,6 +20,8 @@ export interface DeploymentSettings extends Partial<SharedLimits>, Partial<Queue
     readonly maxBodyBytes: number;
     readonly attemptTimeout: number;
     readonly egress?: { readonly allow: readonly string[] };
+    /** Where what is published and sent has spans. */
+    readonly tracing?: Required<TracingOptions>;
 }
 
 /** Those who share one store. */
@@ -54,6 +57,7 @@ interface Parts extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerA
     readonly sender: Pick<Sender, 'attemptTimeout' | 'limits'>;
     readonly guard: Pick<EgressGuard, 'allow'>;
     readonly queue: Pick<DeliveryQueue, 'place'>;
+    readonly tracing: Pick<Tracing, 'options'> | null;
     readonly onError: (error: Error) => void;
 }
 
@@ -131,7 +135,7 @@ export function membership(parts: Parts, outdated: () => void): Membership {
     };
 }
 
-function settingsOf({ vendor, kinds, window, breakerAfter, stopAfter, maxBodyBytes, sender, guard }: Parts, place?: QueuePlace) {
+function settingsOf({ vendor, kinds, window, breakerAfter, stopAfter, maxBodyBytes, sender, guard, tracing }: Parts, place?: QueuePlace) {
     const { limits, attemptTimeout } = sender;
     const own: DeploymentSettings = {
         vendor,
@@ -143,6 +147,7 @@ function settingsOf({ vendor, kinds, window, breakerAfter, stopAfter, maxBodyByt
         ...limits,
         attemptTimeout,
         ...(guard.allow !== undefined && { egress: { allow: [...new Set(guard.allow)].toSorted() } }),
+        ...(tracing !== null && { tracing: tracing.options }),
         ...place,
     };
     return own;

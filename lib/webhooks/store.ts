@@ -4,12 +4,13 @@ import type { BreakerRules } from './breaker.ts';
 import type { DeliveryFilter, DeliveryQuery } from './deliveries.ts';
 import type { StoredExporter } from './exporter.ts';
 import type { BegunAttempts, Grant, HandOutOptions } from './grants.ts';
-import type { AcceptedEvent, FormattedMessage, NewEvent, StoredEvent } from './new-event.ts';
+import type { AcceptedEvent, EventSummary, FormattedMessage, NewEvent, StoredEvent } from './new-event.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
 import type { ReplayStore } from './replays.ts';
 import type { RetentionStore } from './retention.ts';
 import type { NextStep } from './schedule.ts';
 import type { Session } from './session.ts';
+import type { TraceStore } from './traces.ts';
 
 /**
  * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
@@ -63,12 +64,6 @@ export interface Attempt {
     readonly outcome: Outcome | null;
     /** True when the claim had been lost by the time the outcome came: another attempt may have sent the same message. */
     readonly late: boolean;
-}
-
-/** An event without its body. */
-export interface EventSummary extends Omit<StoredEvent, 'body'> {
-    /** When its body was erased, in the store's time; null while it is there. */
-    readonly erasedAt: Date | null;
 }
 
 /** What a delivery sends. Its parts are read in one moment. */
@@ -281,7 +276,6 @@ export interface DeliveryStore {
      * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. Null for a delivery that is in any other
      * state, or whose exporter is gone or (unless it has a single attempt) stopped, and for a session of another generation than the
      * deployment's; a `queued` delivery that is not claimed for one of the last two goes back to `pending`.
-     *
      * @param session The session that claims, so that its end ends the claims; null for none.
      * @param maxBytes The most bytes that the bodies of all claims together may have, no limit when absent. The first is claimed whatever it
      *     has; from the first on that would be too much, nothing is claimed and the results end.
@@ -334,6 +328,8 @@ export interface DeliveryStore {
     readonly replays?: ReplayStore;
     /** Removes what was kept long enough. Absent in a store that keeps everything, or removes by rules of its own. */
     readonly retention?: RetentionStore;
+    /** In which traces events were published, for as long as an event without deliveries is kept. Absent in a store that keeps none: only what is sent at once by the process that published it has spans. */
+    readonly traces?: TraceStore;
 
     /** An event, whether its body is there or not. */
     event(id: string): Promise<EventSummary | null>;

@@ -20,6 +20,8 @@ export interface UnaddressedEvent {
     readonly idempotency?: IdempotencyKey;
     /** Exporters that are ordered get the events of a key one after another. */
     readonly orderKey?: string;
+    /** The step of a trace that publishes it. */
+    readonly traceparent?: string;
     /** An exporter that it is about, and that never gets it. */
     readonly about?: string;
 }
@@ -160,7 +162,7 @@ function choosersOf(exporters: readonly StoredExporter[], context: Context): rea
 }
 
 function newEvent(event: UnaddressedEvent, subscribers: readonly Subscriber[]): NewEvent {
-    const { id, kind, body, owner, idempotency, orderKey } = event;
+    const { id, kind, body, owner, idempotency, orderKey, traceparent } = event;
     // Operational events are for those who name them.
     const types = isOperational(kind.name) ? [] : typesFor(kind, event.rules);
     return {
@@ -168,6 +170,7 @@ function newEvent(event: UnaddressedEvent, subscribers: readonly Subscriber[]): 
         ...(owner !== null && { owner }),
         ...(idempotency !== undefined && { idempotency }),
         ...(orderKey !== undefined && { orderKey }),
+        ...(traceparent !== undefined && { traceparent }),
         recipients: { types, ...(subscribers.length > 0 && { subscribers }) },
     };
 }

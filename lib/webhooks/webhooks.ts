@@ -27,6 +27,7 @@ import { claimingSession } from './session.ts';
 import { type Membership, membership } from './settings.ts';
 import { vendorNamed } from './signature.ts';
 import { subscriptions } from './subscriptions.ts';
+import { tracesOf } from './traces.ts';
 
 /** The webhook exporter without a server around it. */
 export interface Webhooks {
@@ -230,6 +231,7 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
         bodies,
         kept,
         subscriptions: chosen,
+        traces: tracesOf(parts),
         retention: retentionOf(parts),
         notices: noticesOf({ ...parts, dispatcher: dispatching, subscriptions: chosen }),
     };

@@ -23,11 +23,11 @@ import type { Diagnosis } from '../../lib/webhooks/doctor.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { MessagePreview } from '../../lib/webhooks/formatting.ts';
-import type { AcceptedEvent } from '../../lib/webhooks/new-event.ts';
+import type { AcceptedEvent, EventSummary } from '../../lib/webhooks/new-event.ts';
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
 import type { Replay, ReplayOptions } from '../../lib/webhooks/replays.ts';
-import type { Attempt, Delivery, EventSummary } from '../../lib/webhooks/store.ts';
+import type { Attempt, Delivery } from '../../lib/webhooks/store.ts';
 import type { Choice } from '../../lib/webhooks/subscriptions.ts';
 
 /*

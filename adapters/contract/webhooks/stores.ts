@@ -36,7 +36,8 @@ export type WebhookAbility =
     | 'order'
     | 'overview'
     | 'replays'
-    | 'retention';
+    | 'retention'
+    | 'traces';
 
 /** What the laws of webhook stores may need. */
 export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookStores>>> = {
@@ -55,6 +56,7 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     activity: { has: ({ deliveries }) => deliveries.activity !== undefined, shows: () => true, supply: 'nothing' },
     content: { has: ({ deliveries }) => deliveries.content !== undefined, shows: () => true, supply: 'nothing' },
     replays: { has: ({ deliveries }) => deliveries.replays !== undefined, shows: () => true, supply: 'nothing' },
+    traces: { has: ({ deliveries }) => deliveries.traces !== undefined, shows: () => true, supply: 'nothing' },
     retention: { has: ({ deliveries }) => deliveries.retention !== undefined, shows: () => true, supply: 'nothing' },
     idempotency: { has: ({ deliveries }) => deliveries.idempotent === true, shows: () => true, supply: 'nothing' },
     holding: { has: ({ deliveries }) => deliveries.holds === true, shows: () => true, supply: 'nothing' },

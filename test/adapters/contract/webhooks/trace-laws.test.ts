@@ -1,0 +1,41 @@
+import t from 'tap';
+import { retainedTraceLaws, traceLaws } from '../../../../adapters/contract/webhooks/trace-laws.ts';
+import type { RetentionStore } from '../../../../lib/webhooks/retention.ts';
+import type { TraceStore } from '../../../../lib/webhooks/traces.ts';
+import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
+
+/** Stores whose traces are wrong in some way. */
+function tracing(change: (honest: TraceStore) => Partial<TraceStore>): Mutant {
+    return (_, deliveries) => {
+        const honest = deliveries.traces as TraceStore;
+        return { deliveries: { traces: { ...honest, ...change(honest) } } };
+    };
+}
+
+/** Keeps the last trace of each event. */
+function overwriting(): Partial<TraceStore> {
+    const kept = new Map<string, string>();
+    return {
+        async keep(traces) {
+            for (const { eventId, traceparent } of traces) {
+                kept.set(eventId, traceparent);
+            }
+        },
+        of: async (eventIds) => new Map(eventIds.flatMap((id) => (kept.has(id) ? [[id, kept.get(id) as string]] : []))),
+    };
+}
+
+const MUTANTS: Mutants = {
+    'keeps the traces of events, whether these are there or not': tracing((honest) => ({ keep: (traces) => honest.keep(traces.slice(1)) })),
+    'keeps the first trace of an event': tracing(overwriting),
+};
+
+const RETAINED_MUTANTS: Mutants = {
+    'removes a trace when an event of its age without deliveries is removed': (_, deliveries) => {
+        const honest = deliveries.retention as RetentionStore;
+        return { deliveries: { retention: { ...honest, expire: (keepFor) => honest.expire(keepFor + 1) } } };
+    },
+};
+
+proveWebhookLaws(t, traceLaws, MUTANTS);
+proveWebhookLaws(t, retainedTraceLaws, RETAINED_MUTANTS);

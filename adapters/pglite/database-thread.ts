@@ -1,7 +1,7 @@
 import { Duplex } from 'node:stream';
 import { Worker } from 'node:worker_threads';
 import { errorCode, ScanwireError, withoutPackage } from '../../lib/errors.ts';
-import type { ThreadData, ThreadReply, ThreadRequest } from './thread.ts';
+import type { ThreadData, ThreadReply, ThreadRequest } from './thread-main.ts';
 import type { TransactionState } from './wire.ts';
 
 /** The thread that the database runs in, seen from outside. */
@@ -27,7 +27,7 @@ const PATIENCE = 10_000;
 
 /** @throws ScanwireError `MISCONFIGURED` when there is no database that can be opened. */
 export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThread> {
-    const worker = new Worker(new URL('./thread.js', import.meta.url), { workerData: data, name: 'scanwire-database' });
+    const worker = new Worker(new URL('./thread-main.js', import.meta.url), { workerData: data, name: 'scanwire-database' });
     const connections = threadConnections(request);
     const dumps: ((dumped: Uint8Array | string) => void)[] = [];
     let closing = false;

@@ -2,7 +2,7 @@ import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
 import { optionalPackage, ScanwireError } from '../../lib/errors.ts';
 import { HOST_FIELDS } from '../../lib/inventory/host.ts';
-import { type InventoryFunctions, type Page, readOnlyInventory } from '../../lib/inventory/read-only.ts';
+import { type InventoryFunctions, type Page, readOnlyInventory } from '../../lib/inventory/read-only-inventory.ts';
 import { SERVICE_FIELDS, VULN_FIELDS } from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import type { Executor } from '../../lib/transaction.ts';

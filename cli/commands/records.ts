@@ -5,7 +5,7 @@ import { type Answer, type Call, command, wholeNumber } from '../command.ts';
 import { openInput } from '../input.ts';
 import { followed } from '../output/progress.ts';
 import { assertWritable, writeOutput } from '../output/write-output.ts';
-import * as files from '../records/files.ts';
+import * as files from '../records/operations.ts';
 import { type ReadingLimits, type RecordsReport, reportText } from '../records/report.ts';
 import { addCapture } from './records-capture.ts';
 

@@ -58,7 +58,12 @@ interface Watcher {
     onEnd(): void;
 }
 
-async function* watched(source: AsyncIterable<Uint8Array>, { onRead, onEnd }: Watcher): AsyncGenerator<Uint8Array, void, undefined> {
+/** One that can be read again can still, without being watched. */
+function watched(source: AsyncIterable<Uint8Array>, watcher: Watcher): AsyncIterable<Uint8Array> {
+    return Object.assign(watchedOnce(source, watcher), 'again' in source && { again: source.again });
+}
+
+async function* watchedOnce(source: AsyncIterable<Uint8Array>, { onRead, onEnd }: Watcher): AsyncGenerator<Uint8Array, void, undefined> {
     let read = 0;
     onRead(read);
     try {

@@ -15,7 +15,7 @@ import { captureProgress } from '../output/progress.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { recordFile, recordStream } from './capture-output.ts';
 import { type CaptureReport, countFailure } from './capture-report.ts';
-import { packs } from './files.ts';
+import { packs } from './operations.ts';
 
 /** The options of the command, as commander gives them; those of the library go on to it by their names. */
 interface CaptureCommandOptions extends Pick<CaptureManyOptions, 'concurrency' | 'maxBytes' | 'acceptEncoding' | 'userAgent'> {

@@ -27,7 +27,7 @@ export {
     type ReadOnlyInventoryOptions,
     type ReadRows,
     readOnlyInventory,
-} from './read-only.ts';
+} from './read-only-inventory.ts';
 export {
     DEFAULT_WORKSPACE,
     type Note,

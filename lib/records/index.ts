@@ -1,6 +1,7 @@
 export { addressKey, hostKey } from '../addresses.ts';
 export { type EgressGuard, egressGuard } from '../egress/guard.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
+export type { Rereadable } from '../gunzip.ts';
 export {
     type CaptureLimits,
     type CaptureManyOptions,
@@ -20,7 +21,7 @@ export { type Endpoint, endpointsOf } from './endpoints.ts';
 export { type ImportedLine, type ImportRecordsOptions, importRecords } from './import-records.ts';
 export { MEND_PROFILES, type MendCounts, type MendedRecord, type MendKind, type MendProfile, mendRecord } from './mend-record.ts';
 export type { ReadRecord } from './read-record.ts';
-export { type ReadRecordsOptions, type RecordLine, type RecordLines, type RecordTotals, readRecords } from './read-records.ts';
+export { type ReadRecordsOptions, type RecordLine, type RecordLines, type RecordTotals, readRecords, recordFile } from './read-records.ts';
 export { type HttpsRecord, type JsonSchema, RECORD_SCHEMA_VERSION, recordJsonSchema, recordSchema, stringifyRecord } from './record.ts';
 export {
     type HttpResponse,

@@ -1,6 +1,7 @@
+import { createReadStream } from 'node:fs';
 import { timeSlice } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
-import { GzipError, unpacked } from '../gunzip.ts';
+import { GzipError, type Rereadable, unpacked } from '../gunzip.ts';
 import { type Line, lineSplitter, linesOf } from '../line-splitter.ts';
 import { isBase64Latin1 } from './base64.ts';
 import { assertMendProfile, MEND_KINDS, type MendCounts, type MendKind, type MendProfile } from './mend-record.ts';
@@ -18,12 +19,24 @@ import { type HttpsRecord, MAX_LINE_BYTES, type RecordOf } from './record.ts';
  * @throws ScanwireError `MISCONFIGURED` for a profile that there is not.
  *
  * @example
- * for await (const line of readRecords(createReadStream('https.jsonl.gz'))) {
+ * for await (const line of readRecords(recordFile('https.jsonl.gz'))) {
  *     if (line.ok) console.log(line.record.host);
  * }
  */
 export function readRecords(source: AsyncIterable<Uint8Array>, options: ReadRecordsOptions = {}): RecordLines {
     return readLines(source, options, (text) => (isBase64Latin1(text) ? text : null));
+}
+
+/**
+ * The bytes of a file, opened when the first are asked for, as a source that is read quickest: in long pieces, and unpacked in long steps, since
+ * damage can be looked for by reading it once more.
+ */
+export function recordFile(path: string): Rereadable {
+    async function* bytes(): AsyncGenerator<Uint8Array, void, undefined> {
+        yield* createReadStream(path, { highWaterMark: 262_144 }) as AsyncIterable<Uint8Array>;
+    }
+
+    return Object.assign(bytes(), { again: bytes });
 }
 
 /** How a file is read. */

@@ -1,11 +1,20 @@
 import { Buffer } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { constants, crc32, gzipSync, inflateRawSync } from 'node:zlib';
 import fc from 'fast-check';
 import t from 'tap';
-import { checkRecord, type ReadRecordsOptions, type RecordLine, type RecordTotals, readRecords } from '../../../lib/records/index.ts';
+import {
+    checkRecord,
+    type ReadRecordsOptions,
+    type RecordLine,
+    type RecordTotals,
+    readRecords,
+    recordFile,
+} from '../../../lib/records/index.ts';
 import { arbitraryMutant } from './arbitrary-record.ts';
 
 const record = { data: 'SFRUUA==', host: 'www.example.com', ip: '192.0.2.7', port: 443 };
@@ -341,6 +350,34 @@ t.test('hands on what comes before the damage in a small gzip file', async (t) =
     damaged.fill(0xff, packed.length >> 1, (packed.length >> 1) + 8);
     const { totals } = await read(damaged);
     t.ok(totals.good > 50 && totals.good < 200, `${totals.good} before the damage`);
+});
+
+t.test('reads a file, where it is damaged as far as anybody else does', async (t) => {
+    // Longer than what is remembered of a member, so that it has to be read once more.
+    const lines = Array.from({ length: 1_200 }, () => good.replace('SFRUUA==', randomBytes(1_500).toString('base64')));
+    const packed = gzipSync(`${lines.join('\n')}\n`);
+    const damaged = Buffer.from(packed);
+    damaged.fill(0xff, packed.length - 100_000, packed.length - 99_900);
+    const file = join(t.testdir(), 'records.gz');
+    for (const bytes of [packed, damaged]) {
+        writeFileSync(file, bytes);
+        const fromFile = readRecords(recordFile(file));
+        const kept: RecordLine[] = [];
+        for await (const line of fromFile) {
+            kept.push(line);
+        }
+        const { lines: fromStream, totals } = await read(bytes);
+        t.same(kept, fromStream);
+        t.same(fromFile.totals, totals);
+    }
+
+    await t.rejects(
+        readRecords(recordFile(join(t.testdir(), 'none')))
+            .batches()
+            [Symbol.asyncIterator]()
+            .next(),
+        { code: 'ENOENT' },
+    );
 });
 
 t.test('says so when gzip is damaged or goes on with something else', async (t) => {

@@ -3,7 +3,7 @@ import { server as hapiServer, type Server } from '@hapi/hapi';
 import { type Command, Option } from 'commander';
 import { systemClock } from '../../lib/clock.ts';
 import { ownIdentity } from '../../lib/process-identity.ts';
-import { DELIVERY_EVENTS } from '../../lib/webhooks/outcome.ts';
+import { DELIVERY_EVENTS } from '../../lib/webhooks/host-events.ts';
 import { KEEP_FOR } from '../../lib/webhooks/retention.ts';
 import { OPERATOR } from '../../plugins/admin-console/audit.ts';
 import type { System } from '../../plugins/admin-console/handlers.ts';

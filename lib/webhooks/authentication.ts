@@ -15,7 +15,7 @@ import { knownUrl } from './sealed-url.ts';
 export interface Authentication {
     /** Goes out as `Authorization: Basic …`. */
     readonly basic?: BasicCredentials;
-    /** Certificates of authorities, PEM: only what they have signed is trusted. */
+    /** Certificates of authorities, PEM, in place of Node's: beyond what they have signed is trusted what `trust` lets pass, with `all` anything. */
     readonly ca?: string;
     /** Presented in the TLS handshake. */
     readonly clientCertificate?: ClientCertificate;

@@ -2,7 +2,7 @@
 export interface BreakerRules {
     /**
      * Consecutive failures from which on its breaker is open: one probe at a time. A failure is not counted when its attempt began before
-     * the last counted one, or, once the breaker is open, before the next probe was due: 400 that fail together count once.
+     * the last counted one was recorded, or, once the breaker is open, before the next probe was due: 400 that fail together count once.
      */
     readonly after: number;
     /** Until the first probe; doubled for each further one that fails, up to the maximum. */

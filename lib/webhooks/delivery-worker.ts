@@ -6,10 +6,11 @@ import type { StoredExporter } from './exporter.ts';
 import { outgoingBody } from './formatting.ts';
 import type { Grant } from './grants.ts';
 import { messageHeaders, openHeaders } from './headers.ts';
+import { type DeliveryEvent, deliveryEvent } from './host-events.ts';
 import type { Message } from './http-sender.ts';
 import { bodyBytes } from './kept-messages.ts';
 import type { WebhooksContext } from './options.ts';
-import { type DeliveryEvent, newProgress, type Outcome, outcomeOf } from './outcome.ts';
+import { newProgress, type Outcome, outcomeOf } from './outcome.ts';
 import type { DeliveryJob, QueueWorker } from './queue.ts';
 import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
 import { knownUrl, openUrl } from './sealed-url.ts';
@@ -233,29 +234,6 @@ function messageOf({ event, message, exporter, singleAttempt, claimedAt }: Claim
     const url = openUrl(exporter, keyRing);
     const authentication = openAuthentication(exporter, keyRing);
     return { exporterId: exporter.id, url, trust: exporter.trust, headers, authentication, body, newConnection: singleAttempt };
-}
-
-const EVENT_TYPES = { delivered: 'delivery.delivered', exhausted: 'delivery.exhausted', pending: 'delivery.failed' } as const;
-
-function deliveryEvent(claim: Claim, { outcome, next }: RecordedOutcome): DeliveryEvent {
-    const { deliveryId, event, exporter, attempt, attemptSinceReplay, singleAttempt, claimedAt } = claim;
-    const { code, status, detail, timings, certificate } = outcome;
-    return {
-        type: EVENT_TYPES[next.state],
-        deliveryId,
-        eventId: event.id,
-        kind: event.kind,
-        exporterId: exporter.id,
-        collector: exporter.collector,
-        attempt,
-        singleAttempt,
-        duration: timings.total,
-        latency: attempt === attemptSinceReplay ? claimedAt.getTime() - event.createdAt.getTime() + timings.total : null,
-        code,
-        status,
-        detail,
-        ...(certificate !== undefined && { certificate }),
-    };
 }
 
 function outcomeToRecord(

@@ -1,8 +1,8 @@
 import { COLLECTOR_PATTERN } from './exporter.ts';
 import { GRANTS, type HandOutOptions } from './grants.ts';
+import { tellPoisoned } from './host-events.ts';
 import type { WebhooksContext } from './options.ts';
 import { newProgress, outcomeOf } from './outcome.ts';
-import { tellPoisoned } from './poisoned.ts';
 import type { DeliveryJob } from './queue.ts';
 import type { Dispatched, Listening, SweepResult } from './store.ts';
 

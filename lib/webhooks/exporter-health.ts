@@ -61,7 +61,7 @@ export const MAX_COUNTED = 10_000;
 
 /** How much there is to do, and how the exporters are that it is for. */
 export interface Overview {
-    /** Deliveries of each state that has not ended; a store may stop to count at the limit that it is given. */
+    /** Deliveries that wait or are on their way (`held` ones are neither); a store may stop to count at the limit that it is given. */
     readonly deliveries: Readonly<Record<'pending' | 'queued' | 'sending', number>>;
     /** Exporters that do not run, and of those that do how many have a breaker of each state. */
     readonly exporters: Readonly<Record<'stopped' | Breaker, number>>;

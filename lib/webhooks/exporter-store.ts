@@ -38,6 +38,7 @@ export interface ExporterStore {
      * @throws ScanwireError `NOT_FOUND`, `CONFLICT`.
      */
     update(id: string, patch: ExporterPatch): Promise<StoredExporter>;
-    /** Removes the exporter with its secrets; its unfinished deliveries become `cancelled` in the same transaction. False when there was none. */
+    /** Removes the exporter with its secrets; its deliveries that have not ended, `held` ones too, become `cancelled` in the same
+     * transaction. False when there was none. */
     remove(id: string): Promise<boolean>;
 }

@@ -62,7 +62,7 @@ export interface Exporter extends Omit<StoredSettings, 'schedule' | 'url'> {
     readonly stopReason: string | null;
     /** Since when somebody has it paused: what is accepted for it waits, whether it runs or not. Null unless it is. */
     readonly pausedAt: Date | null;
-    /** Failed attempts since the last one that was delivered. */
+    /** Failed attempts since the last one that was delivered, those aside that {@link BreakerRules.after} does not count. */
     readonly consecutiveFailures: number;
     readonly createdAt: Date;
     readonly updatedAt: Date;

@@ -19,23 +19,19 @@ export {
     type Formatted,
     SECRET_PLACEHOLDER,
 } from './formats/index.ts';
-export type * from './http-sender.ts';
-export { httpSender } from './http-sender.ts';
-export { type MetricsOptions, type MetricsRegistry, type WebhookMetrics, webhookMetrics } from './metrics.ts';
-export type { WebhookStores, WebhooksOptions, WebhooksSettings } from './options.ts';
 export {
     type AcceptedNotice,
     DELIVERY_EVENTS,
     type DeliveryEvent,
     EXPORTER_EVENTS,
     type ExporterEvent,
-    OUTCOME_CODES,
-    type Outcome,
-    type OutcomeCode,
-    type PresentedCertificate,
-    type Timings,
     type WebhookEvent,
-} from './outcome.ts';
+} from './host-events.ts';
+export type * from './http-sender.ts';
+export { httpSender } from './http-sender.ts';
+export { type MetricsOptions, type MetricsRegistry, type WebhookMetrics, webhookMetrics } from './metrics.ts';
+export type { WebhookStores, WebhooksOptions, WebhooksSettings } from './options.ts';
+export { OUTCOME_CODES, type Outcome, type OutcomeCode, type PresentedCertificate, type Timings } from './outcome.ts';
 export type { Publish, PublishedEvent, PublishOptions } from './publisher.ts';
 export type * from './queue.ts';
 export type { Readiness, UnreadyReason } from './readiness.ts';

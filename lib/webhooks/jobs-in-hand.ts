@@ -13,8 +13,9 @@ export interface JobsInHand {
      */
     takes(job: DeliveryJob): boolean;
     /**
-     * Resolves when the work of their job is done. For deliveries that came with their claims, that is when all have begun: a slow one keeps
-     * no other from its place. Any other is the queue's until it has ended, so that it is handed out again if this process dies.
+     * Resolves when the entry of the queue that brought them, one for several deliveries, may be marked as done. For deliveries that came with
+     * their claims, that is when all have begun: a slow one keeps no other from its place. Any other is the queue's until it has ended, so that it
+     * is handed out again if this process dies.
      */
     begin(handedOut: readonly DeliveryJob[]): Promise<void>;
     /** While some deliveries wait for others to end, none are fetched beside those that are here. */

@@ -3,7 +3,7 @@ import type * as Prometheus from 'prom-client';
 import { checked, objectWith } from '../checked.ts';
 import { optionalPackage } from '../errors.ts';
 import { BREAKERS, type Breaker, type Overview } from './exporter-health.ts';
-import type { DeliveryEvent, WebhookEvent } from './outcome.ts';
+import type { DeliveryEvent, WebhookEvent } from './host-events.ts';
 import type { Webhooks } from './webhooks.ts';
 
 /** What is used of prom-client. */

@@ -18,7 +18,7 @@ export interface ExporterNotice {
     readonly owner: string | null;
     /** Failures in a row. */
     readonly failures: number;
-    /** Since when it fails or, of one that has recovered, had failed; null when it was never seen to. */
+    /** Since when it fails or, of one that has recovered, had failed; null when no failure is on record. */
     readonly failingSince: Date | null;
     /** Why it was stopped, else null. */
     readonly reason: string | null;

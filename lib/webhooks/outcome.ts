@@ -61,7 +61,7 @@ export interface Outcome {
     /** The receiver's `Retry-After` as milliseconds from the end of the attempt, at most 24 hours; null when absent or unusable. */
     readonly retryAfter: number | null;
     readonly timings: Timings;
-    /** The address that was called, null when none was reached. */
+    /** The receiver's address that a connection was tried to last, also through a proxy; null when none was known, as where the proxy resolves names. */
     readonly address: string | null;
     /** SHA-256 fingerprint of the certificate presented, null for http or before the handshake. */
     readonly fingerprint: string | null;
@@ -76,64 +76,6 @@ export interface PresentedCertificate {
     /** ISO 8601, in UTC. */
     readonly expiresAt: string;
 }
-
-/**
- * Told by the process that has recorded the outcome of an attempt: `failed` is tried again, `exhausted` is not. `poisoned` is told by the
- * process that has set the delivery aside, after attempts whose processes ended. Nothing is told of what came too late, and nothing twice;
- * what must not be missed is in the rows.
- */
-export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail' | 'certificate'> {
-    readonly type: (typeof DELIVERY_EVENTS)[number];
-    readonly deliveryId: string;
-    readonly eventId: string;
-    /** Of the event, for example `idr_investigation_created`. */
-    readonly kind: string;
-    readonly exporterId: string;
-    readonly collector: string;
-    /** Number of the attempt since the delivery was accepted, from 1. */
-    readonly attempt: number;
-    /** Whether it has a single attempt and is never retried: a `test`. */
-    readonly singleAttempt: boolean;
-    /** Milliseconds that the attempt took. */
-    readonly duration: number;
-    /** Milliseconds from the acceptance of the event to the end of the attempt; null once the delivery was replayed, and when it is `poisoned`. */
-    readonly latency: number | null;
-}
-
-/** What became of an exporter: told by one process of the deployment, the first that finds it noted in the store. */
-export interface ExporterEvent {
-    readonly type: (typeof EXPORTER_EVENTS)[number];
-    readonly exporterId: string;
-    readonly collector: string;
-    /** When it was, in the store's time. */
-    readonly at: Date;
-    /** Failures in a row. */
-    readonly failures: number;
-    /** Since when it fails or, of one that has recovered, had failed; null when it was never seen to. */
-    readonly failingSince: Date | null;
-    /** Why it was stopped, else null. */
-    readonly reason: string | null;
-    /** Of the last outcome, null before the first. */
-    readonly code: OutcomeCode | null;
-}
-
-export const EXPORTER_EVENTS = ['exporter.failing', 'exporter.stopped', 'exporter.recovered'] as const;
-
-/** What is told of an event that was accepted for the first time, by the process that published it. */
-export interface AcceptedNotice {
-    readonly type: 'event.accepted';
-    readonly eventId: string;
-    readonly kind: string;
-    /** How many exporters want it. */
-    readonly deliveries: number;
-    /** Whether it is accepted only if a transaction of the application commits, which it has not yet. */
-    readonly inTransaction: boolean;
-}
-
-/** What `onEvent` is told, a function of the application; it is sent to no receiver. */
-export type WebhookEvent = DeliveryEvent | AcceptedNotice | ExporterEvent;
-
-export const DELIVERY_EVENTS = ['delivery.delivered', 'delivery.failed', 'delivery.exhausted', 'delivery.poisoned'] as const;
 
 /** What an attempt came to, without what was measured on the way. */
 export type AttemptResult = Pick<Outcome, 'code' | 'status' | 'detail' | 'retryAfter'>;

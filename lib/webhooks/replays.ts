@@ -4,7 +4,7 @@ import { ScanwireError } from '../errors.ts';
 import type { WebhooksContext } from './options.ts';
 
 /**
- * A replay of what an exporter was sent in vain, its deliveries that are `exhausted` or `poisoned`, and those that wait to be tried once more,
+ * A replay of what an exporter was sent in vain, tests aside: its deliveries that are `exhausted` or `poisoned`, and those that wait to be tried once more,
  * which are then due; or of those that are `held`. It goes on in slices, in whichever process runs, until it is done or cancelled.
  */
 export interface Replay extends ReplaySelection {

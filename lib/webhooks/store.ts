@@ -173,7 +173,8 @@ export interface RecordedOutcome {
     readonly outcome: Outcome;
     readonly next: NextStep;
     /**
-     * Counts for the exporter's breaker: `success` closes it, `failure` counts up, `none` (a `test`, a fault of ours) changes nothing.
+     * Counts for the exporter's breaker: `success` closes it, `failure` counts up, `none` does not count: a `test`, a fault of ours, and a
+     * receiver that wants to be left alone. The last, which comes with `pause`, still begins {@link ExporterHealth.failingSince}.
      */
     readonly health: 'success' | 'failure' | 'none';
     /** Milliseconds for which the receiver wants to be left alone; null when it did not say so. */
@@ -256,9 +257,9 @@ export interface DeliveryStore {
     listen?(heard: () => void, onError: (error: Error) => void): Listening;
 
     /**
-     * Marks due deliveries `queued`, at most a window of each exporter: single-attempt ones first and whatever the exporter's
-     * state, then, of running exporters only, first tries before retries (which have {@link placesForRetries}) and older before newer.
-     * Exporters of a collector share the slots of the sessions that are alive, as {@link poolsOf} says. Safe to call from several
+     * Marks due deliveries `queued`, at most a window of each exporter: single-attempt ones first and whatever the exporter's state, then, of
+     * exporters only that run and are not paused, as their rates allow, first tries before retries (which have {@link placesForRetries}) and older
+     * before newer. Exporters of a collector share the slots of the sessions that are alive, as {@link poolsOf} says. Safe to call from several
      * processes at once: no delivery is handed out twice.
      */
     dispatch(options: DispatchOptions): Promise<DispatchResult>;
@@ -266,15 +267,15 @@ export interface DeliveryStore {
     /**
      * Finds what queue or workers have lost. Claims that ran out, or whose session has ended: their attempts end as `interrupted`, the deliveries
      * are `pending` and due after {@link faultDelay}, `poisoned` when that has happened {@link FAULTS.poisonedAfter} times in a row, or `exhausted`
-     * when they have a single attempt. Grants that nobody has begun in time: they are older than the {@link BegunAttempts.upTo} of every living
-     * session, and none has reported them. The deliveries are `pending` and due as before. Jobs queued too long ago: resolves with them, still
-     * `queued`, as if they had been queued now, to be claimed.
+     * when they have a single attempt. Grants that nobody has begun in time, whose `beginBy` plus {@link GRANTS.reportedAfter} is before the
+     * {@link BegunAttempts.upTo} of every living session that has one, and which none has reported: the deliveries are `pending` and due as before.
+     * Jobs queued too long ago: resolves with them, still `queued`, as if they had been queued now, to be claimed.
      */
     sweep(options: SweepOptions): Promise<SweepResult>;
 
     /**
      * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. Null for a delivery that is in any other
-     * state, or whose exporter is gone or (unless it has a single attempt) stopped, and for a session of another generation than the
+     * state, or whose exporter is gone or (unless it has a single attempt) stopped or paused, and for a session of another generation than the
      * deployment's; a `queued` delivery that is not claimed for one of the last two goes back to `pending`.
      * @param session The session that claims, so that its end ends the claims; null for none.
      * @param maxBytes The most bytes that the bodies of all claims together may have, no limit when absent. The first is claimed whatever it
@@ -299,7 +300,8 @@ export interface DeliveryStore {
 
     /**
      * Records outcomes. Resolves, for each, with whether its token still held the claim; where not, the attempt is completed (`late`)
-     * and a `delivered` ends the delivery all the same, unless it has ended already; nothing else changes.
+     * and by a `delivered` the delivery becomes `delivered` all the same, also one that is `poisoned`, but none that has ended otherwise; nothing
+     * else changes.
      */
     recordOutcomes(outcomes: readonly RecordedOutcome[], breaker: BreakerRules): Promise<readonly boolean[]>;
 
@@ -317,8 +319,8 @@ export interface DeliveryStore {
     activity?(bounds: readonly Date[], options: SliceOptions): Promise<readonly SliceCounts[]>;
 
     /**
-     * Starts the retry schedule anew for a delivery that is `delivered`, `exhausted`, `poisoned` or `held`: `pending`, due now, the same body and
-     * message id.
+     * Starts the retry schedule anew (a `test` gets a single attempt again) for a delivery that is `delivered`, `exhausted`, `poisoned` or `held`:
+     * `pending`, due now, the same body and message id.
      *
      * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is on its way, its exporter was removed or its event was erased.
      */
@@ -328,7 +330,10 @@ export interface DeliveryStore {
     readonly replays?: ReplayStore;
     /** Removes what was kept long enough. Absent in a store that keeps everything, or removes by rules of its own. */
     readonly retention?: RetentionStore;
-    /** In which traces events were published, for as long as an event without deliveries is kept. Absent in a store that keeps none: only what is sent at once by the process that published it has spans. */
+    /**
+     * In which traces events were published, for as long as an event without deliveries is kept. Absent in a store that keeps none: only what is
+     * sent at once by the process that published it has spans.
+     */
     readonly traces?: TraceStore;
 
     /** An event, whether its body is there or not. */

@@ -15,7 +15,7 @@ import type { Workspace } from '../../lib/inventory/resources.ts';
 import { newApiKey } from '../../lib/keys/api-keys.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { alwaysLicensed } from '../../lib/license/index.ts';
-import { DELIVERY_EVENTS } from '../../lib/webhooks/outcome.ts';
+import { DELIVERY_EVENTS } from '../../lib/webhooks/host-events.ts';
 import { EVENT_TYPES, redact, type ScanwireEvent } from '../../plugins/instance.ts';
 import { plugin as metrics } from '../../plugins/metrics/index.ts';
 import { plugin as restApiV2 } from '../../plugins/rest-api-v2/index.ts';

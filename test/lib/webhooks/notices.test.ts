@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
 import { present } from '../../../adapters/contract/assertions.ts';
+import type { WebhookEvent } from '../../../lib/webhooks/host-events.ts';
 import type { NewEvent } from '../../../lib/webhooks/new-event.ts';
-import type { WebhookEvent } from '../../../lib/webhooks/outcome.ts';
 import type { Webhooks } from '../../../lib/webhooks/webhooks.ts';
 import { INVESTIGATION, type SimulatedDeployment, simulatedDeployment } from '../../support/simulated-deployment.ts';
 

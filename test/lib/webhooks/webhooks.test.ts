@@ -10,9 +10,9 @@ import { migrate, type PoolLike, postgresWebhooks } from '../../../adapters/post
 import { egressGuard } from '../../../lib/egress/guard.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
+import type { WebhookEvent } from '../../../lib/webhooks/host-events.ts';
 import { httpSender } from '../../../lib/webhooks/http-sender.ts';
 import type { WebhooksOptions } from '../../../lib/webhooks/options.ts';
-import type { WebhookEvent } from '../../../lib/webhooks/outcome.ts';
 import type { DeliveryState } from '../../../lib/webhooks/store.ts';
 import { type Webhooks, webhooks } from '../../../lib/webhooks/webhooks.ts';
 import { recordingProcess } from '../../support/recording-process.ts';

@@ -1,6 +1,5 @@
 import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { Handlers } from './handlers.ts';
 import type { Input, OperationName, Output } from './operations.ts';
 
 /** Who asks for operations. */
@@ -84,31 +83,30 @@ const RULES: { readonly [Name in OperationName]: Rule<Name> | null } = {
 
 type Handler<Name extends OperationName> = (input: Input<Name>) => Promise<Output<Name>>;
 
-/** The operations of a caller, of whom the trail tells. */
-export function audited(handlers: Partial<Handlers>, trail: AuditTrail, { actor }: Caller): Partial<Handlers> {
-    return Object.fromEntries(
-        Object.entries(handlers).map(([name, handler]) => [name, recorded(name as OperationName, handler as Handler<OperationName>)]),
-    );
-
-    function recorded<Name extends OperationName>(operation: Name, handler: Handler<Name>): Handler<Name> {
-        const rule: Rule<Name> | null = RULES[operation];
-        if (rule === null) {
-            return handler;
-        }
-
-        const { when = () => true, subject = () => null, made = () => null, afterwards } = rule;
-        return async (input) => {
-            if (!when(input)) {
-                return await handler(input);
-            }
-            const deed = { actor, operation, subject: subject(input), made };
-            if (afterwards === true) {
-                const output = await handler(input);
-                return await trail.record(deed, async () => output);
-            }
-            return await trail.record(deed, () => handler(input));
-        };
+/** An operation of a caller, of whom the trail tells where there is one. */
+export function audited<Name extends OperationName>(
+    operation: Name,
+    handler: Handler<Name>,
+    trail: AuditTrail | undefined,
+    { actor }: Caller,
+): Handler<Name> {
+    const rule: Rule<Name> | null = RULES[operation];
+    if (rule === null || trail === undefined) {
+        return handler;
     }
+
+    const { when = () => true, subject = () => null, made = () => null, afterwards } = rule;
+    return async (input) => {
+        if (!when(input)) {
+            return await handler(input);
+        }
+        const deed = { actor, operation, subject: subject(input), made };
+        if (afterwards === true) {
+            const output = await handler(input);
+            return await trail.record(deed, async () => output);
+        }
+        return await trail.record(deed, () => handler(input));
+    };
 }
 
 const MAX_NAME = 200;

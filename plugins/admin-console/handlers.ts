@@ -53,22 +53,37 @@ export type HandledOperation = <Name extends OperationName>(name: Name, input: I
 
 /** Does operations by their names. @throws ScanwireError `NOT_FOUND` for those of a part that the system does not have. */
 export function performerOf(system: HostSystem, caller: Caller): HandledOperation {
-    const handlers = handlersOf(system, caller);
+    const handlers = cutHandlers(system, caller);
     return async (name, input) => {
         const handler = handlers[name];
         if (handler === undefined) {
             throw new ScanwireError('NOT_FOUND', `There is no operation ${name} here`);
         }
 
-        return await handler(input);
+        return await audited(name, handler, system.audit, caller)(input);
     };
 }
 
 /** What each operation does for a caller, for the parts that the system has. */
 export function handlersOf(system: System, caller: Caller): Handlers;
 export function handlersOf(system: HostSystem, caller: Caller): Partial<Handlers>;
-export function handlersOf({ keys, webhooks, inventory, license, migrate, audit }: HostSystem, caller: Caller): Partial<Handlers> {
-    const handlers: Partial<Handlers> = {
+export function handlersOf(system: HostSystem, caller: Caller): Partial<Handlers> {
+    const perform = performerOf(system, caller);
+    const names = Object.keys(cutHandlers(system, caller)) as OperationName[];
+    return Object.fromEntries(names.map((name) => [name, (input: Input<typeof name>) => perform(name, input)]));
+}
+
+function cutHandlers(system: HostSystem, { owner }: Caller): Partial<Handlers> {
+    const handlers = knownHandlers.get(system) ?? newHandlers(system);
+    knownHandlers.set(system, handlers);
+    return owner === undefined ? handlers : system.webhooks === undefined ? {} : owned(handlers, system.webhooks, owner);
+}
+
+/** They are the same for each request. */
+const knownHandlers = new WeakMap<HostSystem, Partial<Handlers>>();
+
+function newHandlers({ keys, webhooks, inventory, license, migrate, audit }: HostSystem): Partial<Handlers> {
+    return {
         ...(keys && keyHandlers(keys)),
         ...(webhooks && { ...exporterHandlers(webhooks), ...deliveryHandlers(webhooks), ...doctorHandlers(webhooks) }),
         ...(license && licenseHandlers(license)),
@@ -77,8 +92,6 @@ export function handlersOf({ keys, webhooks, inventory, license, migrate, audit 
         ...(migrate && { migrate: async () => ({ applied: await migrate() }) }),
         ...(audit && { listAudit: (query: Input<'listAudit'>) => audit.list(query) }),
     };
-    const cut = caller.owner === undefined ? handlers : webhooks === undefined ? {} : owned(handlers, webhooks, caller.owner);
-    return audit === undefined ? cut : audited(cut, audit, caller);
 }
 
 function keyHandlers(keys: System['keys']): Partial<Handlers> {

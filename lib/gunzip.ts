@@ -26,7 +26,7 @@ const LONGEST = 10;
 /** In bytes: how much zlib unpacks in one step, and throws away when it meets damage in that step. A shorter one costs speed. */
 const STEP = 65_536;
 /** The same for a source that can be read again, in shorter steps, for what was thrown away. */
-const LONG_STEP = 262_144;
+const LONG_STEP = 131_072;
 /** In bytes: this much of a member is remembered, to be unpacked again up to the very byte where it is damaged. */
 const BLOCK = 1_048_576;
 /** In bytes: the piece with the damage is written again in parts of this length, then the part with the damage in parts of the next. */

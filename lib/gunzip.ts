@@ -196,7 +196,7 @@ async function* gunzip(
             yield* gunzip(inParts(before, bytes, length), { skip: Math.max(skip, expanded - start), parts: smaller, signal });
             /* c8 ignore next -- the second reading ends at the damage too, by an error */
         } else if (again !== undefined && (errorCode(error) === 'Z_DATA_ERROR' || error instanceof GzipError)) {
-            yield* gunzip(again(), { skip: expanded, signal });
+            yield* secondReading(again(), { skip: expanded, signal }, error);
         }
 
         throw error;
@@ -206,6 +206,19 @@ async function* gunzip(
 }
 
 /** What was written before a piece at once, then the piece in parts. */
+/** What it gives beyond the first. Where the source itself fails by now, as a file that was removed, the first error stays. */
+async function* secondReading(
+    pieces: AsyncIterable<Piece>,
+    options: GunzipOptions,
+    first: unknown,
+): AsyncGenerator<Buffer, void, undefined> {
+    try {
+        yield* gunzip(pieces, options);
+    } catch (second) {
+        throw errorCode(second).startsWith('Z_') || second instanceof GzipError || options.signal?.aborted === true ? second : first;
+    }
+}
+
 function* inParts(before: Buffer, bytes: Buffer, length: number): Generator<Piece, void, undefined> {
     const member = Buffer.concat([before, bytes]);
     yield { bytes: member.subarray(0, before.length), before: NOTHING };

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { timeSlice } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
 import { GzipError, type Rereadable, unpacked } from '../gunzip.ts';
@@ -29,14 +30,22 @@ export function readRecords(source: AsyncIterable<Uint8Array>, options: ReadReco
 
 /**
  * The bytes of a file, opened when the first are asked for, as a source that is read quickest: in long pieces, and unpacked in long steps, since
- * damage can be looked for by reading it once more.
+ * damage can be looked for by reading it once more: if it is a regular file, which a pipe is not.
  */
 export function recordFile(path: string): Rereadable {
     async function* bytes(): AsyncGenerator<Uint8Array, void, undefined> {
         yield* createReadStream(path, { highWaterMark: 262_144 }) as AsyncIterable<Uint8Array>;
     }
 
-    return Object.assign(bytes(), { again: bytes });
+    async function* again(): AsyncGenerator<Uint8Array, void, undefined> {
+        if (!(await stat(path)).isFile()) {
+            throw new ScanwireError('INVALID_INPUT', 'The source can be read only once');
+        }
+
+        yield* bytes();
+    }
+
+    return Object.assign(bytes(), { again });
 }
 
 /** How a file is read. */

@@ -25,7 +25,7 @@ const BATCH = 200;
 const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
 
 /** One statement at a time, so that many share it, and others beside one whose connection says nothing: who waits for them sends nothing meanwhile. */
-const OUTCOME_LANES: Lanes = { lanes: 1, silentAfter: 1_000, most: 4 };
+const OUTCOME_LANES: Lanes = { lanes: 1, silentAfter: 1_000, most: 2 };
 
 /** A receiver that has had enough and does not say for how long is left alone for so many milliseconds. */
 const DEFAULT_PAUSE = 5_000;

@@ -206,19 +206,17 @@ function tracedBy({ tracing, traces }: Pick<WebhooksContext, 'tracing' | 'traces
     type Accepted = Promise<readonly Acceptance[]>;
     type Accept = (events: readonly UnaddressedEvent[]) => Accepted;
 
-    /** Never in the application's transaction, which a trace must not end. */
-    async function acceptIn(traceparent: string | null, events: readonly UnaddressedEvent[], accept: Accept): Accepted {
+    /** Never in the application's transaction, which a trace must not end; nor waited for, since that may have the only connection. */
+    function acceptIn(traceparent: string | null, events: readonly UnaddressedEvent[], accept: Accept): Accepted {
         if (traceparent === null) {
             return accept(events);
         }
 
-        const keeping = traces.keep(
+        void traces.keep(
             events.map(({ id }) => id),
             traceparent,
         );
-        const accepted = await accept(events.map((event) => ({ ...event, traceparent })));
-        await keeping;
-        return accepted;
+        return accept(events.map((event) => ({ ...event, traceparent })));
     }
 
     return (events: readonly UnaddressedEvent[], accept: Accept): Accepted =>

@@ -1,4 +1,5 @@
 import { batched } from '../batched.ts';
+import { within } from '../within.ts';
 import type { WebhooksContext } from './options.ts';
 import type { Claim } from './store.ts';
 
@@ -19,10 +20,14 @@ export interface TraceStore {
 
 /** What this process keeps of traces, and reads of them. What fails is reported: no delivery waits or ends for its trace. */
 export interface Traces {
+    /** Never rejects. */
     keep(eventIds: readonly string[], traceparent: string): Promise<void>;
     /** The same claims, their events with the traces that are known. */
     known(claims: readonly (Claim | null)[]): Promise<readonly (Claim | null)[]>;
 }
+
+/** Milliseconds that claims wait for their traces: a small part of the time that an attempt must end in. */
+const PATIENCE = 500;
 
 /** Maximum number of publishes whose traces share one statement. */
 const BATCH = 100;
@@ -57,7 +62,7 @@ export function tracesOf({
         },
 
         known: (claims) =>
-            read(claims).catch((error: Error) => {
+            within(read(claims), { timeout: PATIENCE }).catch((error: Error) => {
                 onError(error);
                 return claims;
             }),

@@ -8,7 +8,7 @@ import type { Outcome } from './outcome.ts';
 import type { Claim } from './store.ts';
 
 /** What is used of OpenTelemetry's API. */
-type Api = Pick<typeof OpenTelemetry, 'trace' | 'context' | 'ROOT_CONTEXT' | 'SpanKind' | 'SpanStatusCode'>;
+type Api = Pick<typeof OpenTelemetry, 'trace' | 'context' | 'createContextKey' | 'ROOT_CONTEXT' | 'SpanKind' | 'SpanStatusCode'>;
 
 /** What tracing is like in all processes of a deployment. */
 export interface TracingOptions {
@@ -89,7 +89,7 @@ function attemptingWith(api: Api): Tracing['attempting'] {
     return (claim, attempt) => {
         const parent = spanContextOf(claim.event.traceparent);
         if (parent === null) {
-            return attempt(untraced);
+            return api.context.with(unseen(api, api.ROOT_CONTEXT), () => attempt(untraced));
         }
 
         // What runs here may be inside the request of whoever woke the worker up.
@@ -103,9 +103,9 @@ function attemptingWith(api: Api): Tracing['attempting'] {
             'scanwire.attempt': claim.attempt,
         });
         return processing(
-            () =>
+            (_, processed) =>
                 attempt((url, send) => {
-                    const posting = step(api, api.context.active(), 'POST', SpanKind.CLIENT, postAttributes(url, claim));
+                    const posting = step(api, processed, 'POST', SpanKind.CLIENT, postAttributes(url, claim));
                     return posting((span) => send(traceparentOf(span)), postOutcome);
                 }),
             ({ code }) => ({ 'scanwire.outcome': code, ...(code !== 'delivered' && { 'error.type': code }) }),
@@ -113,25 +113,32 @@ function attemptingWith(api: Api): Tracing['attempting'] {
     };
 }
 
-/** A span that ends with an outcome. */
-function step(
-    { trace, context, SpanStatusCode }: Api,
-    parent: OpenTelemetry.Context,
-    name: string,
-    kind: OpenTelemetry.SpanKind,
-    attributes: OpenTelemetry.Attributes,
-) {
+/**
+ * The context in which nobody else makes spans: an instrumentation of the application's would write the whole URL of the receiver into its own, and
+ * send `traceparent` by itself. The key is that of OpenTelemetry's SDK, which its API does not export.
+ */
+function unseen({ createContextKey }: Api, context: OpenTelemetry.Context): OpenTelemetry.Context {
+    return context.setValue(createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING'), true);
+}
+
+/** A span that ends with an outcome. What runs in it gets the context of steps below it. */
+function step(api: Api, parent: OpenTelemetry.Context, name: string, kind: OpenTelemetry.SpanKind, attributes: OpenTelemetry.Attributes) {
+    const { trace, context, SpanStatusCode } = api;
     const span = trace.getTracer(NAME).startSpan(name, { kind, attributes }, parent);
-    return (run: (span: OpenTelemetry.Span) => Promise<Outcome>, learnt: (outcome: Outcome) => OpenTelemetry.Attributes) =>
-        context.with(trace.setSpan(parent, span), async () => {
-            // An attempt never rejects: whatever happens is an outcome.
-            const outcome = await run(span);
-            span.setAttributes(learnt(outcome));
-            if (outcome.code !== 'delivered') {
-                span.setStatus({ code: SpanStatusCode.ERROR });
+    const below = trace.setSpan(parent, span);
+    type Run = (span: OpenTelemetry.Span, below: OpenTelemetry.Context) => Promise<Outcome>;
+    return (run: Run, learnt: (outcome: Outcome) => OpenTelemetry.Attributes) =>
+        context.with(unseen(api, below), async () => {
+            try {
+                const outcome = await run(span, below);
+                span.setAttributes(learnt(outcome));
+                if (outcome.code !== 'delivered') {
+                    span.setStatus({ code: SpanStatusCode.ERROR });
+                }
+                return outcome;
+            } finally {
+                span.end();
             }
-            span.end();
-            return outcome;
         });
 }
 

@@ -102,6 +102,15 @@ t.test('gives the same of a source that can be read again, which is read again o
     }
 });
 
+t.test('says what it met first where the source cannot be read again by then', async (t) => {
+    const bytes = overwritten(gzipSync(text(3500)), 1.25 * MIB, 200_000);
+    const lost: AsyncIterable<Uint8Array> = { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('was removed')) }) };
+    const expected = await unpack(chunks(bytes, 65_536));
+    const result = await unpack(Object.assign(chunks(bytes, 65_536), { again: () => lost }));
+    t.strictSame(result.error, expected.error);
+    t.ok(expected.bytes.subarray(0, result.bytes.length).equals(result.bytes) && result.bytes.length > MIB);
+});
+
 t.test('loses nothing before a wrong checksum or the end of a long member that was cut off', async (t) => {
     const packed = gzipSync(text(3500));
     for (const member of [overwritten(packed, packed.length - 8, 4), overwritten(packed, packed.length - 4, 4), packed.subarray(0, -9)]) {

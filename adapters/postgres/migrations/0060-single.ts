@@ -4,9 +4,9 @@ import type { Migration } from '../migrate.ts';
  * One event, as accept_alike_events accepts several, and one delivery, as finish_delivered finishes several: at the rates of most deployments
  * nearly all come alone, and for one row the setting up of joins and aggregates costs as much as the work.
  *
- * What there is room for is told without rooms_of as long as little is in flight. Let f be that, and c the exporters of the event, none of them
- * slow, slowed down or limited. Then at most c + f share their places, of which at most f are taken, and what rooms_of would give each is at
- * least (2 × slots - f) / (c + f) - f.
+ * What there is room for is told without rooms_of as long as little is in flight, fewer than a hundred. Let f be that, and c the exporters of the
+ * event, none of them slow, slowed down or limited. Then at most c + f share their places, of which at most f are taken, and what rooms_of would
+ * give each is at least (2 × slots - f) / (c + f) - f.
  */
 const sql = `
 create function scanwire.accept_single_event(
@@ -68,7 +68,7 @@ begin
             where d.stage = 'in flight' and d.flight >= (select l.last_value from scanwire.landed_flights l)
             limit 100
         ) f;
-        if late is not true then
+        if late is not true and flying < 100 then
             select
                 least(
                     max_in_flight,

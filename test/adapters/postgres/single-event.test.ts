@@ -60,6 +60,20 @@ t.test('an event that is accepted alone is handed out to just those who have pla
     t.ok(given > EVENTS && refused > EVENTS, `${given} handed out, ${refused} not`);
 });
 
+t.test('counts what is in flight to its end, however much there are slots for', async (t) => {
+    const empty = emptyWebhookStores(pool);
+    await empty.start();
+    const bench = new WebhookBench(empty);
+    await bench.addExporter();
+    await bench.setTime(at(0));
+    await pool.query('update scanwire.exporters set answers_slowly = false');
+    await bench.deliveries.keepAlive({ id: crypto.randomUUID(), process: '{}', slots: { default: 50_000 } }, 60_000_000);
+    const window = 150;
+    await bench.acceptAtOnce(window, { window });
+    const [accepted] = await bench.acceptAtOnce(1, { window });
+    t.strictSame(accepted?.handedOut, []);
+});
+
 t.test('is not handed out before what has waited for longer', async (t) => {
     for (const failed of [false, true]) {
         const empty = emptyWebhookStores(pool);

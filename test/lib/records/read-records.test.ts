@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer';
+import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { writeFile, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
@@ -370,6 +371,16 @@ t.test('reads a file, where it is damaged as far as anybody else does', async (t
         t.same(kept, fromStream);
         t.same(fromFile.totals, totals);
     }
+
+    const pipe = join(t.testdir(), 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const reading = readRecords(recordFile(pipe));
+    writeFile(pipe, damaged, () => {});
+    let last: RecordLine | undefined;
+    for await (const line of reading) {
+        last = line;
+    }
+    t.match(last, { ok: false, problems: [{ reason: /damaged or was cut off/ }] }, 'which can be read only once');
 
     await t.rejects(
         readRecords(recordFile(join(t.testdir(), 'none')))

@@ -66,6 +66,10 @@ async function setting(t: Test, statuses: readonly number[], options: Partial<We
         sender: {
             attemptTimeout: 2_000,
             async send(message) {
+                // As an instrumentation of the application's does for each request.
+                if (options.tracing != null) {
+                    trace.getTracer('instrumentation').startSpan(`POST ${RECEIVER}`).end();
+                }
                 if (message.newConnection === true) {
                     return outcome(204);
                 }
@@ -246,6 +250,21 @@ t.test('delivers all the same while traces can neither be kept nor read', async 
     t.match(
         errors.map(({ message }) => message),
         [/keeps no traces/, /reads no traces/],
+    );
+});
+
+t.test('waits for no store that says nothing of traces, be it in a transaction of the application', async (t) => {
+    recorded(t);
+    const { own, stores, sent, errors, advance } = await setting(t, [503, 204], await traced());
+    const silent = (): Promise<never> => new Promise(() => {});
+    Object.assign(stores.deliveries.traces as TraceStore, { keep: silent, of: silent });
+    await own.publish('alert_raised', {});
+    await until(async () => (await own.deliveries.list()).every(({ kind, state }) => kind === 'test' || state === 'pending'));
+    advance(5_000);
+    await until(() => sent.length === 2);
+    t.match(
+        errors.map(({ message }) => message),
+        [/No result within 500 ms/],
     );
 });
 

@@ -109,12 +109,13 @@ for (const { name, open } of databases) {
             // Few enough for one batch of a list, which is a statement.
             const few = others.slice(0, 100);
             const { workspace } = await store.importHosts('default', each([known, ...few]));
-            const importing = underWay(store.importHosts('default', each([changed, ...few, ...manyHosts(300, 'x')])));
             const states = new Set<string>();
             const look = async (): Promise<void> => {
                 const [{ data = {} } = {}, ...rest] = await all(store.workspaceNotes, [workspace.id]);
                 states.add(`${data.text} ${rest.length}`);
             };
+            await look();
+            const importing = underWay(store.importHosts('default', each([changed, ...few, ...manyHosts(300, 'x')])));
             while (!importing.ended()) {
                 await look();
             }

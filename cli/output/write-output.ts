@@ -1,4 +1,4 @@
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, type WriteStream } from 'node:fs';
 import { chmod, link, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -68,7 +68,7 @@ async function writeWhole(
     // A link that somebody put there would lead elsewhere.
     await rm(partial, { force: true });
     try {
-        await pipeline(bytes, createWriteStream(partial, { flags: 'wx', flush: true, ...(mode !== undefined && { mode }) }));
+        await pipeWhole(bytes, createWriteStream(partial, { flags: 'wx', flush: true, ...(mode !== undefined && { mode }) }));
         if (mode !== undefined) {
             // What the umask took away.
             await chmod(partial, mode);
@@ -83,6 +83,16 @@ async function writeWhole(
         // What went wrong first is what is said.
         await rm(partial, { force: true }).catch(() => {});
         throw error;
+    }
+}
+
+/** Resolves, or rejects, once the file is closed: one whose source fails at once may still be about to be made. */
+async function pipeWhole(bytes: Pieces, output: WriteStream): Promise<void> {
+    const closed = new Promise<void>((resolve) => output.once('close', resolve));
+    try {
+        await pipeline(bytes, output);
+    } finally {
+        await closed;
     }
 }
 

@@ -205,7 +205,6 @@ async function* gunzip(
     }
 }
 
-/** What was written before a piece at once, then the piece in parts. */
 /** What it gives beyond the first. Where the source itself fails by now, as a file that was removed, the first error stays. */
 async function* secondReading(
     pieces: AsyncIterable<Piece>,
@@ -219,6 +218,7 @@ async function* secondReading(
     }
 }
 
+/** What was written before a piece at once, then the piece in parts. */
 function* inParts(before: Buffer, bytes: Buffer, length: number): Generator<Piece, void, undefined> {
     const member = Buffer.concat([before, bytes]);
     yield { bytes: member.subarray(0, before.length), before: NOTHING };

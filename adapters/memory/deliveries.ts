@@ -6,12 +6,12 @@ import type { EventSummary } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import type { Delivery, DeliveryContent, DeliveryState, DeliveryStore, RecordedOutcome } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
+import type { TraceStore } from '../../lib/webhooks/traces.ts';
 import { accept } from './acceptance.ts';
 import { claim, sweep } from './claims.ts';
 import { dispatch } from './dispatch.ts';
 import { replayStore } from './replays.ts';
 import { retentionStore } from './retention.ts';
-import { traceStore } from './traces.ts';
 import {
     type AttemptRow,
     applyHealth,
@@ -271,4 +271,22 @@ function deliverLate(state: WebhookState, row: DeliveryRow, { outcome }: Recorde
         move(state, row, 'delivered', now);
         Object.assign(row, { lastCode: 'delivered', takenBack: false });
     }
+}
+
+/** Traces of the state. */
+function traceStore(state: WebhookState): TraceStore {
+    return {
+        async keep(traces) {
+            for (const { eventId, traceparent } of traces) {
+                if (!state.traces.has(eventId)) {
+                    state.traces.set(eventId, { traceparent, keptAt: state.clock() });
+                }
+            }
+        },
+
+        async of(eventIds) {
+            const found = eventIds.map((eventId) => [eventId, state.traces.get(eventId)?.traceparent] as const);
+            return new Map(found.filter((one): one is readonly [string, string] => one[1] !== undefined));
+        },
+    };
 }

@@ -5,6 +5,7 @@ import { brotliCompress, constants } from 'node:zlib';
 import { PGlite } from '@electric-sql/pglite';
 import { findTemplate, TEMPLATE } from './template.ts';
 
+/** PostgreSQL keeps its catalogue in three databases that are alike, further apart than the largest of the usual windows. */
 const WINDOW_BITS = 26;
 
 if (findTemplate() === null) {
@@ -13,8 +14,7 @@ if (findTemplate() === null) {
     const archive = await database.dumpDataDir('none');
     await database.close();
 
-    // The window spans the three databases, which are alike: a third of what gzip comes to. The best quality takes twenty times as long.
-    // PostgreSQL keeps its catalogue three times, further apart than the largest of the usual windows.
+    // A quarter of what gzip comes to. The best quality takes twenty times as long.
     const params = {
         [constants.BROTLI_PARAM_QUALITY]: 9,
         [constants.BROTLI_PARAM_LARGE_WINDOW]: 1,

@@ -18,6 +18,7 @@ import type {
     RecordedOutcome,
 } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
+import type { TraceStore } from '../../lib/webhooks/traces.ts';
 import { accept, acceptJoined, dispatchedFromRow } from './acceptance.ts';
 import { isUuid, type Row, type Time, uuidOrNull, withDates } from './database.ts';
 import { countDeliveries, countSlices, deliveryFromRow, listDeliveries } from './delivery-lists.ts';
@@ -32,6 +33,7 @@ import {
     EVENT,
     GET,
     KEEP_ALIVE,
+    KEEP_TRACES,
     NOW,
     RECORD_DELIVERED,
     RECORD_OUTCOMES,
@@ -39,12 +41,12 @@ import {
     REPLAY,
     SWEEP,
     type SweptRow,
+    TRACES,
 } from './delivery-sql.ts';
 import { exporterFromRow } from './exporters.ts';
 import type { Notifications } from './notifications.ts';
 import { replayStore } from './replays.ts';
 import { retentionStore } from './retention.ts';
-import { traceStore } from './traces.ts';
 
 /**
  * Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` rejects with `UNAVAILABLE` by itself.
@@ -251,4 +253,18 @@ async function replay(db: Executor, id: string): Promise<Delivery> {
     }
     const [event] = (await db.query<Row<EventSummary>>(EVENT, [delivery.eventId])).rows;
     throw event?.erasedAt === null ? storeRefusals.notReplayable() : storeRefusals.eventErased();
+}
+
+/** Traces in the table of the migration `0061-traces`. */
+function traceStore(db: Executor): TraceStore {
+    return {
+        async keep(traces) {
+            await db.query(KEEP_TRACES, [traces.map(({ eventId }) => eventId), traces.map(({ traceparent }) => traceparent)]);
+        },
+
+        async of(eventIds) {
+            const { rows } = await db.query<{ eventId: string; traceparent: string }>(TRACES, [eventIds]);
+            return new Map(rows.map(({ eventId, traceparent }) => [eventId, traceparent]));
+        },
+    };
 }

@@ -260,3 +260,12 @@ export interface ClaimRow
     readonly claimedAt: Time;
     readonly eventCreatedAt: Time;
 }
+
+/** `$1` are ids of events, `$2` their traces. */
+export const KEEP_TRACES: string = prepared(`
+insert into scanwire.traces (event_id, traceparent, kept_at)
+    select event_id, traceparent, scanwire.now() from unnest($1::uuid[], $2::text[]) as given (event_id, traceparent)
+    on conflict do nothing`);
+
+/** `$1` are ids of events. */
+export const TRACES: string = prepared('select event_id as "eventId", traceparent from scanwire.traces where event_id = any ($1::uuid[])');

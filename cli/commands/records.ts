@@ -5,7 +5,7 @@ import { type Answer, type Call, command, wholeNumber } from '../command.ts';
 import { openInput } from '../input.ts';
 import { followed } from '../output/progress.ts';
 import { assertWritable, writeOutput } from '../output/write-output.ts';
-import * as files from '../records/operations.ts';
+import * as operations from '../records/operations.ts';
 import { type ReadingLimits, type RecordsReport, reportText } from '../records/report.ts';
 import { addCapture } from './records-capture.ts';
 
@@ -15,7 +15,7 @@ const MAX_LINE_LIMIT = 256 * MAX_LINE_BYTES;
 export function define(records: Command): void {
     const check = command(records, 'check <file>', 'check a file of records, one in each line, - for stdin', async (call) => {
         const { source } = await openFiles(call);
-        return reported(call, await files.check(source, limitsOf(call)));
+        return reported(call, await operations.check(source, limitsOf(call)));
     });
 
     const mend = command(records, 'mend <file>', 'write the records of an older file as they should be, - for stdin', rewritten);
@@ -23,7 +23,7 @@ export function define(records: Command): void {
 
     const read = command(records, 'read <file>', 'print what is in the records of a file, a line for each, - for stdin', async (call) => {
         const { source } = await openFiles(call, true);
-        const report = await files.read(source, { ...limitsOf(call), json: call.json, body: call.options.body === true });
+        const report = await operations.read(source, { ...limitsOf(call), json: call.json, body: call.options.body === true });
         return { ...(await reported(call, report)), aside: true };
     });
     read.option('--body', 'print the body of each response, too');
@@ -69,8 +69,8 @@ function limitsOf({ options }: Call): ReadingLimits {
 async function rewritten(call: Call): Promise<Answer> {
     const { output, profile: mend } = call.options as { readonly output?: string; readonly profile?: MendProfile };
     const { source, inPlace } = await openFiles(call, output === undefined);
-    const options = { ...limitsOf(call), gzip: files.packs(call.options), inPlace, ...(mend && { mend }), ...(output && { output }) };
-    const report = await files.rewrite(source, options);
+    const options = { ...limitsOf(call), gzip: operations.packs(call.options), inPlace, ...(mend && { mend }), ...(output && { output }) };
+    const report = await operations.rewrite(source, options);
     const answer = await reported(call, report);
     const reason = inPlace ? 'its bad lines would be lost, choose another file' : 'no line is good';
     return {

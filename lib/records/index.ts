@@ -21,7 +21,14 @@ export { type Endpoint, endpointsOf } from './endpoints.ts';
 export { type ImportedLine, type ImportRecordsOptions, importRecords } from './import-records.ts';
 export { MEND_PROFILES, type MendCounts, type MendedRecord, type MendKind, type MendProfile, mendRecord } from './mend-record.ts';
 export type { ReadRecord } from './read-record.ts';
-export { type ReadRecordsOptions, type RecordLine, type RecordLines, type RecordTotals, readRecords, recordFile } from './read-records.ts';
+export {
+    type ReadRecordsOptions,
+    type RecordLine,
+    type RecordLines,
+    type RecordTotals,
+    readRecords,
+    recordSource,
+} from './read-records.ts';
 export { type HttpsRecord, type JsonSchema, RECORD_SCHEMA_VERSION, recordJsonSchema, recordSchema, stringifyRecord } from './record.ts';
 export {
     type HttpResponse,

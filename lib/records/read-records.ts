@@ -20,7 +20,7 @@ import { type HttpsRecord, MAX_LINE_BYTES, type RecordOf } from './record.ts';
  * @throws ScanwireError `MISCONFIGURED` for a profile that there is not.
  *
  * @example
- * for await (const line of readRecords(recordFile('https.jsonl.gz'))) {
+ * for await (const line of readRecords(recordSource('https.jsonl.gz'))) {
  *     if (line.ok) console.log(line.record.host);
  * }
  */
@@ -32,7 +32,7 @@ export function readRecords(source: AsyncIterable<Uint8Array>, options: ReadReco
  * The bytes of a file, opened when the first are asked for, as a source that is read quickest: in long pieces, and unpacked in long steps, since
  * damage can be looked for by reading it once more: if it is a regular file, which a pipe is not.
  */
-export function recordFile(path: string): Rereadable {
+export function recordSource(path: string): Rereadable {
     async function* bytes(): AsyncGenerator<Uint8Array, void, undefined> {
         yield* createReadStream(path, { highWaterMark: 262_144 }) as AsyncIterable<Uint8Array>;
     }

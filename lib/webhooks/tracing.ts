@@ -24,7 +24,7 @@ export interface TracingOptions {
  */
 export type Post = (url: string, send: (traceparent: string | null) => Promise<Outcome>) => Promise<Outcome>;
 
-/** Spans for what a process publishes and sends; `docs/tracing.md` lists them. */
+/** Spans for what a process publishes and sends; `docs/observing.md` lists them. */
 export interface Tracing {
     readonly options: Required<TracingOptions>;
     /**

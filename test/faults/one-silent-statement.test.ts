@@ -9,19 +9,11 @@ import { keyRing } from '../../lib/keys/key-ring.ts';
 import { httpSender } from '../../lib/webhooks/http-sender.ts';
 import { webhooks } from '../../lib/webhooks/webhooks.ts';
 import { countingReceiver } from '../support/counting-receiver.ts';
+import { investigation } from '../support/investigation.ts';
 import { tcpProxy } from '../support/tcp-proxy.ts';
 import { testDatabase } from '../support/test-database.ts';
 
 const KIND = 'idr_investigation_created';
-
-const investigation = {
-    timestamp: '2026-11-21T09:30:00Z',
-    title: 'Suspicious sign-in',
-    link: 'https://example.com/i/1',
-    investigationId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa',
-    investigationRrn: 'rrn:investigation:eu:1:investigation:ABC',
-    actors: { users: [], assets: [] },
-};
 
 /** Longer than a statement is let alone with the outcomes of others behind it, and far below what it is waited for. */
 const WITHIN = 2_000;

@@ -10,18 +10,10 @@ import { keyRing } from '../../lib/keys/key-ring.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { plugin, type WebhookExporterOptions } from '../../plugins/webhook-exporter/index.ts';
 import { countingReceiver } from '../support/counting-receiver.ts';
+import { investigation } from '../support/investigation.ts';
 import { testDatabase } from '../support/test-database.ts';
 
 const KIND = 'idr_investigation_created';
-const INVESTIGATION = {
-    timestamp: '2026-11-21T09:30:00Z',
-    title: 'Suspicious sign-in',
-    link: 'https://example.com/i/1',
-    investigationId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa',
-    investigationRrn: 'rrn:investigation:eu:1:investigation:ABC',
-    actors: { users: [], assets: [] },
-};
-
 const options = (stores: WebhookStores): WebhookExporterOptions => ({
     stores,
     queue: memoryQueue(),
@@ -42,7 +34,7 @@ t.test('a server that was stopped delivers again once it is started again', asyn
 
     for (const round of [1, 2]) {
         await server.stop();
-        const published = await publish(KIND, INVESTIGATION);
+        const published = await publish(KIND, investigation);
         t.equal((await deliveries.show(published.deliveries[0] ?? '')).state, 'pending', 'nothing is sent meanwhile');
         await server.start();
         await receiver.received(KIND, round);
@@ -69,7 +61,7 @@ t.test('what is being sent is recorded before a host ends its pool', async (t) =
     const { exporters, publish } = server.plugins['webhook-exporter'];
     const { exporter } = await exporters.create({ url: receiver.url });
     await exporters.start(exporter.id);
-    const published = await publish(KIND, INVESTIGATION);
+    const published = await publish(KIND, investigation);
     await receiver.received(KIND);
 
     await server.stop();

@@ -5,18 +5,10 @@ import Joi from 'joi';
 import t, { type Test } from 'tap';
 import { countingReceiver } from '../support/counting-receiver.ts';
 import { type Embedding, embedding } from '../support/embedding-host.ts';
+import { investigation } from '../support/investigation.ts';
 import { ended, linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
 
 const KIND = 'idr_investigation_created';
-const INVESTIGATION = {
-    timestamp: '2026-11-21T09:30:00Z',
-    title: 'Suspicious sign-in',
-    link: 'https://example.com/i/1',
-    investigationId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa',
-    investigationRrn: 'rrn:investigation:eu:1:investigation:ABC',
-    actors: { users: [], assets: [] },
-};
-
 const ARGS = ['worker', '--collector', 'default', '--json'];
 
 async function startWorker(t: Test, { env }: Embedding, ...more: string[]) {
@@ -46,7 +38,7 @@ t.test('a worker sends as the vendor of its host, under its egress rules', async
     const { exporters, publish } = server.plugins['webhook-exporter'];
     const { exporter } = await exporters.create({ url: receiver.url, headers: [['X-Vendor-Thing', 'yes']] });
     t.match(await exporters.start(exporter.id), { test: { attempt: { outcome: { code: 'delivered' } } } });
-    await publish(KIND, INVESTIGATION);
+    await publish(KIND, investigation);
     await receiver.received(KIND);
     t.strictSame(receiver.vendors, ['acme', 'acme']);
     t.equal(await ended(worker, 'SIGTERM'), 0);
@@ -105,11 +97,11 @@ t.test('a worker begins anew with the settings of a newer start; the older host 
     const newer = await application.host({ vendor: 'Beta' });
     t.match(await exited, [1], 'a worker with options of its own ends where they do not fit any more');
     t.match(await nextJson(worker, lines), { generation: 2 });
-    await publish(KIND, INVESTIGATION);
+    await publish(KIND, investigation);
     await receiver.received(KIND);
     t.strictSame(receiver.vendors, ['acme', 'beta'], 'what the older host accepts goes out all the same');
 
-    await newer.server.plugins['webhook-exporter'].publish(KIND, INVESTIGATION);
+    await newer.server.plugins['webhook-exporter'].publish(KIND, investigation);
     await receiver.received(KIND, 2);
     t.strictSame(receiver.vendors, ['acme', 'beta', 'beta']);
     t.match(

@@ -16,6 +16,10 @@ with added as (
 numbered as (
     select e.id, e.collector, row_number() over (order by e.id) - 1 as number, count(*) over () as count from scanwire.exporters e
 ),
+traced as (
+    insert into scanwire.traces (event_id, traceparent, kept_at)
+    select id, '00-' || repeat('1', 32) || '-' || repeat('2', 16) || '-01', scanwire.now() from added
+),
 kept as (
     insert into scanwire.deliveries (
         event_id, exporter_id, due_at, queued_at, claimed_at, finished_at, priority, attempts, round, collector, state, last_code
@@ -29,7 +33,7 @@ insert into scanwire.attempts (delivery_id, number, started_at, finished_at, tok
 select k.id, 1, k.claimed_at, scanwire.now(), k.id::text, false, '{"code":"delivered","detail":null,"timings":{"total":5}}'
 from kept k`;
 
-const TABLES = ['exporters', 'last_successes', 'events', 'deliveries', 'attempts', 'worker_sessions', 'deployment'];
+const TABLES = ['exporters', 'last_successes', 'events', 'deliveries', 'attempts', 'worker_sessions', 'deployment', 'traces'];
 
 /** Keeps the tables from being vacuumed and analysed by themselves. */
 export async function neverVacuum(pool: pg.Pool): Promise<void> {

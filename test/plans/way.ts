@@ -55,6 +55,11 @@ async function quickWay(deliveries: DeliveryStore, step: Step): Promise<void> {
     await step('read what was handed out', () =>
         deliveries.claim([{ deliveryId, token: randomUUID(), duration: 30_000, grant: token, holds: true }], null),
     );
+    await step(
+        'keep a trace',
+        async () => await deliveries.traces?.keep([{ eventId: randomUUID(), traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` }]),
+    );
+    await step('read a trace', async () => await deliveries.traces?.of([randomUUID()]));
     const begunAt = await deliveries.now();
     await step('finish what was handed out', () => deliveries.recordOutcomes([success(holderOf(handedOut), { begunAt })], BREAKER));
     // Of an exporter that has taken one in this second.

@@ -14,7 +14,7 @@ import {
     type RecordLine,
     type RecordTotals,
     readRecords,
-    recordFile,
+    recordSource,
 } from '../../../lib/records/index.ts';
 import { arbitraryMutant } from './arbitrary-record.ts';
 
@@ -362,7 +362,7 @@ t.test('reads a file, where it is damaged as far as anybody else does', async (t
     const file = join(t.testdir(), 'records.gz');
     for (const bytes of [packed, damaged]) {
         writeFileSync(file, bytes);
-        const fromFile = readRecords(recordFile(file));
+        const fromFile = readRecords(recordSource(file));
         const kept: RecordLine[] = [];
         for await (const line of fromFile) {
             kept.push(line);
@@ -374,7 +374,7 @@ t.test('reads a file, where it is damaged as far as anybody else does', async (t
 
     const pipe = join(t.testdir(), 'pipe');
     execFileSync('mkfifo', [pipe]);
-    const reading = readRecords(recordFile(pipe));
+    const reading = readRecords(recordSource(pipe));
     writeFile(pipe, damaged, () => {});
     let last: RecordLine | undefined;
     for await (const line of reading) {
@@ -383,7 +383,7 @@ t.test('reads a file, where it is damaged as far as anybody else does', async (t
     t.match(last, { ok: false, problems: [{ reason: /damaged or was cut off/ }] }, 'which can be read only once');
 
     await t.rejects(
-        readRecords(recordFile(join(t.testdir(), 'none')))
+        readRecords(recordSource(join(t.testdir(), 'none')))
             .batches()
             [Symbol.asyncIterator]()
             .next(),

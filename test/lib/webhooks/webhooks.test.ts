@@ -15,6 +15,7 @@ import { httpSender } from '../../../lib/webhooks/http-sender.ts';
 import type { WebhooksOptions } from '../../../lib/webhooks/options.ts';
 import type { DeliveryState } from '../../../lib/webhooks/store.ts';
 import { type Webhooks, webhooks } from '../../../lib/webhooks/webhooks.ts';
+import { investigation } from '../../support/investigation.ts';
 import { recordingProcess } from '../../support/recording-process.ts';
 
 interface Received {
@@ -27,15 +28,6 @@ interface Receiver {
     readonly received: Received[];
     answer: (response: ServerResponse) => void;
 }
-
-const investigation = {
-    timestamp: '2026-11-21T09:30:00Z',
-    title: 'Suspicious sign-in',
-    link: 'https://example.com/i/1',
-    investigationId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa',
-    investigationRrn: 'rrn:investigation:eu:1:investigation:ABC',
-    actors: { users: [], assets: [] },
-};
 
 async function receiver(t: Test): Promise<Receiver> {
     const self: Receiver & { url: string } = { url: '', received: [], answer: (response) => response.writeHead(204).end() };

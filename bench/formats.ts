@@ -3,7 +3,8 @@
  * (what is more is what others on the machine take), on the investigation of the specification with a few users and assets. Bars: 5 for a
  * filter, 50 for a format.
  */
-import { eventBody, investigationCreated } from '../lib/webhooks/events.ts';
+import { eventBody } from '../lib/webhooks/event-body.ts';
+import { investigationCreated } from '../lib/webhooks/event-kinds.ts';
 import { checkFilter, compileFilter } from '../lib/webhooks/filter.ts';
 import { formatEvent, formatTable, formatterOf, withFormatSecret } from '../lib/webhooks/formats/index.ts';
 import { compileSubscription } from '../lib/webhooks/subscription.ts';

@@ -1,4 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
 import { ScanwireError } from './errors.ts';
+import { wakeUps } from './within.ts';
 
 /**
  * Lets many callers share one statement: what is called while all lanes run goes together into the next run. So a lone caller never
@@ -141,4 +143,61 @@ export function batchedInTurn<Item, Result>(
 
         proceed,
     };
+}
+
+/**
+ * What a source yields, in batches of what came while the batch before was worked on: a source that trickles does not wait for a
+ * batch to fill, and one that pours makes large ones. At most one batch is held besides the one that is worked on. When the source
+ * fails, what came before comes out first.
+ *
+ * @param limits A batch grows until it has `maxItems` items, or its items have `maxSize`.
+ */
+export async function* batchesOf<Item>(
+    source: AsyncIterable<Item>,
+    { maxItems, maxSize, sizeOf }: { readonly maxItems: number; readonly maxSize: number; sizeOf(item: Item): number },
+): AsyncGenerator<readonly Item[], void, undefined> {
+    // The batch that grows, and the side that waits for the other; they never wait both.
+    const next = { items: [] as Item[], size: 0, isLast: false, isAbandoned: false };
+    const { wake, change } = wakeUps();
+
+    const fill = async (): Promise<void> => {
+        for await (const item of source) {
+            next.items.push(item);
+            next.size += sizeOf(item);
+            wake();
+            while (!next.isAbandoned && (next.items.length >= maxItems || next.size >= maxSize)) {
+                await change();
+            }
+
+            if (next.isAbandoned) {
+                return;
+            }
+        }
+    };
+    const filled = fill().finally(() => {
+        next.isLast = true;
+        wake();
+    });
+    filled.catch(() => undefined);
+
+    try {
+        while (!next.isLast || next.items.length > 0) {
+            if (next.items.length === 0) {
+                await change();
+                // What came with the first item comes along.
+                await setImmediate();
+                continue;
+            }
+
+            const items = next.items.splice(0);
+            next.size = 0;
+            wake();
+            yield items;
+        }
+
+        await filled;
+    } finally {
+        next.isAbandoned = true;
+        wake();
+    }
 }

@@ -1,6 +1,9 @@
 /** What routes over a store have in common: the ids of their paths, and responses that come out of the store batch by batch. */
 import * as Boom from '@hapi/boom';
 import type { Lifecycle, Request } from '@hapi/hapi';
+import type Joi from 'joi';
+import { checked } from '../lib/checked.ts';
+import { ScanwireError } from '../lib/errors.ts';
 import { announcing, type InstanceOptions, logFailure } from './instance.ts';
 
 const PLAIN_DECIMAL = /^(?:0|[1-9]\d*)$/;
@@ -8,6 +11,24 @@ const PLAIN_DECIMAL = /^(?:0|[1-9]\d*)$/;
 /** The id that a segment of a path writes as a plain decimal number; null for any other text and beyond `max`: no row has such an id. */
 export function pathId(segment: string, max: number = Number.MAX_SAFE_INTEGER): number | null {
     return PLAIN_DECIMAL.test(segment) && Number(segment) <= max ? Number(segment) : null;
+}
+
+/**
+ * The query of the request after the schema.
+ *
+ * @throws Boom 400 that names the parameter and the rule.
+ */
+export function queryOf<Query>({ query }: Request, schema: Joi.ObjectSchema<Query>): Query {
+    return orBadRequest(() => checked(schema, query));
+}
+
+/** What `read` returns. A value that it refuses is the client's fault. */
+export function orBadRequest<T>(read: () => T): T {
+    try {
+        return read();
+    } catch (error) {
+        throw error instanceof ScanwireError ? Boom.badRequest(error.message) : error;
+    }
 }
 
 /**

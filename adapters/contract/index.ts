@@ -1,5 +1,7 @@
 import { type ApiKeyStoreFixture, apiKeyLaws } from './api-keys-laws.ts';
 import { type AuditStoreFixture, auditLaws } from './audit-laws.ts';
+import { boundaryGroups } from './inventory/boundary-laws.ts';
+import { dryRunGroups } from './inventory/dry-run-laws.ts';
 import { findingGroups } from './inventory/finding-laws.ts';
 import { type AnyInventoryFixture, inventoryAbilities } from './inventory/fixture.ts';
 import { importGroups } from './inventory/import-laws.ts';
@@ -8,7 +10,6 @@ import { readingGroups } from './inventory/reading-laws.ts';
 import { removalGroups } from './inventory/removal-laws.ts';
 import { replacingGroups } from './inventory/replacing-laws.ts';
 import { selectingGroups } from './inventory/selecting-laws.ts';
-import { sparingGroups } from './inventory/sparing-laws.ts';
 import { textGroups } from './inventory/text-laws.ts';
 import { enrichingLaws, notEnrichingLaws } from './records/enriching-laws.ts';
 import { type RecordStoreFixture, recordAbilities } from './records/fixture.ts';
@@ -100,7 +101,8 @@ export function inventoryContract(test: ContractTest, create: () => AnyInventory
             ...movingGroups,
             ...replacingGroups,
             ...findingGroups,
-            ...sparingGroups,
+            ...dryRunGroups,
+            ...boundaryGroups,
             ...textGroups,
             ...importGroups,
         ],

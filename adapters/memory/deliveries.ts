@@ -10,11 +10,11 @@ import type { TraceStore } from '../../lib/webhooks/traces.ts';
 import { accept } from './acceptance.ts';
 import { claim, sweep } from './claims.ts';
 import { dispatch } from './dispatch.ts';
+import { applyHealth } from './exporter-health.ts';
 import { replayStore } from './replays.ts';
 import { retentionStore } from './retention.ts';
 import {
     type AttemptRow,
-    applyHealth,
     asDelivery,
     type DeliveryRow,
     end,

@@ -2,7 +2,7 @@ import { isRowId } from '../../lib/inventory/fields.ts';
 import type { ExtraField, FilterName, Filters, SEARCHED, Selection } from '../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions, SelectableCollection } from '../../lib/inventory/store.ts';
 import type { Readers } from './readers.ts';
-import { textPages } from './row-text.ts';
+import { textPages } from './text-pages.ts';
 
 /** How the rows of a resource are found. `rows` stands for the resource's own table in these texts. */
 export interface CollectionSource {

@@ -4,7 +4,8 @@ import { ScanwireError } from '../../lib/errors.ts';
 import type { ExpireOptions, RemovedHosts, RemoveHostsOptions } from '../../lib/inventory/store.ts';
 import { type PoolLike, patiently, transaction } from './database.ts';
 import { lastSeen } from './sightings.ts';
-import { everySlice, lease, release } from './staged-import.ts';
+import { everySlice } from './slices.ts';
+import { lease, release } from './staged-import.ts';
 import { inTurn } from './workspaces.ts';
 
 const GENERATION = '(select generation from scanwire.workspaces where id = $1)';

@@ -1,9 +1,26 @@
 import { ScanwireError } from '../../lib/errors.ts';
 import { type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
 import type { PoolLike } from './database.ts';
-import type { Lease } from './slices.ts';
-import { MARK_FINDINGS } from './stage-findings.ts';
-import { everySlice } from './staged-import.ts';
+import { everySlice, type Lease } from './slices.ts';
+import { FINDINGS } from './stage-findings.ts';
+
+/**
+ * Parts of {@link MARK} for the notes and vulnerabilities of the hosts that are `judged`: marks those that imports have made and this one has not named, but for
+ * those that go with a service or with their host.
+ */
+const MARK_FINDINGS = FINDINGS.map(({ name, kind }) => {
+    const isNamed = (what: string, id: string): string => `exists (
+        select from scanwire.import_named named
+        where workspace_id = $1 and named.host_id = rows.host_id and named.kind = '${what}' and named.service_id = ${id}
+    )`;
+    return `${name}_unnamed as materialized (
+        select rows.id, rows.host_id from judged join scanwire.${name} rows on rows.host_id = judged.id
+        where not judged.removed and rows.generation > 0 and rows.generation < $4 and not ${isNamed(kind, 'rows.id')}
+            and (rows.service_id is null or ${isNamed('service', 'rows.service_id')})
+    ), ${name}_marked as (
+        update scanwire.${name} rows set staged = '{"removed": true}' from ${name}_unnamed where rows.id = ${name}_unnamed.id
+    )`;
+}).join(', ');
 
 /**
  * Marks what was not named, and forgets what was. A host that stays and loses something counts as changed where nothing else of it does; it is
@@ -111,3 +128,11 @@ export async function markUnnamed(pool: PoolLike, lease: Lease, { generation, at
         aside: sum.aside,
     };
 }
+
+/** Forgets which rows an import that replaces has named, where it has not come to its end. */
+export const FORGET_NAMED: string = `with slice as (
+    select distinct host_id from scanwire.import_named where workspace_id = $1 and host_id > $2 order by host_id limit $3
+), forgotten as (
+    delete from scanwire.import_named named using slice where named.workspace_id = $1 and named.host_id = slice.host_id
+)
+select max(host_id) as last, count(*)::integer as count from slice`;

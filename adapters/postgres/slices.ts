@@ -68,3 +68,31 @@ export function paceOf(monotonic: () => number = () => performance.now()): Pace 
         },
     };
 }
+
+/** What a slice has come to, with whatever else its statement says. */
+type SliceRow<More> = More & { readonly last: number | null; readonly count: number };
+
+interface EverySlice<More> {
+    readonly onHosts?: (count: number, row: SliceRow<More>) => void;
+    readonly values?: readonly unknown[];
+}
+
+/** @param sql Works on at most `$3` hosts behind `$2` of the workspace `$1`, and says how many and which was the last. From `$4` on it has `values`. */
+export async function everySlice<More extends object = object>(
+    pool: PoolLike,
+    lease: Lease,
+    sql: string,
+    { onHosts = () => {}, values: more = [] }: EverySlice<More> = {},
+): Promise<void> {
+    const pace = paceOf();
+    for (let after: number | null = 0; after !== null; ) {
+        const values: unknown[] = [lease.workspaceId, after, pace.hosts(), ...more];
+        const work = (client: Executor) => client.query<SliceRow<More>>(sql, values);
+        const { rows } = await slice(pool, lease, (client) => pace.timed(pace.hosts(), () => work(client)));
+        const [row] = rows;
+        after = row?.last ?? null;
+        if (row !== undefined) {
+            onHosts(row.count, row);
+        }
+    }
+}

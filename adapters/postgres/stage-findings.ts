@@ -56,6 +56,12 @@ interface FindingKind {
 
 const NAMES = Object.keys(KINDS) as readonly (keyof Findings)[];
 
+/** The tables of findings, with the names of their kinds in what an import has named. */
+export const FINDINGS: readonly { readonly name: keyof Findings; readonly kind: string }[] = NAMES.map((name) => ({
+    name,
+    kind: KINDS[name].kind,
+}));
+
 /** The value of a column of `rows` with what a JSON object lays over it; other columns as they are. */
 export function laidOver(name: keyof Findings, column: string, source: string): string {
     const { columns }: FindingKind = KINDS[name];
@@ -206,22 +212,3 @@ export const DISCARD_FINDINGS: string = NAMES.map(
             and rows.generation <= (select greatest(generation, 0) from scanwire.workspaces where id = $1)
     )`,
 ).join(', ');
-
-/**
- * The same of the hosts that are `judged` by an import that replaces: marks those that imports have made and this one has not named, but for
- * those that go with a service or with their host.
- */
-export const MARK_FINDINGS: string = NAMES.map((name) => {
-    const { kind } = KINDS[name];
-    const isNamed = (what: string, id: string): string => `exists (
-        select from scanwire.import_named named
-        where workspace_id = $1 and named.host_id = rows.host_id and named.kind = '${what}' and named.service_id = ${id}
-    )`;
-    return `${name}_unnamed as materialized (
-        select rows.id, rows.host_id from judged join scanwire.${name} rows on rows.host_id = judged.id
-        where not judged.removed and rows.generation > 0 and rows.generation < $4 and not ${isNamed(kind, 'rows.id')}
-            and (rows.service_id is null or ${isNamed('service', 'rows.service_id')})
-    ), ${name}_marked as (
-        update scanwire.${name} rows set staged = '{"removed": true}' from ${name}_unnamed where rows.id = ${name}_unnamed.id
-    )`;
-}).join(', ');

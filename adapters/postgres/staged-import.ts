@@ -1,7 +1,8 @@
 import type { Executor } from '../../lib/transaction.ts';
 import { type PoolLike, patiently, transaction } from './database.ts';
+import { FORGET_NAMED } from './replace.ts';
 import { UNSEE } from './sightings.ts';
-import { LEASE, type Lease, paceOf, slice } from './slices.ts';
+import { everySlice, LEASE, type Lease, slice } from './slices.ts';
 import { assignments } from './stage-batch.ts';
 import { APPLY_FINDINGS, DISCARD_FINDINGS } from './stage-findings.ts';
 
@@ -102,14 +103,6 @@ const DISCARD_HOSTS = `with slice as (
 )
 select max(id) as last, count(*)::integer as count from slice`;
 
-/** Which rows an import that replaces has named; it has not come to its end. */
-const FORGET_NAMED = `with slice as (
-    select distinct host_id from scanwire.import_named where workspace_id = $1 and host_id > $2 order by host_id limit $3
-), forgotten as (
-    delete from scanwire.import_named named using slice where named.workspace_id = $1 and named.host_id = slice.host_id
-)
-select max(host_id) as last, count(*)::integer as count from slice`;
-
 /** The workspace that was made for the import and not shown goes with it, unless others have stored hosts there. */
 const REMOVE_EMPTY = `delete from scanwire.workspaces
     where id = $1 and generation < 0 and not exists (select from scanwire.hosts where workspace_id = $1)`;
@@ -126,34 +119,6 @@ export async function discardStaged(pool: PoolLike, lease: Lease): Promise<void>
         await client.query(REMOVE_EMPTY, [lease.workspaceId]);
         await client.query(END_DISCARDED, [lease.workspaceId]);
     });
-}
-
-/** What a slice has come to, with whatever else its statement says. */
-type SliceRow<More> = More & { readonly last: number | null; readonly count: number };
-
-interface EverySlice<More> {
-    readonly onHosts?: (count: number, row: SliceRow<More>) => void;
-    readonly values?: readonly unknown[];
-}
-
-/** @param sql Works on at most `$3` hosts behind `$2` of the workspace `$1`, and says how many and which was the last. From `$4` on it has `values`. */
-export async function everySlice<More extends object = object>(
-    pool: PoolLike,
-    lease: Lease,
-    sql: string,
-    { onHosts = () => {}, values: more = [] }: EverySlice<More> = {},
-): Promise<void> {
-    const pace = paceOf();
-    for (let after: number | null = 0; after !== null; ) {
-        const values: unknown[] = [lease.workspaceId, after, pace.hosts(), ...more];
-        const work = (client: Executor) => client.query<SliceRow<More>>(sql, values);
-        const { rows } = await slice(pool, lease, (client) => pace.timed(pace.hosts(), () => work(client)));
-        const [row] = rows;
-        after = row?.last ?? null;
-        if (row !== undefined) {
-            onHosts(row.count, row);
-        }
-    }
 }
 
 /**

@@ -1,7 +1,8 @@
 import { isRowId, MAX_ID } from '../../lib/inventory/fields.ts';
 import type { Collection } from '../../lib/inventory/store.ts';
 import type { Readers } from '../postgres/readers.ts';
-import { rowText, textPages } from '../postgres/row-text.ts';
+import { rowText } from '../postgres/row-text.ts';
+import { textPages } from '../postgres/text-pages.ts';
 import { type Columns, type Computed, expression, timeOf } from './columns.ts';
 
 /** The fields of rows in their order, with their kinds. */

@@ -1,3 +1,4 @@
+import { timeSlice } from '../clock.ts';
 import type { HttpsRecord } from './record.ts';
 
 /** A record at rest. Its time is beside it: the record itself has no field for one. */
@@ -66,4 +67,27 @@ export interface RecordStore {
 
     /** In ascending id. A record that is stored later has a higher id than all that could be listed before. */
     list(query: RecordQuery): Promise<readonly StoredRecord[]>;
+}
+
+/** How many records are held: each may be as large as a line may be. */
+const BATCH = 16;
+
+/** All that the query finds, however much it is, in batches that are small enough to be held. */
+export async function* listRecords(
+    store: RecordStore,
+    { limit, ...query }: RecordQuery,
+): AsyncGenerator<readonly StoredRecord[], void, undefined> {
+    const yieldIfDue = timeSlice();
+    let { after } = query;
+    for (let left = limit; left > 0; ) {
+        const asked = Math.min(left, BATCH);
+        const batch = await store.list({ ...query, after, limit: asked });
+        if (batch.length > 0) {
+            yield batch;
+        }
+
+        left = batch.length < asked ? 0 : left - asked;
+        after = batch.at(-1)?.id;
+        await yieldIfDue();
+    }
 }

@@ -2,7 +2,8 @@ import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import type { KeyRing, SealedAnew } from '../keys/key-ring.ts';
 import { checkAuthentication, partAuthentication, storedAuthentication } from './authentication.ts';
-import { eventBody, testEvent } from './events.ts';
+import { eventBody } from './event-body.ts';
+import { testEvent } from './event-kinds.ts';
 import {
     type CheckedExporterSettings,
     type Exporter,

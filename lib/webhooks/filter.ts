@@ -3,7 +3,8 @@ import type { SchemaDescription } from '../application-schema.ts';
 import { isObject } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { timestamp } from '../timestamp.ts';
-import { describedBody, type EventKind } from './events.ts';
+import { describedBody } from './event-body.ts';
+import type { EventKind } from './event-kinds.ts';
 
 /** What a condition may ask of a value. */
 export const FILTER_OPS = ['=', '≠', 'in', 'contains', 'starts-with', 'matches-cidr', '<', '≤', '>', '≥', 'exists'] as const;

@@ -6,7 +6,7 @@ export type * from './authentication.ts';
 export type { ExportType, FormatName, RuleSet, SignatureForm, Trust } from './choices.ts';
 export type { Deliveries, DeliveryHistory, ErasedEvent, Events } from './deliveries.ts';
 export type { Diagnosis, Doctor, Finding, FindingPart } from './doctor.ts';
-export type { EventKind, EventKinds } from './events.ts';
+export type { EventKind, EventKinds } from './event-kinds.ts';
 export type * from './exporter.ts';
 export type { Backlog, BacklogAge, Breaker, ExporterHealth, Overview, ShownExporter } from './exporter-health.ts';
 export type { ChangedExporter, CreatedExporter, Exporters, TestResult } from './exporters.ts';

@@ -1,5 +1,6 @@
 import { ScanwireError } from '../errors.ts';
-import { type ExporterKind, eventBody, exporterKinds } from './events.ts';
+import { eventBody } from './event-body.ts';
+import { type ExporterKind, exporterKinds } from './event-kinds.ts';
 import type { WebhooksContext } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { RecordedOutcome } from './store.ts';

@@ -8,7 +8,7 @@ import type { KeyRing } from '../keys/key-ring.ts';
 import type { BreakerRules } from './breaker.ts';
 import type { ByteBudget } from './byte-budget.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import type { EventKind, EventKinds } from './events.ts';
+import type { EventKind, EventKinds } from './event-kinds.ts';
 import { collectorSchema, DEFAULT_COLLECTOR } from './exporter.ts';
 import type { ExporterStore } from './exporter-store.ts';
 import type { Format, Formats } from './formats/index.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { EgressGuard } from '../egress/guard.ts';
 import { ScanwireError } from '../errors.ts';
-import type { EventKind } from './events.ts';
+import type { EventKind } from './event-kinds.ts';
 import type { Sender, SharedLimits } from './http-sender.ts';
 import type { DeliveryQueue, QueuePlace } from './queue.ts';
 import type { Tracing, TracingOptions } from './tracing.ts';

@@ -1,5 +1,5 @@
 import { ScanwireError } from '../errors.ts';
-import { type EventKind, type EventKinds, testEvent } from './events.ts';
+import { type EventKind, type EventKinds, testEvent } from './event-kinds.ts';
 import { type CompiledFilter, checkFilter, compileFilter, type FailedCondition, type Filter, failedConditions } from './filter.ts';
 
 /** Which events an exporter wants, of those that its export type lets it have. */

@@ -1,6 +1,6 @@
 import { ScanwireError } from '../errors.ts';
 import type { Executor } from '../transaction.ts';
-import { type EventKind, typesFor } from './events.ts';
+import { type EventKind, typesFor } from './event-kinds.ts';
 import type { StoredExporter } from './exporter.ts';
 import { type FormatEvent, formatEvent } from './formats/index.ts';
 import { type MessageMaker, messageMaker } from './formatting.ts';

@@ -8,7 +8,7 @@ import { byteBudget } from './byte-budget.ts';
 import { type Deliveries, deliveriesOf, type Events, eventsOf } from './deliveries.ts';
 import { dispatcher } from './dispatcher.ts';
 import { type Doctor, doctorOf, MAX_DIFFERENCE, MAX_NAMES, NAME_TIMEOUT } from './doctor.ts';
-import { type EventKinds, eventKinds } from './events.ts';
+import { type EventKinds, eventKinds } from './event-kinds.ts';
 import type { Overview } from './exporter-health.ts';
 import { type Exporters, exporters } from './exporters.ts';
 import { formatTable } from './formats/index.ts';

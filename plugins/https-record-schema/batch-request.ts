@@ -3,8 +3,6 @@ import { finished } from 'node:stream/promises';
 import * as Boom from '@hapi/boom';
 import type { Request, ResponseToolkit, RouteOptionsPayload } from '@hapi/hapi';
 import Joi from 'joi';
-import { checked } from '../../lib/checked.ts';
-import { ScanwireError } from '../../lib/errors.ts';
 import { unpacked } from '../../lib/gunzip.ts';
 import { MEND_PROFILES, type MendProfile } from '../../lib/records/index.ts';
 import { type StoreFailure, unavailable } from '../request.ts';
@@ -35,19 +33,6 @@ export const batchQuerySchema: Joi.ObjectSchema<BatchQuery> = Joi.object<BatchQu
     results: Joi.string().valid('bad', 'all').default('bad'),
     mend: Joi.string().valid(...MEND_PROFILES),
 });
-
-/**
- * The query of the request after the schema.
- *
- * @throws Boom 400 that names the parameter and the rule.
- */
-export function queryOf<Query>({ query }: Request, schema: Joi.ObjectSchema<Query>): Query {
-    try {
-        return checked(schema, query);
-    } catch (error) {
-        throw error instanceof ScanwireError ? Boom.badRequest(error.message) : error;
-    }
-}
 
 /** Whether the client asks for JSON lines, and so for an answer that streams. */
 export function acceptsLines({ headers }: Request): boolean {

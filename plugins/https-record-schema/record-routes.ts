@@ -3,11 +3,11 @@ import * as Boom from '@hapi/boom';
 import type { Request, ResponseObject, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
 import { HOST_PATTERN, IP_PATTERN } from '../../lib/addresses.ts';
-import { timeSlice } from '../../lib/clock.ts';
 import type { RecordQuery, RecordStore, StoredRecord } from '../../lib/records/index.ts';
+import { listRecords } from '../../lib/records/store.ts';
 import { timestamp } from '../../lib/timestamp.ts';
-import { orUnavailable, pathId, streamCut, withFirst } from '../request.ts';
-import { acceptsLines, queryOf, RECORDS_FAILED } from './batch-request.ts';
+import { orUnavailable, pathId, queryOf, streamCut, withFirst } from '../request.ts';
+import { acceptsLines, RECORDS_FAILED } from './batch-request.ts';
 import { LINES_TYPE } from './batch-response.ts';
 import type { Access, Settings } from './options.ts';
 
@@ -114,27 +114,4 @@ async function* pageText(request: Request, store: RecordStore, query: ListQuery)
     }
 
     yield `${unread === limit ? separator : ''}],"next":${JSON.stringify(next)}}`;
-}
-
-/** How many records are held: each may be as large as a line may be. */
-const BATCH = 16;
-
-/** All that the query finds, however much it is, in batches that are small enough to be held. */
-async function* listRecords(
-    store: RecordStore,
-    { limit, ...query }: RecordQuery,
-): AsyncGenerator<readonly StoredRecord[], void, undefined> {
-    const yieldIfDue = timeSlice();
-    let { after } = query;
-    for (let left = limit; left > 0; ) {
-        const asked = Math.min(left, BATCH);
-        const batch = await store.list({ ...query, after, limit: asked });
-        if (batch.length > 0) {
-            yield batch;
-        }
-
-        left = batch.length < asked ? 0 : left - asked;
-        after = batch.at(-1)?.id;
-        await yieldIfDue();
-    }
 }

@@ -10,7 +10,7 @@ import { MAX_ID } from '../../lib/inventory/fields.ts';
 import type { FilterName, Filters, Position, Selection } from '../../lib/inventory/selection.ts';
 import type { Collection } from '../../lib/inventory/store.ts';
 import { timestamp } from '../../lib/timestamp.ts';
-import { pathId } from '../request.ts';
+import { orBadRequest, pathId } from '../request.ts';
 import type { ResourceRow } from './options.ts';
 import type { Format, RowForm, RowForms } from './row-forms.ts';
 
@@ -33,16 +33,14 @@ const MAX_LIMIT = 1000;
  */
 export function askedOf({ url, headers }: Request, rows: Collection<ResourceRow>, forms: RowForms): Asked {
     const query = valuesOf(url.searchParams);
-    try {
+    return orBadRequest(() => {
         const fields = fieldsOf(query.get('fields'), forms);
         return {
             selection: selectionOf(query, rows, forms, fields),
             form: forms.form(formatOf(textOf(headers.accept)), fields),
             counts: rows.count !== undefined && prefersCount(textOf(headers.prefer)),
         };
-    } catch (error) {
-        throw error instanceof ScanwireError ? Boom.badRequest(error.message) : error;
-    }
+    });
 }
 
 /** The `Link` to the rows behind a page: the same request with another `after`. */

@@ -6,12 +6,12 @@ import { rowsOf } from '../../lib/inventory/host-pages.ts';
 import type { Selection } from '../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
 import { orUnavailable, pathId, type StoreFailure, streamCut, untilClosed, withFirst } from '../request.ts';
-import { workspacesSeen } from '../strategy.ts';
 import { type Asked, askedOf, nextLink } from './asked.ts';
 import { streamed } from './compression.ts';
 import type { Streams } from './limits.ts';
 import type { ResourceRow } from './options.ts';
 import { indexText, type RowForm, type RowForms } from './row-forms.ts';
+import { limitedTo, seenAt } from './workspaces-seen.ts';
 
 export const UNREADABLE: StoreFailure = { plugin: 'rest-api-v2', message: 'The data cannot be read now; try again later' };
 
@@ -143,67 +143,6 @@ function idsOf({ paramsArray }: Request): readonly number[] {
 
         return id;
     });
-}
-
-const WORKSPACES = '/workspaces';
-
-/**
- * Lets a key that sees some workspaces only into nothing else: what is in none, as a resource of the application's own may be, included.
- * The store is not asked, so that what exists and what does not are one.
- *
- * @returns The workspaces that the index of workspaces shows; null where there is nothing left to choose.
- */
-function seenAt({ path }: Resource, request: Request, [workspace]: readonly number[]): ReadonlySet<number> | null {
-    const seen = workspacesSeen(request);
-    if (seen === null) {
-        return null;
-    }
-
-    const isBelow = path === WORKSPACES || path.startsWith(`${WORKSPACES}/{`);
-    if (!isBelow || (workspace !== undefined && !seen.has(workspace))) {
-        throw Boom.notFound();
-    }
-
-    return workspace === undefined ? seen : null;
-}
-
-/** The rows of these ids, as a collection of which parts can be asked for as of the whole. */
-function limitedTo(ids: ReadonlySet<number>, rows: Collection<ResourceRow>): Collection<ResourceRow> {
-    const select: NonNullable<typeof rows.select> = (path, { limit, ...selection }, options) =>
-        firstOf(limit ?? Number.POSITIVE_INFINITY, only(ids, (rows.select as NonNullable<typeof rows.select>)(path, selection, options)));
-    const { listText: _, ...parts } = rows;
-    return {
-        ...parts,
-        list: (path, options) => only(ids, rows.list(path, options)),
-        ...(rows.select !== undefined && { select }),
-        ...(rows.count !== undefined && {
-            async count(path: readonly number[], where: NonNullable<Selection['where']>) {
-                let total = 0;
-                for await (const batch of select(path, { where }, {})) {
-                    total += batch.length;
-                }
-                return total;
-            },
-        }),
-    };
-}
-
-async function* firstOf(limit: number, batches: AsyncIterable<readonly ResourceRow[]>): AsyncGenerator<readonly ResourceRow[]> {
-    let left = limit;
-    for await (const batch of batches) {
-        yield batch.slice(0, left);
-        left -= batch.length;
-        if (left <= 0) {
-            return;
-        }
-    }
-}
-
-/** Batches without the rows of other ids. What is no batch goes through, to be refused like any other. */
-async function* only(ids: ReadonlySet<number>, batches: AsyncIterable<readonly ResourceRow[]>): AsyncGenerator<readonly ResourceRow[]> {
-    for await (const batch of batches) {
-        yield Array.isArray(batch) ? batch.filter(({ id }: ResourceRow) => ids.has(id)) : batch;
-    }
 }
 
 const BASE_PAGE = `<!DOCTYPE html>

@@ -5,7 +5,7 @@ import { isObject } from '../../lib/checked.ts';
 import type { FilterName } from '../../lib/inventory/selection.ts';
 import type { JsonSchema } from '../../lib/records/record.ts';
 import { VERSION } from '../../lib/version.ts';
-import type { EventKinds } from '../../lib/webhooks/events.ts';
+import type { EventKinds } from '../../lib/webhooks/event-kinds.ts';
 import { exampleOf, jsonSchemaOf } from '../json-schema.ts';
 import type { Resource } from './handlers.ts';
 

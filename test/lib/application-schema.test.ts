@@ -5,7 +5,8 @@ import { z } from 'zod';
 import { type ApplicationSchema, applicationSchemaRules, checkedBy, describedSchema } from '../../lib/application-schema.ts';
 import { checked } from '../../lib/checked.ts';
 import { timestamp } from '../../lib/timestamp.ts';
-import { type EventKind, eventBody, eventKinds } from '../../lib/webhooks/events.ts';
+import { eventBody } from '../../lib/webhooks/event-body.ts';
+import { type EventKind, eventKinds } from '../../lib/webhooks/event-kinds.ts';
 
 const shape = { at: z.iso.datetime(), hosts: z.array(z.object({ b: z.number(), a: z.string() })) };
 const zod = z.object(shape);

@@ -2,7 +2,8 @@ import Joi from 'joi';
 import t from 'tap';
 import { compiled, UNSURE } from '../../lib/compiled-schema.ts';
 import { timestamp } from '../../lib/timestamp.ts';
-import { eventBody, investigationCreated } from '../../lib/webhooks/events.ts';
+import { eventBody } from '../../lib/webhooks/event-body.ts';
+import { investigationCreated } from '../../lib/webhooks/event-kinds.ts';
 
 const LETTERS = /^[a-z]+$/;
 const schema = Joi.object({

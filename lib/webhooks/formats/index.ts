@@ -1,6 +1,6 @@
 import { ScanwireError } from '../../errors.ts';
 import type { FormatName } from '../choices.ts';
-import { testEvent } from '../events.ts';
+import { testEvent } from '../event-kinds.ts';
 import type { HeaderPairs } from '../exporter.ts';
 import { checkAdditionalHeaders } from '../headers.ts';
 import { vendorNamed } from '../signature.ts';

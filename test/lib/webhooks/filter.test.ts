@@ -3,7 +3,7 @@ import Joi from 'joi';
 import t from 'tap';
 import { z } from 'zod';
 import { timestamp } from '../../../lib/timestamp.ts';
-import { type EventKind, eventKinds, investigationCreated } from '../../../lib/webhooks/events.ts';
+import { type EventKind, eventKinds, investigationCreated } from '../../../lib/webhooks/event-kinds.ts';
 import { type Condition, checkFilter, compileFilter, FILTER_OPS, type Filter, failedConditions } from '../../../lib/webhooks/filter.ts';
 
 const scan: EventKind = {

@@ -1,6 +1,6 @@
 import Joi from 'joi';
 import t from 'tap';
-import { eventKinds } from '../../../lib/webhooks/events.ts';
+import { eventKinds } from '../../../lib/webhooks/event-kinds.ts';
 import {
     checkSubscription,
     compileSubscription,

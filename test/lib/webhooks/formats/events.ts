@@ -1,4 +1,5 @@
-import { eventBody, investigationCreated } from '../../../../lib/webhooks/events.ts';
+import { eventBody } from '../../../../lib/webhooks/event-body.ts';
+import { investigationCreated } from '../../../../lib/webhooks/event-kinds.ts';
 import { type FormatEvent, type FormattedMessage, formatEvent, formatTable, formatterOf } from '../../../../lib/webhooks/formats/index.ts';
 
 /* Events that formats are tried with. */

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { inventoryContract } from '../../../../adapters/contract/index.ts';
-import { sparingGroups } from '../../../../adapters/contract/inventory/sparing-laws.ts';
+import { boundaryGroups } from '../../../../adapters/contract/inventory/boundary-laws.ts';
 import type { MemoryInventory } from '../../../../adapters/memory/index.ts';
 import { lawOf, mapValues, proveLaws } from '../laws.ts';
 import { inventoryFixture, type Mutation } from './fixture.ts';
@@ -16,15 +16,6 @@ const boundless: Mutation<MemoryInventory> = (store) => ({
 
 /** One way to break each law; a law that its mutant passes is no law. */
 const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
-    'says in a dry run what an import would change, and changes nothing': (store) => ({
-        importHosts: (name, hosts, { dryRun: _ignored, ...options } = {}) => store.importHosts(name, hosts, options),
-    }),
-    'makes no workspace in a dry run': (store) => ({
-        async importHosts(name, hosts, options) {
-            await store.ensureWorkspace(name);
-            return store.importHosts(name, hosts, options);
-        },
-    }),
     'leaves out and counts what is outside of the boundary of a workspace': boundless,
     'leaves nothing out where the boundary is empty': (store) => ({
         async importHosts(name, hosts, options) {
@@ -36,7 +27,7 @@ const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
     'imports nothing where the boundary is none': boundless,
 };
 
-const lawNames = sparingGroups.flatMap(({ laws }) => Object.keys(laws));
+const lawNames = boundaryGroups.flatMap(({ laws }) => Object.keys(laws));
 proveLaws(
     t,
     inventoryContract,

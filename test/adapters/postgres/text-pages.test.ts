@@ -1,6 +1,6 @@
 import t from 'tap';
 import { readersOf } from '../../../adapters/postgres/readers.ts';
-import { textPages } from '../../../adapters/postgres/row-text.ts';
+import { textPages } from '../../../adapters/postgres/text-pages.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 
 type Row = { readonly id: number };

@@ -1,7 +1,8 @@
 import Joi from 'joi';
 import t from 'tap';
 import { timestamp } from '../../../lib/timestamp.ts';
-import { type EventKind, eventBody, eventKinds, investigationCreated, testEvent, typesFor } from '../../../lib/webhooks/events.ts';
+import { eventBody } from '../../../lib/webhooks/event-body.ts';
+import { type EventKind, investigationCreated } from '../../../lib/webhooks/event-kinds.ts';
 
 const investigation = {
     title: 'Suspicious sign-in',
@@ -105,22 +106,4 @@ t.test('keeps the order of a kind of the host, nested and in arrays', async (t) 
         eventBody(kind, { free: { z: 1, y: 2 }, hosts: [{ a: 1, b: 2 }], at: '2026-01-01T00:00:00Z' }),
         '{"at":"2026-01-01T00:00:00.000Z","hosts":[{"b":2,"a":1}],"free":{"z":1,"y":2}}',
     );
-});
-
-t.test('opens the event table to the host', async (t) => {
-    const own: EventKind = { name: 'scan.finished', schema: Joi.object() };
-    t.strictSame(
-        [...eventKinds([own]).keys()],
-        [...['test', 'idr_investigation_created', 'exporter_failing', 'exporter_stopped', 'exporter_recovered'], 'scan.finished'],
-    );
-    t.throws(() => eventKinds([own, own]), { code: 'MISCONFIGURED', field: 'kinds[1].name' });
-    t.throws(() => eventKinds([{ ...own, name: 'a b' }]), { code: 'MISCONFIGURED' });
-    t.throws(() => eventKinds([{ ...own, name: 'test' }]), { code: 'MISCONFIGURED' });
-});
-
-t.test('sends library investigations to all types but the legacy one', async (t) => {
-    t.strictSame(typesFor(investigationCreated, 'library'), ['investigation', 'investigation_legacy_and_library']);
-    t.equal(typesFor(investigationCreated, 'legacy').length, 3);
-    t.equal(typesFor(investigationCreated, null).length, 3);
-    t.equal(typesFor(testEvent, null).length, 3);
 });

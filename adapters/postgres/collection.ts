@@ -2,7 +2,7 @@ import { isRowId } from '../../lib/inventory/fields.ts';
 import type { ExtraField, FilterName, Filters, SEARCHED, Selection } from '../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions, SelectableCollection } from '../../lib/inventory/store.ts';
 import type { Readers } from './readers.ts';
-import { textPages } from './text-pages.ts';
+import { idsWithin, textPages } from './text-pages.ts';
 
 /** How the rows of a resource are found. `rows` stands for the resource's own table in these texts. */
 export interface CollectionSource {
@@ -113,9 +113,8 @@ function textOf<Row extends { readonly id: number }>(
     { row, from }: NonNullable<CollectionSource['text']>,
     select: Required<Collection<Row>>['select'],
 ): NonNullable<Collection<Row>['listText']> {
-    const behind = `$${source.parents.length + 1}`;
-    const page = (condition = 'true'): string => `select rows.id, ${row} as text from ${from}
-        where ${[...belowOf(source), listed, `rows.id > ${behind}`, condition].join(' and ')} order by rows.id`;
+    const page = (after: string, until?: string): string => `select rows.id, ${row} as text from ${from}
+        where ${[...belowOf(source), listed, idsWithin(after, until)].join(' and ')} order by rows.id`;
     const usable = '(select not staged_shown from scanwire.workspaces where id = $1)';
     const pages = textPages(readers, { parents: source.parents.length, page, usable }, select);
     return (path, options) => (path.every(isRowId) ? pages(path, options) : select(path, {}, options));

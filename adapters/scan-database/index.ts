@@ -9,8 +9,9 @@ import type { Executor } from '../../lib/transaction.ts';
 import { IMPATIENT, patiently } from '../postgres/database.ts';
 import { type HostPool, isHostPool, ownPool } from '../postgres/own-pool.ts';
 import { type Readers, readersOf } from '../postgres/readers.ts';
+import { idsWithin } from '../postgres/text-pages.ts';
 import { type Columns, type Computed, expression, hostColumns, readColumns, SERVICE_COLUMNS, TABLES } from './columns.ts';
-import { behind, texts, type WritableFields } from './texts.ts';
+import { below, texts, type WritableFields } from './texts.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 
@@ -176,7 +177,8 @@ function reading(
     const selected = [...always, ...sometimes]
         .filter((column) => columns.has(`${table}.${column}`) || column in computed)
         .map((column) => `${computed[column] ?? expression(table, column, columns)} as "${column}"`);
-    const text = `select ${selected.join(', ')} from ${from} where ${behind(parents)} order by rows.id limit $${parents.length + 2}`;
+    const where = [...below(parents), idsWithin(`$${parents.length + 1}`)].join(' and ');
+    const text = `select ${selected.join(', ')} from ${from} where ${where} order by rows.id limit $${parents.length + 2}`;
 
     return async (path, { after, limit, signal }) => {
         signal?.throwIfAborted();

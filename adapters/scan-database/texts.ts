@@ -2,7 +2,7 @@ import { isRowId, MAX_ID } from '../../lib/inventory/fields.ts';
 import type { Collection } from '../../lib/inventory/store.ts';
 import type { Readers } from '../postgres/readers.ts';
 import { rowText } from '../postgres/row-text.ts';
-import { textPages } from '../postgres/text-pages.ts';
+import { idsWithin, textPages } from '../postgres/text-pages.ts';
 import { type Columns, type Computed, expression, timeOf } from './columns.ts';
 
 /** The fields of rows in their order, with their kinds. */
@@ -36,17 +36,18 @@ export function texts<Row extends { readonly id: number }>(
     });
     // An id that the API has no form for is refused where the row is read.
     const page = (
-        condition = 'true',
+        after: string,
+        until?: string,
     ): string => `select least(rows.id, ${MAX_ID})::integer as id, case when rows.id <= ${MAX_ID} then ${written} end as text
-        from ${from} where ${behind(parents)} and ${condition} order by rows.id`;
+        from ${from} where ${[...below(parents), idsWithin(after, until)].join(' and ')} order by rows.id`;
     const read = select as NonNullable<typeof select>;
     const pages = textPages<Row>(readers, { parents: parents.length, page }, read);
     return (path, options) => (path.every(isRowId) ? pages(path, options) : read(path, {}, options));
 }
 
-/** Below the ids of the path, behind an id: the parameters of both. */
-export function behind(parents: readonly string[]): string {
-    return [...parents.map((column, index) => `${column} = $${index + 1}`), `rows.id > $${parents.length + 1}`].join(' and ');
+/** Below the ids of the path, the first parameters. */
+export function below(parents: readonly string[]): readonly string[] {
+    return parents.map((column, index) => `${column} = $${index + 1}`);
 }
 
 /** What a field is in SQL, and what stands for nothing in it, as where rows are read. */

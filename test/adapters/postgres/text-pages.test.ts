@@ -1,6 +1,6 @@
 import t from 'tap';
 import { readersOf } from '../../../adapters/postgres/readers.ts';
-import { textPages } from '../../../adapters/postgres/text-pages.ts';
+import { idsWithin, textPages } from '../../../adapters/postgres/text-pages.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 
 type Row = { readonly id: number };
@@ -16,17 +16,22 @@ function listing(
     const statements: (readonly unknown[])[] = [];
     let underWay = 0;
     let most = 0;
-    const answer = (text: string, [from, until]: readonly number[]): readonly object[] => {
+    const answer = (text: string, [from, until]: readonly (number | readonly number[])[]): readonly object[] => {
         const limit = Number(/ limit (\d+)/.exec(text)?.[1] ?? Number.POSITIVE_INFINITY);
-        const page = change([...ids], [from, until])
-            .filter((id) => id > Number(from) && id <= (until ?? id))
-            .slice(0, limit);
+        const page = (after: number, end: number) =>
+            change([...ids], [after, end])
+                .filter((id) => id > after && id <= end)
+                .slice(0, limit);
         if (text.includes('row_number')) {
-            return page.filter((_, index) => (index + 1) % 1_000 === 0).map((id) => ({ id }));
+            return page(Number(from), Number.POSITIVE_INFINITY)
+                .filter((_, index) => (index + 1) % 100 === 0)
+                .map((id) => ({ id }));
         }
-        const texts = page.filter(hasText);
-        const isLast = until === undefined && page.length < limit;
-        return [{ text: texts.join(',') || null, last: page.at(-1) ?? null, rows: page.length, texts: texts.length, isLast }];
+        return [from].flat().map((after = 0, index) => {
+            const rows = page(after, [until].flat()[index] ?? Number.POSITIVE_INFINITY);
+            const texts = rows.filter(hasText);
+            return { text: texts.join(',') || null, last: rows.at(-1) ?? null, rows: rows.length, texts: texts.length };
+        });
     };
     const database: Executor = {
         async query<R>(text: string, values: unknown[] = []) {
@@ -35,11 +40,11 @@ function listing(
             most = Math.max(most, underWay);
             await new Promise((resolve) => setImmediate(resolve));
             underWay -= 1;
-            const rows = answer(text, values as number[]) as R[];
+            const rows = answer(text, values as (number | number[])[]) as R[];
             return { rows, rowCount: rows.length };
         },
     };
-    const source = { parents: 0, page: (condition = 'true') => `select id, text from rows where id > $1 and ${condition}` };
+    const source = { parents: 0, page: (after: string, until?: string) => `select id, text from rows where ${idsWithin(after, until)}` };
     async function* select(
         _path: readonly number[],
         { after, limit }: { readonly after?: Row; readonly limit?: number },
@@ -65,7 +70,10 @@ t.test('reads two batches of a long listing at once, and writes them in their or
     const { written, statements, most } = listing(ids);
     t.strictSame(await written(), ids);
     t.equal(most(), 2);
-    t.strictSame(statements.slice(0, 5), [[0], [250], [1_250], [1_250, 2_250], [2_250, 3_250]]);
+    const parts = (from: number, count = 10): readonly number[] => Array.from({ length: count }, (_, index) => from + 100 * index);
+    t.strictSame(statements.slice(0, 5), [[0], [250], [1_250], [parts(1_250), parts(1_350)], [parts(2_250), parts(2_350)]]);
+    const rest = [parts(39_250, 8), parts(39_350, 8)];
+    t.strictSame(statements.slice(-3), [rest, [40_050], [40_050]], 'what is left, as far as its parts are whole, then the rest');
 });
 
 t.test('looks up no bounds for a listing of two batches', async (t) => {
@@ -81,14 +89,14 @@ t.test('reads on behind rows that have no text, from where their reading ended',
 });
 
 t.test('reads on behind a batch whose rows were removed meanwhile, and takes rows that have come into one', async (t) => {
-    const removed: Change = (seen, [from, until]) => (from === 2_250 && until !== undefined ? [] : seen);
+    const removed: Change = (seen, [from, until]) => (Number(from) >= 2_250 && Number(until) <= 3_250 ? [] : seen);
     const { written } = listing(idsUpTo(9_000), { change: removed });
     t.strictSame(
         await written(),
         idsUpTo(9_000).filter((id) => id <= 2_250 || id > 3_250),
     );
     const odd = idsUpTo(9_000).filter((id) => id % 2 === 1);
-    const filled = listing(odd, { change: (seen, [, until]) => (until === undefined ? seen : idsUpTo(9_000)) });
+    const filled = listing(odd, { change: (seen, [, until]) => (until === Infinity ? seen : idsUpTo(9_000)) });
     const all = await filled.written();
     t.equal(new Set(all).size, all.length, 'none is there twice');
     t.strictSame(

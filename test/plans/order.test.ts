@@ -23,6 +23,8 @@ t.test('what waits for another of its key costs no dispatch anything', async (t)
         await drop();
     });
     await migrate(pool);
+    // One at work holds a snapshot, for which what is dead has to be passed by.
+    await pool.query('alter table scanwire.deliveries set (autovacuum_enabled = off)');
     const { exporters, deliveries } = postgresWebhooks({ pool, notify: false });
     await exporters.insert(sampleExporter({ ordered: true }));
     const keyed = (orderKey: string) => ({ ...forAll(sampleEvent()), orderKey });

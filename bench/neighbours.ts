@@ -1,3 +1,4 @@
+import { cpus } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { receiver } from '../test/support/bad-receiver.ts';
 import { nameServer } from '../test/support/name-server.ts';
@@ -26,6 +27,7 @@ const FIGURES: Readonly<Record<string, Figure>> = {
     p50: LATENCIES.p50,
     p99: LATENCIES.p99,
     perSecond: { label: 'arrived/s', moreIsBetter: true },
+    load: { label: 'of the machine busy, %', bar: '≤ 60' },
 };
 
 const CASES: readonly Neighbours[] = [
@@ -78,10 +80,20 @@ async function measured(sender: SenderUnderTest, them: Neighbours | null, scale:
     const making = them === null || them.rate === 0 ? Promise.resolve() : makeNoise(sender, them, noise.signal);
     await steady(sender, RATE, Math.ceil(RATE * SETTLING_SECONDS * scale));
     const count = Math.ceil(RATE * SECONDS * scale);
+    const before = machineTimes();
     const { latencies, seconds } = await steady(sender, RATE, count);
+    const after = machineTimes();
     noise.abort();
     await making;
-    return { ...percentilesOf(latencies), perSecond: count / seconds };
+    const load = (100 * (after.busy - before.busy)) / (after.all - before.all);
+    return { ...percentilesOf(latencies), perSecond: count / seconds, load };
+}
+
+/** Of all cores together since the machine was started, in milliseconds. */
+function machineTimes(): { readonly busy: number; readonly all: number } {
+    const times = cpus().map((core) => core.times);
+    const all = times.reduce((sum, { user, nice, sys, idle, irq }) => sum + user + nice + sys + idle + irq, 0);
+    return { busy: all - times.reduce((sum, { idle }) => sum + idle, 0), all };
 }
 
 async function makeNoise(sender: SenderUnderTest, { rate, bodyBytes = 100 }: Neighbours, signal: AbortSignal): Promise<void> {

@@ -27,22 +27,38 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
     const candidates = candidatesOf(state, options, now);
     const collectors = new Set(candidates.map(({ exporter }) => exporter.collector));
 
-    const picked = [...collectors]
-        .flatMap((collector) => {
-            const ofCollector = candidates.filter(({ exporter }) => exporter.collector === collector);
-            const pools = poolsOf(ofCollector, slotsOf(state, collector, now));
-            return [true, false].flatMap((slow) => {
-                const sharers = ofCollector.filter((one) => one.slow === slow);
-                return pickFromPool(sharers, slow ? pools.slow : pools.quick, options, now);
-            });
-        })
+    const pools = [...collectors].flatMap((collector) => {
+        const ofCollector = candidates.filter(({ exporter }) => exporter.collector === collector);
+        const { slow, quick } = poolsOf(ofCollector, slotsOf(state, collector, now));
+        return [slow, quick].map((pool) => {
+            const sharers = ofCollector.filter((one) => one.slow === (pool === slow));
+            return { ...pool, sharers, picked: pickFromPool(sharers, pool, options, now) };
+        });
+    });
+    const picked = pools
+        .flatMap((pool) => pool.picked)
         .sort(byTurn)
         .slice(0, options.limit);
     payRates(candidates, picked, now);
-    const takers = candidates.flatMap(({ due, window }) => due.filter(({ priority }) => priority === 0 || window > 0));
+    const left = pools.map(({ sharers, share }) => leftOver(sharers, share, new Set(picked.map(({ row }) => row)), options, now));
     return {
         handedOut: picked.map(({ row }) => handOut(state, row, now, options.beginWithin)),
-        more: takers.length > picked.length,
+        more: left.some(({ more }) => more),
+        atLimit: left.flatMap(({ atLimit }) => atLimit),
+    };
+}
+
+/** What is told of deliveries that are due and were not picked. */
+function leftOver(sharers: readonly Candidate[], share: number, picked: ReadonlySet<DeliveryRow>, options: DispatchOptions, now: Date) {
+    const left = sharers.flatMap((one) => {
+        const fitting = new Set(pickWithinShare(one, share, options, now).map(({ row }) => row));
+        return one.due
+            .filter((row) => !picked.has(row) && (row.priority === 0 || one.window > 0))
+            .map((row) => ({ id: one.exporter.id, byLimit: !fitting.has(row) && (row.priority === 0 || share >= one.window) }));
+    });
+    return {
+        more: left.some(({ byLimit }) => !byLimit),
+        atLimit: [...new Set(left.filter(({ byLimit }) => byLimit).map(({ id }) => id))],
     };
 }
 

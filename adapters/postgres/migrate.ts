@@ -39,6 +39,7 @@ import { audit } from './migrations/0058-audit.ts';
 import { sessionless } from './migrations/0059-sessionless.ts';
 import { single } from './migrations/0060-single.ts';
 import { traces } from './migrations/0061-traces.ts';
+import { limitsTold } from './migrations/0064-limits-told.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -216,6 +217,7 @@ export const migrations: readonly Migration[] = [
     sessionless,
     single,
     traces,
+    limitsTold,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

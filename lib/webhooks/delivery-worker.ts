@@ -112,7 +112,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             if (claim.exporter.ordered) {
                 dispatcher.wake();
             } else {
-                dispatcher.freed();
+                dispatcher.freed(claim.exporter.id);
             }
             context.notices.recorded(recorded);
             if (held) {

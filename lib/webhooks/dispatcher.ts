@@ -4,7 +4,7 @@ import { tellPoisoned } from './host-events.ts';
 import type { WebhooksContext } from './options.ts';
 import { newProgress, outcomeOf } from './outcome.ts';
 import type { DeliveryJob } from './queue.ts';
-import type { Dispatched, Listening, SweepResult } from './store.ts';
+import type { Dispatched, DispatchResult, Listening, SweepResult } from './store.ts';
 
 /**
  * Moves due deliveries from their rows into the queue, a window of each exporter at a time. Any number of dispatchers may
@@ -18,8 +18,8 @@ export interface Dispatcher {
     sweep(): void;
     /** A replay was begun: looks for it now. */
     replay(): void;
-    /** A place became free: looks for what may have waited for it. */
-    freed(): void;
+    /** A delivery of this exporter has ended, and its place is free: looks for what may have waited for it. */
+    freed(exporterId: string): void;
     /** By what options what is accepted now can be handed out at once; undefined when it has to wait in its rows. */
     handOutOptions(): Required<HandOutOptions> | undefined;
     /** Puts what was handed out into the queue. What fails is reported and tried again. */
@@ -55,7 +55,7 @@ const BATCH = 500;
 
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
-    const { begin, handOut, sweepNext, replayNext, enqueue, isBehind, leftSome } = handingOut(context);
+    const { begin, handOut, sweepNext, replayNext, enqueue, isBehind, waitsFor } = handingOut(context);
     const { window, breakerAfter, onError } = context;
     const adding = new Set<Promise<void>>();
     let running: Promise<void> | null = null;
@@ -98,8 +98,8 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
             wake();
         },
 
-        freed() {
-            if (leftSome()) {
+        freed(exporterId) {
+            if (waitsFor(exporterId)) {
                 wake();
             }
         },
@@ -148,8 +148,8 @@ interface HandingOut {
     enqueue(handedOut: readonly Dispatched[]): Promise<void>;
     /** Whether jobs wait for the queue. */
     isBehind(): boolean;
-    /** Whether the last dispatch left some that are due. */
-    leftSome(): boolean;
+    /** Whether the last dispatch left some that are due, and that the end of a delivery of this exporter may let go. */
+    waitsFor(exporterId: string): boolean;
 }
 
 /** Sweeps when it is time, and puts what is lost or due into the queue. */
@@ -160,7 +160,7 @@ function handingOut(context: DispatcherContext): HandingOut {
     let graceEnds = Number.POSITIVE_INFINITY;
     /** Marked queued in their rows, not yet in the queue. */
     let unqueued: readonly DeliveryJob[] = [];
-    let more = true;
+    let left: Pick<DispatchResult, 'more' | 'atLimit'> = { more: true, atLimit: [] };
 
     async function fromStore<T>(answer: Promise<T>): Promise<T> {
         try {
@@ -203,7 +203,7 @@ function handingOut(context: DispatcherContext): HandingOut {
         let handedOut: readonly Dispatched[];
         do {
             const options = { window, breakerAfter, beginWithin: GRANTS.beginWithin, limit: BATCH };
-            ({ handedOut, more } = await fromStore(deliveries.dispatch(options)));
+            ({ handedOut, ...left } = await fromStore(deliveries.dispatch(options)));
             await enqueue(handedOut);
         } while (handedOut.length === BATCH);
     }
@@ -228,7 +228,7 @@ function handingOut(context: DispatcherContext): HandingOut {
     return {
         enqueue,
         isBehind: () => unqueued.length > 0,
-        leftSome: () => more,
+        waitsFor: (exporterId) => left.more || left.atLimit.includes(exporterId),
 
         begin() {
             graceEnds = monotonic() + GRACE;

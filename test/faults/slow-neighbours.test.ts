@@ -50,3 +50,29 @@ t.test('a test waits for no delivery', async (t) => {
     await deployment.finish(process.exporters.test(id));
     t.ok(deployment.now() - before <= 300, `${deployment.now() - before} ms`);
 });
+
+t.test('a delivery that ends does not look through what waits for another exporter', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const { deliveries } = deployment.stores;
+    const { dispatch } = deliveries;
+    let looks = 0;
+    Object.assign(deliveries, {
+        dispatch: (...options: Parameters<typeof dispatch>) => {
+            looks += 1;
+            return dispatch(...options);
+        },
+    });
+    const process = await deployment.start('only');
+    const healthy = await deployment.exporter(process);
+    const silent = await deployment.exporter(process);
+    deployment.receive = ({ exporterId }) => (exporterId === silent ? { result: 'connect_timeout', after: 10_000_000 } : { result: 204 });
+    await deployment.publish(process, 200);
+    await deployment.advance(WARM_UP);
+    t.ok(looks > 0, 'they are seen');
+    looks = 0;
+    const before = deployment.posts.length;
+    await waitsOf(deployment, healthy, () => deployment.publish(process, 1), 50);
+    t.equal(deployment.posts.length - before, 50, 'the silent one takes no more');
+    // each event that has to wait is looked for once, and all once a second
+    t.ok(looks <= 50 + 6, `${looks} looks`);
+});

@@ -195,8 +195,8 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
                     return accepted.map((one) => ({ ...one, handedOut: prolonged(one.handedOut) }));
                 },
                 dispatch: async (options) => {
-                    const { handedOut, more } = await store.dispatch(options);
-                    return { handedOut: prolonged(handedOut), more };
+                    const { handedOut, ...left } = await store.dispatch(options);
+                    return { handedOut: prolonged(handedOut), ...left };
                 },
             };
         }),
@@ -422,8 +422,8 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
                 return accepted.map((one) => ({ ...one, handedOut: one.handedOut.slice(0, 1) }));
             },
             dispatch: async (options) => {
-                const { handedOut, more } = await store.dispatch(options);
-                return { handedOut: handedOut.slice(0, 1), more };
+                const { handedOut, ...left } = await store.dispatch(options);
+                return { handedOut: handedOut.slice(0, 1), ...left };
             },
         })),
 

@@ -17,7 +17,11 @@ export const pauseLaws: Laws<WebhookBench> = {
                 [1, 0],
             ],
         );
-        assert.deepEqual(await bench.deliveries.dispatch({ window: 10, breakerAfter: 3, limit: 10 }), { handedOut: [], more: false });
+        assert.deepEqual(await bench.deliveries.dispatch({ window: 10, breakerAfter: 3, limit: 10 }), {
+            handedOut: [],
+            more: false,
+            atLimit: [],
+        });
 
         const other = await bench.addExporter({ createdAt: at(1) });
         const [, theirs] = await bench.publishAt(at(1), {});

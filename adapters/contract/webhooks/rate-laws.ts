@@ -32,7 +32,11 @@ export const rateLaws: Laws<WebhookBench> = {
         await bench.addExporter({ rate: 2 });
         await bench.publish(...Array(5).fill({}));
         await bench.dispatch();
-        assert.deepEqual(await bench.deliveries.dispatch({ window: 10, breakerAfter: 3, limit: 10 }), { handedOut: [], more: false });
+        assert.deepEqual(await bench.deliveries.dispatch({ window: 10, breakerAfter: 3, limit: 10 }), {
+            handedOut: [],
+            more: false,
+            atLimit: [],
+        });
     },
 
     async 'hands out nothing at once that is accepted for an exporter with a rate'(bench) {

@@ -5,13 +5,31 @@ import type { Migration } from '../migrate.ts';
  *
  * Processes of the version before heed it too: what is handed out is decided by these functions.
  */
-/** @param taken Which of the priorities are handed out. */
-const handOut = (taken = ''): string => `create or replace function scanwire.hand_out_deliveries(
+interface HandOutForm {
+    readonly create?: string;
+    /** Which of the priorities are handed out. */
+    readonly taken?: string;
+    /** What is told beside the deliveries, in the first row: its columns, what they are made from, their values there and in all other rows. */
+    readonly told?: { readonly columns: string; readonly from: string; readonly first: string; readonly others: string };
+}
+
+const MORE = {
+    columns: 'more boolean',
+    from: '',
+    first: '(select count(*) from waiting w where w.priority = 0 or w.own_window > 0) > (select count(*) from picked)',
+    others: 'null::boolean',
+};
+
+const handOut = ({
+    create = 'create or replace function scanwire.hand_out_deliveries',
+    taken = '',
+    told = MORE,
+}: HandOutForm = {}): string => `${create}(
     max_in_flight integer, breaker_after integer, max_rows integer, default_slots integer, slow_after double precision, begin_within interval
 )
 returns table (
     delivery_id uuid, collector text, attempt integer, single boolean,
-    exporter_id uuid, token text, begin_by timestamptz, generation integer, settings integer, round integer, more boolean
+    exporter_id uuid, token text, begin_by timestamptz, generation integer, settings integer, round integer, ${told.columns}
 )
 language plpgsql
 set enable_seqscan = off
@@ -153,7 +171,7 @@ begin
         order by place
         limit max_rows
     ),
-    -- A row that somebody is changing now is being cancelled with its exporter. It is found by its key, so 'state' and not
+${told.from}    -- A row that somebody is changing now is being cancelled with its exporter. It is found by its key, so 'state' and not
     -- 'stage' here: after a quiet time the planner takes the index of waiting rows for empty, and would walk all of it per row. The keys
     -- are named as a list besides, since a join alone may walk the index of all keys that there are.
     free as materialized (
@@ -190,14 +208,14 @@ begin
     )
     (
         select null::uuid, null::text, null::integer, null::boolean, null::uuid, null::text, null::timestamptz, null::integer, null::integer,
-            null::integer, (select count(*) from waiting w where w.priority = 0 or w.own_window > 0) > (select count(*) from picked)
+            null::integer, ${told.first}
         -- named, or it would not be done
         from paid
     )
     union all
     (
         select q.id, q.collector, q.attempts + 1, q.priority = 0, q.exporter_id, q.token, q.begin_by, r.generation,
-            coalesce((select p.generation from scanwire.deployment p), 0), q.round + 1, null::boolean
+            coalesce((select p.generation from scanwire.deployment p), 0), q.round + 1, ${told.others}
         from queued q
         join rooms r on r.exporter_id = q.exporter_id
         order by q.place
@@ -206,8 +224,29 @@ end
 $$;
 `;
 
+const ORDERED = ' where u.priority < 3';
+
 /** As before, but what is behind another of its order key is passed by. For a later migration. */
-export const orderedHandOut: string = handOut(' where u.priority < 3');
+export const orderedHandOut: string = handOut({ taken: ORDERED });
+
+/** The same by a name of its own, and it tells of what is left over whether anybody's end would let it go, or only that of another of its exporter. */
+export const handOutThatTellsLimits: string = handOut({
+    create: 'create function scanwire.hand_out_due_deliveries',
+    taken: ORDERED,
+    told: {
+        columns: 'more boolean, at_limit uuid[]',
+        from: `    left_over as materialized (
+        select k.exporter_id, k.rank > k.room and (k.priority = 0 or r.share >= r.own_window) as by_limit
+        from ranked k
+        join rooms r on r.exporter_id = k.exporter_id
+        where (k.priority = 0 or k.own_window > 0) and not exists (select from picked p where p.id = k.id)
+    ),
+`,
+        first: `exists (select from left_over l where not l.by_limit),
+            array(select distinct l.exporter_id from left_over l where l.by_limit)`,
+        others: 'null::boolean, null::uuid[]',
+    },
+});
 
 const sql = `
 -- attempts a second

@@ -8,8 +8,8 @@ import type { Migration } from '../migrate.ts';
  * event, none of them slow, slowed down or limited. Then at most c + f share their places, of which at most f are taken, and what rooms_of would
  * give each is at least (2 × slots - f) / (c + f) - f.
  */
-const sql = `
-create function scanwire.accept_single_event(
+/** @param whose Whose late attempts count. */
+const acceptSingle = (create: string, whose = ''): string => `${create} scanwire.accept_single_event(
     event_id uuid, event_kind text, event_body text, event_owner text, wanted text[], revision bigint, begin_within interval,
     max_in_flight integer, breaker_after integer, default_slots integer, slow_after double precision
 )
@@ -63,7 +63,7 @@ begin
     if begin_within is not null and faring_well then
         select count(*), bool_or(f.late) into flying, late
         from (
-            select d.state = 'sending' and d.claimed_at < at - slow_after * interval '1 millisecond' as late
+            select ${whose}d.state = 'sending' and d.claimed_at < at - slow_after * interval '1 millisecond' as late
             from scanwire.deliveries d
             where d.stage = 'in flight' and d.flight >= (select l.last_value from scanwire.landed_flights l)
             limit 100
@@ -123,7 +123,13 @@ begin
 end
 $$;
 
-create function scanwire.finish_single_delivered(
+`;
+
+/** What is late of exporters that do not get the event makes none of those slow that do. For a later migration. */
+export const acceptSingleBesideLate: string = acceptSingle('create or replace function', 'd.exporter_id = any (receiving) and ');
+
+const sql = `
+${acceptSingle('create function')}create function scanwire.finish_single_delivered(
     outcomes text, rules text, interruption text, exporter uuid, delivery uuid, held_token text, begun timestamptz, outcome_code text, outcome text
 )
 returns setof integer

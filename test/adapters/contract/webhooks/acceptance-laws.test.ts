@@ -127,7 +127,9 @@ function notifying(pool: pg.Pool): Mutants {
                 },
             };
         },
-        'hands out what was committed and not heard of': () => ({ deliveries: { dispatch: async () => ({ handedOut: [], more: false }) } }),
+        'hands out what was committed and not heard of': () => ({
+            deliveries: { dispatch: async () => ({ handedOut: [], more: false, atLimit: [] }) },
+        }),
     };
 }
 

@@ -35,8 +35,8 @@ const MUTANTS: Mutants = {
     'tries a replayed delivery like a fresh one': (_, deliveries) => ({
         deliveries: {
             dispatch: async (options) => {
-                const { handedOut, more } = await deliveries.dispatch({ ...options, window: options.window + 1 });
-                return { handedOut: handedOut.slice(-options.window), more };
+                const { handedOut, ...left } = await deliveries.dispatch({ ...options, window: options.window + 1 });
+                return { handedOut: handedOut.slice(-options.window), ...left };
             },
         },
     }),

@@ -2,7 +2,14 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { begunLaws } from '../../../../adapters/contract/webhooks/begun-laws.ts';
 import { grantLaws } from '../../../../adapters/contract/webhooks/grant-laws.ts';
-import type { Acceptance, ClaimRequest, DeliveryStore, DispatchOptions, RecordedOutcome } from '../../../../lib/webhooks/store.ts';
+import type {
+    Acceptance,
+    ClaimRequest,
+    DeliveryStore,
+    DispatchOptions,
+    DispatchResult,
+    RecordedOutcome,
+} from '../../../../lib/webhooks/store.ts';
 import { handingOut, type Mutant, type Mutants, proveWebhookLaws, runningFast } from './mutants.ts';
 
 type AcceptOptions = NonNullable<Parameters<DeliveryStore['accept']>[1]>;
@@ -52,14 +59,15 @@ const HANDING_OUT: Mutants = {
     'dispatches with claims when it is said how soon they must begin': (_, deliveries) => ({
         deliveries: { dispatch: ({ beginWithin: _, ...options }: DispatchOptions) => deliveries.dispatch(options) },
     }),
-    'says whether deliveries are left for which there was no room': (_, deliveries) => ({
-        deliveries: {
-            dispatch: async (options) => {
-                const { handedOut } = await deliveries.dispatch(options);
-                return { handedOut, more: handedOut.length === options.limit };
-            },
-        },
-    }),
+    'says whether deliveries are left that any end may let go': leaving(() => ({ more: false })),
+    'says whose deliveries are left that only an end of their own lets go': leaving(({ atLimit }) => ({
+        more: atLimit.length > 0,
+        atLimit: [],
+    })),
+    'says that deliveries are left where an exporter has less than its window, since it shares': leaving(({ more }) => ({
+        more: false,
+        atLimit: more ? ['one'] : [],
+    })),
     'answers under a claim that was handed out with what is needed to send, and writes nothing': claiming((requests) =>
         requests.map((one) => ({ ...one, holds: false })),
     ),
@@ -85,8 +93,8 @@ const HANDING_OUT: Mutants = {
     'counts the changes of what an exporter is sent, or whether, and no failures': (_, deliveries) => ({
         deliveries: {
             dispatch: async (options) => {
-                const { handedOut, more } = await deliveries.dispatch(options);
-                return { handedOut: handedOut.map((one) => ({ ...one, grant: one.grant && { ...one.grant, generation: 0 } })), more };
+                const { handedOut, ...left } = await deliveries.dispatch(options);
+                return { handedOut: handedOut.map((one) => ({ ...one, grant: one.grant && { ...one.grant, generation: 0 } })), ...left };
             },
             claim: async (requests, session) => {
                 return (await deliveries.claim(requests, session)).map((one) => one && { ...one, generation: 0 });
@@ -167,6 +175,18 @@ function accepting(change: (options: AcceptOptions) => AcceptOptions): Mutant {
 }
 
 /** Claims something else than was asked for, whatever the bytes. */
+/** Tells something else of what is left. */
+function leaving(change: (left: DispatchResult) => Partial<DispatchResult>): Mutant {
+    return (_, deliveries) => ({
+        deliveries: {
+            dispatch: async (options) => {
+                const result = await deliveries.dispatch(options);
+                return { ...result, ...change(result) };
+            },
+        },
+    });
+}
+
 function claiming(change: (requests: readonly ClaimRequest[]) => readonly ClaimRequest[]): Mutant {
     return (_, deliveries) => ({
         deliveries: { claim: (requests, session) => deliveries.claim(change(requests), session) },

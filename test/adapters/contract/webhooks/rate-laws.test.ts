@@ -24,8 +24,8 @@ const MUTANTS: Mutants = {
     'counts no test, and hands it out while the rate is used up': (_, deliveries) => ({
         deliveries: {
             async dispatch(options) {
-                const { handedOut, more } = await deliveries.dispatch(options);
-                return { handedOut: handedOut.filter(({ singleAttempt }) => !singleAttempt), more };
+                const { handedOut, ...left } = await deliveries.dispatch(options);
+                return { handedOut: handedOut.filter(({ singleAttempt }) => !singleAttempt), ...left };
             },
         },
     }),

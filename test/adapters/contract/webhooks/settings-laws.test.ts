@@ -41,8 +41,8 @@ const MUTANTS: Mutants = {
     'says under which settings it hands out': (_, deliveries) => ({
         deliveries: {
             dispatch: async (options) => {
-                const { handedOut, more } = await deliveries.dispatch(options);
-                return { handedOut: handedOut.map((one) => ({ ...one, grant: one.grant && { ...one.grant, settings: 1 } })), more };
+                const { handedOut, ...left } = await deliveries.dispatch(options);
+                return { handedOut: handedOut.map((one) => ({ ...one, grant: one.grant && { ...one.grant, settings: 1 } })), ...left };
             },
         },
     }),

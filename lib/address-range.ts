@@ -22,6 +22,12 @@ function compare(one: Address, other: Address): number {
     );
 }
 
+/** How many addresses a range has; of large ones about. */
+export function addressesIn({ first, last }: AddressRange): number {
+    const value = (text: string): number => (parseAddress(text)?.toByteArray() ?? []).reduce((sum, byte) => sum * 256 + byte, 0);
+    return value(last) - value(first) + 1;
+}
+
 const PREFIX_LENGTH = /^(?:0|[1-9]\d{0,2})$/;
 
 /**

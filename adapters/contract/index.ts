@@ -1,6 +1,7 @@
 import { type ApiKeyStoreFixture, apiKeyLaws } from './api-keys-laws.ts';
 import { type AuditStoreFixture, auditLaws } from './audit-laws.ts';
 import { boundaryGroups } from './inventory/boundary-laws.ts';
+import { deletionGroups } from './inventory/deletion-laws.ts';
 import { dryRunGroups } from './inventory/dry-run-laws.ts';
 import { findingGroups } from './inventory/finding-laws.ts';
 import { type AnyInventoryFixture, inventoryAbilities } from './inventory/fixture.ts';
@@ -101,6 +102,7 @@ export function inventoryContract(test: ContractTest, create: () => AnyInventory
             ...movingGroups,
             ...replacingGroups,
             ...findingGroups,
+            ...deletionGroups,
             ...dryRunGroups,
             ...boundaryGroups,
             ...textGroups,

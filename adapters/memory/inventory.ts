@@ -75,8 +75,9 @@ const optionsSchema: Joi.ObjectSchema<Required<MemoryInventoryOptions>> = Joi.ob
 /** An inventory in memory, with the workspace `default`: for tests, trials and small things. */
 export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInventory {
     const { clock, batchSize } = checked(optionsSchema, options, { subject: 'memoryInventory options', code: 'MISCONFIGURED' });
-    const tables = inventoryTables();
-    const { workspaces, hosts, services, notes, sessions, vulns, sightings } = tables;
+    const tables = inventoryTables(clock);
+    const { workspaces, hosts, services, notes, sessions, vulns, sightings, tombstones } = tables;
+    const buried = tombstones.of;
     const lastSeen = ({ id, updated_at }: Host): Date | null => sightings.get(id) ?? (sightings.has(id) ? null : updated_at);
     const writer = inventoryWriter(tables, clock);
     // Made before this returns: nothing in it waits.
@@ -90,18 +91,24 @@ export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInv
         return { hosts: meant.length };
     }
 
+    const belowHost = [workspaces, hosts];
+    const ofWorkspace = { batchSize, below: 1 };
     return {
-        workspaces: collection(workspaces, [], { batchSize, filters: FILTERS.workspaces }),
-        hosts: collection(hosts, [workspaces], { batchSize, filters: FILTERS.hosts, lastSeen }),
-        services: collection(services, [workspaces, hosts], { batchSize, filters: FILTERS.services }),
-        notes: collection(notes, [workspaces, hosts], { batchSize, filters: FILTERS.notes }),
-        sessions: collection(sessions, [workspaces, hosts], { batchSize, filters: FILTERS.sessions }),
-        vulns: collection(vulnsOfServices(tables), [workspaces, hosts, services], { batchSize, filters: FILTERS.vulns }),
-        hostVulns: collection(vulns, [workspaces, hosts], { batchSize, filters: FILTERS.vulns }),
-        workspaceServices: collection(services, [workspaces, hosts], { batchSize, filters: FILTERS.services, below: 1 }),
-        workspaceNotes: collection(notes, [workspaces, hosts], { batchSize, filters: FILTERS.notes, below: 1 }),
-        workspaceSessions: collection(sessions, [workspaces, hosts], { batchSize, filters: FILTERS.sessions, below: 1 }),
-        workspaceVulns: collection(vulns, [workspaces, hosts], { batchSize, filters: FILTERS.vulns, below: 1 }),
+        workspaces: collection(workspaces, [], { batchSize, filters: FILTERS.workspaces, deletions: buried('workspaces', 0) }),
+        hosts: collection(hosts, [workspaces], { batchSize, filters: FILTERS.hosts, lastSeen, deletions: buried('hosts', 1) }),
+        services: collection(services, belowHost, { batchSize, filters: FILTERS.services, deletions: buried('services', 2) }),
+        notes: collection(notes, belowHost, { batchSize, filters: FILTERS.notes, deletions: buried('notes', 2) }),
+        sessions: collection(sessions, belowHost, { batchSize, filters: FILTERS.sessions }),
+        vulns: collection(vulnsOfServices(tables), [...belowHost, services], {
+            batchSize,
+            filters: FILTERS.vulns,
+            deletions: buried('vulns', 3),
+        }),
+        hostVulns: collection(vulns, belowHost, { batchSize, filters: FILTERS.vulns, deletions: buried('vulns', 2) }),
+        workspaceServices: collection(services, belowHost, { ...ofWorkspace, filters: FILTERS.services, deletions: buried('services', 1) }),
+        workspaceNotes: collection(notes, belowHost, { ...ofWorkspace, filters: FILTERS.notes, deletions: buried('notes', 1) }),
+        workspaceSessions: collection(sessions, belowHost, { ...ofWorkspace, filters: FILTERS.sessions }),
+        workspaceVulns: collection(vulns, belowHost, { ...ofWorkspace, filters: FILTERS.vulns, deletions: buried('vulns', 1) }),
         ...writer,
 
         async expireHosts(workspaceName, { notSeenSince, dryRun = false }) {
@@ -118,6 +125,7 @@ export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInv
             const { id } = existing(workspaces.find(ROOT, name), 'workspace');
             const removed = remove(id, () => true, false);
             workspaces.remove(id);
+            tombstones.bury('workspaces', id, []);
             return removed;
         },
 

@@ -3,7 +3,7 @@ import type { HostInput } from '../../lib/inventory/host.ts';
 import { type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
 import type { Service } from '../../lib/inventory/resources.ts';
 import type { StoredFinding } from './findings.ts';
-import { existing, type InventoryTables, removeFinding, removeHost, removeService } from './tables.ts';
+import { existing, FINDING_COUNTS, type InventoryTables, ROOT, removeHost } from './tables.ts';
 
 const FINDINGS = ['notes', 'vulns'] as const;
 type FindingName = (typeof FINDINGS)[number];
@@ -92,4 +92,23 @@ function idsOf(findings: readonly StoredFinding[]): ReadonlySet<number> {
 /** Whether a host of an import says something of a service. */
 function names({ services = [], closed_ports = {} }: HostInput, { port, proto }: Service): boolean {
     return services.some((told) => told.port === port && told.proto === proto) || holdPort(closed_ports[proto] ?? [], port);
+}
+
+/** Removes a service below which nothing is any more, and counts its host anew. */
+function removeService({ hosts, services, tombstones }: InventoryTables, id: number, at: Date): void {
+    const { host_id } = existing(services.get(id), 'service');
+    const host = existing(hosts.get(host_id), 'host');
+    hosts.replace({ ...host, updated_at: at, service_count: host.service_count - 1 });
+    services.remove(id);
+    tombstones.bury('services', id, [host.workspace_id, host_id]);
+}
+
+/** Removes a note or a vulnerability, and counts its host anew. */
+function removeFinding(tables: InventoryTables, name: 'notes' | 'vulns', id: number, at: Date): void {
+    const host = existing(tables.hosts.get(tables[name].parentOf(id) ?? ROOT), 'host');
+    const counter = FINDING_COUNTS[name];
+    tables.hosts.replace({ ...host, updated_at: at, [counter]: host[counter] - 1 });
+    const path = [host.workspace_id, host.id, tables[name].get(id)?.service_id ?? ROOT];
+    tables.tombstones.bury(name, id, path);
+    tables[name].remove(id);
 }

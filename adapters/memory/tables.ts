@@ -1,8 +1,11 @@
+import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import type { Deletions } from '../../lib/inventory/deletions.ts';
 import type { Host } from '../../lib/inventory/host.ts';
 import type { Note, Service, Session, Vuln, Workspace, WorkspaceVuln } from '../../lib/inventory/resources.ts';
 import { compareRows, type FilterName, matches, type Selection } from '../../lib/inventory/selection.ts';
 import type { SelectableCollection } from '../../lib/inventory/store.ts';
+import { type Tombstones, tombstones } from './tombstones.ts';
 
 /** The parent of rows that have none. */
 export const ROOT = 0;
@@ -41,9 +44,11 @@ export interface InventoryTables {
     readonly imported: { readonly notes: Set<number>; readonly vulns: Set<number> };
     /** When hosts were seen by an import last, by their ids; null when never. One that is missing was seen when it was changed last. */
     readonly sightings: Map<number, Date | null>;
+    /** What was deleted. */
+    readonly tombstones: Tombstones;
 }
 
-export function inventoryTables(): InventoryTables {
+export function inventoryTables(clock: Clock): InventoryTables {
     return {
         workspaces: table(),
         hosts: table(),
@@ -53,12 +58,23 @@ export function inventoryTables(): InventoryTables {
         vulns: table(),
         imported: { notes: new Set(), vulns: new Set() },
         sightings: new Map(),
+        tombstones: tombstones(clock),
     };
 }
 
 /** Notes how all of an inventory is, and gives what brings that back. */
-export function saveTables({ workspaces, hosts, services, notes, sessions, vulns, sightings, imported }: InventoryTables): () => void {
-    const restore = [workspaces, hosts, services, notes, sessions, vulns].map((table) => table.save());
+export function saveTables({
+    workspaces,
+    hosts,
+    services,
+    notes,
+    sessions,
+    vulns,
+    sightings,
+    imported,
+    tombstones,
+}: InventoryTables): () => void {
+    const restore = [workspaces, hosts, services, notes, sessions, vulns, tombstones].map((table) => table.save());
     const [seen, made] = [new Map(sightings), { notes: new Set(imported.notes), vulns: new Set(imported.vulns) }];
     return () => {
         for (const back of restore) {
@@ -161,7 +177,7 @@ function table<R extends Row>(): Table<R> {
 export function collection<R extends Row>(
     rows: Pick<Table<R>, 'get' | 'parentOf' | 'idsBelow'>,
     ancestors: readonly Pick<Table<Row>, 'parentOf' | 'idsBelow'>[],
-    { batchSize, filters, below = ancestors.length, lastSeen }: CollectionShown<R>,
+    { batchSize, filters, below = ancestors.length, lastSeen, deletions }: CollectionShown<R>,
 ): SelectableCollection<R> {
     const exists = (path: readonly number[]): boolean =>
         path.length === below && path.every((id, depth) => ancestors[depth]?.parentOf(id) === (path[depth - 1] ?? ROOT));
@@ -201,6 +217,7 @@ export function collection<R extends Row>(
     return {
         filters,
         ...(lastSeen !== undefined && { extras: ['last_seen'] }),
+        ...(deletions !== undefined && { deletions }),
         ...(below === 1 && ancestors.length === 2 && { selectsHosts: true }),
 
         async *select(path, selection, { signal } = {}) {
@@ -237,6 +254,7 @@ interface CollectionShown<R> {
     readonly filters: readonly FilterName[];
     readonly below?: number;
     readonly lastSeen?: (row: R) => Date | null;
+    readonly deletions?: Deletions;
 }
 
 /** By which a service is found below its host. */
@@ -278,7 +296,8 @@ export function times(now: Date): { created_at: Date; updated_at: Date } {
 }
 
 /** Removes a host and all below it. */
-export function removeHost({ hosts, services, notes, sessions, vulns, sightings }: InventoryTables, id: number): void {
+export function removeHost({ hosts, services, notes, sessions, vulns, sightings, tombstones }: InventoryTables, id: number): void {
+    tombstones.bury('hosts', id, [hosts.parentOf(id) ?? ROOT]);
     for (const below of [services, notes, sessions, vulns]) {
         removeBelow(below, id);
     }
@@ -287,8 +306,14 @@ export function removeHost({ hosts, services, notes, sessions, vulns, sightings 
 }
 
 /** Moves a host and all below it. It was seen last when it was seen last before. */
-export function moveHost({ hosts, services, notes, vulns, sightings }: InventoryTables, id: number, workspace_id: number, at: Date): void {
+export function moveHost(
+    { hosts, services, notes, vulns, sightings, tombstones }: InventoryTables,
+    id: number,
+    workspace_id: number,
+    at: Date,
+): void {
     const host = existing(hosts.get(id), 'host');
+    tombstones.move(id, host.workspace_id, workspace_id);
     if (!sightings.has(id)) {
         sightings.set(id, host.updated_at);
     }
@@ -303,22 +328,6 @@ function changeBelow<R extends Row>({ idsBelow, get, replace }: Table<R>, parent
     for (const row of idsBelow(parent).flatMap((id) => get(id) ?? [])) {
         replace({ ...row, ...fields });
     }
-}
-
-/** Removes a service below which nothing is any more, and counts its host anew. */
-export function removeService({ hosts, services }: InventoryTables, id: number, at: Date): void {
-    const { host_id } = existing(services.get(id), 'service');
-    const host = existing(hosts.get(host_id), 'host');
-    hosts.replace({ ...host, updated_at: at, service_count: host.service_count - 1 });
-    services.remove(id);
-}
-
-/** Removes a note or a vulnerability, and counts its host anew. */
-export function removeFinding(tables: InventoryTables, name: 'notes' | 'vulns', id: number, at: Date): void {
-    const host = existing(tables.hosts.get(tables[name].parentOf(id) ?? ROOT), 'host');
-    const counter = FINDING_COUNTS[name];
-    tables.hosts.replace({ ...host, updated_at: at, [counter]: host[counter] - 1 });
-    tables[name].remove(id);
 }
 
 /** Where a host has the number of its notes and vulnerabilities. */

@@ -1,8 +1,10 @@
 import { isRowId } from '../../lib/inventory/fields.ts';
 import type { ExtraField, FilterName, Filters, SEARCHED, Selection } from '../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions, SelectableCollection } from '../../lib/inventory/store.ts';
+import { idsByAddress } from './address-pages.ts';
 import type { Readers } from './readers.ts';
 import { idsWithin, textPages } from './text-pages.ts';
+import { type BuriedTable, deletions } from './tombstones.ts';
 
 /** How the rows of a resource are found. `rows` stands for the resource's own table in these texts. */
 export interface CollectionSource {
@@ -31,6 +33,8 @@ export interface CollectionSource {
      * change, both parts by their own index: over what is laid over rows there can be none.
      */
     readonly staged?: string;
+    /** The table, where it is told what was deleted from it. */
+    readonly buried?: BuriedTable;
     /** Instead of `select` and `from`: the text of a row, null where it has none. Not used while an import lays something over rows. */
     readonly text?: { readonly row: string; readonly from: string };
 }
@@ -57,13 +61,14 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
         for (let behind = after; left > 0; ) {
             signal?.throwIfAborted();
             const size = Math.min(left, BATCH);
-            const { text, values } = selecting(source, path, {
+            const part: Selection = {
                 where,
                 limit: size,
                 extras,
                 ...(hosts !== undefined && { hosts }),
                 ...(behind !== undefined && { after: behind }),
-            });
+            };
+            const { text, values } = selectingByAddress(source, path, part) ?? selecting(source, path, part);
             const reader = behind === after ? database : further;
             const { rows } = await reader.query<Row & { readonly updated_at: Date }>(text, values);
             signal?.throwIfAborted();
@@ -82,6 +87,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
         ...(source.byHost && { selectsHosts: true }),
         select,
         ...(source.text !== undefined && { listText: textOf(readers, source, source.text, select) }),
+        ...(source.buried !== undefined && { deletions: deletions(readers, source.buried, parents.length) }),
         list: (path, options) => select(path, {}, options),
 
         async get(path, id) {
@@ -99,7 +105,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
             }
 
             const values: unknown[] = [...path];
-            const all = [...below, source.listed ?? 'true', ...conditions(source, where, values)].join(' and ');
+            const all = [...below, listedFor(source, where), ...conditions(source, where, values)].join(' and ');
             const { rows } = await database.query<{ count: number }>(`select count(*)::integer as count from ${from} where ${all}`, values);
             return rows[0]?.count ?? 0;
         },
@@ -140,10 +146,10 @@ const UNTOUCHED = 'case when staged.host_id is null then true else false end';
 /** The statement that reads a selection, in its order. */
 function selecting(source: CollectionSource, path: readonly number[], selection: Selection): Statement {
     const { where = {}, hosts, after, limit, extras = [] } = selection;
-    const { from, staged, listed = 'true' } = source;
-    const select = [source.select, ...extras.map((field) => `${columnOf(source, field)} as ${field}`)].join(', ');
+    const { from, staged } = source;
+    const select = selected(source, extras);
     const values: unknown[] = [...path];
-    const common = [...seenBelow(source), listed, ...conditions(source, where, values)];
+    const common = [...seenBelow(source), listedFor(source, where), ...conditions(source, where, values)];
     if (hosts !== undefined) {
         common.push(`rows.host_id = any ($${values.push(hosts)}::integer[])`);
     }
@@ -152,8 +158,8 @@ function selecting(source: CollectionSource, path: readonly number[], selection:
     const part = (tables: string, more: readonly string[], order: string): string =>
         `select ${select} from ${tables} where ${[...common, ...more].join(' and ')} ${rest(order)}`;
     if (where.updated_since === undefined) {
-        values.push(after?.id ?? 0);
-        return { text: part(from, [`rows.id > $${values.length}`], 'rows.id'), values };
+        const behind = `$${values.push(after?.id ?? 0)}`;
+        return { text: part(from, [`rows.id > ${behind}`], 'rows.id'), values };
     }
 
     values.push(after?.updated_at ?? where.updated_since, after?.id ?? 0);
@@ -167,6 +173,32 @@ function selecting(source: CollectionSource, path: readonly number[], selection:
     const untouched = inOrder(from, 'rows.updated_at', [UNTOUCHED]);
     const touched = inOrder(staged, 'staged.updated_at');
     return { text: `select * from ((${untouched}) union all (${touched})) both_parts ${rest('updated_at, id')}`, values };
+}
+
+/** The planner, who does not know how far it reaches, takes it for few rows: with other conditions by which rows are found it must not stand. */
+function listedFor({ listed = 'true' }: CollectionSource, { address }: Filters): string {
+    return address === undefined ? listed : 'true';
+}
+
+/** The same where the planner finds no good way to rows of some addresses; null where it does. */
+function selectingByAddress(source: CollectionSource, path: readonly number[], selection: Selection): Statement | null {
+    const { where: { address, ...others } = {}, hosts, after, limit = 0, extras = [] } = selection;
+    if (address === undefined || others.updated_since !== undefined || hosts !== undefined) {
+        return null;
+    }
+
+    const values: unknown[] = [...path];
+    const place = (value: unknown): string => `$${values.push(value)}`;
+    const where = [...seenBelow(source), ...conditions(source, others, values)];
+    const { from } = source;
+    const ids = idsByAddress({ from, where, range: address, after: `${place(after?.id ?? 0)}::integer`, limit, place });
+    return ids === null
+        ? null
+        : { text: `select ${selected(source, extras)} from ${from} where rows.id = any (array(${ids})) order by rows.id`, values };
+}
+
+function selected(source: CollectionSource, extras: readonly ExtraField[]): string {
+    return [source.select, ...extras.map((field) => `${columnOf(source, field)} as ${field}`)].join(', ');
 }
 
 function columnOf({ column }: CollectionSource, field: string): string {

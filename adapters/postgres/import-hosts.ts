@@ -12,6 +12,7 @@ import { type Lease, paceOf } from './slices.ts';
 import { addStaged, type Batch, NOTHING_STAGED, type StagedBatch, stageBatch } from './stage-batch.ts';
 import { findingsAside, weightOf } from './stage-findings.ts';
 import { applyStaged, discardStaged, isShown, lease, release, show } from './staged-import.ts';
+import { forgetDeletions } from './tombstones.ts';
 import { findWorkspace, inTurn, readWorkspace } from './workspaces.ts';
 
 /** So many make a short transaction also on the embedded database, where everybody waits for it. */
@@ -53,6 +54,7 @@ export async function importHosts(
             : error;
     } finally {
         await removeAside(database, importId);
+        await forgetDeletions(database);
     }
 }
 

@@ -93,6 +93,7 @@ const BELOW_SERVICE = 'join scanwire.services on services.id = rows.service_id a
 const HOST_PARENTS = ['hosts.workspace_id', 'rows.host_id'];
 
 const SERVICES: CollectionSource = {
+    buried: 'services',
     select: SERVICE_COLUMNS,
     from: `scanwire.services rows ${BELOW_HOST}
         ${joinStaged('staged_services', 'host_id = rows.host_id and service_id = rows.id')}`,
@@ -111,6 +112,7 @@ const FINDING_KEPT = `${SERVICE_KEPT} and (${STAGED_FINDING}) -> 'removed' is nu
 
 const noteColumn = (field: string): string => laidOver('notes', field, `(${STAGED_FINDING})`);
 const NOTES: CollectionSource = {
+    buried: 'notes',
     select: Object.keys(NOTE_FIELDS)
         .map((field) => `${noteColumn(field)} as ${field}`)
         .join(', '),
@@ -133,6 +135,7 @@ const SESSIONS: CollectionSource = {
 
 const vulnColumn = (field: string): string => laidOver('vulns', field, `(${STAGED_FINDING})`);
 const VULNS = {
+    buried: 'vulns',
     select: Object.keys(VULN_FIELDS)
         .map((field) => `${vulnColumn(field)} as ${field}`)
         .join(', '),
@@ -163,6 +166,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
 
     return {
         workspaces: collection<Workspace>(readers, {
+            buried: 'workspaces',
             select: WORKSPACE_COLUMNS,
             from: 'scanwire.workspaces rows',
             parents: [],
@@ -172,6 +176,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
         }),
 
         hosts: collection<Host>(readers, {
+            buried: 'hosts',
             select: HOST_COLUMNS,
             from: `scanwire.hosts rows ${joinStaged('staged_hosts', 'workspace_id = $1 and host_id = rows.id')}`,
             parents: ['rows.workspace_id'],

@@ -6,6 +6,7 @@ import { type PoolLike, patiently, transaction } from './database.ts';
 import { lastSeen } from './sightings.ts';
 import { everySlice } from './slices.ts';
 import { lease, release } from './staged-import.ts';
+import { forgetDeletions } from './tombstones.ts';
 import { inTurn } from './workspaces.ts';
 
 const GENERATION = '(select generation from scanwire.workspaces where id = $1)';
@@ -86,6 +87,7 @@ async function remove(pool: PoolLike, { name, chosen, dryRun, clock }: Removal, 
         throw error;
     }
 
+    await forgetDeletions(database);
     return { hosts };
 }
 

@@ -3,6 +3,7 @@ export { type CanonicalAddress, canonicalAddress } from '../addresses.ts';
 export { type Problem, ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { type TimestampFormat, timestampFormat } from '../timestamp.ts';
 export type { ClosedPorts, PortRange } from './closed-ports.ts';
+export { type Deletion, type DeletionSelection, type Deletions, deletionSchema } from './deletions.ts';
 export { type Export, type ExportFormat, type ExportOptions, type ExportQuery, exportWorkspace } from './export.ts';
 export type { Findings, NoteInput, VulnInput } from './findings.ts';
 export {

@@ -1,6 +1,7 @@
 import Joi from 'joi';
 import type { AddressRange } from '../address-range.ts';
 import { isObject } from '../checked.ts';
+import type { Deletions } from './deletions.ts';
 import type { Host, HostInput } from './host.ts';
 import type { ImportCounts } from './import-counts.ts';
 import type { Note, Service, Session, Vuln, Workspace, WorkspaceNote, WorkspaceVuln } from './resources.ts';
@@ -52,6 +53,9 @@ export interface Collection<Row extends { readonly id: number }> {
 
     /** How many rows below `parents` fulfil the filters. Without it nobody is told. */
     count?(parents: readonly number[], where: Filters): Promise<number>;
+
+    /** What was deleted. Without it nobody is told. */
+    readonly deletions?: Deletions;
 }
 
 /** A collection of which parts and counts can be asked for. */

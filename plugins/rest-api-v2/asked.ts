@@ -11,13 +11,22 @@ import type { FilterName, Filters, Position, Selection } from '../../lib/invento
 import type { Collection } from '../../lib/inventory/store.ts';
 import { timestamp } from '../../lib/timestamp.ts';
 import { orBadRequest, pathId } from '../request.ts';
+import type { AskedDeletions } from './deleted-rows.ts';
 import type { ResourceRow } from './options.ts';
 import type { Format, RowForm, RowForms } from './row-forms.ts';
 
+/** How the rows of an index become text, and what was deleted from it. */
+interface Forms {
+    readonly forms: () => RowForms;
+    readonly deletionForms: () => RowForms;
+}
+
 /** What is asked for. */
 export interface Asked {
-    /** Null for all rows. */
+    /** Null for all rows, or for none of them. */
     readonly selection: Selection | null;
+    /** What was deleted, in place of rows; null for rows. */
+    readonly deleted: AskedDeletions | null;
     readonly form: RowForm;
     /** Whether all rows that fulfil the filters are to be counted, and can be. */
     readonly counts: boolean;
@@ -31,25 +40,36 @@ const MAX_LIMIT = 1000;
  *
  * @throws Boom 400 for a value that is not of its form, and for what the store of the resource cannot do.
  */
-export function askedOf({ url, headers }: Request, rows: Collection<ResourceRow>, forms: RowForms): Asked {
+export function askedOf({ url, headers }: Request, rows: Collection<ResourceRow>, { forms, deletionForms }: Forms): Asked {
     const query = valuesOf(url.searchParams);
     return orBadRequest(() => {
-        const fields = fieldsOf(query.get('fields'), forms);
+        const format = formatOf(textOf(headers.accept));
+        const deleted = deletedOf(query, rows);
+        if (deleted !== null) {
+            return { selection: null, deleted, form: deletionForms().form(format), counts: false };
+        }
+
+        const fields = fieldsOf(query.get('fields'), forms());
         return {
-            selection: selectionOf(query, rows, forms, fields),
-            form: forms.form(formatOf(textOf(headers.accept)), fields),
+            selection: selectionOf(query, rows, forms(), fields),
+            deleted,
+            form: forms().form(format, fields),
             counts: rows.count !== undefined && prefersCount(textOf(headers.prefer)),
         };
     });
 }
 
 /** The `Link` to the rows behind a page: the same request with another `after`. */
-export function nextLink({ url }: Request, { where }: Selection, last: ResourceRow & { readonly updated_at?: unknown }): string {
+export function nextLink({ url }: Request, { selection, deleted }: Asked, last: LastRow): string {
     const query = new URLSearchParams(url.searchParams);
-    const changedAt = new Date(last.updated_at as Date).getTime();
-    query.set('after', where?.updated_since === undefined ? `${last.id}` : `${changedAt}-${last.id}`);
+    const time = deleted === null ? last.updated_at : last.deleted_at;
+    const isByTime = deleted !== null || selection?.where?.updated_since !== undefined;
+    query.set('after', isByTime ? `${new Date(time as Date).getTime()}-${last.id}` : `${last.id}`);
     return `<${url.pathname}?${query}>; rel="next"`;
 }
+
+/** A row at the end of a page, or a deletion. */
+type LastRow = ResourceRow & { readonly updated_at?: unknown; readonly deleted_at?: unknown };
 
 type Values = ReadonlyMap<string, string>;
 
@@ -64,17 +84,19 @@ const FILTER_PARSERS: Readonly<Record<FilterName, FilterParser>> = {
         refuseUnless(value.length >= 1 && value.length <= 255, 'search', 'must have 1 to 255 characters');
         return { search: value };
     },
-    updated_since: time('updated_since'),
-    last_seen_since: time('last_seen_since'),
+    updated_since: (value) => ({ updated_since: timeOf('updated_since', value) }),
+    last_seen_since: (value) => ({ last_seen_since: timeOf('last_seen_since', value) }),
 };
 
-function time(name: 'updated_since' | 'last_seen_since'): FilterParser {
+const DELETED = 'deleted_since';
+
+function timeOf(name: 'updated_since' | 'last_seen_since' | typeof DELETED, value: string): Date {
     const rule = Joi.object<Record<string, string>>({ [name]: timestamp().required() });
     // A plus sign that is not escaped arrives as a space, which no time has.
-    return (value) => ({ [name]: new Date(checked(rule, { [name]: value.replace(' ', '+') })[name] as string) });
+    return new Date(checked(rule, { [name]: value.replace(' ', '+') })[name] as string);
 }
 
-const PARAMETERS: readonly string[] = ['limit', 'after', 'fields', ...Object.keys(FILTER_PARSERS)];
+const PARAMETERS: readonly string[] = ['limit', 'after', 'fields', DELETED, ...Object.keys(FILTER_PARSERS)];
 
 /** The parameters that we know, each once. */
 function valuesOf(params: URLSearchParams): Values {
@@ -97,7 +119,7 @@ function valuesOf(params: URLSearchParams): Values {
 function selectionOf(query: Values, rows: Collection<ResourceRow>, forms: RowForms, fields?: ReadonlySet<string>): Selection | null {
     const extras = rows.extras?.filter((field) => fields?.has(field)) ?? [];
     const where = filtersOf(query, rows, forms);
-    const [limit, after] = [limitOf(query.get('limit')), positionOf(query.get('after'), where)];
+    const [limit, after] = [limitOf(query.get('limit')), positionOf(query.get('after'), where?.updated_since && 'updated_since')];
     const asks = limit !== undefined || after !== undefined || where !== undefined || extras.length > 0;
     const [first = 'fields'] = ['limit', 'after'].filter((name) => query.has(name));
     refuseUnless(!asks || rows.select !== undefined, first, 'cannot be met: the store of this index cannot be read page by page');
@@ -109,6 +131,20 @@ function selectionOf(query: Values, rows: Collection<ResourceRow>, forms: RowFor
               ...(extras.length > 0 && { extras }),
           }
         : null;
+}
+
+/** Null where rows are asked for. */
+function deletedOf(query: Values, { deletions }: Collection<ResourceRow>): AskedDeletions | null {
+    const text = query.get(DELETED);
+    if (text === undefined) {
+        return null;
+    }
+
+    refuseUnless(deletions !== undefined, DELETED, 'cannot be met: the store of this index does not keep what was deleted');
+    const other = [...query.keys()].find((name) => ![DELETED, 'limit', 'after'].includes(name)) ?? '';
+    refuseUnless(other === '', other, `cannot stand beside ${DELETED}: of what was deleted only id and time are known`);
+    const [since, limit, after] = [timeOf(DELETED, text), limitOf(query.get('limit')), positionOf(query.get('after'), DELETED)];
+    return { since, ...(limit !== undefined && { limit }), ...(after !== undefined && { after }) };
 }
 
 function filtersOf(query: Values, { select, filters = [] }: Collection<ResourceRow>, { fields }: RowForms): Filters | undefined {
@@ -142,22 +178,22 @@ function limitOf(text: string | undefined): number | undefined {
 
 const CHANGE = /^(-?\d{1,16})-(\d{1,10})$/;
 
-/** The id of a row, or with `updated_since` the time of its last change in milliseconds and its id. */
-function positionOf(text: string | undefined, where: Filters | undefined): Position | undefined {
+/** The id of a row, or with a parameter by whose time rows are ordered that time of a row in milliseconds and its id. */
+function positionOf(text: string | undefined, order: 'updated_since' | typeof DELETED | undefined): Position | undefined {
     if (text === undefined) {
         return undefined;
     }
 
-    const isByChange = where?.updated_since !== undefined;
-    const [, time, idText = ''] = isByChange ? (CHANGE.exec(text) ?? []) : [text, '0', text];
+    const [, time, idText = ''] = order !== undefined ? (CHANGE.exec(text) ?? []) : [text, '0', text];
     const [id, updated_at] = [pathId(idText, MAX_ID), new Date(Number(time))];
-    const rule = isByChange
-        ? 'as the link to the next page has it: with updated_since a time and an id'
-        : `the id of a row, from 0 to ${MAX_ID}`;
+    const rule =
+        order !== undefined
+            ? `as the link to the next page has it: with ${order} a time and an id`
+            : `the id of a row, from 0 to ${MAX_ID}`;
     if (id === null || Number.isNaN(updated_at.getTime())) {
         throw new ScanwireError('INVALID_INPUT', `after must be ${rule}`, { field: 'after' });
     }
-    return isByChange ? { id, updated_at } : { id };
+    return order !== undefined ? { id, updated_at } : { id };
 }
 
 /** They go out in their usual order, whatever the order in which they are named. */

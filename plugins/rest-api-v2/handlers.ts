@@ -3,11 +3,11 @@ import type { Lifecycle, Request } from '@hapi/hapi';
 import type { ApplicationSchema } from '../../lib/application-schema.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { rowsOf } from '../../lib/inventory/host-pages.ts';
-import type { Selection } from '../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
 import { orUnavailable, pathId, type StoreFailure, streamCut, untilClosed, withFirst } from '../request.ts';
 import { type Asked, askedOf, nextLink } from './asked.ts';
 import { streamed } from './compression.ts';
+import { assertKnown, readDeletions } from './deleted-rows.ts';
 import type { Streams } from './limits.ts';
 import type { ResourceRow } from './options.ts';
 import { indexText, type RowForm, type RowForms } from './row-forms.ts';
@@ -28,6 +28,8 @@ export interface Resource {
     readonly parents: Collection<ResourceRow> | null;
     /** Made when they are asked for first: a server has more resources than most of its clients read. */
     readonly forms: () => RowForms;
+    /** Those of what was deleted from it. */
+    readonly deletionForms: () => RowForms;
     /** Whether an index of all rows in JSON may be sent as the store writes it. */
     readonly takesText: boolean;
 }
@@ -39,10 +41,15 @@ export function index(resource: Resource, streams: Streams): Lifecycle.Method {
         const path = idsOf(request);
         const seen = seenAt(resource, request, path);
         const rows = seen === null ? resource.rows : limitedTo(seen, resource.rows);
-        const asked = askedOf(request, rows, resource.forms());
-        const { where = {}, limit } = asked.selection ?? {};
-        if (limit === undefined && request.method !== 'head') {
+        const asked = askedOf(request, rows, resource);
+        const { where = {} } = asked.selection ?? {};
+        if (limitOf(asked) === undefined && request.method !== 'head') {
             streams.begin(request);
+        }
+
+        const { deleted } = asked;
+        if (deleted !== null && rows.deletions !== undefined) {
+            assertKnown(deleted, await orUnavailable(request, UNREADABLE, rows.deletions.since));
         }
 
         const total = asked.counts ? await orUnavailable(request, UNREADABLE, () => rows.count?.(path, where)) : undefined;
@@ -70,21 +77,22 @@ interface IndexRead {
 }
 
 async function readIndex(request: Request, resource: Resource, path: readonly number[], asked: Asked): Promise<IndexRead> {
-    const { form, selection } = asked;
+    const { form, selection, deleted } = asked;
     const { rows } = resource;
     const options = { signal: untilClosed(request) };
     const cut = streamCut(request, 'rest-api-v2');
     let next: string | null = null;
     const begin = async () => {
-        if (selection === null) {
+        if (selection === null && deleted === null) {
             return await withFirst(indexText(allOf(resource, form, path, options), form), cut);
         }
 
-        let batches = selected(rows, path, selection, options);
-        if (selection.limit !== undefined) {
-            const page = await pageOf(batches, selection.limit);
+        let batches = selected(rows, path, asked, options);
+        const limit = limitOf(asked);
+        if (limit !== undefined) {
+            const page = await pageOf(batches, limit);
             batches = oneBatch(page.rows);
-            next = page.isLast ? null : nextLink(request, selection, page.rows.at(-1) as ResourceRow);
+            next = page.isLast ? null : nextLink(request, asked, page.rows.at(-1) as ResourceRow);
         }
         return await withFirst(indexText(batches, form), cut);
     };
@@ -97,10 +105,25 @@ function allOf({ rows, forms, takesText }: Resource, form: RowForm, path: readon
     return text ?? rows.list(path, options);
 }
 
+/** Rows of a page, undefined where no page is asked for. */
+function limitOf({ selection, deleted }: Asked): number | undefined {
+    return (deleted ?? selection)?.limit;
+}
+
 /** One row more than the page has is asked for: it tells whether there is a next page. */
-function selected(rows: Collection<ResourceRow>, path: readonly number[], { limit, ...selection }: Selection, options: ReadOptions) {
+function selected(
+    rows: Collection<ResourceRow>,
+    path: readonly number[],
+    { selection, deleted }: Asked,
+    options: ReadOptions,
+): AsyncIterable<readonly ResourceRow[]> {
+    if (deleted !== null && rows.deletions !== undefined) {
+        return readDeletions(rows.deletions, path, deleted, options);
+    }
+
+    const { limit, ...rest } = selection ?? {};
     const select = rows.select as NonNullable<typeof rows.select>;
-    return select(path, limit === undefined ? selection : { ...selection, limit: limit + 1 }, options);
+    return select(path, limit === undefined ? rest : { ...rest, limit: limit + 1 }, options);
 }
 
 async function pageOf(batches: AsyncIterable<readonly ResourceRow[]>, limit: number) {

@@ -7,6 +7,7 @@ import type { JsonSchema } from '../../lib/records/record.ts';
 import { VERSION } from '../../lib/version.ts';
 import type { EventKinds } from '../../lib/webhooks/event-kinds.ts';
 import { exampleOf, jsonSchemaOf } from '../json-schema.ts';
+import { DELETED_SINCE } from './deleted-rows.ts';
 import type { Resource } from './handlers.ts';
 
 /** What a document is made of. */
@@ -81,10 +82,13 @@ const RESPONSES: Json = {
     BadRequest: refusal('A parameter that is not of its form, or that the store cannot do'),
     Forbidden: refusal('No valid key, or no valid licence'),
     NotFound: refusal('No such row below these parents'),
+    Gone: refusal('With `deleted_since`: so long ago that not all deletions are known any more'),
     Unavailable: refusal('The data cannot be read now'),
 };
 
 const of = (name: string): Json => ({ $ref: `#/components/responses/${name}` });
+
+const NOT_SHOWN: Json = { 403: of('Forbidden'), 404: of('NotFound'), 503: of('Unavailable') };
 
 const probe: Json = {
     operationId: 'base',
@@ -155,21 +159,17 @@ function resourcePaths(resource: Resource, name: string, base: string): [string,
             ...read,
             fieldsParameter([...forms.fields.keys(), ...forms.extras.keys()]),
             ...filters.map((filter) => filterParameter(filter, resource)),
+            ...(rows.deletions === undefined ? [] : [query('deleted_since', DELETED_SINCE, { type: 'string', format: 'date-time' })]),
             ...(rows.count === undefined ? [] : [PREFER]),
         ],
-        responses: { 200: indexAnswer(row), 400: of('BadRequest'), 403: of('Forbidden'), 404: of('NotFound'), 503: of('Unavailable') },
+        responses: { 200: indexAnswer(row), 400: of('BadRequest'), ...NOT_SHOWN, ...(rows.deletions !== undefined && { 410: of('Gone') }) },
     };
     const show = {
         ...common,
         operationId: `show${words}`,
         summary: `One of ${staticParts(path).at(-1)}`,
         parameters: [...ids, idParameter(idName)],
-        responses: {
-            200: { description: 'The row', content: { 'application/json': { schema: row } } },
-            403: of('Forbidden'),
-            404: of('NotFound'),
-            503: of('Unavailable'),
-        },
+        responses: { 200: { description: 'The row', content: { 'application/json': { schema: row } } }, ...NOT_SHOWN },
     };
     return [
         [`${base}${path}`, { get: index }],

@@ -15,6 +15,7 @@ import {
 import { EXTRA_FIELDS } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import { timestampFormat } from '../../lib/timestamp.ts';
+import { deletionForms } from './deleted-rows.ts';
 import type { Resource } from './handlers.ts';
 import type { OwnResource, ResourceRow, RestApiV2Options } from './options.ts';
 import { type Fill, rowForms } from './row-forms.ts';
@@ -38,6 +39,7 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
     const entries: readonly ResourceEntry[] = [...storeEntries(store).map((entry) => ({ ...entry, isStandard: true }) as const), ...own];
 
     const first = entries.length - own.length;
+    const ofDeletions = once(() => deletionForms(timestamp));
 
     return entries.flatMap(({ path, store: rows, fill, isStandard = false, ...schema }, index) => {
         if (rows === undefined) {
@@ -55,7 +57,8 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
             // What is wrong with a schema of the application's is said at the start.
             forms();
         }
-        return { path, idName: idName(path), schema, rows, parents, forms, takesText: isStandard && timeZone === 'UTC' };
+        const takesText = isStandard && timeZone === 'UTC';
+        return { path, idName: idName(path), schema, rows, parents, forms, deletionForms: ofDeletions, takesText };
     });
 }
 

@@ -1,5 +1,6 @@
 import Boom from '@hapi/boom';
 import type { Request } from '@hapi/hapi';
+import type { Deletions } from '../../lib/inventory/deletions.ts';
 import type { Selection } from '../../lib/inventory/selection.ts';
 import type { Collection } from '../../lib/inventory/store.ts';
 import { workspacesSeen } from '../strategy.ts';
@@ -37,6 +38,7 @@ export function limitedTo(ids: ReadonlySet<number>, rows: Collection<ResourceRow
         ...parts,
         list: (path, options) => only(ids, rows.list(path, options)),
         ...(rows.select !== undefined && { select }),
+        ...(rows.deletions !== undefined && { deletions: deletionsOf(ids, rows.deletions) }),
         ...(rows.count !== undefined && {
             async count(path: readonly number[], where: NonNullable<Selection['where']>) {
                 let total = 0;
@@ -49,7 +51,16 @@ export function limitedTo(ids: ReadonlySet<number>, rows: Collection<ResourceRow
     };
 }
 
-async function* firstOf(limit: number, batches: AsyncIterable<readonly ResourceRow[]>): AsyncGenerator<readonly ResourceRow[]> {
+/** The deletions of rows of these ids. */
+function deletionsOf(ids: ReadonlySet<number>, { since, select }: Deletions): Deletions {
+    return {
+        since,
+        select: (path, { limit, ...selection }, options) =>
+            firstOf(limit ?? Number.POSITIVE_INFINITY, only(ids, select(path, selection, options))),
+    };
+}
+
+async function* firstOf<Row>(limit: number, batches: AsyncIterable<readonly Row[]>): AsyncGenerator<readonly Row[]> {
     let left = limit;
     for await (const batch of batches) {
         yield batch.slice(0, left);
@@ -61,8 +72,11 @@ async function* firstOf(limit: number, batches: AsyncIterable<readonly ResourceR
 }
 
 /** Batches without the rows of other ids. What is no batch goes through, to be refused like any other. */
-async function* only(ids: ReadonlySet<number>, batches: AsyncIterable<readonly ResourceRow[]>): AsyncGenerator<readonly ResourceRow[]> {
+async function* only<Row extends ResourceRow>(
+    ids: ReadonlySet<number>,
+    batches: AsyncIterable<readonly Row[]>,
+): AsyncGenerator<readonly Row[]> {
     for await (const batch of batches) {
-        yield Array.isArray(batch) ? batch.filter(({ id }: ResourceRow) => ids.has(id)) : batch;
+        yield Array.isArray(batch) ? batch.filter(({ id }: Row) => ids.has(id)) : batch;
     }
 }

@@ -62,6 +62,7 @@ export type InventoryAbility =
     | 'selectsHosts'
     | 'changes'
     | 'counts'
+    | 'tellsDeletions'
     | 'sightings'
     | 'expires'
     | 'removes'
@@ -114,6 +115,7 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     filters: evident(({ hosts }) => hosts.filters !== undefined && hosts.filters.length > 0),
     selectsHosts: evident(({ workspaceServices }) => workspaceServices?.selectsHosts === true),
     changes: evident(({ hosts }) => hosts.filters?.includes('updated_since') ?? false),
+    tellsDeletions: evident(({ hosts }) => hosts.deletions !== undefined),
     counts: evident(({ hosts }) => typeof hosts.count === 'function'),
     sightings: evident(({ hosts }) => hosts.extras?.includes('last_seen') ?? false),
     expires: evident((store) => typeof (store as Partial<InventoryWriter>).expireHosts === 'function'),

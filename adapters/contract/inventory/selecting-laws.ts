@@ -228,7 +228,10 @@ const SAMPLES: Readonly<Record<FilterName, (row: Row) => readonly Filters[]>> = 
         const isFour = !String(address).includes(':');
         const block = `${address}/${isFour ? 24 : 64}`;
         const to = isFour ? '255.255.255.255' : 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff';
-        return [`${address}`, block, `${address}-${to}`].map((text) => ({ address: addressRange(text) }));
+        // Large ones may be found in other ways than small ones; one that begins and ends anywhere too.
+        const wide = `${address}/${isFour ? 12 : 40}`;
+        const odd = isFour ? '10.0.0.3-10.3.9.9' : 'fe80::-fe80::1:7';
+        return [`${address}`, block, wide, odd, `${address}-${to}`].map((text) => ({ address: addressRange(text) }));
     },
     search: ({ name, info }) =>
         [name, info].flatMap((value) => {

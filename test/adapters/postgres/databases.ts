@@ -38,6 +38,6 @@ export const databases: readonly { readonly name: string; open(): Promise<OpenDa
 /** Brings the database to where a fresh one is after its migrations. */
 export async function startAfresh(pool: PoolLike): Promise<void> {
     await migrate(pool);
-    await pool.query('truncate scanwire.workspaces, scanwire.api_keys, scanwire.records restart identity cascade');
+    await pool.query('truncate scanwire.workspaces, scanwire.api_keys, scanwire.records, scanwire.tombstones restart identity cascade');
     await pool.query(`insert into scanwire.workspaces (name) values ('default')`);
 }

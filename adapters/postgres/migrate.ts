@@ -40,6 +40,7 @@ import { sessionless } from './migrations/0059-sessionless.ts';
 import { single } from './migrations/0060-single.ts';
 import { traces } from './migrations/0061-traces.ts';
 import { limitsTold } from './migrations/0064-limits-told.ts';
+import { activityOfEach } from './migrations/0071-activity-of-each.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -218,6 +219,7 @@ export const migrations: readonly Migration[] = [
     single,
     traces,
     limitsTold,
+    activityOfEach,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

@@ -35,6 +35,7 @@ import { noticeLaws } from './webhooks/notice-laws.ts';
 import { activityOfExportersLaws, ofExportersLaws, replaysOfExportersLaws } from './webhooks/of-exporters-laws.ts';
 import { joinedOrderLaws, orderingLaws, retainedOrderLaws } from './webhooks/ordering-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
+import { pageLaws, summaryLaws } from './webhooks/page-laws.ts';
 import { pauseLaws } from './webhooks/pause-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
 import { rateLaws } from './webhooks/rate-laws.ts';
@@ -168,6 +169,8 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['content'], laws: onBench(contentLaws) },
         { needs: ['holding'], laws: onBench(holdingLaws) },
         { needs: ['overview'], laws: onBench(overviewLaws) },
+        { needs: ['summaries'], laws: onBench(summaryLaws) },
+        { needs: ['pages'], laws: onBench(pageLaws) },
         { needs: ['notices'], laws: onBench(noticeLaws) },
         { needs: ['replays'], laws: onBench(replayLaws) },
         { needs: ['retention'], laws: onBench(retentionLaws) },

@@ -147,7 +147,8 @@ function chosenBy(
     });
 }
 
-function sliceOf(state: WebhookState, since: Date, until: Date, { max, ...filter }: SliceOptions): SliceCounts {
+/** What became of the deliveries between two times. */
+export function sliceOf(state: WebhookState, since: Date, until: Date, { max, ...filter }: SliceOptions): SliceCounts {
     const rows = chosenBy(state, { ...filter, since, until }).slice(-max);
     const took = rows
         .flatMap((row) => (row.state === 'delivered' && row.finishedAt ? [row.finishedAt.getTime() - row.event.createdAt.getTime()] : []))

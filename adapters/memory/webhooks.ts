@@ -12,11 +12,12 @@ import {
     type Overview,
     overviewOf,
 } from '../../lib/webhooks/exporter-health.ts';
+import { type ExporterPageRequest, type PagedRow, summaryOf } from '../../lib/webhooks/exporter-page.ts';
 import type { ExporterStore } from '../../lib/webhooks/exporter-store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import type { SettingsStore } from '../../lib/webhooks/settings.ts';
 import { patchRefusal, storeRefusals } from '../../lib/webhooks/store-refusals.ts';
-import { deliveryStore } from './deliveries.ts';
+import { deliveryStore, sliceOf } from './deliveries.ts';
 import { releaseOrder } from './order.ts';
 import {
     asExporter,
@@ -131,6 +132,12 @@ function exporterStore(state: WebhookState): ExporterStore {
             return row === undefined ? null : healthOf(state, row);
         },
 
+        async summaries({ ids, owner }) {
+            const rows = byAge(state).filter((row) => ids?.includes(row.id) !== false && (owner ?? row.owner) === row.owner);
+            return structuredClone(rows.map(summaryOf));
+        },
+
+        page: async (request) => pageOf(state, request),
         overview: async (limit) => countedIn(state, limit),
 
         async update(id, patch) {
@@ -183,6 +190,19 @@ function exporterStore(state: WebhookState): ExporterStore {
 /** Oldest first. */
 function byAge(state: WebhookState): readonly ExporterRow[] {
     return [...state.exporters.values()].sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
+}
+
+function pageOf(state: WebhookState, { after, limit, owner, bounds, max }: ExporterPageRequest): readonly PagedRow[] {
+    const all = byAge(state).filter((row) => owner === undefined || row.owner === owner);
+    const first = all.findIndex(({ id }) => id === after) + 1;
+    return all.slice(first, first + limit).map((row) => ({
+        exporter: asExporter(row),
+        health: healthOf(state, row),
+        slices: bounds.slice(1).map((until, index) => {
+            const { latency: _, ...tally } = sliceOf(state, bounds[index] as Date, until, { exporterId: row.id, max });
+            return tally;
+        }),
+    }));
 }
 
 function healthOf(state: WebhookState, exporter: ExporterRow): ExporterHealth {

@@ -1,21 +1,12 @@
 import type { Executor } from '../../lib/transaction.ts';
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
-import {
-    BACKLOG_AGES,
-    type BacklogAge,
-    type BreakerColumns,
-    backlogOf,
-    breakerOf,
-    type ExporterHealth,
-    MAX_COUNTED,
-    type Overview,
-    overviewOf,
-} from '../../lib/webhooks/exporter-health.ts';
+import type { ExporterSummary } from '../../lib/webhooks/exporter-page.ts';
 import type { ExporterStore } from '../../lib/webhooks/exporter-store.ts';
 import type { ExporterNotice } from '../../lib/webhooks/notices.ts';
-import { INTERRUPTIONS, interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
+import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import { patchRefusal, storeRefusals } from '../../lib/webhooks/store-refusals.ts';
-import { guarded, isUniqueViolation, type Row, type Time, uuidOrNull, withDates } from './database.ts';
+import { guarded, isUniqueViolation, isUuid, type Row, type Time, uuidOrNull, withDates } from './database.ts';
+import { activityOfEach, countedIn, healths } from './exporter-health.ts';
 
 type ExporterRow = Row<StoredExporter>;
 
@@ -67,6 +58,23 @@ export function exporterFromRow(row: ExporterRow): StoredExporter {
 
 const SELECT = `select ${EXPORTER_COLUMNS} from scanwire.exporters e`;
 
+/** With the ids `$1`, of the owner `$2`: any where these are null. */
+const SUMMARIES = `
+select
+    e.id, e.name, e.collector, e.owner, e.state, e.stop_reason as "stopReason", e.paused_at as "pausedAt",
+    e.consecutive_failures as "consecutiveFailures"
+from scanwire.exporters e
+where ($1::uuid[] is null or e.id = any ($1)) and ($2::text is null or e.owner = $2)
+order by e.created_at, e.seq`;
+
+/** `$1` of them, behind `$2`, of the owner `$3`: any where these are null. Another's tells nothing, not even where it stands. */
+const PAGE = `
+${SELECT}
+left join scanwire.exporters a on a.id = $2::uuid and ($3::text is null or a.owner = $3)
+where ($3::text is null or e.owner = $3) and (a.id is null or (e.created_at, e.seq) > (a.created_at, a.seq))
+order by e.created_at, e.seq
+limit $1`;
+
 /** One row at least, for the revision. */
 const SUBSCRIBERS = `
 select s.revision, scanwire.now() as at, ${EXPORTER_COLUMNS}
@@ -92,138 +100,6 @@ limit $1`;
 const CLOSED_BREAKER = `consecutive_failures = 0, ${['probe_at', 'failed_at', 'failing_since', 'paused_until', 'recovered_at', 'slow_start']
     .map((column) => `${column} = null`)
     .join(', ')}`;
-
-/**
- * How an exporter fares. `$1` its id, `$2` a JSON array of ages, `$3` how many are counted at most. First tries are due when they are
- * accepted, so that those of an age lie side by side in the index of waiting deliveries; of retries the events have to be looked up.
- */
-const HEALTH = `
-with clock as materialized (
-    select scanwire.now() as at
-),
-ages as materialized (
-    select a.age, clock.at - a.below * interval '1 ms' as since, clock.at - a.from * interval '1 ms' as until
-    from clock
-    cross join json_to_recordset($2::json) as a (age text, "from" double precision, below double precision)
-),
-retries as materialized (
-    select v.created_at
-    from (
-        select d.event_id from scanwire.deliveries d
-        where d.stage = 'waiting' and d.exporter_id = $1 and d.priority = 2
-        order by d.due_at, d.seq
-        limit $3::integer + 1
-    ) d
-    join scanwire.events v on v.id = d.event_id
-),
-counted as (
-    select a.age, f.count, f.oldest
-    from ages a
-    cross join lateral (
-        select count(*)::integer as count, min(d.due_at) as oldest
-        from (
-            select d.due_at from scanwire.deliveries d
-            where
-                d.stage = 'waiting' and d.exporter_id = $1 and d.priority = 1
-                and d.due_at > coalesce(a.since, '-infinity') and d.due_at <= coalesce(a.until, 'infinity')
-            order by d.due_at, d.seq
-            limit $3::integer + 1
-        ) d
-    ) f
-    where f.count > 0
-    union all
-    select a.age, count(*)::integer, min(r.created_at)
-    from (select r.created_at from retries r limit $3) r
-    join ages a on r.created_at > coalesce(a.since, '-infinity') and r.created_at <= coalesce(a.until, 'infinity')
-    group by a.age
-)
-select
-    clock.at,
-    e.failing_since as "failingSince",
-    e.paused_until as "pausedUntil",
-    e.probe_at as "probeAt",
-    e.slow_start as "slowStart",
-    case when s.at is null or s.at <= e.last_outcome_at then e.last_outcome else s.outcome end as "lastOutcome",
-    greatest(s.at, e.last_outcome_at) as "lastOutcomeAt",
-    (
-        select count(*)::integer from scanwire.deliveries d
-        where
-            d.stage = 'in flight' and d.flight >= (select l.last_value from scanwire.landed_flights l)
-            and d.exporter_id = e.id and d.priority > 0
-    ) as "inFlight",
-    (select coalesce(json_agg(c), '[]') from counted c) as counted,
-    (select count(*) > $3 from retries) as "moreRetries"
-from scanwire.exporters e
-cross join clock
-left join scanwire.last_successes s on s.exporter_id = e.id
-where e.id = $1`;
-
-/** Deliveries that have not ended, by state; `$1` how many of each stage are counted at most. */
-const UNENDED = `
-select s.state, count(*)::integer as count
-from (
-    (select 'pending' as state from scanwire.deliveries w where w.stage = 'waiting' limit $1)
-    union all
-    (
-        select f.state from scanwire.deliveries f
-        where f.stage = 'in flight' and f.flight >= (select l.last_value from scanwire.landed_flights l)
-        limit $1
-    )
-) s
-group by s.state`;
-
-/** Exporters that are alike, each group with one of their times. */
-const ALIKE = `
-select
-    e.state = 'running' as running, count(*)::integer as count,
-    min(e.paused_until) as "pausedUntil", min(e.probe_at) as "probeAt", min(e.slow_start) as "slowStart"
-from scanwire.exporters e
-group by e.state = 'running', e.paused_until is null, e.probe_at is null, e.slow_start is null`;
-
-interface AlikeRow extends Row<BreakerColumns> {
-    readonly running: boolean;
-    readonly count: number;
-}
-
-const AGES = JSON.stringify(
-    BACKLOG_AGES.map(([age, below], index) => ({
-        age,
-        from: index === 0 ? null : BACKLOG_AGES[index - 1]?.[1],
-        below: Number.isFinite(below) ? below : null,
-    })),
-);
-
-type TimesAndCounts = Pick<ExporterHealth, 'at' | 'failingSince' | 'pausedUntil' | 'inFlight'> & BreakerColumns;
-
-interface HealthRow extends Row<TimesAndCounts> {
-    readonly lastOutcome: Pick<Outcome, 'code' | 'detail'> | null;
-    readonly lastOutcomeAt: Time;
-    readonly counted: readonly { readonly age: BacklogAge; readonly count: number; readonly oldest: string }[];
-    readonly moreRetries: boolean;
-}
-
-function healthFromRow({ lastOutcome, lastOutcomeAt, counted, moreRetries, ...row }: HealthRow): ExporterHealth {
-    const { probeAt, slowStart, ...times } = withDates<TimesAndCounts>(row, ['at', 'failingSince', 'pausedUntil', 'probeAt']);
-    const more = moreRetries || counted.some(({ count }) => count > MAX_COUNTED);
-    const most = counted.map(({ age, count, oldest }) => ({ age, count: Math.min(count, MAX_COUNTED), oldest: new Date(oldest) }));
-    return {
-        ...times,
-        ...breakerOf({ pausedUntil: times.pausedUntil, probeAt, slowStart }),
-        lastOutcome: lastOutcome === null ? null : { ...lastOutcome, at: new Date(lastOutcomeAt) },
-        backlog: backlogOf(most, more),
-    };
-}
-
-async function countedIn(db: Executor, limit: number): Promise<Overview> {
-    const deliveries = await db.query<{ state: string; count: number }>(UNENDED, [limit]);
-    const { rows } = await db.query<AlikeRow>(ALIKE);
-    const exporters = rows.map(({ running, count, ...columns }) => ({
-        running,
-        count,
-        ...withDates<BreakerColumns>(columns, ['pausedUntil', 'probeAt']),
-    }));
-    return overviewOf(deliveries.rows, exporters);
-}
 
 /** Exporters in `scanwire.exporters`. */
 export function exporters(db: Executor): ExporterStore {
@@ -268,10 +144,11 @@ export function exporters(db: Executor): ExporterStore {
         },
 
         async health(id) {
-            const { rows } = await db.query<HealthRow>(HEALTH, [uuidOrNull(id), AGES, MAX_COUNTED]);
-            return rows[0] === undefined ? null : healthFromRow(rows[0]);
+            const [health] = (await healths(db, [id])).values();
+            return health ?? null;
         },
 
+        ...lists(db),
         overview: (limit) => countedIn(db, limit),
 
         async update(id, asked) {
@@ -320,6 +197,26 @@ export function exporters(db: Executor): ExporterStore {
             const sql = 'select scanwire.remove_exporter($1, scanwire.now(), $2) as removed';
             const { rows } = await db.query<{ removed: boolean }>(sql, [uuidOrNull(id), outcome]);
             return rows[0]?.removed ?? false;
+        },
+    };
+}
+
+/** Of many exporters at once. */
+function lists(db: Executor): Required<Pick<ExporterStore, 'summaries' | 'page'>> {
+    return {
+        async summaries({ ids, owner }) {
+            const { rows } = await db.query<Row<ExporterSummary>>(SUMMARIES, [ids?.filter(isUuid) ?? null, owner ?? null]);
+            return rows.map((row) => withDates(row, ['pausedAt']));
+        },
+
+        async page(query) {
+            const { rows } = await db.query<ExporterRow>(PAGE, [query.limit, uuidOrNull(query.after ?? ''), query.owner ?? null]);
+            const ids = rows.map(({ id }) => id);
+            const [health, slices] = await Promise.all([healths(db, ids), activityOfEach(db, ids, query)]);
+            return rows.flatMap((row) => {
+                const found = health.get(row.id);
+                return found === undefined ? [] : [{ exporter: exporterFromRow(row), health: found, slices: slices.get(row.id) ?? [] }];
+            });
         },
     };
 }

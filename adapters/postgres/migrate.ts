@@ -42,6 +42,7 @@ import { traces } from './migrations/0061-traces.ts';
 import { limitsTold } from './migrations/0064-limits-told.ts';
 import { tombstones } from './migrations/0068-tombstones.ts';
 import { addressBlocks } from './migrations/0069-address-blocks.ts';
+import { activityOfEach } from './migrations/0071-activity-of-each.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -222,6 +223,7 @@ export const migrations: readonly Migration[] = [
     limitsTold,
     tombstones,
     addressBlocks,
+    activityOfEach,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

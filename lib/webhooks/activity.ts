@@ -12,25 +12,31 @@ export const ACTIVITY_SPANS: Readonly<Record<ActivitySpan, { readonly span: numb
 /** How far a look goes back. */
 export type ActivitySpan = 'hour' | 'day';
 
-/** What became of the deliveries that were accepted in a slice of time. */
-export interface SliceCounts {
+/** How many deliveries of a slice of time there were, and what became of them. */
+export interface SliceTally {
     /** How many were looked at, the newest of the slice: `max` at most. */
     readonly deliveries: number;
     /** Of these. */
     readonly delivered: number;
     /** Of these, those whose last attempt came to anything but `delivered`. */
     readonly failed: number;
+}
+
+/** What became of the deliveries that were accepted in a slice of time. */
+export interface SliceCounts extends SliceTally {
     /** Milliseconds from the acceptance to the end of those that were delivered: half took no longer, and nineteen of twenty. Null without any. */
     readonly latency: { readonly p50: number; readonly p95: number } | null;
 }
 
-/** Counts of a slice that begins at `since` and ends before `until`. */
-export interface ActivitySlice extends SliceCounts {
+/** When a slice begins, and what it ends before. */
+export interface SliceTimes {
     readonly since: Date;
     readonly until: Date;
     /** Whether there may be more deliveries than were looked at. */
     readonly more: boolean;
 }
+
+export interface ActivitySlice extends SliceCounts, SliceTimes {}
 
 /** What is asked for. */
 export interface ActivityQuery {
@@ -87,19 +93,25 @@ export function activityOf({ deliveries: store }: WebhooksContext): (query?: Act
         }
 
         const at = await store.now();
-        const bounds = boundsOf(at, span);
-        const counted = await store.activity(bounds, { ...options, max: MAX_OF_SLICE });
-        return { at, slices: counted.map((counts, index) => sliceOf(counts, bounds.slice(index, index + 2) as [Date, Date])) };
+        const bounds = boundsOf(at, ACTIVITY_SPANS[span]);
+        return { at, slices: slicesOf(await store.activity(bounds, { ...options, max: MAX_OF_SLICE }), bounds, MAX_OF_SLICE) };
     };
 }
 
 /** Round times, so that what was counted of a slice that is over stays so: the last one has not come yet. */
-function boundsOf(at: Date, name: ActivitySpan): readonly Date[] {
-    const { span, slice } = ACTIVITY_SPANS[name];
+export function boundsOf(at: Date, { span, slice }: { readonly span: number; readonly slice: number }): readonly Date[] {
     const last = (Math.floor(at.getTime() / slice) + 1) * slice;
     return Array.from({ length: span / slice + 1 }, (_, index) => new Date(last - span + index * slice));
 }
 
-function sliceOf(counts: SliceCounts, [since, until]: readonly [Date, Date]): ActivitySlice {
-    return { since, until, ...counts, more: counts.deliveries === MAX_OF_SLICE };
+/** What was counted between each two of the bounds, of `max` deliveries at most. */
+export function slicesOf<Counts extends SliceTally>(
+    counted: readonly Counts[],
+    bounds: readonly Date[],
+    max: number,
+): readonly (Counts & SliceTimes)[] {
+    return counted.map((counts, index) => {
+        const [since, until] = bounds.slice(index, index + 2) as [Date, Date];
+        return { since, until, ...counts, more: counts.deliveries === max };
+    });
 }

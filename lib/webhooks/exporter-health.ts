@@ -124,3 +124,14 @@ export interface ShownExporter extends Exporter {
         readonly stopsAt: Date | null;
     };
 }
+
+/** An exporter with how it fares. */
+export function withHealth<Shown extends Exporter>(
+    exporter: Shown,
+    health: ExporterHealth,
+    { stopAfter }: { readonly stopAfter: number },
+): Shown & ShownExporter {
+    const failingSince = exporter.state === 'running' ? health.failingSince : null;
+    const stopsAt = failingSince === null ? null : new Date(failingSince.getTime() + stopAfter);
+    return { ...exporter, health: { ...health, stopsAt } };
+}

@@ -1,6 +1,7 @@
 import type { Executor } from '../transaction.ts';
 import type { ExporterPatch, StoredExporter } from './exporter.ts';
 import type { ExporterHealth, Overview } from './exporter-health.ts';
+import type { ExporterPageRequest, ExporterSummary, PagedRow, SummaryQuery } from './exporter-page.ts';
 import type { Subscribers } from './new-event.ts';
 import type { ExporterNotice } from './notices.ts';
 
@@ -14,6 +15,13 @@ export interface ExporterStore {
     list(): Promise<readonly StoredExporter[]>;
     /** How it fares; null when there is none. However long its backlog is, a bounded number of rows is read. */
     health(id: string): Promise<ExporterHealth | null>;
+    /** What names of `list` and states are, of all that the query names. Optional: else it is made of all that is listed. */
+    summaries?(query: SummaryQuery): Promise<readonly ExporterSummary[]>;
+    /**
+     * Some of `list`, how each fares, and what became of its deliveries. However many exporters and deliveries there are, a bounded number of
+     * rows of deliveries is read. Optional: else all are listed, and each of the page is asked for.
+     */
+    page?(request: ExporterPageRequest): Promise<readonly PagedRow[]>;
     /** How much there is to do; a bounded number of rows is read. Optional. @param limit How many deliveries of a stage are counted at most. */
     overview?(limit: number): Promise<Overview>;
     /**

@@ -15,7 +15,8 @@ import {
     type StoredExporter,
 } from './exporter.ts';
 import { patchOf } from './exporter-changes.ts';
-import type { ShownExporter } from './exporter-health.ts';
+import { type ShownExporter, withHealth } from './exporter-health.ts';
+import { type ExporterLists, exporterLists } from './exporter-page.ts';
 import { checkedChoices, type MessagePreview, messageMaker, previewOf, sealFormatSecret } from './formatting.ts';
 import { GRANTS } from './grants.ts';
 import { sealHeaders } from './headers.ts';
@@ -53,7 +54,7 @@ export interface CreatedExporter {
 }
 
 /** Configured receivers. Methods reject with ScanwireError `NOT_FOUND` for an unknown id and `UNAVAILABLE` without a store. */
-export interface Exporters {
+export interface Exporters extends ExporterLists {
     /** A stopped exporter and its signing secret. @throws ScanwireError `INVALID_INPUT` with the field. */
     create(settings: NewExporterSettings): Promise<CreatedExporter>;
     list(): Promise<readonly Exporter[]>;
@@ -159,6 +160,7 @@ export function exporters(context: WebhooksContext): Exporters {
         },
 
         list: async () => listed(await store.list()),
+        ...exporterLists(context, (exporter) => visible(exporter, keyRing)),
         get: async (id) => visible(await stored(id), keyRing),
 
         async show(id, { showUrl = false } = {}) {
@@ -169,9 +171,7 @@ export function exporters(context: WebhooksContext): Exporters {
                 throw storeRefusals.unknownExporter();
             }
 
-            const failingSince = exporter.state === 'running' ? health.failingSince : null;
-            const stopsAt = failingSince === null ? null : new Date(failingSince.getTime() + context.breaker.stopAfter);
-            return { ...exporter, health: { ...health, stopsAt } };
+            return withHealth(exporter, health, context.breaker);
         },
 
         async secret(id) {

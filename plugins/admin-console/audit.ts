@@ -38,6 +38,8 @@ const RULES: { readonly [Name in OperationName]: Rule<Name> | null } = {
     revokeKey: byId,
     createExporter: { made: idOf },
     listExporters: null,
+    summarizeExporters: null,
+    pageExporters: null,
     showExporter: { ...byId, when: ({ showUrl }) => showUrl === true },
     updateExporter: byId,
     startExporter: byId,

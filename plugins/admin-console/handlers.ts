@@ -115,6 +115,8 @@ function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> 
             return { ...(starts ? await start(exporter.id) : exporter), secret, warnings };
         },
         listExporters: () => exporters.list(),
+        summarizeExporters: (query) => exporters.summaries(query),
+        pageExporters: (query) => exporters.page(query),
         showExporter: ({ id, showUrl = false }) => exporters.show(id, { showUrl }),
         async updateExporter({ id, start: starts = false, ...changes }) {
             const changed = await exporters.update(id, changes);

@@ -22,6 +22,7 @@ import type { DeliveryCount, DeliveryFilter, DeliveryMessage, DeliveryQuery, Era
 import type { Diagnosis } from '../../lib/webhooks/doctor.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { ShownExporter } from '../../lib/webhooks/exporter-health.ts';
+import type { ExporterPageQuery, ExporterSummary, PagedExporter, SummaryQuery } from '../../lib/webhooks/exporter-page.ts';
 import type { MessagePreview } from '../../lib/webhooks/formatting.ts';
 import type { AcceptedEvent, EventSummary } from '../../lib/webhooks/new-event.ts';
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
@@ -45,6 +46,10 @@ export interface Operations {
     /** Answers with the signing secret as well, and with the test when the exporter was started. */
     createExporter: Operation<NewExporterSettings & Start, WarnedExporter & { readonly secret: string; readonly test?: TestView }>;
     listExporters: Operation<object, readonly Exporter[]>;
+    /** Names and states of all, or of those that are asked for. */
+    summarizeExporters: Operation<SummaryQuery, readonly ExporterSummary[]>;
+    /** Some of them, how each fares, and what became of its deliveries within a day. */
+    pageExporters: Operation<ExporterPageQuery, readonly PagedExporter[]>;
     /** Answers with how it fares as well; with the whole URL of its receiver only for `showUrl`. */
     showExporter: Operation<ById & { readonly showUrl?: boolean }, ShownExporter>;
     updateExporter: Operation<ExporterChanges & ById & Start, TestedExporter>;
@@ -183,6 +188,8 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
 
     createExporter: { method: 'POST', path: '/exporters', creates: true, delivers: true },
     listExporters: { method: 'GET', path: '/exporters' },
+    summarizeExporters: { method: 'GET', path: '/exporters/summary' },
+    pageExporters: { method: 'GET', path: '/exporters/page' },
     showExporter: { method: 'GET', path: '/exporters/{id}' },
     updateExporter: { method: 'PATCH', path: '/exporters/{id}', delivers: true },
     startExporter: { method: 'POST', path: '/exporters/{id}/start', delivers: true },

@@ -22,8 +22,8 @@ class Owned {
     }
 
     async exporterIds(): Promise<readonly string[]> {
-        const all = await this.#webhooks.exporters.list();
-        return all.filter(({ owner }) => owner === this.owner).map(({ id }) => id);
+        const own = await this.#webhooks.exporters.summaries({ owner: this.owner });
+        return own.map(({ id }) => id);
     }
 
     /** @throws ScanwireError `NOT_FOUND`. */
@@ -115,6 +115,14 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
         (list, { owner }) =>
         async (input) =>
             (await list(input)).filter((exporter) => exporter.owner === owner),
+    summarizeExporters:
+        (summarize, { owner }) =>
+        (query) =>
+            summarize({ ...query, owner }),
+    pageExporters:
+        (page, { owner }) =>
+        (query) =>
+            page({ ...query, owner }),
     showExporter: toExporter,
     updateExporter: toExporter,
     startExporter: toExporter,

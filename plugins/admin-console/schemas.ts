@@ -14,6 +14,7 @@ import { activityQuerySchema } from '../../lib/webhooks/activity.ts';
 import { deliveryFilterSchema, deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
 import { exporterChangesSchema, newExporterSchema } from '../../lib/webhooks/exporter.ts';
 import { MAX_COUNTED } from '../../lib/webhooks/exporter-health.ts';
+import { exporterPageSchema } from '../../lib/webhooks/exporter-page.ts';
 import { replaySchema } from '../../lib/webhooks/replays.ts';
 import type { OperationName } from './operations.ts';
 import {
@@ -26,6 +27,7 @@ import {
     diagnosisSchema,
     eventSchema,
     exporterSchema,
+    exporterSummarySchema,
     flag,
     id,
     keySummarySchema,
@@ -33,6 +35,7 @@ import {
     maskedHeadersSchema,
     messageSchema,
     newEventSchema,
+    pagedExporterSchema,
     replayViewSchema,
     revealedKeySchema,
     shownExporterSchema,
@@ -98,6 +101,16 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
             .label('CreatedExporter'),
     },
     listExporters: { description: 'All exporters, oldest first', response: Joi.array().items(exporterSchema) },
+    summarizeExporters: {
+        description: 'Names and states of all exporters, oldest first',
+        query: Joi.object({ owner: Joi.string().description('Those of this owner only') }),
+        response: Joi.array().items(exporterSummarySchema),
+    },
+    pageExporters: {
+        description: 'Some of the exporters, how each fares, and what became of its deliveries within a day',
+        query: exporterPageSchema,
+        response: Joi.array().items(pagedExporterSchema),
+    },
     showExporter: {
         description: 'One exporter and how it fares',
         params: byId,

@@ -9,6 +9,7 @@ import { deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
 import { FINDING_PARTS, FINDING_STATES } from '../../lib/webhooks/doctor.ts';
 import { ownerSchema, settingSchemas } from '../../lib/webhooks/exporter.ts';
 import { BACKLOG_AGES, BREAKERS } from '../../lib/webhooks/exporter-health.ts';
+import { MAX_OF_EACH } from '../../lib/webhooks/exporter-page.ts';
 import { OUTCOME_CODES } from '../../lib/webhooks/outcome.ts';
 
 /* What operations answer with, and what several of them take, as their routes are checked and documented. */
@@ -126,6 +127,12 @@ export const exporterSchema: Joi.ObjectSchema = Joi.object({
     updatedAt: date(),
 }).label('Exporter');
 
+const SUMMARIZED = ['id', 'name', 'collector', 'owner', 'state', 'stopReason', 'pausedAt', 'consecutiveFailures'] as const;
+
+export const exporterSummarySchema: Joi.ObjectSchema = Joi.object(
+    Object.fromEntries(SUMMARIZED.map((field) => [field, exporterSchema.extract(field)])),
+).label('ExporterSummary');
+
 const backlogSchema = Joi.object({
     waiting: count(),
     more: flag().description('Whether more wait than were counted'),
@@ -183,17 +190,31 @@ export const deliverySchema: Joi.ObjectSchema = Joi.object({
 
 const latency = (): Joi.NumberSchema => Joi.number().min(0).required();
 
+const sliceFields = (max: number): Joi.SchemaMap => ({
+    since: date(),
+    until: date(),
+    deliveries: count().max(max).description('Those that were accepted in it, the newest where there are more'),
+    more: flag().description('Whether there may be more than were looked at'),
+    delivered: count().description('Of these'),
+    failed: count().description('Of these, those whose last attempt came to anything but `delivered`'),
+});
+
+export const pagedExporterSchema: Joi.ObjectSchema = shownExporterSchema
+    .keys({
+        day: Joi.array()
+            .items(Joi.object(sliceFields(MAX_OF_EACH)).label('DaySlice'))
+            .allow(null)
+            .required()
+            .description('What became of its deliveries within a day, in slices of three hours; null where the store does not tell'),
+    })
+    .label('PagedExporter');
+
 export const activitySchema: Joi.ObjectSchema = Joi.object({
     at: date(),
     slices: Joi.array()
         .items(
             Joi.object({
-                since: date(),
-                until: date(),
-                deliveries: count().max(MAX_OF_SLICE).description('Those that were accepted in it, the newest where there are more'),
-                more: flag().description('Whether there may be more than were looked at'),
-                delivered: count().description('Of these'),
-                failed: count().description('Of these, those whose last attempt came to anything but `delivered`'),
+                ...sliceFields(MAX_OF_SLICE),
                 latency: Joi.object({ p50: latency(), p95: latency() })
                     .allow(null)
                     .required()

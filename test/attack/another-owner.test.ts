@@ -44,6 +44,8 @@ const ATTACKS: { readonly [Name in OperationName]: readonly Asked[] | null } = {
     revokeKey: null,
     createExporter: [],
     listExporters: [() => ({})],
+    summarizeExporters: [() => ({}), () => ({ owner: 'bob' })],
+    pageExporters: [() => ({}), ({ exporter }) => ({ after: exporter }), () => ({ owner: 'bob' })],
     showExporter: [exporterId, ({ exporter }) => ({ id: exporter, showUrl: true })],
     updateExporter: [
         ({ exporter }) => ({ id: exporter, name: 'mine', start: true }),

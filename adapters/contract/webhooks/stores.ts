@@ -35,6 +35,8 @@ export type WebhookAbility =
     | 'holding'
     | 'order'
     | 'overview'
+    | 'pages'
+    | 'summaries'
     | 'replays'
     | 'retention'
     | 'traces';
@@ -61,6 +63,8 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     idempotency: { has: ({ deliveries }) => deliveries.idempotent === true, shows: () => true, supply: 'nothing' },
     holding: { has: ({ deliveries }) => deliveries.holds === true, shows: () => true, supply: 'nothing' },
     order: { has: ({ deliveries }) => deliveries.ordered === true, shows: () => true, supply: 'nothing' },
+    summaries: { has: ({ exporters }) => exporters.summaries !== undefined, shows: () => true, supply: 'nothing' },
+    pages: { has: ({ exporters }) => exporters.page !== undefined, shows: () => true, supply: 'nothing' },
     overview: { has: ({ exporters }) => exporters.overview !== undefined, shows: () => true, supply: 'nothing' },
     notices: { has: ({ exporters }) => exporters.notices !== undefined, shows: () => true, supply: 'nothing' },
 };

@@ -1,5 +1,6 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import { type Activity, type ActivitySlice, type ActivitySpan, MAX_OF_SLICE } from '../../../lib/webhooks/activity.ts';
+import { CHART, drawn, type Part } from './chart.ts';
 import { namedExporters } from './delivery.ts';
 import type { Page, Templates } from './frame.ts';
 import type { ScreenRoute, Visit } from './screen.ts';
@@ -21,15 +22,6 @@ const ACTIVITY = `{% layout 'layout' %}{% block content %}
 {% if span.cut %}<p><small>{{ t.activity.cut | fill: span.cut }}</small></p>{% endif %}</details></section>
 {% endfor %}
 {% endblock %}`;
-
-/** Bars that stand side by side, each of parts one upon the other. The picture says in words what it is of; the table has its numbers. */
-const CHART = `<figure><svg class="chart" viewBox="0 0 {{ chart.width }} 100" preserveAspectRatio="none" role="img" aria-label="{{ chart.says }}">
-<line class="ground" x1="0" x2="{{ chart.width }}" y1="100" y2="100"></line>
-{% for part in chart.rects %}<rect class="{{ part.name }}" x="{{ part.x }}" y="{{ part.y }}" width="8" height="{{ part.height }}"></rect>
-{% endfor %}</svg>
-<div class="axis" aria-hidden="true"><span>{{ chart.from }}</span><span>{{ chart.until }}</span></div>
-<figcaption>{{ chart.says }}. {% for name in chart.names %}<span class="legend"><svg viewBox="0 0 8 8" aria-hidden="true" class="chart"><rect class="{{ name }}" width="8" height="8"></rect></svg> {{ names[name] }}</span> {% endfor %}</figcaption></figure>
-`;
 
 /** What became of deliveries lately, as pictures and as tables. */
 export const activityTemplates: Templates = { activity: ACTIVITY, chart: CHART };
@@ -67,9 +59,6 @@ function spanOf(name: ActivitySpan, { slices }: Activity) {
     const cut = slices.some(({ more }) => more) ? number(MAX_OF_SLICE) : null;
     return { name, counts: countsChart(slices), latency: latencyChart(slices), rows, cut };
 }
-
-/** A part of a bar: what it is of, and how much. */
-type Part = readonly [name: string, value: number];
 
 function countsChart(slices: readonly ActivitySlice[]) {
     const bars = slices.map(({ deliveries, delivered, failed }): readonly Part[] => [
@@ -111,19 +100,6 @@ function axisOf(slices: readonly ActivitySlice[]) {
 
 function timeOfDay(time: Date): string {
     return time.toISOString().slice(11, 16);
-}
-
-/** Bars of ten units each, the highest of which is as high as the picture. */
-function drawn(bars: readonly (readonly Part[])[], highest: number) {
-    const rects = bars.flatMap((parts, index) => {
-        let top = 100;
-        return parts.flatMap(([name, value]) => {
-            const height = (100 * value) / Math.max(1, highest);
-            top -= height;
-            return height === 0 ? [] : [{ name, x: index * 10 + 1, y: top.toFixed(1), height: height.toFixed(1) }];
-        });
-    });
-    return { width: bars.length * 10, rects };
 }
 
 function number(count: number): string {

@@ -56,6 +56,8 @@ dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
 .bar .firstByte { opacity: 0.9; }
 figure { margin-bottom: 1.5rem; }
 .chart { display: block; width: 100%; height: 8rem; fill: currentcolor; }
+.chart.day { width: 5rem; height: 1.25rem; }
+.age { white-space: nowrap; }
 .chart .ground { stroke: currentcolor; stroke-width: 0.5; }
 .chart .rest { opacity: 0.25; }
 .chart .delivered, .chart .p50 { fill: #2f7d4f; }

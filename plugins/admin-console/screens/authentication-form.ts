@@ -1,5 +1,7 @@
+import { ScanwireError } from '../../../lib/errors.ts';
 import { type AuthenticationPart, type AuthenticationSettings, OAUTH_METHODS } from '../../../lib/webhooks/authentication.ts';
 import type { Templates } from './frame.ts';
+import { texts as words } from './texts.ts';
 
 /*
  * What an exporter authenticates by, in its form: a fold for each part. No page has what is there already: a part that is left empty stays,
@@ -11,21 +13,31 @@ const PARTS = `{% for part in parts %}{% assign words = t.exporters.authenticati
 <fieldset aria-label="{{ words.title }}">{% render 'group-fault', part: part, error: error %}
 {% if part.isSet %}<p>{{ t.exporters.partStays }}</p>
 <label><input type="checkbox" name="drop" value="{{ part.name }}"{% if part.isDropped %} checked{% endif %}> {{ t.exporters.dropPart }}</label>{% endif %}
-{% for field in part.fields %}{% assign label = words[field.name][0] %}{% assign hint = words[field.name][1] %}
+{% if part.isAgain %}{% render 'give-up', name: part.name, text: t.exporters.giveUpPart %}{% endif %}
+{% for field in part.fields %}{% if field.isAgain %}{% render 'asked-again', name: field.path %}{% endif %}{% assign label = words[field.name][0] %}{% assign hint = words[field.name][1] %}
 {% case field.as %}
 {% when 'flag' %}<label><input type="checkbox" name="{{ field.path }}"{% if field.value != '' %} checked{% endif %}> {{ label }}</label>
 {% render 'said', field: field.path, hint: hint, error: error %}
 {% when 'choice' %}<label>{{ label }} <select name="{{ field.path }}" {% render 'state', field: field.path, error: error %}>{% for choice in field.choices %}{% assign value = choice %}{% if forloop.first %}{% assign value = '' %}{% endif %}<option value="{{ value }}"{% if value == field.value %} selected{% endif %}>{{ t.exporters.oauthMethods[choice] }}</option>{% endfor %}</select>
 {% render 'said', field: field.path, error: error %}</label>
-{% when 'lines' %}{% render 'text', field: field.path, label: label, value: field.value, hint: hint, required: field.isAgain, again: field.isAgain, error: error %}
-{% else %}{% render 'input', field: field.path, type: field.as, label: label, value: field.value, hint: hint, required: field.isAgain, again: field.isAgain, error: error %}
+{% when 'lines' %}{% render 'text', field: field.path, label: label, value: field.value, hint: hint, again: field.isAgain, error: error %}
+{% else %}{% render 'input', field: field.path, type: field.as, label: label, value: field.value, hint: hint, again: field.isAgain, error: error %}
 {% endcase %}{% endfor %}</fieldset></details>
 {% endfor %}`;
 
 /** What is wrong with a part as a whole; of a part that is one field, the field says it. */
 const GROUP_FAULT = `{% if error.field == part.name and part.fields.size > 1 %}<small class="fault">{{ error.message }}</small>{% endif %}`;
 
-export const authenticationTemplates: Templates = { 'authentication-parts': PARTS, 'group-fault': GROUP_FAULT };
+/** That a secret is asked for again: a form without it is not taken for one that wants none, unless somebody says so. */
+const ASKED_AGAIN = `<input type="hidden" name="again" value="{{ name }}">`;
+const GIVE_UP = `<label><input type="checkbox" name="giveUp" value="{{ name }}"> {{ text }}</label>`;
+
+export const authenticationTemplates: Templates = {
+    'authentication-parts': PARTS,
+    'group-fault': GROUP_FAULT,
+    'asked-again': ASKED_AGAIN,
+    'give-up': GIVE_UP,
+};
 
 interface Field {
     /** As the setting is called. */
@@ -71,17 +83,41 @@ const ORDER = Object.keys(FIELDS) as readonly AuthenticationPart[];
 export interface TypedAuthentication {
     readonly texts: ReadonlyMap<string, string>;
     readonly dropped: readonly string[];
+    /** Paths of secrets that the form asked for once more, which is missing of it. */
+    readonly missing: readonly string[];
 }
 
 /** What was typed into the form. */
 export function typedAuthentication(form: URLSearchParams): TypedAuthentication {
     const fields = ORDER.flatMap((part) => FIELDS[part].map((field) => [part, field] as const));
     const texts = fields.map(([part, field]) => [pathOf(part, field), form.get(pathOf(part, field)) ?? ''] as const);
-    return { texts: new Map(texts.filter(([, text]) => text.trim() !== '')), dropped: form.getAll('drop') };
+    const givenUp = form.getAll('giveUp');
+    const kept = new Map(texts.filter(([path, text]) => text.trim() !== '' && !givenUp.includes(partOf(path))));
+    return { texts: kept, dropped: form.getAll('drop'), missing: missingIn(form) };
 }
 
-/** The settings that it comes to: a part of which anything was typed, null for one that is dropped; the others are absent. */
-export function authenticationIn({ texts, dropped }: TypedAuthentication): AuthenticationSettings {
+/** Fields that the form asks for again and that are empty, but for those of what is given up. */
+export function missingIn(form: URLSearchParams): readonly string[] {
+    const givenUp = form.getAll('giveUp');
+    return form.getAll('again').filter((path) => (form.get(path) ?? '').trim() === '' && !givenUp.includes(partOf(path)));
+}
+
+/** `basic` of `basic.password`. */
+function partOf(path: string): string {
+    return path.split('.', 1)[0] as string;
+}
+
+/**
+ * The settings that it comes to: a part of which anything was typed, null for one that is dropped; the others are absent.
+ *
+ * @throws ScanwireError `INVALID_INPUT` where a secret is missing that was asked for again.
+ */
+export function authenticationIn({ texts, dropped, missing }: TypedAuthentication): AuthenticationSettings {
+    const [field] = missing;
+    if (field !== undefined) {
+        throw new ScanwireError('INVALID_INPUT', words.exporters.missing, { field });
+    }
+
     const settings = ORDER.map((part) => {
         const given = FIELDS[part].flatMap((field) => givenOf(field, texts.get(pathOf(part, field))));
         return [part, given.length > 0 ? settingOf(part, Object.fromEntries(given)) : dropped.includes(part) ? null : undefined];
@@ -105,16 +141,24 @@ function pathOf(part: string, { name }: Field): string {
 }
 
 /** What the form shows of each part. @param set The parts that the exporter has. */
-export function shownParts({ texts, dropped }: TypedAuthentication, set: readonly AuthenticationPart[]): readonly object[] {
+export function shownParts({ texts, dropped, missing }: TypedAuthentication, set: readonly AuthenticationPart[]): readonly object[] {
     return ORDER.map((name) => {
         const fields = FIELDS[name].map((field) => {
             const path = pathOf(name, field);
             const text = texts.get(path) ?? '';
             // A key is often in one file with its certificate.
             const isSecret = field.isSecret === true || text.includes('PRIVATE KEY-----');
-            return { ...field, path, value: isSecret ? '' : text, isAgain: isSecret && text !== '', choices: OAUTH_METHODS };
+            return {
+                ...field,
+                path,
+                value: isSecret ? '' : text,
+                isAgain: missing.includes(path) || (isSecret && text !== ''),
+                choices: OAUTH_METHODS,
+            };
         });
         const isDropped = dropped.includes(name);
-        return { name, fields, isSet: set.includes(name), isDropped, isOpen: isDropped || fields.some(({ path }) => texts.has(path)) };
+        const isAgain = fields.some((field) => field.isAgain);
+        const isOpen = isDropped || isAgain || fields.some(({ path }) => texts.has(path));
+        return { name, fields, isSet: set.includes(name), isDropped, isAgain, isOpen };
     });
 }

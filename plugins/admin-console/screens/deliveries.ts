@@ -40,7 +40,7 @@ const LISTED = `<p>{{ counted }} · <a href="{{ base }}/deliveries/activity">{{ 
 
 const CHOICE = `<select name="{{ field }}"><option value="">{{ t.deliveries.any }}</option>{% for choice in choices %}<option value="{{ choice }}"{% if choice == value %} selected{% endif %}>{% if names %}{{ names[choice] }}{% else %}{{ choice }}{% endif %}</option>{% endfor %}</select>`;
 
-const EXPORTER_CHOICE = `<select name="{{ field }}">{% if any %}<option value="">{{ any }}</option>{% endif %}{% for exporter in exporters %}<option value="{{ exporter.id }}"{% if exporter.id == value %} selected{% endif %}>{{ exporter.name }}</option>{% endfor %}</select>`;
+const EXPORTER_CHOICE = `<select name="{{ field }}">{% if any %}<option value="">{{ any }}</option>{% endif %}{{ exporters | options: value | raw }}</select>`;
 
 const REPLAYS = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
@@ -109,23 +109,35 @@ function valuesOf(query: URLSearchParams): Values {
 }
 
 async function listed(visit: Visit): Promise<Page> {
-    const { query, perform } = visit;
-    const values = valuesOf(query);
-    const after = query.get('after');
-    const exporters = await namedExporters(visit);
+    const values = valuesOf(visit.query);
+    const after = visit.query.get('after');
+    const [exporters, asked] = await Promise.all([namedExporters(visit), askedFor(visit, values, after)]);
     const choices = { values, exporters, states: DELIVERY_STATES, outcomes: OUTCOME_CODES };
+    if ('error' in asked) {
+        const data = { ...choices, live: null, deliveries: [], counted: '', next: null, error: asked.error };
+        return { template: 'deliveries', title: texts.deliveries.title, status: asked.status, data };
+    }
+    // What is older does not change but for what is sent once more.
+    const live = after === null ? `?${queryOf(values)}` : null;
+    const data = { ...choices, live, ...listOf(asked.found, asked.count, exporters, values) };
+    return { template: 'deliveries', title: texts.deliveries.title, data };
+}
+
+/** What is found, and how many there are, or what is wrong with the question. */
+async function askedFor({ perform }: Visit, values: Values, after: string | null) {
     try {
         const filter = filterOf(values);
-        const found = await perform('listDeliveries', { ...filter, ...(after !== null && { after }), limit: PAGE + 1 });
-        const count = after === null ? await countOf(found, filter, perform) : await perform('countDeliveries', filter);
-        // What is older does not change but for what is sent once more.
-        const live = after === null ? `?${queryOf(values)}` : null;
-        const data = { ...choices, live, ...listOf(found, count, exporters, values) };
-        return { template: 'deliveries', title: texts.deliveries.title, data };
+        if (after === null) {
+            const found = await perform('listDeliveries', { ...filter, limit: PAGE + 1 });
+            return { found, count: await countOf(found, filter, perform) };
+        }
+        const [found, count] = await Promise.all([
+            perform('listDeliveries', { ...filter, after, limit: PAGE + 1 }),
+            perform('countDeliveries', filter),
+        ]);
+        return { found, count };
     } catch (error) {
-        const { error: fault, status } = faultOf(error);
-        const data = { ...choices, live: null, deliveries: [], counted: '', next: null, error: fault };
-        return { template: 'deliveries', title: texts.deliveries.title, status, data };
+        return faultOf(error);
     }
 }
 

@@ -58,19 +58,22 @@ export interface Named {
 
 /** All exporters by what they are called on pages. */
 export async function namedExporters({ perform }: Visit): Promise<readonly Named[]> {
-    const all = await perform('listExporters', {});
+    const all = await perform('summarizeExporters', {});
     return all.map(({ id, name }) => ({ id, name: name === '' ? id : name }));
 }
 
 /** Of an exporter that was removed its id. */
 export function nameOf(exporters: readonly Named[], exporterId: string): string {
-    return exporters.find(({ id }) => id === exporterId)?.name ?? exporterId;
+    return exporters.find(({ id }) => id === exporterId)?.name || exporterId;
 }
 
 async function shown(visit: Visit): Promise<Page> {
     const { params, query, perform } = visit;
     const delivery = await perform('showDelivery', { id: params.id ?? '' });
-    const [message, exporters] = await Promise.all([messageOf(visit, delivery.id), namedExporters(visit)]);
+    const [message, exporters] = await Promise.all([
+        messageOf(visit, delivery.id),
+        perform('summarizeExporters', { ids: [delivery.exporterId] }),
+    ]);
     return {
         template: 'delivery',
         title: texts.deliveries.one.replace('%', () => delivery.kind),

@@ -20,6 +20,7 @@ import { generateSecret } from '../../../lib/webhooks/signature.ts';
 import {
     authenticationIn,
     authenticationTemplates,
+    missingIn,
     shownParts,
     type TypedAuthentication,
     typedAuthentication,
@@ -58,7 +59,8 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 {% render 'input', field: 'format', label: t.exporters.format, value: values.format, hint: t.exporters.formatHint, list: 'formats', error: error %}
 <datalist id="formats">{% for name in formats %}<option value="{{ name }}"></option>{% endfor %}</datalist>
 {% render 'text', field: 'template', label: t.exporters.template, value: values.template, hint: t.exporters.templateHint, error: error %}
-{% render 'input', field: 'formatSecret', type: 'password', label: t.exporters.formatSecret, value: '', hint: t.exporters.formatSecretHint, required: values.formatSecret, again: values.formatSecret, error: error %}
+{% render 'input', field: 'formatSecret', type: 'password', label: t.exporters.formatSecret, value: '', hint: t.exporters.formatSecretHint, again: values.formatSecretAgain, error: error %}
+{% if values.formatSecretAgain %}{% render 'asked-again', name: 'formatSecret' %}{% render 'give-up', name: 'formatSecret', text: t.exporters.giveUpFormatSecret %}{% endif %}
 <fieldset><legend>{{ t.exporters.order }}</legend>
 <label><input type="checkbox" name="ordered"{% if values.ordered %} checked{% endif %}> {{ t.exporters.ordered }}</label>
 <label>{{ t.exporters.afterExhausted }} <select name="afterExhausted">{% for what in afterExhausted %}<option value="{{ what }}"{% if what == values.afterExhausted %} selected{% endif %}>{{ t.exporters.afters[what] }}</option>{% endfor %}</select></label>
@@ -93,6 +95,8 @@ export interface ExporterValues {
     readonly format: string;
     readonly template: string;
     readonly formatSecret: string;
+    /** Whether a form that is shown again asks for it again. */
+    readonly formatSecretAgain: boolean;
     readonly ordered: boolean;
     readonly afterExhausted: string;
     readonly signatures: readonly string[];
@@ -134,6 +138,7 @@ export function valuesFrom(exporter: Exporter): ExporterValues {
 /** What was typed into the form. */
 export function valuesOf(form: URLSearchParams): ExporterValues {
     const text = (name: string): string => form.get(name) ?? '';
+    const formatSecret = form.getAll('giveUp').includes('formatSecret') ? '' : text('formatSecret');
     const values = form.getAll('headerValue');
     const rows = form.getAll('headerName').map((name, index) => [name, values[index] ?? ''] as const);
     return {
@@ -150,7 +155,8 @@ export function valuesOf(form: URLSearchParams): ExporterValues {
         filter: text('filter').trim(),
         format: text('format'),
         template: text('template').trim(),
-        formatSecret: text('formatSecret'),
+        formatSecret,
+        formatSecretAgain: formatSecret !== '' || missingIn(form).includes('formatSecret'),
         ordered: form.has('ordered'),
         afterExhausted: form.get('afterExhausted') ?? 'skip',
         signatures: form.getAll('signatures'),

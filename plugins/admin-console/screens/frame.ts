@@ -116,6 +116,23 @@ const OPTIONAL = Object.fromEntries(
     ]),
 );
 
+/** What can be chosen. */
+interface Option {
+    readonly id: string;
+    readonly name: string;
+}
+
+/** Of a list of a thousand the templates would take longer than for all else of the page; what comes out of it is escaped here. */
+function optionOf({ id, name }: Option, chosen: string): string {
+    return `<option value="${escaped(id)}"${id === chosen ? ' selected' : ''}>${escaped(name)}</option>`;
+}
+
+const MARKUP: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&#34;', "'": '&#39;' };
+
+function escaped(text: string): string {
+    return text.replace(/[&<>"']/g, (character) => MARKUP[character] as string);
+}
+
 /** Writes pages. Strict: a template that names what is not there fails, it shows nothing wrong. */
 export class Renderer {
     readonly #engine: Liquid;
@@ -138,6 +155,7 @@ export class Renderer {
             utc: (at: string | Date) => `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`,
             fill: (text: string, value: string | number) => text.replace('%', () => String(value)),
             json: (value: unknown) => JSON.stringify(value),
+            options: (all: readonly Option[], chosen: string) => all.map((one) => optionOf(one, chosen)).join(''),
             fault: (error: Fault | null, field: string) => (isAbout(error, field) ? error?.message : null),
         };
         for (const [name, filter] of Object.entries(filters)) {

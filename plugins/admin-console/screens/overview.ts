@@ -1,7 +1,7 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import { VERSION } from '../../../lib/version.ts';
 import type { Diagnosis, Finding } from '../../../lib/webhooks/doctor.ts';
-import type { Exporter } from '../../../lib/webhooks/exporter.ts';
+import type { ExporterSummary } from '../../../lib/webhooks/exporter-page.ts';
 import { within } from '../../../lib/within.ts';
 import type { Page } from './frame.ts';
 import type { Screen, Visit } from './screen.ts';
@@ -83,9 +83,13 @@ async function overview(visit: Visit, look: ReturnType<typeof looking>): Promise
     const findings = diagnosis?.findings ?? [];
     // Without a store nothing else can be asked; the doctor has said so.
     const isAway = findings[0]?.state === 'wrong';
-    const exporters = isAway ? null : await perform('listExporters', {});
-    const keys = isAway ? null : await unlessAbsent(() => perform('listKeys', {}));
-    const license = isAway ? null : await unlessAbsent(() => perform('showLicense', {}));
+    const [exporters, keys, license] = isAway
+        ? [null, null, null]
+        : await Promise.all([
+              perform('summarizeExporters', {}),
+              unlessAbsent(() => perform('listKeys', {})),
+              unlessAbsent(() => perform('showLicense', {})),
+          ]);
     const attention: readonly Attention[] = [
         ...findings.filter(({ state }) => state === 'wrong').map(seenTo),
         ...(exporters ?? []).flatMap(stopped),
@@ -119,12 +123,12 @@ function seenTo({ state, text, advice }: Finding): Attention {
     return { state: state === 'wrong' ? 'wrong' : 'warning', text, advice };
 }
 
-function linkTo({ id, name }: Exporter): Required<Pick<Attention, 'to' | 'link'>> {
+function linkTo({ id, name }: ExporterSummary): Required<Pick<Attention, 'to' | 'link'>> {
     return { to: `/exporters/${encodeURIComponent(id)}`, link: name === '' ? id : name };
 }
 
 /** One that was stopped by what its receiver did. */
-function stopped(exporter: Exporter): readonly Attention[] {
+function stopped(exporter: ExporterSummary): readonly Attention[] {
     const { stopReason } = exporter;
     return stopReason === null
         ? []
@@ -138,7 +142,7 @@ function stopped(exporter: Exporter): readonly Attention[] {
           ];
 }
 
-function failing(exporter: Exporter): readonly Attention[] {
+function failing(exporter: ExporterSummary): readonly Attention[] {
     const { consecutiveFailures, stopReason } = exporter;
     return consecutiveFailures === 0 || stopReason !== null
         ? []
@@ -146,7 +150,10 @@ function failing(exporter: Exporter): readonly Attention[] {
 }
 
 /** What is left to do of the first steps; null for what cannot be asked or done here. */
-function firstSteps(keys: number | null, exporters: readonly Exporter[] | null): readonly { readonly text: string; readonly to: string }[] {
+function firstSteps(
+    keys: number | null,
+    exporters: readonly ExporterSummary[] | null,
+): readonly { readonly text: string; readonly to: string }[] {
     const [first] = exporters ?? [];
     const isIdle = first !== undefined && exporters?.every(({ state }) => state === 'stopped') === true;
     return [

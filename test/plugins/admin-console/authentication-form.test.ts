@@ -127,12 +127,31 @@ t.test('asks again for a secret that came with something wrong, and says beside 
     t.match(both.html, /aria-label="OAuth 2"><small class="fault">Oauth and basic exclude each other/);
     t.notMatch(both.html, 'hidden-word');
     for (const name of ['basic.password', 'oauth.clientSecret', 'proxy.url', 'formatSecret']) {
-        t.match(both.html, new RegExp(`name="${name}"[^>]* required[^>]* aria-describedby="${name}-said"`), name);
+        t.match(both.html, new RegExp(`name="${name}"[^>]* aria-describedby="${name}-said"`), name);
+        t.match(both.html, `<input type="hidden" name="again" value="${name}">`, name);
+        t.match(both.html, `name="giveUp" value="${name.split('.')[0]}">`, name);
         t.match(both.html, new RegExp(`id="${name}-said" class="fault">Enter it again`));
     }
     const key = await add({ ...OAUTH, 'clientCertificate.key': leaf.key });
-    t.match(key.html, /<textarea name="clientCertificate.key"[^>]* required/);
+    t.match(key.html, /name="again" value="clientCertificate.key"/);
     t.match(key.html, /value="https:\/\/tokens.example.com\/"/, 'what is no secret is kept');
+});
+
+t.test('saves a form without a secret that it asks for again once somebody leaves that part out, and not before', async (t) => {
+    const { add, exporters, visitor } = await visited(t);
+    const refused = await add({ 'basic.username': 'u', 'basic.password': 'hidden-word', formatSecret: 'hidden-word', url: 'ftp://x' });
+    const url = 'https://example.com/';
+    const silent = await visitor.send(refused, '/admin/exporters', { url });
+    t.equal(silent.status, 400, 'who enters nothing again wants no password that is empty');
+    t.match(silent.html, /id="formatSecret-said" class="fault">Enter it again, since a secret is not sent back, or leave it out/);
+    t.match(silent.html, /name="basic.username" type="text" value="u"/);
+    const half = await visitor.send(silent, '/admin/exporters', { url, giveUp: 'formatSecret' });
+    t.equal(half.status, 400);
+    t.match(half.html, /id="basic.password-said" class="fault">Enter it again, since/);
+    t.strictSame(await exporters.list(), []);
+    const saved = await visitor.send(half, '/admin/exporters', { url, giveUp: ['basic', 'formatSecret'] });
+    t.match(saved.html, /The exporter was saved/);
+    t.match(await exporters.list(), [{ authentication: [] }]);
 });
 
 t.test('shows nothing that was typed as markup', async (t) => {

@@ -1,10 +1,11 @@
 import type { Server } from '@hapi/hapi';
 import { decodeHTML } from 'entities';
 import t, { type Test } from 'tap';
+import { until } from '../../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { OPERATOR } from '../../../plugins/admin-console/audit.ts';
 import { performerOf } from '../../../plugins/admin-console/handlers.ts';
-import { host, receiver, register, systemOf } from './host.ts';
+import { host, investigation, receiver, register, systemOf } from './host.ts';
 import { fieldsOf, Visitor } from './visitor.ts';
 
 const ID = /\/exporters\/([0-9a-f-]{36})/;
@@ -90,7 +91,7 @@ t.test('does to an exporter what its page offers', async (t) => {
         t.equal((await visitor.get(`${at}/${name}`)).path, at, 'loading it again shows the exporter');
     }
     const list = await visitor.get('/admin/exporters');
-    t.match(list.html, /alerts<\/a>[\s\S]*<td>stopped<\/td>\s*<td>none<\/td>\s*<td>well<\/td>/);
+    t.match(list.html, /alerts<\/a>[\s\S]*<td>stopped<\/td>\s*<td>none<\/td>\s*<td>[\s\S]*<\/td>\s*<td>well<\/td>/);
 
     const rotated = await visitor.send(await visitor.get(at), `${at}/secret`);
     t.match(rotated.html, /The new secret signs from now on/);
@@ -174,7 +175,9 @@ t.test('says in the place of its health why an exporter was stopped', async (t) 
         ...(await webhooks.exporters.show(...asked)),
         stopReason: 'The receiver answered 410 Gone',
     });
-    await register(server, { system: { webhooks: { ...webhooks, exporters: { ...webhooks.exporters, show } } }, screens: {} });
+    const page: typeof webhooks.exporters.page = async (query) =>
+        (await webhooks.exporters.page(query)).map((exporter) => ({ ...exporter, stopReason: 'The receiver answered 410 Gone' }));
+    await register(server, { system: { webhooks: { ...webhooks, exporters: { ...webhooks.exporters, show, page } } }, screens: {} });
     const { exporter } = await webhooks.exporters.create({ url: await receiver(t) });
     const visitor = new Visitor(server);
     for (const path of ['/admin/exporters', `/admin/exporters/${exporter.id}`]) {
@@ -197,6 +200,24 @@ t.test('shows nothing of an exporter as markup, and no test of another', async (
     const { test } = await exporters.start(exporter.id);
     t.match((await visitor.get(`${at}?test=${test.deliveryId}`)).html, /It has no outcome yet/);
     t.equal((await visitor.get(`${at}?test=nothing`)).status, 404);
+});
+
+t.test('draws in the list what became of a day, and says what waits by age', async (t) => {
+    const { server, visitor, exporters, id } = await added(t);
+    const { deliveries, publish } = server.plugins['webhook-exporter'];
+    t.match(
+        (await visitor.get('/admin/exporters')).html,
+        /<svg class="chart day"[^>]*aria-label="100 % delivered. Accepted within 24 hours: 1, delivered: 1, last attempt failed: 0"/,
+        'the test',
+    );
+    await exporters.update(id, { url: 'http://127.0.0.1:9/' });
+    await publish('idr_investigation_created', investigation);
+    await until(async () => (await deliveries.list({ outcome: 'connect_refused' })).length > 1);
+    const { html } = await visitor.get('/admin/exporters');
+    t.match(html, /aria-label="33 % delivered. Accepted within 24 hours: 3, delivered: 1, last attempt failed: 2"/);
+    t.match(html, /<rect class="failed"[^>]*><\/rect><rect class="delivered"/);
+    t.match(html, /<small>33 % of 3<\/small>/);
+    t.match(html, /<span class="age">1 within a minute<\/span>/);
 });
 
 t.test('lists many exporters on several pages', async (t) => {

@@ -49,9 +49,10 @@ t.test('names exporters that fail or were stopped, the stopped ones first', asyn
         ['<i>failing</i>', '<i>stopped</i>'].map(async (name) => (await exporters.create({ url: await receiver(t), name })).exporter),
     );
     const states = [{ consecutiveFailures: 3 }, { state: 'stopped', stopReason: 'gone', consecutiveFailures: 3 }];
-    const list = exporters.list;
+    const { summaries } = exporters;
     Object.assign(exporters, {
-        list: async () => (await list()).map((exporter) => ({ ...exporter, ...states[made.findIndex(({ id }) => id === exporter.id)] })),
+        summaries: async () =>
+            (await summaries()).map((exporter) => ({ ...exporter, ...states[made.findIndex(({ id }) => id === exporter.id)] })),
     });
     const html = await overview(visitor);
     t.match(html, /Wrong:<\/strong> Stopped by its receiver \(gone\): <a href="[^"]*">&lt;i&gt;stopped/);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
-/** Where tap looks for what processes have reached, one file each, before it writes its report. It empties it first. */
+/** Where tap looks for what processes have reached, one file each, when it writes its report. */
 export const GATHERED = '.tap/coverage';
 
 /** Where tap leaves what its reporter `json` writes. */

@@ -11,14 +11,14 @@ const ENTRY = fileURLToPath(new URL('../../cli/scanwire.js', import.meta.url));
  */
 export const ONE_COMPILER = '--liftoff-only';
 
-/**
- * Node, quick to start. tap puts a loader into the `NODE_OPTIONS` of all that a test starts: for each thread one more, through which every
- * module goes (measured: 1.9 s for a command on an embedded database, 1.0 s without). `env` takes it out again and becomes Node.
- */
-export const QUICK_NODE: readonly [program: string, ...args: string[]] = ['env', '-u', 'NODE_OPTIONS', process.execPath, ONE_COMPILER];
+/** Node, quick to start. */
+export const QUICK_NODE: readonly [program: string, ...args: string[]] = [process.execPath, ONE_COMPILER];
 
-/** Where Node writes which lines a command reaches. Outside of `test/cli/` commands reach no others, and writing takes time. */
-const COVERAGE = process.argv[1]?.includes(join('test', 'cli', '')) === true ? process.env.COMMAND_COVERAGE : undefined;
+/** Loaded before what is covered; writes into the folder of `COVERAGE_FOLDER` what was reached. */
+export const GATHERER: string = fileURLToPath(new URL('./coverage-gatherer.js', import.meta.url));
+
+/** Outside of `test/cli/` commands reach no lines that tests do not, and gathering them takes time. */
+const COVERAGE = process.argv[1]?.includes(join('test', 'cli', '')) === true ? process.env.COVERAGE_FOLDER : undefined;
 
 export interface Ran {
     readonly code: number | null;
@@ -51,8 +51,9 @@ export async function scanwire(args: readonly string[], options: RunOptions = {}
 
 /** One that goes on running: wait for {@link nextJson}, then signal it. */
 export function startScanwire(args: readonly string[], { env = {}, cwd }: RunOptions = {}): ChildProcess {
-    return spawnNode([ENTRY, ...args], {
-        env: { PATH: process.env.PATH, HOME: process.env.HOME, ...(COVERAGE !== undefined && { NODE_V8_COVERAGE: COVERAGE }), ...env },
+    const gatherer = COVERAGE === undefined ? [] : ['--import', GATHERER];
+    return spawnNode([...gatherer, ENTRY, ...args], {
+        env: { PATH: process.env.PATH, HOME: process.env.HOME, ...(COVERAGE !== undefined && { COVERAGE_FOLDER: COVERAGE }), ...env },
         ...(cwd !== undefined && { cwd }),
         stdio: ['pipe', 'pipe', 'pipe'],
     });

@@ -39,6 +39,7 @@ import { audit } from './migrations/0058-audit.ts';
 import { sessionless } from './migrations/0059-sessionless.ts';
 import { single } from './migrations/0060-single.ts';
 import { traces } from './migrations/0061-traces.ts';
+import { claimsOfSessions } from './migrations/0062-claims-of-sessions.ts';
 import { limitsTold } from './migrations/0064-limits-told.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
@@ -217,6 +218,7 @@ export const migrations: readonly Migration[] = [
     sessionless,
     single,
     traces,
+    claimsOfSessions,
     limitsTold,
 ];
 

@@ -277,8 +277,8 @@ export interface DeliveryStore {
 
     /**
      * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. Null for a delivery that is in any other
-     * state, or whose exporter is gone or (unless it has a single attempt) stopped or paused, and for a session of another generation than the
-     * deployment's; a `queued` delivery that is not claimed for one of the last two goes back to `pending`.
+     * state, or whose exporter is gone or (unless it has a single attempt) stopped or paused, and for a session that is not known (any more) or of
+     * another generation than the deployment's; a `queued` delivery that is not claimed for one of the last three goes back to `pending`.
      * @param session The session that claims, so that its end ends the claims; null for none.
      * @param maxBytes The most bytes that the bodies of all claims together may have, no limit when absent. The first is claimed whatever it
      *     has; from the first on that would be too much, nothing is claimed and the results end.

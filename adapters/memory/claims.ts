@@ -23,8 +23,7 @@ export function claim(
     maxBytes: number = Number.POSITIVE_INFINITY,
 ): readonly (Claim | null)[] {
     const claims: (Claim | null)[] = [];
-    const generation = state.sessions.get(session ?? '')?.session.generation ?? state.deployment.generation;
-    const current = generation === state.deployment.generation;
+    const current = session === null || isCurrent(state, session);
     let total = 0;
     for (const request of requests) {
         const bytes = current ? claimableBytes(state, request) : 0;
@@ -35,6 +34,12 @@ export function claim(
         claims.push(claimOne(state, request, session, current));
     }
     return claims;
+}
+
+/** Whether it is known, and sends with the settings of the deployment as far as it says so. */
+function isCurrent({ sessions, deployment }: WebhookState, id: string): boolean {
+    const known = sessions.get(id)?.session;
+    return known !== undefined && (known.generation === undefined || known.generation === deployment.generation);
 }
 
 /** Those of its body, 0 when it would not be claimed. */

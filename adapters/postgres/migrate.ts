@@ -39,6 +39,7 @@ import { audit } from './migrations/0058-audit.ts';
 import { sessionless } from './migrations/0059-sessionless.ts';
 import { single } from './migrations/0060-single.ts';
 import { traces } from './migrations/0061-traces.ts';
+import { claimsOfSessions } from './migrations/0062-claims-of-sessions.ts';
 import { limitsTold } from './migrations/0064-limits-told.ts';
 import { tombstones } from './migrations/0068-tombstones.ts';
 import { addressBlocks } from './migrations/0069-address-blocks.ts';
@@ -220,6 +221,7 @@ export const migrations: readonly Migration[] = [
     sessionless,
     single,
     traces,
+    claimsOfSessions,
     limitsTold,
     tombstones,
     addressBlocks,

@@ -3,8 +3,10 @@ export interface ByteBudget {
     /**
      * How many bytes the exporter may take now, those of the largest body at least; 0 while it has to wait. One that holds nothing waits
      * until one largest body fits, and one that holds some until what it holds is less than what would be free with one largest body more.
+     *
+     * @param expected Bytes that are on nobody's account yet, but may come. None by default.
      */
-    allowance(exporterId: string): number;
+    allowance(exporterId: string, expected?: number): number;
     /** The bytes that an exporter holds. */
     held(exporterId: string): number;
     take(exporterId: string, bytes: number): void;
@@ -46,10 +48,10 @@ export function byteBudget({ limit, largest }: ByteBudgetOptions): ByteBudget {
     }
 
     return {
-        allowance(exporterId) {
+        allowance(exporterId, expected = 0) {
             const held = accounts.get(exporterId) ?? 0;
-            const free = limit - total - (held > 0 ? largest : 0);
-            const waits = total > 0 && (free < largest || held >= free);
+            const free = limit - total - expected - (held > 0 ? largest : 0);
+            const waits = total + expected > 0 && (free < largest || held >= free);
             return waits ? 0 : Math.max(Math.floor((free - held) / 2), largest);
         },
 

@@ -25,7 +25,7 @@ const BATCH = 200;
 const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
 
 /** One statement at a time, so that many share it, and others beside one whose connection says nothing: who waits for them sends nothing meanwhile. */
-const OUTCOME_LANES: Lanes = { lanes: 1, silentAfter: 1_000, most: 2 };
+const LANES: Lanes = { lanes: 1, silentAfter: 1_000, most: 2 };
 
 /** A receiver that has had enough and does not say for how long is left alone for so many milliseconds. */
 const DEFAULT_PAUSE = 5_000;
@@ -146,12 +146,24 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
 
 /** Claims share statements. One whose exporter holds as many bytes as it may waits, and keeps no other waiting. */
 function claimsInTurn({ deliveries, session, kept, bodies, traces }: WebhooksContext): BatchedInTurn<WaitingClaim, Claim | null> {
+    /** The bytes that statements under way may bring, at most. */
+    let expected = 0;
+
     /** Those that give up; where none does, those whose exporters may take a body, the exporters that hold the fewest bytes first. */
-    function next<Waiting extends { readonly item: WaitingClaim }>(waiting: readonly Waiting[]): readonly Waiting[] {
+    function next<Waiting extends { readonly item: WaitingClaim }>(
+        waiting: readonly Waiting[],
+        underWay: Iterable<Waiting>,
+    ): readonly Waiting[] {
         const leaving = waiting.filter(({ item }) => item.givesUp());
-        const ready = waiting.filter(({ item }) => bodies.allowance(item.exporterId) > 0);
-        const inTurn = ready.sort((a, b) => bodies.held(a.item.exporterId) - bodies.held(b.item.exporterId));
-        return leaving.length > 0 ? leaving : inTurn.slice(0, BATCH);
+        if (leaving.length > 0) {
+            return leaving;
+        }
+
+        const busy = new Set(Array.from(underWay, ({ item }) => item.request.deliveryId));
+        const ready = waiting.filter(
+            ({ item: { request, exporterId } }) => !busy.has(request.deliveryId) && bodies.allowance(exporterId, expected) > 0,
+        );
+        return ready.sort((a, b) => bodies.held(a.item.exporterId) - bodies.held(b.item.exporterId)).slice(0, BATCH);
     }
 
     /** How long a body is, is not known before it is read: all together get the smallest allowance of their exporters. */
@@ -160,9 +172,12 @@ function claimsInTurn({ deliveries, session, kept, bodies, traces }: WebhooksCon
             return waiting.map(() => null);
         }
 
-        const maxBytes = Math.min(...waiting.map(({ exporterId }) => bodies.allowance(exporterId)));
+        const maxBytes = Math.min(...waiting.map(({ exporterId }) => bodies.allowance(exporterId, expected)));
         const requests = waiting.map(({ request }) => request);
-        const claimed = await kept.reads(deliveries.claim(requests, session.id, maxBytes));
+        expected += maxBytes;
+        const claimed = await kept.reads(deliveries.claim(requests, session.id, maxBytes)).finally(() => {
+            expected -= maxBytes;
+        });
         for (const one of claimed) {
             if (one !== null) {
                 bodies.take(one.exporter.id, bodyBytes(one));
@@ -171,7 +186,7 @@ function claimsInTurn({ deliveries, session, kept, bodies, traces }: WebhooksCon
         return await traces.known(claimed);
     }
 
-    const claims = batchedInTurn<WaitingClaim, Claim | null>(claim, next);
+    const claims = batchedInTurn<WaitingClaim, Claim | null>(claim, next, LANES);
     bodies.whenFreed(claims.proceed);
     return claims;
 }
@@ -184,7 +199,7 @@ function outcomesInTurn({ deliveries, breaker }: WebhooksContext): BatchedInTurn
             const busy = new Set(Array.from(underWay, ({ item }) => item.deliveryId));
             return waiting.filter(({ item }) => !busy.has(item.deliveryId)).slice(0, BATCH);
         },
-        OUTCOME_LANES,
+        LANES,
     );
 }
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { migrate } from 'scanwire/postgres';
 import type { Delivery } from 'scanwire/webhooks';
 import { seeded } from '../support/seeded.ts';
-import { type Deployment, deployment } from './deployment.ts';
+import { type Deployment, deployment, ORDERED } from './deployment.ts';
 import { type Fault, faultPlan, happen, type RecordedFault } from './faults.ts';
 import { type Accepted, type Answer, type Arrival, journalLines, type Publication, trueTime } from './journal.ts';
 import { grouped, type Verdict, verdict } from './ledger.ts';
@@ -102,6 +102,7 @@ async function carriedOut(
         deliveries,
         faults,
         exporters: new Map([...running.exporters].map(([name, id]) => [id, name])),
+        ordered: ORDERED,
     });
     write(folder, 'faults.json', faults);
     write(folder, 'exporters.json', await running.admin.webhooks.exporters.list());

@@ -34,6 +34,9 @@ export interface Deployment {
 /** Names of the exporters; each has a receiver of its own. */
 export const EXPORTERS = ['alpha', 'beta', 'gamma'] as const;
 
+/** The one that gets what has an order key in that order. */
+export const ORDERED: (typeof EXPORTERS)[number] = 'gamma';
+
 const ROLES: readonly Member['role'][] = ['host', 'host', 'worker', 'worker'];
 
 /** A retry comes within seconds, and there are enough to outlast all faults. Milliseconds. */
@@ -65,7 +68,7 @@ export async function deployment(folder: string, version?: string): Promise<Depl
 async function opened(folder: string, closers: (() => Promise<unknown>)[], version?: string): Promise<Omit<Deployment, 'close'>> {
     const { redis, postgres } = await servers(folder, closers);
     const files = { accepted: join(folder, 'accepted.jsonl'), received: join(folder, 'received.jsonl') };
-    const settings = { sealingKey: randomBytes(32).toString('base64'), accepted: files.accepted };
+    const settings = { sealingKey: randomBytes(32).toString('base64'), accepted: files.accepted, ordered: version === undefined };
     const urls = { databaseUrl: postgres.url, redisUrl: redis.url };
     // A restart of PostgreSQL breaks its idle connections too, and a call that needs one fails by itself.
     const admin = engine({ ...urls, ...settings }, () => {});
@@ -76,7 +79,8 @@ async function opened(folder: string, closers: (() => Promise<unknown>)[], versi
     const receiver = fork(programOf('receiver'), [files.received, ...EXPORTERS], { execArgv: [], env: { PATH: process.env.PATH } });
     closers.push(async () => receiver.disconnect());
     const [ports] = (await once(receiver, 'message')) as [Readonly<Record<string, number>>];
-    const { exporters, secrets } = await createExporters(first, ports, (order) => void receiver.send(order));
+    const tellReceiver = (order: ReceiverOrder): void => void receiver.send(order);
+    const { exporters, secrets } = await createExporters(first, { ports, ordered: settings.ordered, tellReceiver });
 
     const members = await Promise.all(ROLES.map((role, index) => member({ index, role, folder, servers: urls, settings, version })));
     closers.push(() => Promise.all(members.map((each) => each.close())));
@@ -94,7 +98,7 @@ async function opened(folder: string, closers: (() => Promise<unknown>)[], versi
         exporters,
         secrets,
         files,
-        tellReceiver: (order) => void receiver.send(order),
+        tellReceiver,
         async endMembers() {
             await Promise.all(members.map((each) => each.end()));
         },
@@ -103,8 +107,11 @@ async function opened(folder: string, closers: (() => Promise<unknown>)[], versi
 
 async function createExporters(
     { webhooks }: Engine,
-    ports: Readonly<Record<string, number>>,
-    tellReceiver: Deployment['tellReceiver'],
+    {
+        ports,
+        ordered,
+        tellReceiver,
+    }: { readonly ports: Readonly<Record<string, number>>; readonly ordered: boolean } & Pick<Deployment, 'tellReceiver'>,
 ): Promise<{ readonly exporters: Map<string, string>; readonly secrets: readonly string[] }> {
     const exporters = new Map<string, string>();
     const secrets: string[] = [];
@@ -116,6 +123,7 @@ async function createExporters(
             signatures: ['base64', 'standard-webhooks'],
             schedule: SCHEDULE,
             headers: [['X-Api-Key', header]],
+            ...(ordered && name === ORDERED && { ordered }),
         });
         exporters.set(name, exporter.id);
         secrets.push(secret, secret.slice('whsec_'.length), header);

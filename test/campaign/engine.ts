@@ -18,6 +18,8 @@ export interface EngineSettings {
     readonly receiver?: string;
     /** Where a host notes what was accepted. */
     readonly accepted: string;
+    /** Whether hosts publish under order keys; not every version knows any. */
+    readonly ordered: boolean;
 }
 
 /** The webhook exporter of one process. */

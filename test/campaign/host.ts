@@ -6,7 +6,11 @@ import { type Engine, engineSettings, HOST_PATIENCE, runEngine } from './engine.
 import { type Accepted, journal, type Publication, trueTime } from './journal.ts';
 
 const KIND = 'idr_investigation_created';
-const accepted = journal<Accepted>(engineSettings().accepted);
+/** Every second event has an order key, one of half as many. */
+const TURNS = 20;
+const { accepted: file, ordered } = engineSettings();
+const accepted = journal<Accepted>(file);
+let turn = 0;
 const publishing = new Set<Promise<void>>();
 
 await runEngine({
@@ -27,8 +31,10 @@ await runEngine({
 
 async function accept(publication: Publication, { webhooks, pool }: Engine): Promise<void> {
     const body = investigation(publication);
+    const from = trueTime();
+    const order = nextOrder();
     if (publication === 'alone') {
-        note(await webhooks.publish(KIND, body));
+        note(await webhooks.publish(KIND, body, order), { from, ...order });
         return;
     }
 
@@ -37,10 +43,10 @@ async function accept(publication: Publication, { webhooks, pool }: Engine): Pro
     client.on('error', ignore);
     try {
         await statement(client, 'begin');
-        const event = await webhooks.publish(KIND, body, { tx: client });
+        const event = await webhooks.publish(KIND, body, { tx: client, ...order });
         await statement(client, publication === 'committed' ? 'commit' : 'rollback');
         if (publication === 'committed') {
-            note(event);
+            note(event, { from, ...order });
         }
     } catch (error) {
         broken = true;
@@ -59,8 +65,13 @@ async function statement(client: pg.PoolClient, text: string): Promise<void> {
     await client.query(query);
 }
 
-function note({ eventId }: { readonly eventId: string }): void {
-    accepted.write({ eventId, at: trueTime() });
+function note({ eventId }: { readonly eventId: string }, more: Pick<Accepted, 'from' | 'orderKey'>): void {
+    accepted.write({ eventId, at: trueTime(), ...more });
+}
+
+function nextOrder(): Pick<Accepted, 'orderKey'> {
+    turn = (turn + 1) % TURNS;
+    return ordered && turn % 2 === 0 ? { orderKey: `order ${turn}` } : {};
 }
 
 function investigation(publication: Publication): object {

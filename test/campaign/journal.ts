@@ -15,6 +15,10 @@ export type Publication = (typeof PUBLICATIONS)[number];
 export interface Accepted {
     readonly eventId: string;
     readonly at: number;
+    /** When the host began to publish it. */
+    readonly from: number;
+    /** Absent for one that waits for no other. */
+    readonly orderKey?: string;
 }
 
 /** A POST that has arrived whole. */

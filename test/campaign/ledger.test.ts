@@ -8,11 +8,12 @@ const exporters = new Map([['id-of-alpha', 'alpha']]);
 /** An event that was accepted at 0, came at 1000 and was answered at once; what is given differs. */
 function evidence(given: Partial<Evidence> = {}): Evidence {
     return {
-        accepted: [{ eventId: 'event', at: 0 }],
+        accepted: [{ eventId: 'event', at: 0, from: 0 }],
         received: post(1, 1000),
         deliveries: [row('delivered')],
         faults: [],
         exporters,
+        ordered: 'alpha',
         ...given,
     };
 }
@@ -146,5 +147,27 @@ t.test('finds what must never arrive, or not so', (t) => {
     ]);
     t.strictSame(wrong(post(1, 1000), { deliveries: [row('exhausted')] }), ['A message that was answered 2xx is exhausted in the store']);
     t.strictSame(wrong(post(1, 1000, { kind: 'test', messageId: 'a test' }), { accepted: [], deliveries: [] }), []);
+    t.end();
+});
+
+t.test('finds what overtakes another of its order key', (t) => {
+    const [FIRST, SECOND] = [
+        { eventId: 'event', from: 0, at: 10, orderKey: 'key' },
+        { eventId: 'other', from: 20, at: 30, orderKey: 'key' },
+    ];
+    const failed = post(1, 1000, {}, { status: 503 });
+    const overtaken = [...failed, ...post(2, 1100, { messageId: 'other' }), ...post(3, 1200)];
+    const wrong = (accepted: Evidence['accepted'], received = overtaken, more: Partial<Evidence> = {}): readonly string[] => [
+        ...verdict(
+            evidence({ accepted, received, deliveries: [row('delivered'), { ...row('delivered'), eventId: 'other' }], ...more }),
+        ).wrong.keys(),
+    ];
+    t.strictSame(wrong([SECOND, FIRST]), ['A message came before another of its order key was taken']);
+    t.strictSame(wrong([FIRST, SECOND], [...failed, ...post(2, 1100), ...post(3, 1100, { messageId: 'other' })]), []);
+    t.strictSame(wrong([FIRST, { ...SECOND, from: 9 }]), [], 'both at once have no order');
+    t.strictSame(wrong([FIRST, { ...SECOND, orderKey: 'another' }]), []);
+    t.strictSame(wrong([FIRST, { eventId: 'other', from: 20, at: 30 }]), []);
+    t.strictSame(wrong([FIRST, SECOND], overtaken, { ordered: 'beta' }), [], 'another exporter takes it as it comes');
+    t.strictSame(wrong([FIRST, SECOND], [...failed, ...post(2, 1100, { messageId: 'other' })]), [], 'what is lost is told so');
     t.end();
 });

@@ -11,6 +11,8 @@ export interface Evidence {
     readonly faults: readonly RecordedFault[];
     /** Names of the exporters by their ids. */
     readonly exporters: ReadonlyMap<string, string>;
+    /** The name of the one whose messages come in the order of their keys. */
+    readonly ordered: string;
 }
 
 /** A POST, with how it ended. */
@@ -59,7 +61,7 @@ const RECORDED_WITHIN = 3_000;
 const SENT_WITHIN = 5_000;
 
 /** Judges a campaign. */
-export function verdict({ accepted, received, deliveries, faults, exporters }: Evidence): Verdict {
+export function verdict({ accepted, received, deliveries, faults, exporters, ordered }: Evidence): Verdict {
     const posts = postsOf(received);
     const messages = grouped(posts, keyOf);
     const rows = new Map(deliveries.map((row) => [`${row.eventId} ${exporters.get(row.exporterId)}`, row]));
@@ -90,6 +92,9 @@ export function verdict({ accepted, received, deliveries, faults, exporters }: E
         }
     }
     addDifferences(messages, wrong);
+    for (const alike of grouped(accepted, ({ orderKey = '' }) => orderKey).values()) {
+        addOvertaking(alike, (eventId) => messages.get(`${eventId} ${ordered}`) ?? [], wrong);
+    }
 
     return {
         events: events.size,
@@ -157,6 +162,26 @@ function addDifferences(messages: ReadonlyMap<string, readonly Post[]>, wrong: C
         bodies.set(first.messageId, first.bodyHash);
         if (others.some(({ bodyHash, signature }) => bodyHash !== first.bodyHash || signature !== first.signature)) {
             wrong.add('Two tries of a message differ in body or signature');
+        }
+    }
+}
+
+/**
+ * Of events with the same order key, one that was published after another had been accepted comes after that was taken. What is lost is
+ * told as such.
+ */
+function addOvertaking(alike: readonly Accepted[], triesOf: (eventId: string) => readonly Post[], wrong: Counter): void {
+    const byAcceptance = alike.filter(({ orderKey }) => orderKey !== undefined).toSorted((one, other) => one.at - other.at);
+    const byBeginning = byAcceptance.toSorted((one, other) => one.from - other.from);
+    let before = 0;
+    let allTakenAt = Number.NEGATIVE_INFINITY;
+    for (const { eventId, from } of byBeginning) {
+        for (let one = byAcceptance[before]; one !== undefined && one.at < from; one = byAcceptance[before]) {
+            allTakenAt = Math.max(allTakenAt, triesOf(one.eventId).find(isTaken)?.answer?.at ?? allTakenAt);
+            before += 1;
+        }
+        if ((triesOf(eventId)[0]?.at ?? Number.POSITIVE_INFINITY) < allTakenAt) {
+            wrong.add('A message came before another of its order key was taken');
         }
     }
 }

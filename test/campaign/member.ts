@@ -44,7 +44,7 @@ export interface MemberOptions {
     readonly role: Member['role'];
     readonly folder: string;
     readonly servers: { readonly databaseUrl: string; readonly redisUrl: string };
-    readonly settings: Pick<EngineSettings, 'sealingKey' | 'accepted'>;
+    readonly settings: Pick<EngineSettings, 'sealingKey' | 'accepted' | 'ordered'>;
     /** The compiled checkout whose version it is until it is upgraded; this one by default. */
     readonly version?: string | undefined;
 }

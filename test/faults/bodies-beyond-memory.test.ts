@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import Joi from 'joi';
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
@@ -53,14 +54,14 @@ function counted(deliveries: DeliveryStore) {
     return { store, most };
 }
 
-async function sending(t: Test, options: Partial<WebhooksOptions>) {
+async function sending(t: Test, options: Partial<WebhooksOptions>, slowed = (store: DeliveryStore): DeliveryStore => store) {
     const guard = egressGuard({ allow: ['127.0.0.0/8'] });
     const queue = memoryQueue();
     const { exporters, deliveries, settings } = memoryWebhooks();
     const { store, most } = counted(deliveries);
     const exporter = webhooks({
         exporters,
-        deliveries: store,
+        deliveries: slowed(store),
         settings,
         queue,
         keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
@@ -102,6 +103,39 @@ t.test('a body that was accepted under another limit, larger than all that a wor
     await Promise.all(small);
     await assertDelivered(t, exporter, 21);
     t.equal(most.bytes, 5011, 'with no other');
+});
+
+t.test('a claim that is long in coming keeps its room beside others', async (t) => {
+    /** Longer than a claim holds up others. */
+    const LONG = 2_500;
+    const slowed = (store: DeliveryStore): DeliveryStore => {
+        const answered = sleep(LONG);
+        let claims = 0;
+        return {
+            ...store,
+            async claim(...args) {
+                claims += 1;
+                const isFirst = claims === 1;
+                const claimed = await store.claim(...args);
+                await (isFirst ? answered : null);
+                return claimed;
+            },
+            async recordOutcomes(...args) {
+                await answered;
+                return await store.recordOutcomes(...args);
+            },
+        };
+    };
+    const { exporter, most, store } = await sending(t, { maxBodyBytes: 100_000, maxBytesInFlight: 1_000_000 }, slowed);
+    const other = await exporter.exporters.create({ url: await receiver(t), name: 'other' });
+    await exporter.exporters.start(other.exporter.id);
+    const body = JSON.stringify({ text: 'x'.repeat(80_000) });
+    await store.accept(
+        Array.from({ length: 20 }, () => ({ event: { id: randomUUID(), kind: 'note', body }, recipients: { types: ['investigation'] } })),
+    );
+    await assertDelivered(t, exporter, 40);
+    t.ok(most.bytes <= 1_000_000, `${most.bytes} at most`);
+    t.ok(most.bytes >= 600_000, `${most.bytes}: others beside the first`);
 });
 
 t.test('a worker that could not hold the largest body is refused', async (t) => {

@@ -7,7 +7,7 @@ import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { httpSender } from '../../lib/webhooks/http-sender.ts';
-import { webhooks } from '../../lib/webhooks/webhooks.ts';
+import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 import { countingReceiver } from '../support/counting-receiver.ts';
 import { investigation } from '../support/investigation.ts';
 import { tcpProxy } from '../support/tcp-proxy.ts';
@@ -15,10 +15,10 @@ import { testDatabase } from '../support/test-database.ts';
 
 const KIND = 'idr_investigation_created';
 
-/** Longer than a statement is let alone with the outcomes of others behind it, and far below what it is waited for. */
+/** Longer than a statement is let alone with others behind it, and far below what it is waited for. */
 const WITHIN = 2_000;
 
-/** A process with one exporter, whose way to the database goes through a proxy. */
+/** A process that sends for one exporter, whose way to the database goes through a proxy, and one beside it that only accepts. */
 async function sendingThroughProxy(t: Test) {
     const database = await testDatabase();
     const url = new URL(database.url);
@@ -31,19 +31,22 @@ async function sendingThroughProxy(t: Test) {
 
     const guard = egressGuard({ allow: ['127.0.0.0/8'] });
     const errors: Error[] = [];
-    const engine = webhooks({
-        ...postgresWebhooks({ pool }),
-        queue: memoryQueue(),
+    const parts = {
         keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
         guard,
         sender: httpSender({ guard }),
-        onError: (error) => errors.push(error),
-    });
+        onError: (error: Error) => void errors.push(error),
+    };
+    const engine = webhooks({ ...parts, ...postgresWebhooks({ pool }), queue: memoryQueue() });
     await engine.start();
     await engine.work(['default']);
+    const direct = new pg.Pool({ connectionString: database.url });
+    const accepting = webhooks({ ...parts, ...postgresWebhooks({ pool: direct }), queue: memoryQueue() });
     t.teardown(async () => {
         await engine.close();
+        await accepting.close();
         await pool.end();
+        await direct.end();
         await proxy.close();
         await database.drop();
     });
@@ -51,25 +54,33 @@ async function sendingThroughProxy(t: Test) {
     const { exporter } = await engine.exporters.create({ url: receiver.url });
     await engine.exporters.start(exporter.id);
 
-    async function published(): Promise<string> {
-        const { deliveries } = await engine.publish(KIND, investigation);
-        return deliveries[0] as string;
-    }
-    const isDelivered = async (id: string): Promise<boolean> => (await engine.deliveries.show(id)).state === 'delivered';
-    return { proxy, published, isDelivered, errors };
+    const publishedBy = async (one: Webhooks): Promise<string> => (await one.publish(KIND, investigation)).deliveries[0] as string;
+    const isDelivered = async (id: string): Promise<boolean> => (await accepting.deliveries.show(id)).state === 'delivered';
+
+    /** Resolves once a connection has fallen silent over which this was sent. */
+    const silentAt = (sent: string): Promise<void> =>
+        new Promise((resolve) => {
+            proxy.silenceAt((bytes) => {
+                const isSent = bytes.includes(sent);
+                if (isSent) {
+                    resolve();
+                }
+                return isSent;
+            });
+        });
+    return {
+        proxy,
+        published: () => publishedBy(engine),
+        publishedElsewhere: () => publishedBy(accepting),
+        isDelivered,
+        silentAt,
+        errors,
+    };
 }
 
 t.test('outcomes do not wait for one whose connection fell silent as it was recorded', async (t) => {
-    const { proxy, published, isDelivered, errors } = await sendingThroughProxy(t);
-    const fellSilent = new Promise<void>((resolve) => {
-        proxy.silenceAt((bytes) => {
-            const isOutcome = bytes.includes('timings');
-            if (isOutcome) {
-                resolve();
-            }
-            return isOutcome;
-        });
-    });
+    const { proxy, published, isDelivered, silentAt, errors } = await sendingThroughProxy(t);
+    const fellSilent = silentAt('timings');
     const first = await published();
     await fellSilent;
     for (const id of [await published(), await published()]) {
@@ -78,7 +89,21 @@ t.test('outcomes do not wait for one whose connection fell silent as it was reco
     t.strictSame(errors, [], 'while the first is waited for');
 
     proxy.reset();
-    // All other connections are gone as well, of which who asks may hear first.
-    await until(() => isDelivered(first).catch(() => false), WITHIN);
+    await until(() => isDelivered(first), WITHIN);
+    t.match(errors, [{ code: 'UNAVAILABLE' }]);
+});
+
+t.test('claims do not wait for one whose connection fell silent as it was asked for', async (t) => {
+    const { proxy, publishedElsewhere, isDelivered, silentAt, errors } = await sendingThroughProxy(t);
+    const fellSilent = silentAt('claim_attempts');
+    await publishedElsewhere();
+    await fellSilent;
+    for (const id of [await publishedElsewhere(), await publishedElsewhere()]) {
+        await until(() => isDelivered(id), 2 * WITHIN);
+    }
+    t.strictSame(errors, [], 'while the first is waited for');
+
+    proxy.reset();
+    await until(() => errors.length > 0, WITHIN);
     t.match(errors, [{ code: 'UNAVAILABLE' }]);
 });

@@ -201,6 +201,7 @@ export const grantLaws: Laws<WebhookBench> = {
         };
         await bench.setTime(at(5));
         const session = randomUUID();
+        await bench.deliveries.keepAlive({ id: session, process: 'a process', slots: {} }, 60_000);
         assert.deepEqual(await bench.deliveries.claim([read(deliveryId, token)], session), [expected]);
         assert.deepEqual(await bench.deliveries.claim([read(deliveryId, token)], session), [expected]);
         await bench.assertDelivery(deliveryId, { state: 'queued', attempts: 0 });

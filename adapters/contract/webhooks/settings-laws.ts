@@ -73,6 +73,22 @@ export const settingsLaws: Laws<WebhookBench> = {
         assert.equal(only(await bench.claim(await bench.dispatchedIds(), at(0), session.id)).deliveryId, second);
     },
 
+    async 'claims nothing for a session that is not known any more'(bench) {
+        await bench.settings.declare(SETTINGS);
+        const session = { id: randomUUID(), process: 'worker that stood still', slots: {}, generation: 1 };
+        await bench.deliveries.keepAlive(session, 60_000);
+        const ids = await bench.queueMany(2);
+        await bench.deliveries.endSessions([session.id]);
+        await bench.settings.declare({ ...SETTINGS, vendor: 'Other' });
+        assert.deepEqual(await bench.claim(ids, at(0), session.id), []);
+        for (const id of ids) {
+            await bench.assertDelivery(id, { state: 'pending', attempts: 0 });
+        }
+
+        await bench.deliveries.keepAlive({ ...session, generation: 2 }, 60_000);
+        assert.equal((await bench.claim(await bench.dispatchedIds(), at(0), session.id)).length, 2, 'known again');
+    },
+
     async 'says under which settings it hands out'(bench) {
         await bench.addExporter();
         await bench.settings.declare(SETTINGS);

@@ -99,7 +99,10 @@ export const sweepLaws: Laws<WebhookBench> = {
         await bench.deliveries.keepAlive({ ...session, slots: {} }, 1000);
         await bench.claim([String(first)], at(0), session.id);
         await bench.claim([String(second)], at(0));
-        await bench.claim([String(third)], at(0), randomUUID());
+        const ended = { id: randomUUID(), process: 'another', slots: {} };
+        await bench.deliveries.keepAlive(ended, 1000);
+        await bench.claim([String(third)], at(0), ended.id);
+        await bench.deliveries.endSessions([ended.id]);
         assert.deepEqual(await bench.deliveries.sessions(), [{ ...session, opensUrls: false }]);
 
         await sweep(bench, at(999));
@@ -160,11 +163,12 @@ export const sweepLaws: Laws<WebhookBench> = {
     async 'takes only the claims of ended sessions away when asked to'(bench) {
         const [ended, silent] = [randomUUID(), randomUUID()];
         const ids = await bench.queueMany(3);
+        await bench.setTime(at(0));
+        await bench.deliveries.keepAlive({ id: silent, process: '2', slots: {} }, 1000);
+        await bench.deliveries.keepAlive({ id: ended, process: '1', slots: {} }, 1000);
         for (const [index, session] of [ended, silent, null].entries()) {
             await bench.claim([present(ids[index])], at(0), session);
         }
-        await bench.deliveries.keepAlive({ id: silent, process: '2', slots: {} }, 1000);
-        await bench.deliveries.keepAlive({ id: ended, process: '1', slots: {} }, 1000);
         await bench.deliveries.endSessions([ended]);
         const states = async () => (await Promise.all(ids.map((id) => bench.deliveries.get(id)))).map((delivery) => delivery?.state);
 

@@ -84,6 +84,15 @@ const LAWS: Readonly<Record<string, (make: Make) => void>> = {
         assert.ok(budget.allowance('other') >= LARGEST);
     },
 
+    'leaves room for what may come'(make) {
+        const budget = make({ limit: LIMIT, largest: LARGEST });
+        assert.equal(budget.allowance('one', LIMIT / 2), LIMIT / 4);
+        assert.equal(budget.allowance('one', LIMIT - LARGEST), LARGEST);
+        assert.equal(budget.allowance('one', LIMIT - LARGEST + 1), 0, 'no largest body would fit');
+        budget.take('one', LIMIT / 2 - 2 * LARGEST);
+        assert.equal(budget.allowance('one', LIMIT / 2), 0, 'others would find less');
+    },
+
     'counts what is taken for nobody until somebody sends it'(make) {
         const budget = make({ limit: LIMIT, largest: LARGEST });
         const kept = Array.from({ length: 2 * (LIMIT / LARGEST) }, () => budget.tryTake(LARGEST)).filter((taken) => taken).length;
@@ -135,6 +144,10 @@ t.test('notices other rules', async (t) => {
         'each has a fixed part': ruled((free, held) => (free < LARGEST || held >= LIMIT / 4 ? 0 : LARGEST)),
         'what is free is taken at once': ruled((free, held) => (free < LARGEST || (held > 0 && held >= free) ? 0 : anyBody(free - held))),
         'a body that is too large waits for ever': ruled((free, held) => (free < LARGEST || held >= free / 2 ? 0 : LARGEST)),
+        'what may come needs no room': (options) => {
+            const budget = byteBudget(options);
+            return { ...budget, allowance: (name) => budget.allowance(name) };
+        },
         'what is sent stays with nobody': (options) => ({ ...byteBudget(options), assign: () => {} }),
     };
     for (const [name, mutant] of Object.entries(mutants)) {

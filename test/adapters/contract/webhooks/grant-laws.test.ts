@@ -118,6 +118,7 @@ const BEGINNING: Mutants = {
     'makes nothing of a session whose claim holds no more': (_, deliveries) => ({
         deliveries: {
             keepAlive: async (session, duration, begun) => {
+                await deliveries.keepAlive(session, duration);
                 await deliveries.dispatch({ window: 10, breakerAfter: 3, limit: 100 });
                 await deliveries.claim(begun?.attempts ?? [], session.id);
                 return await deliveries.keepAlive(session, duration, begun);

@@ -38,6 +38,14 @@ const MUTANTS: Mutants = {
     'claims nothing for a session of other settings': (_, deliveries) => ({
         deliveries: { keepAlive: ({ generation: _, ...session }, duration) => deliveries.keepAlive(session, duration) },
     }),
+    'claims nothing for a session that is not known any more': (_, deliveries) => ({
+        deliveries: {
+            async claim(requests, session, maxBytes) {
+                const known = await deliveries.sessions();
+                return await deliveries.claim(requests, known.some(({ id }) => id === session) ? session : null, maxBytes);
+            },
+        },
+    }),
     'says under which settings it hands out': (_, deliveries) => ({
         deliveries: {
             dispatch: async (options) => {

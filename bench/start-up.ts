@@ -27,7 +27,10 @@ export const host: Section = {
                         heavy: { label: 'of them queue, database driver or HTTP client' },
                     },
                     scanwire: async (checkout) => () => child(checkout, 'host', { ...options, args: ['plugins'] }),
-                    peers: async () => [{ name: 'bare hapi', run: () => child(own, 'host', { ...options, args: ['bare'] }) }],
+                    peers: async () => [
+                        { name: 'bare hapi', run: () => child(own, 'host', { ...options, args: ['bare'] }) },
+                        { name: 'hapi and joi', run: () => child(own, 'host', { ...options, args: ['joi'] }) },
+                    ],
                 },
             ],
         };

@@ -2,13 +2,17 @@ import { randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { performance } from 'node:perf_hooks';
 
-/** What a bare hapi server costs, and what it costs with `token-auth` and `rest-api-v2`: time to the first answer, memory, modules. */
+/** What a bare hapi server costs, the same with joi, and with `token-auth` and `rest-api-v2`: time to the first answer, memory, modules. */
 const [variant = 'bare'] = process.argv.slice(2);
 const started = performance.now();
 const cpuBefore = process.cpuUsage();
 const { server: hapiServer } = await import('@hapi/hapi');
 const server = hapiServer({ host: '127.0.0.1', port: 0 });
 server.route({ method: 'GET', path: '/', handler: () => 'ok' });
+
+if (variant === 'joi') {
+    await import('joi');
+}
 
 if (variant === 'plugins') {
     const [{ plugin: tokenAuth }, { plugin: restApi }, { memoryApiKeys, memoryInventory }, { keyRing }, { alwaysLicensed }] =

@@ -1,6 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
 import Joi from 'joi';
-import { CompactSign } from 'jose';
 import { checked, nameSchema } from '../checked.ts';
 import { LICENSE_TYPE, type License, licenseKey } from './verify-license.ts';
 
@@ -33,6 +32,7 @@ export function newLicenseKeyPair(): LicenseKeyPair {
  */
 export async function issueLicense(license: License, privateKey: string): Promise<string> {
     const { holder, notBefore, expires } = checked(licenseSchema, license, { subject: 'licence' });
+    const { CompactSign } = await import('jose');
     const claims = { sub: holder, nbf: toSeconds(notBefore), exp: toSeconds(expires) };
     return new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
         .setProtectedHeader({ alg: 'EdDSA', typ: LICENSE_TYPE })

@@ -1,5 +1,5 @@
 import Boom from '@hapi/boom';
-import type { Lifecycle, Request } from '@hapi/hapi';
+import type { Lifecycle, Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
 import type { ApplicationSchema } from '../../lib/application-schema.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { rowsOf } from '../../lib/inventory/host-pages.ts';
@@ -34,11 +34,28 @@ export interface Resource {
     readonly takesText: boolean;
 }
 
+type Handler = (request: Request, h: ResponseToolkit) => Promise<ResponseObject>;
+
+/** What a resource answers on its one route: its index, with or without a trailing slash, or the row whose id stands behind it. */
+export function read(resource: Resource, streams: Streams): Lifecycle.Method {
+    const [toAll, toOne] = [index(resource, streams), show(resource)];
+    return (request, h) => {
+        const id: unknown = request.params[resource.idName];
+        if (id === '' && request.server.settings.router?.stripTrailingSlash) {
+            // Where the server has stripped a slash, this one is the second.
+            throw Boom.notFound();
+        }
+
+        return (id ? toOne : toAll)(request, h);
+    };
+}
+
 /** All rows, streamed, or the part of them that is asked for. A HEAD request reads none of them. */
-export function index(resource: Resource, streams: Streams): Lifecycle.Method {
-    const { parents } = resource;
+function index(resource: Resource, streams: Streams): Handler {
+    const { parents, path: template } = resource;
+    const depth = template.split('{').length - 1;
     return async (request, h) => {
-        const path = idsOf(request);
+        const path = idsOf(request, depth);
         const seen = seenAt(resource, request, path);
         const rows = seen === null ? resource.rows : limitedTo(seen, resource.rows);
         const asked = askedOf(request, rows, resource);
@@ -136,7 +153,7 @@ async function* oneBatch<Row>(rows: readonly Row[]): AsyncGenerator<readonly Row
 }
 
 /** One row. */
-export function show(resource: Resource): Lifecycle.Method {
+function show(resource: Resource): Handler {
     const { rows, forms } = resource;
     return async (request, h) => {
         const path = idsOf(request);
@@ -156,9 +173,9 @@ async function row(request: Request, rows: Collection<ResourceRow>, path: readon
     return (await orUnavailable(request, UNREADABLE, () => rows.get(path.slice(0, -1), path.at(-1) ?? 0))) ?? null;
 }
 
-/** The ids of the request's path, from the outside in. */
-function idsOf({ paramsArray }: Request): readonly number[] {
-    return (paramsArray as string[]).map((segment) => {
+/** The ids of the request's path, from the outside in, so many of them. */
+function idsOf({ paramsArray }: Request, count?: number): readonly number[] {
+    return (paramsArray as string[]).slice(0, count).map((segment) => {
         const id = pathId(segment, MAX_ID);
         if (id === null) {
             throw Boom.notFound();

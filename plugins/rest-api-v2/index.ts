@@ -1,14 +1,12 @@
-import type { Lifecycle, NamedPlugin, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
+import type { Lifecycle, NamedPlugin, Request, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance } from '../instance.ts';
 import { unsniffed } from '../request.ts';
 import { licensed, needsScope, withStrategy } from '../strategy.ts';
-import { addDocsPage } from './api-docs.ts';
-import { base, index, type Resource, show, UNREADABLE, unknownRoute } from './handlers.ts';
+import { base, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
 import { type RequestLimiting, requestLimiting, streamsUpTo } from './limits.ts';
-import { openApiDocument } from './openapi.ts';
 import { MAX_STREAMS, optionsSchema, type RestApiV2Options } from './options.ts';
 import { resources } from './resources.ts';
 
@@ -23,6 +21,9 @@ const UNKNOWN_STRATEGY =
 
 const BASE_PATH = '/rest_api/v2';
 const DOCUMENT = '/openapi.json';
+/** One slash at the end, which stands for nothing. */
+const SLASH = /[^/]\/$/;
+const UNKNOWN_PATH = `${BASE_PATH}/{path*}`;
 
 /** The body of a request to no route is nobody's business: neither its size nor its type is looked at. */
 const UNREAD: RouteOptionsPayload = {
@@ -50,28 +51,27 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
 
         withStrategy(UNKNOWN_STRATEGY, () => addGetRoute(server, routeOptions, '/base', base));
         for (const resource of table) {
-            addGetRoute(server, routeOptions, resource.path, index(resource, streams));
-            addGetRoute(server, routeOptions, `${resource.path}/{${resource.idName}}`, show(resource));
+            addGetRoute(server, routeOptions, `${resource.path}/{${resource.idName}?}`, read(resource, streams));
         }
 
-        describeApi(server, settings, { table, routeOptions });
-        routeMalformed(server);
+        await describeApi(server, settings, { table, routeOptions });
+        server.ext('onRequest', route(server));
         // Whatever is no route is refused or unknown like a row: without a key nobody learns which.
         server.route({
             method: '*',
-            path: `${BASE_PATH}/{path*}`,
+            path: UNKNOWN_PATH,
             handler: unknownRoute,
             options: { ...routeOptions, payload: UNREAD },
         });
     },
 };
 
-/** Tells what the server offers as soon as somebody asks, so that all its plugins are there by then. */
-function describeApi(
+/** Tells what the server offers as soon as somebody asks, so that all its plugins are there by then; what makes the document is loaded then too. */
+async function describeApi(
     server: Server,
     settings: RestApiV2Options,
     { table, routeOptions }: { readonly table: readonly Resource[]; readonly routeOptions: RouteOptions },
-): void {
+): Promise<void> {
     const { enabled = true, public: isPublic = false, page } = settings.openapi ?? {};
     if (!enabled) {
         return;
@@ -79,12 +79,14 @@ function describeApi(
 
     const base = `${server.realm.modifiers.route.prefix ?? ''}${BASE_PATH}`;
     let text: string | undefined;
-    const handler: Lifecycle.Method = (_, h) => {
+    const handler: Lifecycle.Method = async (_, h) => {
+        const { openApiDocument } = await import('./openapi.ts');
         text ??= JSON.stringify(openApiDocument({ server, resources: table, base, auth: settings.auth ?? 'token' }));
         return h.response(text).type('application/json; charset=utf-8');
     };
     addGetRoute(server, isPublic ? { ...routeOptions, auth: false, ext: { onPreResponse: unsniffed } } : routeOptions, DOCUMENT, handler);
     if (page !== undefined) {
+        const { addDocsPage } = await import('./api-docs.ts');
         addDocsPage(server, page, `${base}${DOCUMENT}`);
     }
 }
@@ -105,16 +107,30 @@ function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options, limi
     };
 }
 
-/** What is no path of a URL is answered like any other path that leads nowhere, and not by the server with a 400 that needs no key. */
-function routeMalformed(server: Server): void {
-    const below = `${server.realm.modifiers.route.prefix ?? ''}${BASE_PATH}/`;
-    server.ext('onRequest', (request, h) => {
+/**
+ * What is no path of a URL is answered like any other path that leads nowhere, and not by the server with a 400 that needs no key. A path that
+ * leads nowhere but for its trailing slash is the one without: a server takes as long to check the options of each route as to load a file.
+ */
+function route({ realm, settings }: Server): Lifecycle.Method {
+    const prefix = realm.modifiers.route.prefix ?? '';
+    const below = `${prefix}${BASE_PATH}/`;
+    const strips = settings.router?.stripTrailingSlash === true;
+    const isKnown = ({ server, info }: Request, path: string): boolean | null => {
+        const found = server.match('get', path, info.hostname);
+        return found?.realm === realm ? found.path !== `${prefix}${UNKNOWN_PATH}` : null;
+    };
+    return (request, h) => {
         const { url } = request.raw.req;
         if (url?.startsWith(below) && !isDecodable(url.split('?', 1)[0] ?? '')) {
             request.setUrl(url.replaceAll('%', '%25'));
+        } else if (!strips && request.path.startsWith(below) && SLASH.test(request.path) && isDecodable(request.path)) {
+            const bare = request.path.slice(0, -1);
+            if (isKnown(request, request.path) === false && isKnown(request, bare) === true) {
+                request.setUrl(bare + request.url.search);
+            }
         }
         return h.continue;
-    });
+    };
 }
 
 function isDecodable(path: string): boolean {
@@ -126,10 +142,6 @@ function isDecodable(path: string): boolean {
     }
 }
 
-/** With and without a trailing slash, unless the server strips it from every path anyway. */
 function addGetRoute(server: Server, options: RouteOptions, path: string, handler: Lifecycle.Method): void {
-    const slashes = server.settings.router?.stripTrailingSlash ? [''] : ['', '/'];
-    for (const slash of slashes) {
-        server.route({ method: 'GET', path: `${BASE_PATH}${path}${slash}`, handler, options });
-    }
+    server.route({ method: 'GET', path: `${BASE_PATH}${path}`, handler, options });
 }

@@ -225,10 +225,37 @@ t.test('tolerates a trailing slash, unknown query keys and broken cookies', asyn
     }
 });
 
+t.test('takes one trailing slash for none, of its own paths only', async (t) => {
+    const { server, get, headers } = await served({ store: await filled() });
+    for (const path of ['/rest_api/v2/own', '/rest_api/v2/workspaces/7/']) {
+        server.route({ method: 'GET', path, handler: () => 'own' });
+    }
+    const [show, unknown] = await Promise.all([get('/workspaces/1'), get('/nothing')]);
+    t.equal((await get('/workspaces/1/?fields=id')).body, show.body);
+    for (const path of [
+        '/workspaces//',
+        '/workspaces/1//',
+        '/workspaces//hosts',
+        '/workspaces//hosts/',
+        '/workspaces/1/hosts//',
+        '/own/',
+        '/nothing/',
+    ]) {
+        t.match(await get(path), { status: 404, body: unknown.body }, path);
+    }
+    t.match(await get('/workspaces/7/'), { status: 200, body: 'own' }, 'a route of the application');
+    t.equal((await get('/workspaces/7')).status, 404);
+    t.match(await get('/workspaces/1/', { method: 'POST', headers }), { status: 404, body: unknown.body });
+    t.match((await get('/workspaces/1/hosts/?limit=1')).headers.link, /^<\/rest_api\/v2\/workspaces\/1\/hosts\/\?limit=1&after=1>/);
+});
+
 t.test('works on a server that strips trailing slashes itself', async (t) => {
     const { get } = await served({}, { router: { stripTrailingSlash: true } });
 
     t.equal((await get('/workspaces/')).status, 200);
+    for (const path of ['/workspaces//', '/workspaces/1//', '/base//']) {
+        t.equal((await get(path)).status, 404, path);
+    }
 });
 
 t.test('answers HEAD like GET, without a body', async (t) => {

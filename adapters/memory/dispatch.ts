@@ -40,26 +40,33 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
         .sort(byTurn)
         .slice(0, options.limit);
     payRates(candidates, picked, now);
-    const left = pools.map(({ sharers, share }) => leftOver(sharers, share, new Set(picked.map(({ row }) => row)), options, now));
+    const left = new Set(candidates.flatMap(({ due, window }) => due.filter(({ priority }) => priority === 0 || window > 0)));
+    for (const { row } of picked) {
+        left.delete(row);
+    }
     return {
         handedOut: picked.map(({ row }) => handOut(state, row, now, options.beginWithin)),
-        more: left.some(({ more }) => more),
-        atLimit: left.flatMap(({ atLimit }) => atLimit),
+        waitsFor: [...new Set(pools.flatMap((pool) => whomItWaitsFor(pool, left, candidates, options, now)))],
     };
 }
 
-/** What is told of deliveries that are due and were not picked. */
-function leftOver(sharers: readonly Candidate[], share: number, picked: ReadonlySet<DeliveryRow>, options: DispatchOptions, now: Date) {
-    const left = sharers.flatMap((one) => {
+/** The end of whose deliveries may let go what is left over of a pool. Slow exporters take places from quick ones, and quick ones none from slow ones. */
+function whomItWaitsFor(
+    { sharers, share }: { readonly sharers: readonly Candidate[]; readonly share: number },
+    left: ReadonlySet<DeliveryRow>,
+    candidates: readonly Candidate[],
+    options: DispatchOptions,
+    now: Date,
+): readonly string[] {
+    const waiting = sharers.filter(({ due }) => due.some((row) => left.has(row)));
+    const shares = waiting.filter((one) => {
         const fitting = new Set(pickWithinShare(one, share, options, now).map(({ row }) => row));
-        return one.due
-            .filter((row) => !picked.has(row) && (row.priority === 0 || one.window > 0))
-            .map((row) => ({ id: one.exporter.id, byLimit: !fitting.has(row) && (row.priority === 0 || share >= one.window) }));
+        return one.due.some((row) => left.has(row) && (fitting.has(row) || (row.priority > 0 && share < one.window)));
     });
-    return {
-        more: left.some(({ byLimit }) => !byLimit),
-        atLimit: [...new Set(left.filter(({ byLimit }) => byLimit).map(({ id }) => id))],
-    };
+    const rivals = candidates.filter((other) => {
+        return shares.some((one) => one.exporter.collector === other.exporter.collector && (other.slow || !one.slow));
+    });
+    return [...waiting, ...rivals].map(({ exporter }) => exporter.id);
 }
 
 /** How many deliveries that are accepted now may be handed out at once, as {@link DeliveryStore.accept} says. */

@@ -139,7 +139,7 @@ export async function acceptJoined(
 }
 
 /** As a dispatcher gets it. */
-export function dispatchedFromRow(row: Omit<DispatchRow, 'more' | 'atLimit'>): Dispatched {
+export function dispatchedFromRow(row: Omit<DispatchRow, 'waitsFor'>): Dispatched {
     const { deliveryId, collector, attempt, singleAttempt, token, beginBy, exporterId, generation, settings, round } = row;
     const grant = token === null || beginBy === null ? null : { token, beginBy, generation, settings, attemptSinceReplay: round };
     return { deliveryId, exporterId, collector, attempt, singleAttempt, grant };

@@ -146,7 +146,7 @@ async function dispatch(db: Executor, { window, breakerAfter, beginWithin, limit
         const [result, ...rows] = (await db.query<DispatchRow>(DISPATCH, parameters)).rows;
         handedOut.push(...rows.map(dispatchedFromRow));
         if (result?.passedBy !== true || handedOut.length === limit) {
-            return { handedOut, more: result?.more === true, atLimit: result?.atLimit ?? [] };
+            return { handedOut, waitsFor: result?.waitsFor ?? [] };
         }
     }
 }

@@ -75,12 +75,12 @@ export interface AcceptedDelivery {
 export const DISPATCH: string = prepared(`
 select
     delivery_id as "deliveryId", collector, attempt, single as "singleAttempt", exporter_id as "exporterId", token,
-    extract(epoch from begin_by)::double precision * 1000 as "beginBy", generation, settings, round, more,
-    at_limit as "atLimit",
+    extract(epoch from begin_by)::double precision * 1000 as "beginBy", generation, settings, round,
+    waits_for as "waitsFor",
     current_setting('scanwire.passed_by', true) = 'yes' as "passedBy"
 from scanwire.hand_out_due_deliveries($1, $2, $3, $4, $5, $6::double precision * interval '1 millisecond')`);
 
-/** A delivery of {@link DISPATCH}; the first row has nothing but what is left over, and whether any were passed by since it was not their turn. */
+/** A delivery of {@link DISPATCH}; the first row has nothing but what the rest waits for, and whether any were passed by since it was not their turn. */
 export interface DispatchRow extends Pick<Dispatched, 'deliveryId' | 'collector' | 'attempt' | 'singleAttempt'> {
     readonly exporterId: string;
     readonly token: string | null;
@@ -88,8 +88,7 @@ export interface DispatchRow extends Pick<Dispatched, 'deliveryId' | 'collector'
     readonly generation: number;
     readonly settings: number;
     readonly round: number;
-    readonly more: boolean | null;
-    readonly atLimit: readonly string[] | null;
+    readonly waitsFor: readonly string[] | null;
     readonly passedBy?: boolean | null;
 }
 

@@ -40,7 +40,7 @@ import { sessionless } from './migrations/0059-sessionless.ts';
 import { single } from './migrations/0060-single.ts';
 import { traces } from './migrations/0061-traces.ts';
 import { claimsOfSessions } from './migrations/0062-claims-of-sessions.ts';
-import { limitsTold } from './migrations/0064-limits-told.ts';
+import { endsTold } from './migrations/0064-ends-told.ts';
 import { tombstones } from './migrations/0068-tombstones.ts';
 import { addressBlocks } from './migrations/0069-address-blocks.ts';
 import { activityOfEach } from './migrations/0071-activity-of-each.ts';
@@ -222,7 +222,7 @@ export const migrations: readonly Migration[] = [
     single,
     traces,
     claimsOfSessions,
-    limitsTold,
+    endsTold,
     tombstones,
     addressBlocks,
     activityOfEach,

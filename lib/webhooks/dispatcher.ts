@@ -148,7 +148,7 @@ interface HandingOut {
     enqueue(handedOut: readonly Dispatched[]): Promise<void>;
     /** Whether jobs wait for the queue. */
     isBehind(): boolean;
-    /** Whether the last dispatch left some that are due, and that the end of a delivery of this exporter may let go. */
+    /** Whether the last dispatch left some that the end of a delivery of this exporter may let go. */
     waitsFor(exporterId: string): boolean;
 }
 
@@ -160,7 +160,7 @@ function handingOut(context: DispatcherContext): HandingOut {
     let graceEnds = Number.POSITIVE_INFINITY;
     /** Marked queued in their rows, not yet in the queue. */
     let unqueued: readonly DeliveryJob[] = [];
-    let left: Pick<DispatchResult, 'more' | 'atLimit'> = { more: true, atLimit: [] };
+    let awaited: ReadonlySet<string> = new Set();
 
     async function fromStore<T>(answer: Promise<T>): Promise<T> {
         try {
@@ -200,12 +200,13 @@ function handingOut(context: DispatcherContext): HandingOut {
     }
 
     async function dispatch(): Promise<void> {
-        let handedOut: readonly Dispatched[];
+        let dispatched: DispatchResult;
         do {
             const options = { window, breakerAfter, beginWithin: GRANTS.beginWithin, limit: BATCH };
-            ({ handedOut, ...left } = await fromStore(deliveries.dispatch(options)));
-            await enqueue(handedOut);
-        } while (handedOut.length === BATCH);
+            dispatched = await fromStore(deliveries.dispatch(options));
+            awaited = new Set(dispatched.waitsFor);
+            await enqueue(dispatched.handedOut);
+        } while (dispatched.handedOut.length === BATCH);
     }
 
     async function enqueue(handedOut: readonly Dispatched[]): Promise<void> {
@@ -228,7 +229,7 @@ function handingOut(context: DispatcherContext): HandingOut {
     return {
         enqueue,
         isBehind: () => unqueued.length > 0,
-        waitsFor: (exporterId) => left.more || left.atLimit.includes(exporterId),
+        waitsFor: (exporterId) => awaited.has(exporterId),
 
         begin() {
             graceEnds = monotonic() + GRACE;

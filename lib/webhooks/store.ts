@@ -96,10 +96,8 @@ export interface Dispatched {
 /** What a dispatch has done. */
 export interface DispatchResult {
     readonly handedOut: readonly Dispatched[];
-    /** Whether deliveries are due that any end may let go: the limit left them out, or what exporters share is used up. Of exporters that take any now. */
-    readonly more: boolean;
-    /** Exporters that have more due than they may have in flight by themselves: nothing but the end of one of their own lets go what they have left. */
-    readonly atLimit: readonly string[];
+    /** Exporters the end of whose deliveries may let go what is due and was not handed out, of exporters that take any now. */
+    readonly waitsFor: readonly string[];
 }
 
 /** Which deliveries to hand out. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { ExporterPatch } from '../../../lib/webhooks/exporter.ts';
-import type { Claim, ClaimRequest, DispatchResult } from '../../../lib/webhooks/store.ts';
+import type { Claim, ClaimRequest } from '../../../lib/webhooks/store.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import {
@@ -11,7 +11,6 @@ import {
     forAll,
     type Holder,
     holderOf,
-    RULES,
     sampleEvent,
     sampleOutcome,
     success,
@@ -143,44 +142,6 @@ export const grantLaws: Laws<WebhookBench> = {
         assert.equal(only(await bench.dispatch()).grant, null);
     },
 
-    async 'says whether deliveries are left that any end may let go'(bench) {
-        const { id } = await bench.addExporter();
-        assert.deepEqual(await leftAfter(bench, { window: 2 }), { count: 0, more: false, atLimit: [] });
-        await bench.publish({}, {}, {});
-        assert.deepEqual(await leftAfter(bench, { window: 9, limit: 2 }), { count: 2, more: true, atLimit: [] }, 'more than the limit');
-        assert.deepEqual(await leftAfter(bench, { window: 9 }), { count: 1, more: false, atLimit: [] });
-        assert.deepEqual(await leftAfter(bench, { window: 9 }), { count: 0, more: false, atLimit: [] });
-        await bench.publish();
-        await bench.update(id, { state: 'stopped' }, at(1));
-        assert.deepEqual(await leftAfter(bench, { window: 9 }), { count: 0, more: false, atLimit: [] }, 'it takes none now');
-    },
-
-    async 'says whose deliveries are left that only an end of their own lets go'(bench) {
-        const { id } = await bench.addExporter();
-        await bench.publish({}, {}, {});
-        const { id: other } = await bench.addExporter();
-        await bench.publish();
-        assert.deepEqual(await leftAfter(bench, { window: 2 }), { count: 3, more: false, atLimit: [id] }, 'more than the window');
-        assert.deepEqual(await leftAfter(bench, { window: 2 }), { count: 0, more: false, atLimit: [id] });
-        await bench.publishTest(other, at(0));
-        await bench.publishTest(other, at(0));
-        const { more, atLimit } = await leftAfter(bench, { window: 1 });
-        assert.deepEqual(
-            { more, atLimit: [...atLimit].sort() },
-            { more: false, atLimit: [id, other].sort() },
-            'tests have places of their own',
-        );
-    },
-
-    async 'says that deliveries are left where an exporter has less than its window, since it shares'(bench) {
-        await bench.addExporter();
-        await bench.addExporter();
-        await bench.publish({}, {}, {});
-        await bench.deliveries.keepAlive({ id: randomUUID(), process: '{}', slots: { default: 4 } }, 60_000);
-        const { count, more, atLimit } = await leftAfter(bench, { window: 3 });
-        assert.deepEqual({ count, more, atLimit }, { count: 2, more: true, atLimit: [] });
-    },
-
     async 'answers under a claim that was handed out with what is needed to send, and writes nothing'(bench) {
         const exporter = await bench.addExporter({ schedule: [1, 2], sealedHeaders: 'sealed too' });
         const event = sampleEvent({ body: '{"a":1}' });
@@ -298,12 +259,6 @@ function read(deliveryId: string, token: string): ClaimRequest {
 /** How many deliveries of each were handed out. */
 function counts(accepted: Awaited<ReturnType<WebhookBench['acceptAtOnce']>>): readonly number[] {
     return accepted.map(({ handedOut }) => handedOut.length);
-}
-
-/** How many a dispatch has handed out, and what is left. */
-async function leftAfter({ deliveries }: WebhookBench, options: { window: number; limit?: number }) {
-    const { handedOut, ...left }: DispatchResult = await deliveries.dispatch({ breakerAfter: RULES.after, limit: 100, ...options });
-    return { count: handedOut.length, ...left };
 }
 
 /** That of the exporter's settings, as a `test` is handed out and claimed with, whatever state it is in. */

@@ -37,8 +37,7 @@ export const orderingLaws: Laws<WebhookBench> = {
         await bench.dispatch();
         assert.deepEqual(await bench.deliveries.dispatch({ window: 10, breakerAfter: 3, limit: 10 }), {
             handedOut: [],
-            more: false,
-            atLimit: [],
+            waitsFor: [],
         });
     },
 

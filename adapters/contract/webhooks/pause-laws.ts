@@ -19,8 +19,7 @@ export const pauseLaws: Laws<WebhookBench> = {
         );
         assert.deepEqual(await bench.deliveries.dispatch({ window: 10, breakerAfter: 3, limit: 10 }), {
             handedOut: [],
-            more: false,
-            atLimit: [],
+            waitsFor: [],
         });
 
         const other = await bench.addExporter({ createdAt: at(1) });

@@ -34,8 +34,7 @@ export const rateLaws: Laws<WebhookBench> = {
         await bench.dispatch();
         assert.deepEqual(await bench.deliveries.dispatch({ window: 10, breakerAfter: 3, limit: 10 }), {
             handedOut: [],
-            more: false,
-            atLimit: [],
+            waitsFor: [],
         });
     },
 

@@ -5,7 +5,7 @@ import { SHARES } from '../../../lib/webhooks/shares.ts';
 import type { Claim, Dispatched } from '../../../lib/webhooks/store.ts';
 import { only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, failure, sampleEvent, sampleOutcome, success, type WebhookBench } from './fixture.ts';
+import { at, failure, RULES, sampleEvent, sampleOutcome, success, type WebhookBench } from './fixture.ts';
 
 /** How the exporters of a collector share the slots of its workers. */
 export const sharingLaws: Laws<WebhookBench> = {
@@ -151,7 +151,53 @@ export const sharingLaws: Laws<WebhookBench> = {
         }
         assert.equal(first, 1);
     },
+
+    async 'says that what an exporter has left beyond its window waits for its own end'(bench) {
+        const [first] = await addExporters(bench, 1);
+        await bench.publish({}, {});
+        await bench.addExporter();
+        await bench.publish();
+        assert.deepEqual(await leftBy(bench, { window: 2 }), { count: 3, waitsFor: [first?.id] });
+        assert.deepEqual(await leftBy(bench, { window: 2 }), { count: 0, waitsFor: [first?.id] });
+        await bench.update(first?.id ?? '', { state: 'stopped' }, at(1));
+        assert.deepEqual(await leftBy(bench, { window: 2 }), { count: 0, waitsFor: [] }, 'it takes none now');
+    },
+
+    async 'says that what is left for want of places waits for all that share them'(bench) {
+        await offerSlots(bench, 4);
+        const sharers = await addExporters(bench, 2);
+        await bench.addExporter({ collector: 'west' });
+        await bench.publish({}, {});
+        assert.deepEqual(await leftBy(bench, { window: 3 }), { count: 4, waitsFor: idsOf(sharers) });
+    },
+
+    async 'says that what is left of slow exporters waits for no quick one'(bench) {
+        await offerSlots(bench, 4);
+        await addQuickExporter(bench);
+        const slow = await addExporters(bench, 2);
+        await bench.publish({}, {});
+        assert.deepEqual(await leftBy(bench, { window: 3 }), { count: 4, waitsFor: idsOf(slow) });
+    },
+
+    async 'says that what is left of quick exporters for want of places waits for slow ones too'(bench) {
+        await offerSlots(bench, 2);
+        const quick = await addQuickExporter(bench);
+        const slow = await addExporters(bench, 1);
+        await bench.publish(...Array(12).fill({}));
+        const { waitsFor } = await leftBy(bench, { window: 20 });
+        assert.deepEqual(waitsFor, idsOf([quick, ...slow]));
+    },
 };
+
+function idsOf(exporters: readonly StoredExporter[]): readonly string[] {
+    return exporters.map(({ id }) => id).sort();
+}
+
+/** How many a dispatch has handed out, and what the rest waits for. */
+async function leftBy({ deliveries }: WebhookBench, options: { readonly window: number }) {
+    const { handedOut, waitsFor } = await deliveries.dispatch({ breakerAfter: RULES.after, limit: 100, ...options });
+    return { count: handedOut.length, waitsFor: [...waitsFor].sort() };
+}
 
 /** A session that is alive for the first second. */
 async function offerSlots({ deliveries }: WebhookBench, slots: number): Promise<void> {

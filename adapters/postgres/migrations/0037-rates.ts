@@ -229,22 +229,30 @@ const ORDERED = ' where u.priority < 3';
 /** As before, but what is behind another of its order key is passed by. For a later migration. */
 export const orderedHandOut: string = handOut({ taken: ORDERED });
 
-/** The same by a name of its own, and it tells of what is left over whether anybody's end would let it go, or only that of another of its exporter. */
-export const handOutThatTellsLimits: string = handOut({
+/**
+ * The same by a name of its own, and it tells the end of whose deliveries may let go what is left over: of its own exporter where that has as many
+ * in flight as it may by itself, else of all that share its places. Slow exporters take places from quick ones, and quick ones none from slow ones.
+ */
+export const handOutThatTellsEnds: string = handOut({
     create: 'create function scanwire.hand_out_due_deliveries',
     taken: ORDERED,
     told: {
-        columns: 'more boolean, at_limit uuid[]',
+        columns: 'waits_for uuid[]',
         from: `    left_over as materialized (
-        select k.exporter_id, k.rank > k.room and (k.priority = 0 or r.share >= r.own_window) as by_limit
+        select distinct k.exporter_id, k.collector, k.slow, k.rank > k.room and (k.priority = 0 or r.share >= r.own_window) as by_itself
         from ranked k
         join rooms r on r.exporter_id = k.exporter_id
         where (k.priority = 0 or k.own_window > 0) and not exists (select from picked p where p.id = k.id)
     ),
 `,
-        first: `exists (select from left_over l where not l.by_limit),
-            array(select distinct l.exporter_id from left_over l where l.by_limit)`,
-        others: 'null::boolean, null::uuid[]',
+        first: `array(
+                select r.exporter_id from rooms r
+                where exists (
+                    select from left_over l
+                    where l.exporter_id = r.exporter_id or (not l.by_itself and l.collector = r.collector and (l.slow = r.slow or r.slow))
+                )
+            )`,
+        others: 'null::uuid[]',
     },
 });
 

@@ -128,7 +128,7 @@ function notifying(pool: pg.Pool): Mutants {
             };
         },
         'hands out what was committed and not heard of': () => ({
-            deliveries: { dispatch: async () => ({ handedOut: [], more: false, atLimit: [] }) },
+            deliveries: { dispatch: async () => ({ handedOut: [], waitsFor: [] }) },
         }),
     };
 }

@@ -77,7 +77,7 @@ const MUTANTS: Mutants = {
         deliveries: {
             dispatch: async (options) => {
                 const broken = (await exporters.list()).some((exporter) => exporter.consecutiveFailures >= options.breakerAfter);
-                return broken ? { handedOut: [], more: true, atLimit: [] } : await deliveries.dispatch(options);
+                return broken ? { handedOut: [], waitsFor: [] } : await deliveries.dispatch(options);
             },
         },
     }),

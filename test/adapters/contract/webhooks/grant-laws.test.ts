@@ -2,14 +2,7 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { begunLaws } from '../../../../adapters/contract/webhooks/begun-laws.ts';
 import { grantLaws } from '../../../../adapters/contract/webhooks/grant-laws.ts';
-import type {
-    Acceptance,
-    ClaimRequest,
-    DeliveryStore,
-    DispatchOptions,
-    DispatchResult,
-    RecordedOutcome,
-} from '../../../../lib/webhooks/store.ts';
+import type { Acceptance, ClaimRequest, DeliveryStore, DispatchOptions, RecordedOutcome } from '../../../../lib/webhooks/store.ts';
 import { handingOut, type Mutant, type Mutants, proveWebhookLaws, runningFast } from './mutants.ts';
 
 type AcceptOptions = NonNullable<Parameters<DeliveryStore['accept']>[1]>;
@@ -59,15 +52,6 @@ const HANDING_OUT: Mutants = {
     'dispatches with claims when it is said how soon they must begin': (_, deliveries) => ({
         deliveries: { dispatch: ({ beginWithin: _, ...options }: DispatchOptions) => deliveries.dispatch(options) },
     }),
-    'says whether deliveries are left that any end may let go': leaving(() => ({ more: false })),
-    'says whose deliveries are left that only an end of their own lets go': leaving(({ atLimit }) => ({
-        more: atLimit.length > 0,
-        atLimit: [],
-    })),
-    'says that deliveries are left where an exporter has less than its window, since it shares': leaving(({ more }) => ({
-        more: false,
-        atLimit: more ? ['one'] : [],
-    })),
     'answers under a claim that was handed out with what is needed to send, and writes nothing': claiming((requests) =>
         requests.map((one) => ({ ...one, holds: false })),
     ),
@@ -176,18 +160,6 @@ function accepting(change: (options: AcceptOptions) => AcceptOptions): Mutant {
 }
 
 /** Claims something else than was asked for, whatever the bytes. */
-/** Tells something else of what is left. */
-function leaving(change: (left: DispatchResult) => Partial<DispatchResult>): Mutant {
-    return (_, deliveries) => ({
-        deliveries: {
-            dispatch: async (options) => {
-                const result = await deliveries.dispatch(options);
-                return { ...result, ...change(result) };
-            },
-        },
-    });
-}
-
 function claiming(change: (requests: readonly ClaimRequest[]) => readonly ClaimRequest[]): Mutant {
     return (_, deliveries) => ({
         deliveries: { claim: (requests, session) => deliveries.claim(change(requests), session) },

@@ -28,7 +28,7 @@ const MUTANTS: Mutants = {
         deliveries: {
             dispatch: async (options) => {
                 const stopped = (await exporters.list()).some(({ state }) => state === 'stopped');
-                return stopped ? { handedOut: [], more: true, atLimit: [] } : await deliveries.dispatch(options);
+                return stopped ? { handedOut: [], waitsFor: [] } : await deliveries.dispatch(options);
             },
         },
     }),

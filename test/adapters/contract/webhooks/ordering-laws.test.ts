@@ -9,7 +9,7 @@ const MUTANTS: Mutants = {
     'hands out one of a key after the other, in the order of acceptance, and those of others beside': inserting({ ordered: false }),
     'hands out at once what has a key and no other before it': withoutKeys(),
     'says that none are left that it may hand out while all wait for another of their key': (_, deliveries) => ({
-        deliveries: { dispatch: async (options) => ({ ...(await deliveries.dispatch(options)), more: true }) },
+        deliveries: { dispatch: async (options) => ({ ...(await deliveries.dispatch(options)), waitsFor: ['somebody'] }) },
     }),
     'lets what fails hold back its own key alone': (_, deliveries) => ({
         deliveries: rewriting(deliveries, (one) => ({ ...one, orderKey: 'the same' })),

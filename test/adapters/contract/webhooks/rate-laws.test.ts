@@ -10,7 +10,7 @@ const MUTANTS: Mutants = {
         exporters: { insert: (exporter) => exporters.insert({ ...exporter, rate: 500 }) },
     }),
     'says that none are left that it may hand out while a rate is used up': (_, deliveries) => ({
-        deliveries: { dispatch: async (options) => ({ ...(await deliveries.dispatch(options)), more: true }) },
+        deliveries: { dispatch: async (options) => ({ ...(await deliveries.dispatch(options)), waitsFor: ['somebody'] }) },
     }),
     'hands out nothing at once that is accepted for an exporter with a rate': (_, deliveries) => ({
         deliveries: {

@@ -36,6 +36,10 @@ const MUTANTS: Mutants = {
     'lets exporters of other collectors have their own slots': (_, deliveries) => ({
         deliveries: { keepAlive: (session, duration) => deliveries.keepAlive({ ...session, slots: { west: 4 } }, duration) },
     }),
+    'says that what an exporter has left beyond its window waits for its own end': leaving(() => []),
+    'says that what is left for want of places waits for all that share them': leaving((waitsFor) => waitsFor.slice(1)),
+    'says that what is left of slow exporters waits for no quick one': leaving((_, exporters) => exporters),
+    'says that what is left of quick exporters for want of places waits for slow ones too': leaving((_, [quick = '']) => [quick]),
     'hands out a single attempt however much is in flight': handingOut((handedOut) => handedOut.filter((one) => !one.singleAttempt)),
     'keeps an eighth of the window for retries': (_, deliveries) => ({
         deliveries: { dispatch: (options) => deliveries.dispatch({ ...options, window: options.window - 1 }) },
@@ -49,6 +53,19 @@ const MUTANTS: Mutants = {
         },
     }),
 };
+
+/** Tells something else of what the rest waits for. */
+function leaving(change: (waitsFor: readonly string[], exporters: readonly string[]) => readonly string[]): Mutant {
+    return (exporters, deliveries) => ({
+        deliveries: {
+            dispatch: async (options) => {
+                const { handedOut, waitsFor } = await deliveries.dispatch(options);
+                const ids = (await exporters.list()).map(({ id }) => id);
+                return { handedOut, waitsFor: change(waitsFor, ids) };
+            },
+        },
+    });
+}
 
 proveWebhookLaws(t, sharingLaws, MUTANTS);
 

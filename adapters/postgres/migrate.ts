@@ -40,6 +40,9 @@ import { sessionless } from './migrations/0059-sessionless.ts';
 import { single } from './migrations/0060-single.ts';
 import { traces } from './migrations/0061-traces.ts';
 import { limitsTold } from './migrations/0064-limits-told.ts';
+import { listed } from './migrations/0065-listed.ts';
+import { discard } from './migrations/0066-discard.ts';
+import { deploymentRate } from './migrations/0067-deployment-rate.ts';
 import { tombstones } from './migrations/0068-tombstones.ts';
 import { addressBlocks } from './migrations/0069-address-blocks.ts';
 
@@ -220,6 +223,9 @@ export const migrations: readonly Migration[] = [
     single,
     traces,
     limitsTold,
+    listed,
+    discard,
+    deploymentRate,
     tombstones,
     addressBlocks,
 ];

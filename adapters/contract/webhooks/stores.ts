@@ -30,11 +30,13 @@ export type WebhookAbility =
     | 'notifications'
     | 'subscriptions'
     | 'content'
+    | 'discarding'
     | 'idempotency'
     | 'notices'
     | 'holding'
     | 'order'
     | 'overview'
+    | 'rate'
     | 'replays'
     | 'retention'
     | 'traces';
@@ -55,11 +57,13 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     ofExporters: { has: ({ deliveries }) => deliveries.filtersByExporters === true, shows: () => true, supply: 'nothing' },
     activity: { has: ({ deliveries }) => deliveries.activity !== undefined, shows: () => true, supply: 'nothing' },
     content: { has: ({ deliveries }) => deliveries.content !== undefined, shows: () => true, supply: 'nothing' },
+    discarding: { has: ({ deliveries }) => deliveries.discard !== undefined, shows: () => true, supply: 'nothing' },
     replays: { has: ({ deliveries }) => deliveries.replays !== undefined, shows: () => true, supply: 'nothing' },
     traces: { has: ({ deliveries }) => deliveries.traces !== undefined, shows: () => true, supply: 'nothing' },
     retention: { has: ({ deliveries }) => deliveries.retention !== undefined, shows: () => true, supply: 'nothing' },
     idempotency: { has: ({ deliveries }) => deliveries.idempotent === true, shows: () => true, supply: 'nothing' },
     holding: { has: ({ deliveries }) => deliveries.holds === true, shows: () => true, supply: 'nothing' },
+    rate: { has: ({ deliveries }) => deliveries.rated === true, shows: () => true, supply: 'nothing' },
     order: { has: ({ deliveries }) => deliveries.ordered === true, shows: () => true, supply: 'nothing' },
     overview: { has: ({ exporters }) => exporters.overview !== undefined, shows: () => true, supply: 'nothing' },
     notices: { has: ({ exporters }) => exporters.notices !== undefined, shows: () => true, supply: 'nothing' },

@@ -123,7 +123,7 @@ export const texts = {
         order: 'Order',
         ordered: 'Events with the same order key go one after another',
         afterExhausted: 'After one that failed for good',
-        afters: { skip: 'the next goes on', hold: 'the others of its key wait until it is replayed or erased' },
+        afters: { skip: 'the next goes on', hold: 'the others of its key wait until it is replayed, discarded or erased' },
         orderHint: 'One that fails holds back the others of its key until it is delivered or has failed for good.',
         signatures: 'Signatures',
         rate: 'Rate',
@@ -309,6 +309,7 @@ export const texts = {
         underWay: 'under way',
         late: 'Its claim had run out: another attempt may have sent the same message.',
         replay: 'Send it once more',
+        discard: { button: 'Discard it', hint: 'It is not sent any more, and others of its order key go on.', done: 'It was discarded.' },
         wasReplayed: 'It is sent once more: the same bytes, the same message id.',
         states: {
             pending: 'waiting',

@@ -137,13 +137,14 @@ with numbered as materialized (
     select
         gen_random_uuid() as id, g.i,
         scanwire.now() - $4::float8 * interval '1 day' * (1 - $2::float8 - $3::float8 * g.i / $1::float8) as at,
-        case when g.i % 1000 = 0 then 'pending' when g.i % 50 = 1 then 'exhausted' else 'delivered' end as state
+        case when g.i % 1000 = 0 then 'pending' when g.i % 50 = 1 then 'exhausted' else 'delivered' end as state,
+        case when g.i % 20000 = 7 then 'test' else 'idr_investigation_created' end as kind
     from generate_series(1, $1::integer) as g (i)
 ),
 added as (
     insert into scanwire.events (id, kind, body, created_at)
     select
-        n.id, case when n.i % 20000 = 7 then 'test' else 'idr_investigation_created' end, '{"description":"' || repeat('x', 200) || '"}', n.at
+        n.id, n.kind, '{"description":"' || repeat('x', 200) || '"}', n.at
     from numbered n
     order by n.i
 ),
@@ -152,10 +153,10 @@ exporters as materialized (
 ),
 kept as (
     insert into scanwire.deliveries (
-        event_id, exporter_id, due_at, queued_at, claimed_at, finished_at, priority, attempts, round, collector, state, last_code
+        event_id, kind, accepted_at, exporter_id, due_at, queued_at, claimed_at, finished_at, priority, attempts, round, collector, state, last_code
     )
     select
-        n.id, e.id, case when n.state = 'pending' then scanwire.now() + interval '1 day' else n.at end, n.at, n.at,
+        n.id, n.kind, n.at, e.id, case when n.state = 'pending' then scanwire.now() + interval '1 day' else n.at end, n.at, n.at,
         case when n.state <> 'pending' then n.at + n.i % 300 * interval '1 ms' end, case when n.state = 'pending' then 2 else 1 end,
         1, 1, e.collector, n.state,
         case when n.state = 'delivered' then 'delivered' when n.i % 10000 = 1 then 'gone' else 'server_error' end

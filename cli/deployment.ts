@@ -183,12 +183,12 @@ const NOTHING_KEPT = { egress: { allow: [] }, limits: {}, settings: {} };
  * has made there are none, and this one has those by default.
  */
 function optionsFrom(kept: DeploymentSettings) {
-    const { vendor, window, breakerAfter, stopAfter, maxBodyBytes, egress = { allow: [] }, kinds: _, ...others } = kept;
+    const { vendor, window, rate = null, breakerAfter, stopAfter, maxBodyBytes, egress = { allow: [] }, kinds: _, ...others } = kept;
     const { queue: __, prefix: ___, tracing: ____, ...limits } = others;
     return {
         egress,
         limits: limits.connectTimeout === undefined ? {} : limits,
-        settings: { vendor, window, breakerAfter, stopAfter, maxBodyBytes },
+        settings: { vendor, window, rate, breakerAfter, stopAfter, maxBodyBytes },
     };
 }
 

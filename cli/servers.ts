@@ -32,6 +32,8 @@ export interface ServersOptions {
     readonly metasploitPort?: number;
     /** Milliseconds for which deliveries are kept that have ended, null for ever; 30 days when absent. */
     readonly keepFor?: number | null;
+    /** Attempts a second of all exporters together; any number when absent. */
+    readonly rate?: number;
     /** Whether what is published and sent has spans; `send`: receivers get `traceparent` too. */
     readonly tracing?: boolean | 'send';
     /** Seconds. */
@@ -45,7 +47,7 @@ export const PATIENCE = 3_000;
 
 /** The server of the REST API, with all that is served on its port; it does not listen yet. */
 export async function restServer(
-    { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress, maxRequests, keepFor, tracing }: ServersOptions,
+    { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress, maxRequests, keepFor, rate, tracing }: ServersOptions,
     { key, cert }: TlsPair,
     parts: Parts,
     demo: Demo | null,
@@ -76,6 +78,7 @@ export async function restServer(
                 egress: { allow: [...(receivers.egress?.allow ?? []), ...(demo?.allow ?? [])] },
                 drainTimeout: sendingTimeout(drainTimeout),
                 ...(keepFor !== undefined && { keepFor }),
+                ...(rate !== undefined && { rate }),
                 ...(tracing !== undefined && { tracing: await webhookTracing({ sendTraceparent: tracing === 'send' }) }),
                 routes: { license: license.source },
                 health: {},

@@ -23,6 +23,7 @@ import { breakerLaws } from './webhooks/breaker-laws.ts';
 import { claimLaws } from './webhooks/claim-laws.ts';
 import { contentLaws } from './webhooks/content-laws.ts';
 import { deliveryLaws } from './webhooks/delivery-laws.ts';
+import { discardingLaws } from './webhooks/discarding-laws.ts';
 import { dispatchLaws } from './webhooks/dispatch-laws.ts';
 import { erasureLaws } from './webhooks/erasure-laws.ts';
 import { exporterLaws } from './webhooks/exporter-laws.ts';
@@ -33,12 +34,12 @@ import { holdingLaws } from './webhooks/holding-laws.ts';
 import { idempotencyLaws, joinedIdempotencyLaws } from './webhooks/idempotency-laws.ts';
 import { noticeLaws } from './webhooks/notice-laws.ts';
 import { activityOfExportersLaws, ofExportersLaws, replaysOfExportersLaws } from './webhooks/of-exporters-laws.ts';
-import { joinedOrderLaws, orderingLaws, retainedOrderLaws } from './webhooks/ordering-laws.ts';
+import { discardedOrderLaws, joinedOrderLaws, orderingLaws, retainedOrderLaws } from './webhooks/ordering-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { pageLaws, summaryLaws } from './webhooks/page-laws.ts';
 import { pauseLaws } from './webhooks/pause-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
-import { rateLaws } from './webhooks/rate-laws.ts';
+import { deploymentRateLaws, rateLaws } from './webhooks/rate-laws.ts';
 import { replayLaws } from './webhooks/replay-laws.ts';
 import { retentionLaws } from './webhooks/retention-laws.ts';
 import { settingsLaws } from './webhooks/settings-laws.ts';
@@ -167,17 +168,20 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['ofExporters', 'replays'], laws: onBench(replaysOfExportersLaws) },
         { needs: ['activity'], laws: onBench(activityLaws) },
         { needs: ['content'], laws: onBench(contentLaws) },
+        { needs: ['discarding'], laws: onBench(discardingLaws) },
         { needs: ['holding'], laws: onBench(holdingLaws) },
         { needs: ['overview'], laws: onBench(overviewLaws) },
         { needs: ['summaries'], laws: onBench(summaryLaws) },
         { needs: ['pages'], laws: onBench(pageLaws) },
         { needs: ['notices'], laws: onBench(noticeLaws) },
         { needs: ['replays'], laws: onBench(replayLaws) },
+        { needs: ['rate'], laws: onBench(deploymentRateLaws) },
         { needs: ['retention'], laws: onBench(retentionLaws) },
         { needs: ['traces'], laws: onBench(traceLaws) },
         { needs: ['traces', 'retention'], laws: onBench(retainedTraceLaws) },
         { needs: ['order'], laws: onBench(orderingLaws) },
         { needs: ['order', 'retention'], laws: onBench(retainedOrderLaws) },
+        { needs: ['order', 'discarding'], laws: onBench(discardedOrderLaws) },
         { needs: ['order', 'transactions'], laws: onBench(joinedOrderLaws) },
         { needs: ['idempotency'], laws: onBench(idempotencyLaws) },
         { needs: ['idempotency', 'transactions'], laws: onBench(joinedIdempotencyLaws) },

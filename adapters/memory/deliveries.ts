@@ -2,9 +2,9 @@ import type { SliceCounts, SliceOptions } from '../../lib/webhooks/activity.ts';
 import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliveries.ts';
 import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
-import type { EventSummary } from '../../lib/webhooks/new-event.ts';
+import type { DeliveryContent, EventSummary } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
-import type { Delivery, DeliveryContent, DeliveryState, DeliveryStore, RecordedOutcome } from '../../lib/webhooks/store.ts';
+import type { Delivery, DeliveryState, DeliveryStore, RecordedOutcome } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import type { TraceStore } from '../../lib/webhooks/traces.ts';
 import { accept } from './acceptance.ts';
@@ -35,6 +35,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         idempotent: true,
         holds: true,
         ordered: true,
+        rated: true,
         filtersByExporters: true,
         replays: replayStore(state),
         retention: retentionStore(state),
@@ -82,6 +83,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         count: async (filter, max) => Math.min(max, chosenBy(state, filter).length),
         activity: async (bounds, options) => bounds.slice(1).map((until, index) => sliceOf(state, bounds[index] as Date, until, options)),
         replay: async (id) => replay(state, id),
+        discard: async (id) => discard(state, id),
         event: async (id) => summaryOf(state, id),
         erase: async (eventId) => erase(state, eventId),
     };
@@ -177,6 +179,21 @@ function replay(state: WebhookState, id: string): Delivery {
     }
 
     startAnew(state, row, state.clock());
+    return asDelivery(state, row);
+}
+
+const DISCARDABLE: readonly DeliveryState[] = ['pending', 'exhausted', 'poisoned', 'held'];
+
+function discard(state: WebhookState, id: string): Delivery {
+    const row = state.deliveries.get(id);
+    if (row === undefined) {
+        throw storeRefusals.unknownDelivery();
+    }
+    if (!DISCARDABLE.includes(row.state)) {
+        throw storeRefusals.notDiscardable();
+    }
+
+    end(state, row, 'cancelled', state.clock());
     return asDelivery(state, row);
 }
 

@@ -25,6 +25,7 @@ interface Ranked {
 export function dispatch(state: WebhookState, options: DispatchOptions): DispatchResult {
     const now = state.clock();
     const candidates = candidatesOf(state, options, now);
+    const room = Math.min(options.limit, unpaidOf(options.rate ?? null, state.ratePaidUntil, now));
     const collectors = new Set(candidates.map(({ exporter }) => exporter.collector));
 
     const pools = [...collectors].flatMap((collector) => {
@@ -38,15 +39,18 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
     const picked = pools
         .flatMap((pool) => pool.picked)
         .sort(byTurn)
-        .slice(0, options.limit);
+        .slice(0, room);
     payRates(candidates, picked, now);
     const left = new Set(candidates.flatMap(({ due, window }) => due.filter(({ priority }) => priority === 0 || window > 0)));
     for (const { row } of picked) {
         left.delete(row);
     }
+    if (options.rate !== undefined) {
+        state.ratePaidUntil = paidUntil(state.ratePaidUntil, now) + (picked.length * 1_000) / options.rate;
+    }
     return {
         handedOut: picked.map(({ row }) => handOut(state, row, now, options.beginWithin)),
-        waitsFor: [...new Set(pools.flatMap((pool) => whomItWaitsFor(pool, left, candidates, options, now)))],
+        waitsFor: room < options.limit ? [] : [...new Set(pools.flatMap((pool) => whomItWaitsFor(pool, left, candidates, options, now)))],
     };
 }
 
@@ -146,11 +150,13 @@ function ordinaryWindow(exporter: ExporterRow, { window, breakerAfter }: HandOut
 
 /** How many may be in flight so that no more begin than its rate allows by now, a second's worth at most. */
 function roomByRate({ rate, ratePaidUntil }: ExporterRow, inFlight: number, now: Date): number {
-    if (rate === null) {
-        return Number.POSITIVE_INFINITY;
-    }
-    const unpaid = Math.floor((rate * (now.getTime() - paidUntil(ratePaidUntil, now))) / 1_000);
+    const unpaid = unpaidOf(rate, ratePaidUntil, now);
     return unpaid < 1 ? 0 : inFlight + unpaid;
+}
+
+/** How many may begin by now, a second's worth at most. */
+function unpaidOf(rate: number | null, ratePaidUntil: number | null, now: Date): number {
+    return rate === null ? Number.POSITIVE_INFINITY : Math.floor((rate * (now.getTime() - paidUntil(ratePaidUntil, now))) / 1_000);
 }
 
 function paidUntil(time: number | null, now: Date): number {

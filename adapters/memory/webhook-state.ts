@@ -36,6 +36,8 @@ export interface WebhookState {
     /** By id, with the time until which they are alive. */
     readonly sessions: Map<string, { readonly session: Session; readonly until: Date; readonly spokenAt: Date }>;
     deployment: Deployment;
+    /** As of an exporter, of all together. */
+    ratePaidUntil: number | null;
     /** How often what running exporters choose has been changed. */
     revision: number;
     /** The store's time. */

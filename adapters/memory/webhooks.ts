@@ -61,6 +61,7 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): WebhookStor
         inOrder: new Set(),
         unfinished: new Set(),
         sessions: new Map(),
+        ratePaidUntil: null,
         deployment: { id: randomUUID(), generation: 0, settings: null },
         revision: 0,
         clock,

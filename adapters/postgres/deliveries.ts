@@ -1,7 +1,7 @@
 import type { Executor } from '../../lib/transaction.ts';
 import { type BreakerRules, FAULTS, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
 import { GRANTS } from '../../lib/webhooks/grants.ts';
-import type { EventSummary } from '../../lib/webhooks/new-event.ts';
+import type { DeliveryContent, EventSummary } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import type { Session } from '../../lib/webhooks/session.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
@@ -10,7 +10,6 @@ import type {
     Claim,
     ClaimRequest,
     Delivery,
-    DeliveryContent,
     DeliveryStore,
     Dispatched,
     DispatchOptions,
@@ -27,7 +26,9 @@ import {
     CLAIM,
     type ClaimRow,
     CONTENT,
+    DISCARD,
     DISPATCH,
+    DISPATCH_AT_RATE,
     type DispatchRow,
     ERASE,
     EVENT,
@@ -59,6 +60,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         idempotent: true,
         holds: true,
         ordered: true,
+        rated: true,
         filtersByExporters: true,
         replays: replayStore(db),
         retention: retentionStore(db),
@@ -121,6 +123,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         count: (filter, max) => countDeliveries(db, filter, max),
         activity: (bounds, options) => countSlices(db, bounds, options),
         replay: (id) => replay(db, id),
+        discard: (id) => discard(db, id),
 
         async event(id) {
             const { rows } = await db.query<Row<EventSummary>>(EVENT, [uuidOrNull(id)]);
@@ -139,11 +142,12 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
 }
 
 /** Those that were passed by for others of their order keys are not found again, and may have had the places of others: these get them at once. */
-async function dispatch(db: Executor, { window, breakerAfter, beginWithin, limit }: DispatchOptions): Promise<DispatchResult> {
+async function dispatch(db: Executor, { window, breakerAfter, beginWithin, limit, rate }: DispatchOptions): Promise<DispatchResult> {
     const handedOut: Dispatched[] = [];
     for (;;) {
         const parameters = [window, breakerAfter, limit - handedOut.length, SHARES.defaultSlots, SHARES.slowAfter, beginWithin ?? null];
-        const [result, ...rows] = (await db.query<DispatchRow>(DISPATCH, parameters)).rows;
+        const statement = rate === undefined ? DISPATCH : DISPATCH_AT_RATE;
+        const [result, ...rows] = (await db.query<DispatchRow>(statement, rate === undefined ? parameters : [...parameters, rate])).rows;
         handedOut.push(...rows.map(dispatchedFromRow));
         if (result?.passedBy !== true || handedOut.length === limit) {
             return { handedOut, waitsFor: result?.waitsFor ?? [] };
@@ -253,6 +257,18 @@ async function replay(db: Executor, id: string): Promise<Delivery> {
     }
     const [event] = (await db.query<Row<EventSummary>>(EVENT, [delivery.eventId])).rows;
     throw event?.erasedAt === null ? storeRefusals.notReplayable() : storeRefusals.eventErased();
+}
+
+async function discard(db: Executor, id: string): Promise<Delivery> {
+    const { rows } = await db.query<{ discarded: boolean }>(DISCARD, [uuidOrNull(id)]);
+    const delivery = await get(db, id);
+    if (delivery === null) {
+        throw storeRefusals.unknownDelivery();
+    }
+    if (rows[0]?.discarded !== true) {
+        throw storeRefusals.notDiscardable();
+    }
+    return delivery;
 }
 
 /** Traces in the table of the migration `0061-traces`. */

@@ -7,8 +7,9 @@ import { DELIVERY_COLUMNS, STAGES } from './delivery-sql.ts';
 
 /** The newest deliveries that a query asks for. */
 export async function listDeliveries(db: Executor, { limit, ...filter }: DeliveryQuery): Promise<readonly Delivery[]> {
+    const withOld = await needsOld(db, filter);
     return await withinSpans(db, filter, async (span) => {
-        const { source, values } = chosenBy(filter, span, limit);
+        const { source, values } = chosenBy(filter, span, limit, { newest: true, withOld });
         const { rows } = await db.query<Row<Delivery>>(
             `select ${DELIVERY_COLUMNS}
             from (select d.* from (${source}) d order by d.seq desc limit $1) d
@@ -23,8 +24,9 @@ export async function listDeliveries(db: Executor, { limit, ...filter }: Deliver
 
 /** How many there are of them, `max` at most. */
 export async function countDeliveries(db: Executor, filter: DeliveryFilter, max: number): Promise<number> {
+    const withOld = await needsOld(db, filter);
     const [counted = 0] = await withinSpans(db, filter, async (span) => {
-        const { source, values } = chosenBy(filter, span, max);
+        const { source, values } = chosenBy(filter, span, max, { newest: false, withOld });
         const sql = `select count(*)::integer as count from (select from (${source}) d limit $1) d`;
         const { rows } = await db.query<{ count: number }>(sql, values);
         return rows.flatMap(({ count }) => (count === 0 ? [] : [count]));
@@ -96,62 +98,96 @@ async function firstSince(db: Executor, time: Date): Promise<string | null> {
     return rows[0]?.first ?? null;
 }
 
+/** Whether deliveries from before they had the kind and the time of their events may be among those that are asked for. */
+async function needsOld(db: Executor, { kind, since, until }: DeliveryFilter): Promise<boolean> {
+    if (kind === undefined && since === undefined && until === undefined) {
+        return false;
+    }
+    const sql = 'select min(d.seq) <= scanwire.last_without_kind() as old from scanwire.deliveries d';
+    return (await db.query<{ old: boolean | null }>(sql)).rows[0]?.old === true;
+}
+
+interface Choice {
+    /** Whether it matters which of them there are, as in a list: not where they are counted. */
+    readonly newest: boolean;
+    readonly withOld: boolean;
+}
+
 /** `$1` of `values` is `limit`. */
-function chosenBy(filter: DeliveryFilter, span: Span, limit: number): { readonly source: string; readonly values: unknown[] } {
+function chosenBy(
+    filter: DeliveryFilter,
+    span: Span,
+    limit: number,
+    { newest, withOld }: Choice,
+): { readonly source: string; readonly values: unknown[] } {
     const values: unknown[] = [limit];
     const parameter = (value: unknown): string => `$${values.push(value)}`;
     const conditions = conditionsOf(filter, span, parameter);
-    const { kind, since, until, exporterIds } = filter;
-    const ofEvents = kind !== undefined || since !== undefined || until !== undefined;
-    const source = exporterIds === undefined ? ofAll(ofEvents) : ofEach(parameter(exporterIds.filter(isUuid)), ofEvents);
-    const sources = stagesOf(filter).map((stage) => {
-        return `(${source([...(stage === null ? [] : [`d.stage = '${stage}'`]), ...conditions].join(' and '))})`;
-    });
+    const { exporterIds } = filter;
+    const source = exporterIds === undefined ? ofAll : ofEach(parameter(exporterIds.filter(isUuid)), newest);
+    const [current = [], old = []] = eventConditionsOf(filter, parameter);
+    const sources = (withOld ? [current, old] : [current]).map((ofEvent) => `(${source([...conditions, ...ofEvent].join(' and '))})`);
     return { source: sources.join(' union all '), values };
 }
 
-/** Of one stage, where a condition holds. */
+/** Where a condition holds. */
 type Source = (condition: string) => string;
 
-function ofAll(ofEvents: boolean): Source {
-    return (condition) => `
-        select d.* from scanwire.deliveries d ${ofEvents ? 'join scanwire.events v on v.id = d.event_id' : ''}
-        where ${condition} order by d.seq desc limit $1`;
-}
+const ofAll: Source = (condition) => `
+    select d.* from scanwire.deliveries d
+    where ${condition} order by d.seq desc limit $1`;
 
 /**
- * Of each of several exporters as many as are asked for: who has few does not have those of all others read for it. In this order, and with the
- * event of each looked up by itself, only the index of exporters will do, whatever is known of how many have how many.
+ * Of each of several exporters as many as are asked for: who has few does not have those of all others read for it. In this order only indexes of
+ * exporters will do, whatever is known of how many have how many. Of many exporters, no more than are asked for have the newest, and all of these from the last of their first ones on.
  */
-function ofEach(exporterIds: string, ofEvents: boolean): Source {
-    const event = 'cross join lateral (select e.kind, e.created_at from scanwire.events e where e.id = d.event_id offset 0) v';
-    return (condition) => `
-        select o.* from unnest(${exporterIds}::uuid[]) x (id) cross join lateral (
-            select d.* from scanwire.deliveries d ${ofEvents ? event : ''}
-            where d.exporter_id >= x.id and d.exporter_id <= x.id and ${condition}
-            order by d.exporter_id desc, d.seq desc limit $1
-        ) o`;
+function ofEach(exporterIds: string, newest: boolean): Source {
+    const each = `unnest(${exporterIds}::uuid[]) x (id)`;
+    const of = (columns: string, condition: string, limit: string): string => `
+        select ${columns} from scanwire.deliveries d
+        where d.exporter_id >= x.id and d.exporter_id <= x.id and ${condition}
+        order by d.exporter_id desc, d.seq desc limit ${limit}`;
+    return (condition) =>
+        newest
+            ? `
+        with firsts as materialized (
+            select x.id, f.seq from ${each} cross join lateral (${of('d.seq', condition, '1')}) f order by f.seq desc limit $1
+        )
+        select o.* from firsts x cross join lateral (${of('d.*', `${condition} and d.seq >= (select case when count(*) = $1 then min(f.seq) else 0 end from firsts f)`, '$1')}) o`
+            : `select o.* from ${each} cross join lateral (${of('d.*', condition, '$1')}) o`;
 }
 
-/** Of which stages they may be, each in an index; null for any. Whatever was delivered came to nothing else. */
-function stagesOf({ state, outcome }: DeliveryFilter): readonly (string | null)[] {
-    if (state !== undefined) {
-        return [STAGES[state]];
+/** Those of deliveries, and those of {@link needsOld}, which are looked up by their events. */
+function eventConditionsOf({ kind, since, until }: DeliveryFilter, parameter: (value: unknown) => string): readonly (readonly string[])[] {
+    const asked = [
+        ...(kind === undefined ? [] : [['kind', '=', parameter(kind)]]),
+        ...(since === undefined ? [] : [['accepted_at', '>=', parameter(since)]]),
+        ...(until === undefined ? [] : [['accepted_at', '<', parameter(until)]]),
+    ] as const;
+    if (asked.length === 0) {
+        return [[]];
     }
-    return outcome === undefined || outcome === 'delivered' ? [null] : ['waiting', 'in flight', 'failed'];
+    const ofEvent = asked.map(([column, operator, value]) => `v.${column === 'kind' ? 'kind' : 'created_at'} ${operator} ${value}`);
+    return [
+        ['d.kind is not null', ...asked.map(([column, operator, value]) => `d.${column} ${operator} ${value}`)],
+        [
+            'd.kind is null',
+            'd.seq <= scanwire.last_without_kind()',
+            `exists (select from scanwire.events v where v.id = d.event_id and ${ofEvent.join(' and ')})`,
+        ],
+    ];
 }
 
 function conditionsOf(filter: DeliveryFilter, { first, end }: Span, parameter: (value: unknown) => string): readonly string[] {
-    const { state, exporterId, kind, eventId, since, until, outcome, after } = filter;
+    const { state, exporterId, eventId, outcome, after } = filter;
     return [
         'true',
-        ...(state === undefined ? [] : [`d.state = ${parameter(state)}`]),
-        ...(exporterId === undefined ? [] : [`d.exporter_id = ${parameter(uuidOrNull(exporterId))}`]),
+        // as the partial indexes have them, whatever the planner knows of the parameters
+        ...(state === undefined ? [] : [`d.stage = '${STAGES[state]}'`, `d.state = ${parameter(state)}`]),
         ...(outcome === undefined ? [] : [`d.last_code = ${parameter(outcome)}`]),
+        ...(outcome === undefined || outcome === 'delivered' ? [] : [`d.last_code <> 'delivered'`]),
+        ...(exporterId === undefined ? [] : [`d.exporter_id = ${parameter(uuidOrNull(exporterId))}`]),
         ...(eventId === undefined ? [] : [`d.event_id = ${parameter(uuidOrNull(eventId))}`]),
-        ...(kind === undefined ? [] : [`v.kind = ${parameter(kind)}`]),
-        ...(since === undefined ? [] : [`v.created_at >= ${parameter(since)}`]),
-        ...(until === undefined ? [] : [`v.created_at < ${parameter(until)}`]),
         ...(first === null ? [] : [`d.seq >= ${parameter(first)}`]),
         ...(end === null ? [] : [`d.seq < ${parameter(end)}`]),
         ...(after === undefined ? [] : [`d.seq < (select x.seq from scanwire.deliveries x where x.id = ${parameter(uuidOrNull(after))})`]),

@@ -68,17 +68,25 @@ export interface AcceptedDelivery {
     readonly settings: number | null;
 }
 
-/**
- * `$1` window, `$2` failures from which an exporter is probed only, `$3` limit, `$4` slots of a collector whose workers are not known, `$5`
- * milliseconds from which on an attempt is slow, `$6` milliseconds within which an attempt must have begun, or null.
- */
-export const DISPATCH: string = prepared(`
+const dispatch = (handOut: string): string =>
+    prepared(`
 select
     delivery_id as "deliveryId", collector, attempt, single as "singleAttempt", exporter_id as "exporterId", token,
     extract(epoch from begin_by)::double precision * 1000 as "beginBy", generation, settings, round,
     waits_for as "waitsFor",
     current_setting('scanwire.passed_by', true) = 'yes' as "passedBy"
-from scanwire.hand_out_due_deliveries($1, $2, $3, $4, $5, $6::double precision * interval '1 millisecond')`);
+from scanwire.${handOut}`);
+
+/**
+ * `$1` window, `$2` failures from which an exporter is probed only, `$3` limit, `$4` slots of a collector whose workers are not known, `$5`
+ * milliseconds from which on an attempt is slow, `$6` milliseconds within which an attempt must have begun, or null.
+ */
+export const DISPATCH: string = dispatch(`hand_out_due_deliveries($1, $2, $3, $4, $5, $6::double precision * interval '1 millisecond')`);
+
+/** The same with a rate for all exporters together: `$7` deliveries a second. */
+export const DISPATCH_AT_RATE: string = dispatch(
+    `hand_out_at_rate($1, $2, $3, $4, $5, $6::double precision * interval '1 millisecond', $7)`,
+);
 
 /** A delivery of {@link DISPATCH}; the first row has nothing but what the rest waits for, and whether any were passed by since it was not their turn. */
 export interface DispatchRow extends Pick<Dispatched, 'deliveryId' | 'collector' | 'attempt' | 'singleAttempt'> {
@@ -182,6 +190,9 @@ select ${DELIVERY_COLUMNS}
 from replayed d
 join exporter e on e.id = d.exporter_id
 join event v on v.id = d.event_id`;
+
+/** `$1` is the id of a delivery. */
+export const DISCARD: string = 'select scanwire.discard_delivery($1) as discarded';
 
 /** `$1` is the id of an event. */
 export const EVENT: string = `

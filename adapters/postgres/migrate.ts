@@ -41,6 +41,9 @@ import { single } from './migrations/0060-single.ts';
 import { traces } from './migrations/0061-traces.ts';
 import { claimsOfSessions } from './migrations/0062-claims-of-sessions.ts';
 import { endsTold } from './migrations/0064-ends-told.ts';
+import { listed } from './migrations/0065-listed.ts';
+import { discard } from './migrations/0066-discard.ts';
+import { deploymentRate } from './migrations/0067-deployment-rate.ts';
 import { tombstones } from './migrations/0068-tombstones.ts';
 import { addressBlocks } from './migrations/0069-address-blocks.ts';
 import { activityOfEach } from './migrations/0071-activity-of-each.ts';
@@ -223,6 +226,9 @@ export const migrations: readonly Migration[] = [
     traces,
     claimsOfSessions,
     endsTold,
+    listed,
+    discard,
+    deploymentRate,
     tombstones,
     addressBlocks,
     activityOfEach,

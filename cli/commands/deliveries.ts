@@ -50,6 +50,11 @@ export function define(deliveries: Command): void {
         .option('--dry-run', 'only say how many that would be')
         .option('--cancel <id>', 'end this replay');
 
+    command(deliveries, 'discard <id>', 'end for good what waits, is held or has failed', async ({ args: [id = ''], perform }) => {
+        const delivery = await perform('discardDelivery', { id });
+        return { json: delivery, text: () => `Discarded ${delivery.id}: ${delivery.state}` };
+    });
+
     command(deliveries, 'replays', 'list replays and how far they are', async ({ perform }) => {
         const all = await perform('listReplays', {});
         return { json: all, text: () => replaysTable(all) };

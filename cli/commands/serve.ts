@@ -12,7 +12,7 @@ import { EVENT } from '../../plugins/instance.ts';
 import type { McpOptions } from '../../plugins/mcp/index.ts';
 import { claimSocket, withdrawSocket } from '../admin-socket.ts';
 import { addBackup, type BackedUp, backUp } from '../backup.ts';
-import { type Call, performing, spanOrForever, wholeNumber } from '../command.ts';
+import { type Call, performing, perSecond, spanOrForever, wholeNumber } from '../command.ts';
 import { addConsole, addSignInLinks, type SignIn } from '../console.ts';
 import { type DataFolder, dataFolder, prepareDataFolder } from '../data-folder.ts';
 import { type DemoShown, startDemo } from '../demo.ts';
@@ -58,6 +58,7 @@ export function define(self: Command): void {
             'how long to keep deliveries that have ended, such as 90d, or forever; 30d unless given',
             spanOrForever(KEEP_FOR.min),
         )
+        .option('--rate <n/s>', 'attempts a second, of all exporters together; not limited unless given', perSecond)
         .addOption(new Option('--tracing [receivers]', 'spans by OpenTelemetry; with send, receivers get traceparent').choices(['send']))
         .option('--demo', 'import a scan, make a key, deliver a sample investigation to a receiver of its own');
     addMetrics(self);

@@ -88,6 +88,12 @@ export interface Deliveries {
     readonly replays: Replays;
     /** Sends the same bytes under the same message id once more. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
     replay(id: string): Promise<Delivery>;
+    /**
+     * Ends for good as `cancelled` what waits, is held or has failed, so that nothing sends or replays it and others of its order key go on.
+     *
+     * @throws ScanwireError `NOT_FOUND`; `CONFLICT` while it is being sent, or when it has ended otherwise; `MISCONFIGURED` when the store cannot.
+     */
+    discard(id: string): Promise<Delivery>;
 }
 
 /** What of a filter can be asked for from outside. */
@@ -179,6 +185,15 @@ export function deliveriesOf(context: WebhooksContext): Deliveries {
 
         async replay(id) {
             const delivery = await store.replay(id);
+            dispatcher.wake();
+            return delivery;
+        },
+
+        async discard(id) {
+            if (store.discard === undefined) {
+                throw new ScanwireError('MISCONFIGURED', 'Cannot discard a delivery: the store does not');
+            }
+            const delivery = await store.discard(id);
             dispatcher.wake();
             return delivery;
         },

@@ -56,7 +56,7 @@ const BATCH = 500;
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
     const { begin, handOut, sweepNext, replayNext, enqueue, isBehind, waitsFor } = handingOut(context);
-    const { window, breakerAfter, onError } = context;
+    const { window, rate, breakerAfter, onError } = context;
     const adding = new Set<Promise<void>>();
     let running: Promise<void> | null = null;
     let woken = false;
@@ -104,7 +104,9 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
             }
         },
 
-        handOutOptions: () => (stopped || isBehind() ? undefined : { window, breakerAfter, beginWithin: GRANTS.beginWithin }),
+        // Acceptance knows of no rate, so that nothing is handed out by it.
+        handOutOptions: () =>
+            stopped || isBehind() || rate !== null ? undefined : { window, breakerAfter, beginWithin: GRANTS.beginWithin },
 
         add(handedOut) {
             const added = enqueue(handedOut)
@@ -154,7 +156,7 @@ interface HandingOut {
 
 /** Sweeps when it is time, and puts what is lost or due into the queue. */
 function handingOut(context: DispatcherContext): HandingOut {
-    const { deliveries, queue, monotonic, window, breakerAfter, onError } = context;
+    const { deliveries, queue, monotonic, window, rate, breakerAfter, onError } = context;
     let nextSweep = Number.NEGATIVE_INFINITY;
     let nextReplay = Number.NEGATIVE_INFINITY;
     let graceEnds = Number.POSITIVE_INFINITY;
@@ -202,7 +204,8 @@ function handingOut(context: DispatcherContext): HandingOut {
     async function dispatch(): Promise<void> {
         let dispatched: DispatchResult;
         do {
-            const options = { window, breakerAfter, beginWithin: GRANTS.beginWithin, limit: BATCH };
+            const limits = { limit: BATCH, ...(rate !== null && { rate }) };
+            const options = { window, breakerAfter, beginWithin: GRANTS.beginWithin, ...limits };
             dispatched = await fromStore(deliveries.dispatch(options));
             awaited = new Set(dispatched.waitsFor);
             await enqueue(dispatched.handedOut);

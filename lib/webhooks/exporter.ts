@@ -38,7 +38,7 @@ export interface StoredSettings {
     readonly rate: number | null;
     /** Whether it gets events that were published with the same order key one after another. */
     readonly ordered: boolean;
-    /** What becomes of those after one that failed for good, where it is ordered: they go on, or wait until it is replayed or erased. */
+    /** What becomes of those after one that failed for good, where it is ordered: they go on, or wait until it is replayed, discarded or erased. */
     readonly afterExhausted: AfterExhausted;
 }
 

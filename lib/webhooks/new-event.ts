@@ -82,3 +82,12 @@ export interface AcceptedEvent {
     readonly eventId: string;
     readonly deliveries: readonly string[];
 }
+
+/** What a delivery sends. Its parts are read in one moment. */
+export interface DeliveryContent {
+    readonly exporterId: string;
+    /** Its body is empty once it was erased. */
+    readonly event: StoredEvent & Pick<EventSummary, 'erasedAt'>;
+    /** What is sent in place of the event's body; null for that. */
+    readonly message: FormattedMessage | null;
+}

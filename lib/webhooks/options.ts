@@ -45,6 +45,8 @@ export interface WebhooksSettings {
     readonly vendor?: string;
     /** Deliveries of one exporter in the queue or being sent at once. Default 400. */
     readonly window?: number;
+    /** The most attempts a second of all exporters together, by all workers. Null, the default, for any. */
+    readonly rate?: number | null;
     /** Consecutive failures that open an exporter's circuit breaker: it gets one due delivery at a time, as a probe. Default 10. */
     readonly breakerAfter?: number;
     /** An exporter that has failed for so many milliseconds is stopped. Default 5 days. */
@@ -122,6 +124,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
     keyRing: objectWith<KeyRing>('seal', 'open').required(),
     vendor: Joi.string().default('Vendor'),
     window: Joi.number().integer().min(1).max(10_000).default(400),
+    rate: Joi.number().integer().min(1).max(1000).allow(null).default(null),
     breakerAfter: Joi.number().integer().min(1).default(10),
     stopAfter: Joi.number()
         .integer()

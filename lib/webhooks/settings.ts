@@ -15,6 +15,8 @@ export interface DeploymentSettings extends Partial<SharedLimits>, Partial<Queue
     /** The names of the host's own, where it has any: a worker needs none of them. */
     readonly kinds?: readonly string[];
     readonly window: number;
+    /** Attempts a second of all exporters together, where there is a limit. */
+    readonly rate?: number;
     readonly breakerAfter: number;
     readonly stopAfter: number;
     readonly maxBodyBytes: number;
@@ -52,6 +54,7 @@ export type Role = 'host' | 'worker';
 
 /** What a process knows of the settings. */
 interface Parts extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerAfter' | 'stopAfter' | 'maxBodyBytes'> {
+    readonly rate: number | null;
     readonly settings: SettingsStore;
     readonly kinds: readonly EventKind[];
     readonly sender: Pick<Sender, 'attemptTimeout' | 'limits'>;
@@ -135,12 +138,16 @@ export function membership(parts: Parts, outdated: () => void): Membership {
     };
 }
 
-function settingsOf({ vendor, kinds, window, breakerAfter, stopAfter, maxBodyBytes, sender, guard, tracing }: Parts, place?: QueuePlace) {
+function settingsOf(
+    { vendor, kinds, window, rate, breakerAfter, stopAfter, maxBodyBytes, sender, guard, tracing }: Parts,
+    place?: QueuePlace,
+) {
     const { limits, attemptTimeout } = sender;
     const own: DeploymentSettings = {
         vendor,
         ...(kinds.length > 0 && { kinds: kinds.map(({ name }) => name).toSorted() }),
         window,
+        ...(rate !== null && { rate }),
         breakerAfter,
         stopAfter,
         maxBodyBytes,
@@ -164,7 +171,9 @@ export function keptIn({ settings }: Deployment): DeploymentSettings {
 
 function agreeing(own: DeploymentSettings, deployment: Deployment): Deployment {
     const settings = keptIn(deployment);
-    const different = (Object.keys(own) as Name[]).filter((name) => settings[name] !== undefined && differs(own, settings, name));
+    const names = new Set(['rate', ...Object.keys(own)] as Name[]);
+    // What a host does not say is for others to choose, but for a rate: without one there is no limit.
+    const different = [...names].filter((name) => (settings[name] !== undefined || name === 'rate') && differs(own, settings, name));
     const [field] = different;
     if (field !== undefined) {
         const message = `Settings of a worker must be those of its host: ${shown(own, settings, different)}`;

@@ -32,6 +32,8 @@ export const storeRefusals = {
     eventErased: (): ScanwireError => new ScanwireError('CONFLICT', 'Cannot replay a delivery whose event was erased: its body is gone'),
     notReplayable: (): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot replay a delivery that is not final yet or whose exporter was removed'),
+    notDiscardable: (): ScanwireError =>
+        new ScanwireError('CONFLICT', 'Cannot discard a delivery that is being sent, was delivered, or ended before'),
     noTransactions: (): ScanwireError =>
         new ScanwireError('MISCONFIGURED', 'Cannot join a transaction: this store has none', { field: 'tx' }),
 } as const;

@@ -4,7 +4,7 @@ import type { BreakerRules } from './breaker.ts';
 import type { DeliveryFilter, DeliveryQuery } from './deliveries.ts';
 import type { StoredExporter } from './exporter.ts';
 import type { BegunAttempts, Grant, HandOutOptions } from './grants.ts';
-import type { AcceptedEvent, EventSummary, FormattedMessage, NewEvent, StoredEvent } from './new-event.ts';
+import type { AcceptedEvent, DeliveryContent, EventSummary, FormattedMessage, NewEvent, StoredEvent } from './new-event.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
 import type { ReplayStore } from './replays.ts';
 import type { RetentionStore } from './retention.ts';
@@ -17,7 +17,7 @@ import type { TraceStore } from './traces.ts';
  * - `queued`: a job for it was handed to the queue.
  * - `sending`: an attempt was claimed and its outcome has not been recorded.
  * - `delivered`, `exhausted` (no tries left; kept for replay), `poisoned` (its attempts seem to end the processes that make them; kept
- *   for replay), `cancelled` (its exporter was removed), `erased` (the body of its event was, before it had ended): final. A delivery
+ *   for replay), `cancelled` (its exporter was removed, or it was discarded), `erased` (the body of its event was, before it had ended): final. A delivery
  *   that has ended, or is finished, is one in these states.
  * - `held`: was accepted while its exporter was stopped by an outcome. It has not ended, yet waits for nothing but a replay, the removal of
  *   its exporter or the erasure of its event.
@@ -66,15 +66,6 @@ export interface Attempt {
     readonly late: boolean;
 }
 
-/** What a delivery sends. Its parts are read in one moment. */
-export interface DeliveryContent {
-    readonly exporterId: string;
-    /** Its body is empty once it was erased. */
-    readonly event: StoredEvent & Pick<EventSummary, 'erasedAt'>;
-    /** What is sent in place of the event's body; null for that. */
-    readonly message: FormattedMessage | null;
-}
-
 /** An event that was accepted, with those of its deliveries that were handed out at once. */
 export interface Acceptance extends AcceptedEvent {
     readonly handedOut: readonly Dispatched[];
@@ -104,6 +95,8 @@ export interface DispatchResult {
 export interface DispatchOptions extends HandOutOptions {
     /** Maximum number of deliveries of one call. */
     readonly limit: number;
+    /** The most deliveries a second, of all exporters and calls together, single-attempt ones first; any number when absent. */
+    readonly rate?: number;
 }
 
 /** What a sweep has found. */
@@ -236,13 +229,15 @@ export interface DeliveryStore {
     /**
      * Whether order keys are heeded. A delivery to an exporter that is ordered, of an event with a key, is handed out (also by `accept`) only
      * when none of the same exporter and key is in flight and none that was accepted before is unfinished: neither ended nor `held`. One that is
-     * `exhausted` or `poisoned` counts as unfinished where {@link StoredSettings.afterExhausted} is `hold`, until it is replayed or
-     * erased; it is not removed by {@link retention} until then. A replay is unfinished again, in its old place.
+     * `exhausted` or `poisoned` counts as unfinished where {@link StoredSettings.afterExhausted} is `hold`, until it is replayed,
+     * discarded or erased; it is not removed by {@link retention} until then. A replay is unfinished again, in its old place.
      *
      * Who accepts an event of a key waits for the end of those who have accepted one of the same key and not committed yet, so that this is the
      * order. Whether an exporter is ordered is decided at acceptance; once it is not any more, all that waits goes as if it had no key.
      */
     readonly ordered?: boolean;
+    /** Whether `dispatch` heeds {@link DispatchOptions.rate}: a second's worth at most is handed out at once. */
+    readonly rated?: boolean;
 
     /** Whether `accept` can join a transaction of the application. */
     readonly transactions: boolean;
@@ -323,6 +318,9 @@ export interface DeliveryStore {
      * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is on its way, its exporter was removed or its event was erased.
      */
     replay(id: string): Promise<Delivery>;
+
+    /** Ends as `cancelled` what is `pending`, `exhausted`, `poisoned` or `held`, else `CONFLICT`; others of its order key go on. Absent where it cannot. */
+    discard?(id: string): Promise<Delivery>;
 
     /** Replays of many deliveries. Absent in a store that keeps none, where they are refused. */
     readonly replays?: ReplayStore;

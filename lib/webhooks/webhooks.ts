@@ -103,6 +103,7 @@ const GIVING_BACK = 1_000;
 export function webhooks(options: WebhooksOptions): Webhooks {
     const settings = checked(webhooksSchema, options, { subject: 'webhooks options', code: 'MISCONFIGURED' });
     assertOneDatabase(settings);
+    assertRated(settings);
     const member = membership(settings, outdated);
     const watched = watchedQueue(settings.queue);
     let phase: Phase = 'starting';
@@ -212,6 +213,15 @@ function assertOneDatabase({ exporters: { database }, ...others }: WebhookStores
         if (database !== undefined && other !== undefined && other !== database) {
             throw new ScanwireError('MISCONFIGURED', `webhooks options: ${field} must be of the same database as exporters`, { field });
         }
+    }
+}
+
+/** @throws ScanwireError `MISCONFIGURED`. */
+function assertRated({ rate, deliveries }: Required<WebhooksOptions>): void {
+    if (rate !== null && deliveries.rated !== true) {
+        throw new ScanwireError('MISCONFIGURED', 'webhooks options: rate must be null: the store of deliveries heeds none', {
+            field: 'rate',
+        });
     }
 }
 

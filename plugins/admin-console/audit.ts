@@ -60,6 +60,7 @@ const RULES: { readonly [Name in OperationName]: Rule<Name> | null } = {
     showDelivery: null,
     showMessage: null,
     replayDelivery: byId,
+    discardDelivery: byId,
     beginReplay: { when: forReal, subject: ({ exporterId }) => exporterId, made: (answer) => ('id' in answer ? answer.id : null) },
     listReplays: null,
     cancelReplay: byId,

@@ -153,6 +153,7 @@ function deliveryHandlers({ publish, deliveries, events }: System['webhooks']): 
         },
         showMessage: ({ id }) => deliveries.message(id),
         replayDelivery: ({ id }) => deliveries.replay(id),
+        discardDelivery: ({ id }) => deliveries.discard(id),
         async beginReplay({ dryRun = false, ...options }) {
             return dryRun ? { total: await deliveries.replays.count(options) } : await deliveries.replays.begin(options);
         },

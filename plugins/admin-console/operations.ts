@@ -76,6 +76,8 @@ export interface Operations {
     /** What it sends, with what is secret masked. */
     showMessage: Operation<ById, DeliveryMessage>;
     replayDelivery: Operation<ById, Delivery>;
+    /** Ends it for good as `cancelled`, so that others of its order key go on. */
+    discardDelivery: Operation<ById, Delivery>;
 
     /** Begins a replay of what an exporter was sent in vain, or of what is held for it; answers with nothing but its length when it is a dry run. */
     beginReplay: Operation<ReplayOptions & { readonly dryRun?: boolean }, Replay | { readonly total: number }>;
@@ -211,6 +213,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     showDelivery: { method: 'GET', path: '/deliveries/{id}' },
     showMessage: { method: 'GET', path: '/deliveries/{id}/message' },
     replayDelivery: { method: 'POST', path: '/deliveries/{id}/replay' },
+    discardDelivery: { method: 'POST', path: '/deliveries/{id}/discard' },
 
     beginReplay: { method: 'POST', path: '/replays' },
     listReplays: { method: 'GET', path: '/replays' },

@@ -152,6 +152,7 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
     showDelivery: toDelivery,
     showMessage: toDelivery,
     replayDelivery: toDelivery,
+    discardDelivery: toDelivery,
     beginReplay: (begin, own) => async (input) => {
         await own.assertExporter(input.exporterId);
         return await begin(input);

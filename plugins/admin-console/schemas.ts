@@ -183,6 +183,11 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     showDelivery: { description: 'A delivery with its attempts', params: byId, response: deliveryViewSchema },
     showMessage: { description: 'What a delivery sends, with what is secret masked', params: byId, response: messageSchema },
     replayDelivery: { description: 'Sends a finished delivery once more', params: byId, response: deliverySchema },
+    discardDelivery: {
+        description: 'Ends a delivery for good that waits, is held or has failed: others of its order key go on',
+        params: byId,
+        response: deliverySchema,
+    },
 
     beginReplay: {
         description: 'Begins to send what an exporter was sent in vain, or what is held for it',

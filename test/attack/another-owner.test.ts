@@ -79,6 +79,7 @@ const ATTACKS: { readonly [Name in OperationName]: readonly Asked[] | null } = {
     showDelivery: [deliveryId],
     showMessage: [deliveryId],
     replayDelivery: [deliveryId],
+    discardDelivery: [deliveryId],
     beginReplay: [
         ({ exporter }) => ({ exporterId: exporter, failedSince: SINCE }),
         ({ exporter }) => ({ exporterId: exporter, failedSince: SINCE, dryRun: true }),

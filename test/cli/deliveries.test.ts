@@ -61,6 +61,7 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
     t.match(await json(data, 'exporters', 'show', exporter.id), {
         health: { breaker: 'closed', lastOutcome: { code: 'delivered', detail: 'Answered 204' }, backlog: { waiting: 0, more: false } },
     });
+    t.match(await scanwire(['deliveries', 'discard', delivery, '--data', data]), { code: 1, stderr: /Cannot discard a delivery that/ });
     await json(data, 'deliveries', 'replay', delivery);
     const failed = ['--exporter', exporter.id, '--failed-since', '1h'];
     t.same(await json(data, 'deliveries', 'replay', ...failed, '--dry-run'), { total: 0 });

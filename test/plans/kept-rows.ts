@@ -22,9 +22,9 @@ traced as (
 ),
 kept as (
     insert into scanwire.deliveries (
-        event_id, exporter_id, due_at, queued_at, claimed_at, finished_at, priority, attempts, round, collector, state, last_code
+        event_id, kind, accepted_at, exporter_id, due_at, queued_at, claimed_at, finished_at, priority, attempts, round, collector, state, last_code
     )
-    select a.id, e.id, scanwire.now(), scanwire.now(), scanwire.now(), scanwire.now(), 1, 1, 1, e.collector, 'delivered', 'delivered'
+    select a.id, 'idr_investigation_created', scanwire.now(), e.id, scanwire.now(), scanwire.now(), scanwire.now(), scanwire.now(), 1, 1, 1, e.collector, 'delivered', 'delivered'
     from (select id, row_number() over () as number from added) a
     join numbered e on e.number = a.number % e.count
     returning id, claimed_at

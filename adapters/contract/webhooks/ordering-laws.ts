@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { StoredExporter } from '../../../lib/webhooks/exporter.ts';
 import type { NewEvent } from '../../../lib/webhooks/new-event.ts';
-import type { Claim, RecordedOutcome } from '../../../lib/webhooks/store.ts';
+import type { Claim, Delivery, RecordedOutcome } from '../../../lib/webhooks/store.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, BEGIN_WITHIN, failure, forAll, RULES, sampleEvent, sampleOutcome, success, type WebhookBench } from './fixture.ts';
@@ -245,6 +245,35 @@ export const retainedOrderLaws: Laws<WebhookBench> = {
     },
 };
 
+/** The same where deliveries can be discarded. */
+export const discardedOrderLaws: Laws<WebhookBench> = {
+    async 'lets a key go once what holds it is discarded'(bench) {
+        await addOrdered(bench, { afterExhausted: 'hold' });
+        const [first, second, third] = await accept(bench, ['a', 'a', 'a']);
+        await bench.record([exhausted(only(await bench.claimDue()))], at(10));
+        await bench.setTime(at(20));
+        assertFields(await discard(bench, first), {
+            id: present(first),
+            state: 'cancelled',
+            finishedAt: at(20),
+            lastCode: 'connect_refused',
+        });
+        assert.deepEqual(await deliverAll(bench, 20), [[second], [third]]);
+    },
+
+    async 'lets the next of a key go once one that waits is discarded, and no other before its turn'(bench) {
+        await addOrdered(bench);
+        const [first, second, third, fourth] = await accept(bench, ['a', 'a', 'a', 'a']);
+        const flying = only(await bench.claimDue());
+        await bench.setTime(at(5));
+        await discard(bench, second);
+        assert.deepEqual(await bench.dispatchedIds({ now: at(5) }), [], 'while the first is in flight');
+        await bench.record([failure(flying, 1_000)], at(10));
+        await discard(bench, first);
+        assert.deepEqual(await deliverAll(bench, 10), [[third], [fourth]]);
+    },
+};
+
 /** The same in transactions of the application. */
 export const joinedOrderLaws: Laws<WebhookBench> = {
     async 'hands out one after the other what was accepted in a transaction of the application'(bench) {
@@ -314,4 +343,8 @@ function claimBy(claims: readonly Claim[], id: string | undefined): Claim {
 
 async function eventOf(bench: WebhookBench, id: string | undefined): Promise<string> {
     return present(await bench.deliveries.get(present(id))).eventId;
+}
+
+async function discard({ deliveries }: WebhookBench, id: string | undefined): Promise<Delivery> {
+    return await present(deliveries.discard?.(present(id)), 'discard()');
 }

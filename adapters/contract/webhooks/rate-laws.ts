@@ -62,6 +62,57 @@ export const rateLaws: Laws<WebhookBench> = {
     },
 };
 
+/** How many are handed out of all exporters together. */
+export const deploymentRateLaws: Laws<WebhookBench> = {
+    async 'hands out no more in a second than the rate of all together, whichever call asks'(bench) {
+        await bench.addExporter();
+        await bench.addExporter();
+        await bench.publish(...Array(20).fill({}));
+        const counts = [];
+        for (const time of [0, 0, 200, 500, 1_000, 60_000, 60_100, 61_000]) {
+            counts.push((await bench.dispatch({ now: at(time), window: 100, rate: 4 })).length);
+        }
+        assert.deepEqual(counts, [4, 0, 0, 2, 2, 4, 0, 4]);
+    },
+
+    async 'lets exporters take turns, and none use up the rate of all'(bench) {
+        const exporters = [await bench.addExporter(), await bench.addExporter({ rate: 1 }), await bench.addExporter()];
+        await bench.publish(...Array(10).fill({}));
+        const handedOut = await bench.dispatch({ rate: 5 });
+        assert.deepEqual(
+            exporters.map(({ id }) => handedOut.filter(({ exporterId }) => exporterId === id).length),
+            [2, 1, 2],
+        );
+    },
+
+    async 'hands out a test before all that waits for the rate of all'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.publish({}, {});
+        assert.equal((await bench.dispatch({ rate: 1 })).length, 1);
+        const test = await bench.publishTest(id, at(10));
+        assert.deepEqual(await bench.dispatchedIds({ now: at(10), rate: 1 }), []);
+        assert.deepEqual(await bench.dispatchedIds({ now: at(1_000), rate: 1 }), [test]);
+    },
+
+    async 'says that none are left that it may hand out while the rate of all is used up'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.publish(...Array(5).fill({}));
+        const options = { window: 10, breakerAfter: 3, rate: 2 };
+        const { handedOut, waitsFor } = await bench.deliveries.dispatch({ ...options, limit: 10 });
+        assert.deepEqual([handedOut.length, waitsFor], [2, []]);
+        assert.deepEqual(await bench.deliveries.dispatch({ ...options, limit: 10 }), { handedOut: [], waitsFor: [] });
+        await bench.setTime(at(1_000));
+        assert.deepEqual((await bench.deliveries.dispatch({ ...options, limit: 1 })).waitsFor, [id], 'a small limit leaves some');
+    },
+
+    async 'hands out the rest once there is no rate of all any more'(bench) {
+        await bench.addExporter();
+        await bench.publish(...Array(5).fill({}));
+        assert.equal((await bench.dispatch({ rate: 1 })).length, 1);
+        assert.equal((await bench.dispatch()).length, 4);
+    },
+};
+
 /** How many are handed out to each of the exporters at a time. */
 async function countsAt(bench: WebhookBench, time: number, exporterIds: readonly string[]): Promise<readonly number[]> {
     const handedOut = await bench.dispatch({ now: at(time), window: 100 });

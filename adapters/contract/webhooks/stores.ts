@@ -30,6 +30,7 @@ export type WebhookAbility =
     | 'notifications'
     | 'subscriptions'
     | 'content'
+    | 'discarding'
     | 'idempotency'
     | 'notices'
     | 'holding'
@@ -37,6 +38,7 @@ export type WebhookAbility =
     | 'overview'
     | 'pages'
     | 'summaries'
+    | 'rate'
     | 'replays'
     | 'retention'
     | 'traces';
@@ -57,11 +59,13 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     ofExporters: { has: ({ deliveries }) => deliveries.filtersByExporters === true, shows: () => true, supply: 'nothing' },
     activity: { has: ({ deliveries }) => deliveries.activity !== undefined, shows: () => true, supply: 'nothing' },
     content: { has: ({ deliveries }) => deliveries.content !== undefined, shows: () => true, supply: 'nothing' },
+    discarding: { has: ({ deliveries }) => deliveries.discard !== undefined, shows: () => true, supply: 'nothing' },
     replays: { has: ({ deliveries }) => deliveries.replays !== undefined, shows: () => true, supply: 'nothing' },
     traces: { has: ({ deliveries }) => deliveries.traces !== undefined, shows: () => true, supply: 'nothing' },
     retention: { has: ({ deliveries }) => deliveries.retention !== undefined, shows: () => true, supply: 'nothing' },
     idempotency: { has: ({ deliveries }) => deliveries.idempotent === true, shows: () => true, supply: 'nothing' },
     holding: { has: ({ deliveries }) => deliveries.holds === true, shows: () => true, supply: 'nothing' },
+    rate: { has: ({ deliveries }) => deliveries.rated === true, shows: () => true, supply: 'nothing' },
     order: { has: ({ deliveries }) => deliveries.ordered === true, shows: () => true, supply: 'nothing' },
     summaries: { has: ({ exporters }) => exporters.summaries !== undefined, shows: () => true, supply: 'nothing' },
     pages: { has: ({ exporters }) => exporters.page !== undefined, shows: () => true, supply: 'nothing' },

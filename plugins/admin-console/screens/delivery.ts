@@ -1,6 +1,7 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { DeliveryMessage } from '../../../lib/webhooks/deliveries.ts';
 import type { Timings } from '../../../lib/webhooks/outcome.ts';
+import type { DeliveryState } from '../../../lib/webhooks/store.ts';
 import type { AttemptView } from '../operations.ts';
 import type { Page, Templates } from './frame.ts';
 import type { Redirect, ScreenRoute, Visit } from './screen.ts';
@@ -15,6 +16,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <dt>{{ t.deliveries.accepted }}</dt><dd>{% render 'time', at: delivery.createdAt %}</dd>
 {% if delivery.finishedAt %}<dt>{{ t.deliveries.finished }}</dt><dd>{% render 'time', at: delivery.finishedAt %}</dd>{% else %}<dt>{{ t.deliveries.due }}</dt><dd>{% render 'time', at: delivery.dueAt %}</dd>{% endif %}</dl>
 {% if delivery.finishedAt %}{% assign action = '/deliveries/' | append: delivery.id | append: '/replay' %}{% render 'form', action: action %}<button>{{ t.deliveries.replay }}</button></form>{% endif %}
+{% if discardable %}{% assign action = '/deliveries/' | append: delivery.id | append: '/discard' %}{% render 'form', action: action %}<button class="secondary" aria-describedby="discard">{{ t.deliveries.discard.button }}</button> <small id="discard">{{ t.deliveries.discard.hint }}</small></form>{% endif %}
 <h2 id="attempts">{{ t.deliveries.attempts }}</h2>
 {% if attempts.length == 0 %}<p>{{ t.deliveries.noAttempts }}</p>{% else %}
 <div class="table" role="region" tabindex="0" aria-labelledby="attempts"><table>
@@ -38,12 +40,19 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 
 export const deliveryTemplates: Templates = { delivery: SHOW };
 
-/** One delivery: what it sends and what came of it, and to send it once more. */
+/** One delivery: what it sends and what came of it, to send it once more, and to end it. */
 export const deliveryRoutes: readonly ScreenRoute[] = [
     { method: 'GET', path: '/deliveries/{id}', answer: shown },
     { method: 'POST', path: '/deliveries/{id}/replay', answer: replayed },
-    // Where a page is loaded again that the form has led to.
-    { method: 'GET', path: '/deliveries/{id}/replay', answer: async ({ params }) => ({ to: at(params.id ?? '') }) },
+    { method: 'POST', path: '/deliveries/{id}/discard', answer: discarded },
+    // Where a page is loaded again that a form has led to.
+    ...['replay', 'discard'].map(
+        (step): ScreenRoute => ({
+            method: 'GET',
+            path: `/deliveries/{id}/${step}`,
+            answer: async ({ params }) => ({ to: at(params.id ?? '') }),
+        }),
+    ),
 ];
 
 function at(id: string, query = ''): string {
@@ -82,9 +91,20 @@ async function shown(visit: Visit): Promise<Page> {
             attempts: delivery.history.map(attemptShown),
             message,
             exporter: nameOf(exporters, delivery.exporterId),
-            notice: query.has('replayed') ? texts.deliveries.wasReplayed : null,
+            discardable: DISCARDABLE.has(delivery.state),
+            notice: noticeOf(query),
         },
     };
+}
+
+/** What can be discarded, as the store says. */
+const DISCARDABLE: ReadonlySet<DeliveryState> = new Set(['pending', 'exhausted', 'poisoned', 'held']);
+
+function noticeOf(query: Visit['query']): string | null {
+    if (query.has('discarded')) {
+        return texts.deliveries.discard.done;
+    }
+    return query.has('replayed') ? texts.deliveries.wasReplayed : null;
 }
 
 function attemptShown(attempt: AttemptView) {
@@ -201,4 +221,9 @@ function spaced(part: string, line: string): string {
 async function replayed({ params, perform }: Visit): Promise<Redirect> {
     const { id } = await perform('replayDelivery', { id: params.id ?? '' });
     return { to: at(id, '?replayed') };
+}
+
+async function discarded({ params, perform }: Visit): Promise<Redirect> {
+    const { id } = await perform('discardDelivery', { id: params.id ?? '' });
+    return { to: at(id, '?discarded') };
 }

@@ -50,7 +50,7 @@ export const exporterTexts = {
     order: 'Order',
     ordered: 'Events with the same order key go one after another',
     afterExhausted: 'After one that failed for good',
-    afters: { skip: 'the next goes on', hold: 'the others of its key wait until it is replayed or erased' },
+    afters: { skip: 'the next goes on', hold: 'the others of its key wait until it is replayed, discarded or erased' },
     orderHint: 'One that fails holds back the others of its key until it is delivered or has failed for good.',
     signatures: 'Signatures',
     rate: 'Rate',

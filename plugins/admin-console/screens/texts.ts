@@ -163,6 +163,7 @@ export const texts = {
         underWay: 'under way',
         late: 'Its claim had run out: another attempt may have sent the same message.',
         replay: 'Send it once more',
+        discard: { button: 'Discard it', hint: 'It is not sent any more, and others of its order key go on.', done: 'It was discarded.' },
         wasReplayed: 'It is sent once more: the same bytes, the same message id.',
         states: {
             pending: 'waiting',

@@ -13,7 +13,7 @@ export function emptyWebhookStores(pool: PoolLike): Required<Omit<WebhookStores,
         ...postgresWebhooks({ pool }),
         async start() {
             await pool.query(
-                `truncate scanwire.exporters, scanwire.events, scanwire.deliveries, scanwire.attempts, scanwire.worker_sessions,
+                `truncate scanwire.exporters, scanwire.exporter_rates, scanwire.events, scanwire.deliveries, scanwire.attempts, scanwire.worker_sessions,
                     scanwire.deployment, scanwire.delivery_messages, scanwire.idempotency_keys, scanwire.exporter_notices,
                     scanwire.replays, scanwire.order_places`,
             );

@@ -163,6 +163,19 @@ t.test('shows each attempt with its outcome and its times, and sends a delivery 
     t.equal((await visitor.get('/admin/deliveries/nothing')).status, 404);
 });
 
+t.test('discards a delivery that waits', async (t) => {
+    const { server, visitor, exporterId } = await visited(t);
+    const { exporters, publish } = server.plugins['webhook-exporter'];
+    await exporters.pause(exporterId);
+    const [id = ''] = (await publish(KIND, BODY)).deliveries;
+    const page = await visitor.get(`/admin/deliveries/${id}`);
+    const after = await visitor.send(page, `/admin/deliveries/${id}/discard`);
+    t.match(after.html, /It was discarded/);
+    t.match(after.html, /<dt>State<\/dt><dd>cancelled/);
+    t.notMatch(after.html, /Discard it/);
+    t.equal((await visitor.get(`/admin/deliveries/${id}/discard`)).path, `/admin/deliveries/${id}`, 'loading it again shows the delivery');
+});
+
 t.test('shows what a delivery sends, but no secret of it, and that its body was erased', async (t) => {
     const { server, visitor, exporterId } = await visited(t);
     const { exporters, publish, events } = server.plugins['webhook-exporter'];

@@ -107,6 +107,10 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.match(message.headers?.join('\n'), 'Authorization,***');
     t.match(await as('showDelivery', { id: deliveryId }), { id: deliveryId, attempts: 1, history: [{ number: 1, code: 'delivered' }] });
     t.match(await as('replayDelivery', { id: deliveryId }), { id: deliveryId });
+    await as('pauseExporter', { id });
+    const unwanted = await as('publishEvent', { kind: 'idr_investigation_created', body: investigation });
+    t.match(await as('discardDelivery', { id: unwanted.deliveries[0] ?? '' }), { state: 'cancelled', finishedAt: String });
+    await as('resumeExporter', { id });
     const failed = { exporterId: id, failedSince: new Date(0) };
     t.same(await as('beginReplay', { ...failed, dryRun: true }), { total: 0 });
     const replay = await as('beginReplay', { ...failed, rate: 7 });

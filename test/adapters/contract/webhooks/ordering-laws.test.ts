@@ -1,6 +1,11 @@
 import t from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
-import { joinedOrderLaws, orderingLaws, retainedOrderLaws } from '../../../../adapters/contract/webhooks/ordering-laws.ts';
+import {
+    discardedOrderLaws,
+    joinedOrderLaws,
+    orderingLaws,
+    retainedOrderLaws,
+} from '../../../../adapters/contract/webhooks/ordering-laws.ts';
 import type { StoredExporter } from '../../../../lib/webhooks/exporter.ts';
 import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
 import { handingOut, type Mutant, type Mutants, migratedPool, proveWebhookLaws, rewriting } from './mutants.ts';
@@ -49,6 +54,13 @@ const MUTANTS: Mutants = {
 
 const RETAINED: Mutants = { 'keeps what holds a key as long as it does': inserting({ afterExhausted: 'skip' }) };
 
+const DISCARDED: Mutants = {
+    'lets a key go once what holds it is discarded': (_, deliveries) => ({
+        deliveries: { discard: async (id) => ({ ...present(await deliveries.get(id)), state: 'cancelled' }) },
+    }),
+    'lets the next of a key go once one that waits is discarded, and no other before its turn': inserting({ ordered: false }),
+};
+
 const JOINED: Mutants = {
     'hands out one after the other what was accepted in a transaction of the application': withoutKeys(),
     'waits for nothing that was rolled back': (_, deliveries) => ({
@@ -58,6 +70,7 @@ const JOINED: Mutants = {
 
 proveWebhookLaws(t, orderingLaws, MUTANTS);
 proveWebhookLaws(t, retainedOrderLaws, RETAINED);
+proveWebhookLaws(t, discardedOrderLaws, DISCARDED);
 
 t.test('on a store that joins transactions', async (t) => {
     const pool = await migratedPool(t);

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { rateLaws } from '../../../../adapters/contract/webhooks/rate-laws.ts';
-import { type Mutants, proveWebhookLaws } from './mutants.ts';
+import { deploymentRateLaws, rateLaws } from '../../../../adapters/contract/webhooks/rate-laws.ts';
+import { handingOut, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {
     'hands out no more of an exporter in a second than its rate, and of others as many as there are': (exporters) => ({
@@ -34,4 +34,23 @@ const MUTANTS: Mutants = {
     }),
 };
 
+const OF_ALL: Mutants = {
+    'hands out no more in a second than the rate of all together, whichever call asks': (_, deliveries) => ({
+        deliveries: { dispatch: ({ rate: __, ...options }) => deliveries.dispatch(options) },
+    }),
+    'lets exporters take turns, and none use up the rate of all': (exporters) => ({
+        exporters: { insert: (exporter) => exporters.insert({ ...exporter, rate: null }) },
+    }),
+    'hands out a test before all that waits for the rate of all': handingOut((handedOut) =>
+        handedOut.filter(({ singleAttempt }) => !singleAttempt),
+    ),
+    'says that none are left that it may hand out while the rate of all is used up': (_, deliveries) => ({
+        deliveries: { dispatch: async (options) => ({ ...(await deliveries.dispatch(options)), more: true }) },
+    }),
+    'hands out the rest once there is no rate of all any more': (_, deliveries) => ({
+        deliveries: { dispatch: ({ rate = 1, ...options }) => deliveries.dispatch({ ...options, rate }) },
+    }),
+};
+
 proveWebhookLaws(t, rateLaws, MUTANTS);
+proveWebhookLaws(t, deploymentRateLaws, OF_ALL);

@@ -1,0 +1,120 @@
+import type { Migration } from '../migrate.ts';
+import { holdingAcceptance, orderedAcceptance } from './0012-subscriptions.ts';
+import { keepingPlan } from './0046-kept-plans.ts';
+import { alikeEvents } from './0047-alike-events.ts';
+import { activity } from './0057-activity.ts';
+import { acceptSingleBesideLate } from './0060-single.ts';
+
+/**
+ * What lists of deliveries are asked for by beside exporter and state, on the deliveries themselves: the kind of the event and when it was
+ * accepted. Of the indexes that of kinds is all that each event pays for; what the others hold was not delivered.
+ *
+ * Deliveries from before have neither, and are not rewritten: they are looked up by their events until they are removed.
+ */
+const columns = `
+alter table scanwire.deliveries
+    add column kind text collate "C",
+    add column accepted_at timestamptz;
+
+create index deliveries_kind on scanwire.deliveries (kind, seq) where kind is not null;
+create index deliveries_outcome on scanwire.deliveries (last_code, seq) where last_code <> 'delivered';
+create index deliveries_failed_state on scanwire.deliveries (state, seq) where stage = 'failed';
+create index deliveries_undelivered on scanwire.deliveries (exporter_id, seq) where last_code <> 'delivered' or stage = 'failed';
+drop index scanwire.deliveries_failed;
+
+-- The number of the last delivery that may have no kind.
+do $do$
+begin
+    execute format(
+        'create function scanwire.last_without_kind() returns bigint language sql immutable as $$ select %s::bigint $$',
+        (select coalesce(max(d.seq), 0) from scanwire.deliveries d)
+    );
+end
+$do$;
+`;
+
+/** The text with each of the parts replaced, wherever it stands. @throws Error for a part that is not there. */
+function changed(text: string, ...changes: readonly (readonly [part: string, by: string])[]): string {
+    return changes.reduce((before, [part, by]) => {
+        if (!before.includes(part)) {
+            throw new Error(`Cannot replace "${part}": it is not there`);
+        }
+        return before.replaceAll(part, by);
+    }, text);
+}
+
+/** The function of this name, as an earlier migration made it, in place of that one. */
+function replacing(sql: string, name: string): string {
+    const from = sql.indexOf(`create function scanwire.${name}(`);
+    return changed(sql.slice(from, sql.indexOf('\n$$;\n', from) + 5), ['create function', 'create or replace function']);
+}
+
+const INSERT = 'insert into scanwire.deliveries (event_id, exporter_id,';
+const INSERT_KIND = 'insert into scanwire.deliveries (event_id, kind, accepted_at, exporter_id,';
+const OF_EVENT = 'select i.index, i.id as event_id, i.exporter_id is not null as single';
+
+const withKinds = (sql: string): string =>
+    changed(
+        sql,
+        [OF_EVENT, OF_EVENT.replace('event_id,', 'event_id, i.kind,')],
+        ['select c.index, c.event_id, false,', 'select c.index, c.event_id, c.kind, false,'],
+        [INSERT, INSERT_KIND],
+        ['t.event_id, t.exporter_id, at,', 't.event_id, t.kind, at, t.exporter_id, at,'],
+    );
+
+const alike = changed(
+    replacing(alikeEvents.sql, 'accept_alike_events'),
+    ['    roomy uuid[];', '    kinds text[];\n    roomy uuid[];'],
+    ['    insert into scanwire.events (id', '    with stored as (\n    insert into scanwire.events (id'],
+    [
+        'body text, owner text);',
+        `body text, owner text)
+    returning id, kind
+    )
+    select array_agg(s.id), array_agg(s.kind) into ids, kinds from stored s;`,
+    ],
+    [INSERT, INSERT_KIND],
+    ['i.id, e.id, at, 1,', 'i.id, i.kind, at, e.id, at, 1,'],
+    [
+        'from unnest(ids) with ordinality i (id, index)\n        cross join',
+        'from unnest(ids, kinds) with ordinality i (id, kind, index)\n        cross join',
+    ],
+);
+
+const acceptSingle = changed(
+    acceptSingleBesideLate,
+    [INSERT.replace('(', 'as d ('), INSERT_KIND.replace('(', 'as d (')],
+    ['event_id, e.id, at, 1,', 'event_id, event_kind, at, e.id, at, 1,'],
+);
+
+/** Of a delivery `d`. */
+const ACCEPTED_AT =
+    '(case when d.accepted_at is null then (select v.created_at from scanwire.events v where v.id = d.event_id) else d.accepted_at end)';
+
+const firstSince = changed(
+    replacing(activity.sql, 'first_delivery_since'),
+    ['v.created_at <', `${ACCEPTED_AT} <`],
+    ['            join scanwire.events v on v.id = d.event_id\n', ''],
+);
+
+const slices = changed(
+    replacing(activity.sql, 'activity'),
+    ['d.finished_at, d.event_id', `d.finished_at, ${ACCEPTED_AT} as accepted_at`],
+    ['l.finished_at - v.created_at', 'l.finished_at - l.accepted_at'],
+    ['        from looked_at l\n        join scanwire.events v on v.id = l.event_id\n', '        from looked_at l\n'],
+);
+
+const sql = [
+    columns,
+    withKinds(holdingAcceptance),
+    keepingPlan('accept_events'),
+    keepingPlan('accept_chosen_events'),
+    withKinds(changed(orderedAcceptance, ['create function', 'create or replace function'])),
+    keepingPlan('accept_ordered_events'),
+    alike,
+    acceptSingle,
+    firstSince,
+    slices,
+].join('\n');
+
+export const listed: Migration = { id: '0065-listed', sql };

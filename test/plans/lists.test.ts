@@ -1,0 +1,133 @@
+import pg from 'pg';
+import t, { type Test } from 'tap';
+import { only } from '../../adapters/contract/assertions.ts';
+import { failure, forAll, holderOf, sampleEvent, sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
+import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
+import { type Migration, migrations } from '../../adapters/postgres/migrate.ts';
+import type { DeliveryFilter } from '../../lib/webhooks/deliveries.ts';
+import { testDatabase } from '../support/test-database.ts';
+import { explainedConnection } from './executed-plans.ts';
+import { keep, neverVacuum } from './kept-rows.ts';
+import { BREAKER, HAND_OUT } from './way.ts';
+
+/** The most pages that a list or a count of ten may ask for: a row of a list is one of a delivery, of an event and of the indexes of both. */
+const MAX_PAGES = 300;
+/** On each side of what is looked for. */
+const KEPT = 15_000;
+
+async function emptyTables(t: Test, steps: readonly Migration[] = migrations) {
+    const { url, drop } = await testDatabase();
+    const pool = new pg.Pool({ connectionString: url });
+    pool.on('error', () => {}); // the pool has ended before its connections have
+    t.teardown(async () => {
+        await pool.end();
+        await drop();
+    });
+    await migrate(pool, { steps });
+    await neverVacuum(pool);
+    return { url, pool, ...postgresWebhooks({ pool, notify: false }) };
+}
+
+for (const analysed of [true, false]) {
+    t.test(`lists and counts of what is rare read little of what is kept, ${analysed ? 'freshly' : 'never'} analysed`, async (t) => {
+        const { url, pool, exporters, deliveries } = await emptyTables(t);
+        const exporter = sampleExporter();
+        await exporters.insert(exporter);
+        await keep(pool, KEPT);
+        const events = Array.from({ length: 10 }, () => sampleEvent({ kind: 'rare' }));
+        const accepted = await deliveries.accept(events.map(forAll), { handOut: HAND_OUT });
+        const holders = accepted.map(({ handedOut }) => holderOf(only(handedOut)));
+        const begunAt = await deliveries.now();
+        const given = { begunAt, health: 'none', next: { state: 'exhausted' } } as const;
+        await deliveries.recordOutcomes(
+            holders.map((holder) => failure(holder, 0, given)),
+            BREAKER,
+        );
+        await keep(pool, 2 * KEPT);
+        if (analysed) {
+            await pool.query('vacuum analyze');
+        }
+
+        const filters: readonly DeliveryFilter[] = [
+            { kind: 'rare' },
+            { state: 'exhausted' },
+            { outcome: 'connect_refused' },
+            { kind: 'rare', state: 'exhausted', outcome: 'connect_refused' },
+            { outcome: 'connect_refused', exporterIds: [exporter.id] },
+            { state: 'exhausted', exporterIds: [exporter.id] },
+            { kind: 'rare', since: new Date(0), until: new Date(Date.now() + 3_600_000) },
+        ];
+        const connection = await explainedConnection(url);
+        t.teardown(() => connection.end());
+        const explained = postgresWebhooks({ pool: connection.pool, notify: false }).deliveries;
+        for (const filter of filters) {
+            t.equal((await deliveries.list({ ...filter, limit: 51 })).length, 10);
+            for (let run = 0; run < 7; run += 1) {
+                const listed = await connection.executed(() => explained.list({ ...filter, limit: 51 }));
+                const counted = await connection.executed(() => explained.count(filter, 10_001));
+                for (const { pages, scans } of [listed, counted]) {
+                    const whole = scans.filter(({ type, table }) => type === 'Seq Scan' && ['events', 'deliveries'].includes(table));
+                    t.same(whole, [], 'reads no table as a whole');
+                    // A connection learns what it needs of the catalogue.
+                    t.ok(pages <= MAX_PAGES || run < 2, `${pages} pages for ${JSON.stringify(filter)}`);
+                }
+            }
+        }
+    });
+}
+
+t.test('lists of several exporters have the newest of all, whoever has them', async (t) => {
+    const { exporters, deliveries } = await emptyTables(t);
+    const ids: string[] = [];
+    for (const type of ['investigation', 'investigation_legacy', 'investigation_legacy_and_library'] as const) {
+        const exporter = sampleExporter({ type, legacy: type !== 'investigation' });
+        await exporters.insert(exporter);
+        ids.push(exporter.id);
+        const recipients = { types: [type] };
+        await deliveries.accept(Array.from({ length: 20 }, () => ({ event: sampleEvent(), recipients })));
+    }
+    const own = ids.slice(0, 2);
+    const all = (await deliveries.list({ limit: 100 })).filter(({ exporterId }) => own.includes(exporterId));
+    for (const limit of [1, 2, 3, 20, 21, 39, 40, 100]) {
+        const listed = await deliveries.list({ exporterIds: own, limit });
+        t.same(listed, all.slice(0, limit), `${limit} of them`);
+    }
+    t.equal(await deliveries.count({ exporterIds: own }, 10_001), 40);
+    t.equal(await deliveries.count({ exporterIds: own }, 30), 30);
+});
+
+t.test('finds deliveries from before they had the kind and the time of their events', async (t) => {
+    const before = migrations.slice(
+        0,
+        migrations.findIndex(({ id }) => id === '0065-listed'),
+    );
+    const { pool, exporters, deliveries } = await emptyTables(t, before);
+    await exporters.insert(sampleExporter());
+    const accept = async () => {
+        const accepted = await deliveries.accept(['one', 'other', 'one'].map((kind) => forAll(sampleEvent({ kind }))));
+        return accepted.flatMap((one) => one.deliveries);
+    };
+    const old = await accept();
+    await migrate(pool);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    const [between] = (await pool.query<{ now: Date }>('select scanwire.now() as now')).rows;
+    const since = new Date((between?.now.getTime() ?? 0) + 1);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    const recent = await accept();
+    const listed = async (filter: DeliveryFilter): Promise<readonly string[]> => {
+        const found = (await deliveries.list({ ...filter, limit: 10 })).map(({ id }) => id);
+        t.equal(await deliveries.count(filter, 10_001), found.length);
+        return found.toReversed();
+    };
+    t.same(await listed({ kind: 'one' }), [old[0], old[2], recent[0], recent[2]]);
+    t.same(await listed({ since }), recent);
+    t.same(await listed({ until: since }), old);
+    t.same(await listed({ kind: 'other', until: since }), [old[1]]);
+    const { rows } = await pool.query<{ kind: string | null }>('select kind from scanwire.deliveries order by seq');
+    t.same(
+        rows.map(({ kind }) => kind),
+        [null, null, null, 'one', 'other', 'one'],
+    );
+    const slices = await deliveries.activity?.([new Date(0), since, new Date(Date.now() + 60_000)], { max: 10 });
+    t.match(slices, [{ deliveries: 3 }, { deliveries: 3 }]);
+});

@@ -45,7 +45,7 @@ const OF_ALL: Mutants = {
         handedOut.filter(({ singleAttempt }) => !singleAttempt),
     ),
     'says that none are left that it may hand out while the rate of all is used up': (_, deliveries) => ({
-        deliveries: { dispatch: async (options) => ({ ...(await deliveries.dispatch(options)), more: true }) },
+        deliveries: { dispatch: async (options) => ({ ...(await deliveries.dispatch(options)), waitsFor: ['somebody'] }) },
     }),
     'hands out the rest once there is no rate of all any more': (_, deliveries) => ({
         deliveries: { dispatch: ({ rate = 1, ...options }) => deliveries.dispatch({ ...options, rate }) },

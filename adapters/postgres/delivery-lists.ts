@@ -1,7 +1,7 @@
 import type { Executor } from '../../lib/transaction.ts';
 import type { SliceCounts, SliceOptions } from '../../lib/webhooks/activity.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliveries.ts';
-import type { Delivery } from '../../lib/webhooks/store.ts';
+import type { Delivery, DeliveryState } from '../../lib/webhooks/store.ts';
 import { isUuid, type Row, type Time, uuidOrNull, withDates } from './database.ts';
 import { DELIVERY_COLUMNS, STAGES } from './delivery-sql.ts';
 
@@ -98,13 +98,17 @@ async function firstSince(db: Executor, time: Date): Promise<string | null> {
     return rows[0]?.first ?? null;
 }
 
-/** Whether deliveries from before they had the kind and the time of their events may be among those that are asked for. */
-async function needsOld(db: Executor, { kind, since, until }: DeliveryFilter): Promise<boolean> {
-    if (kind === undefined && since === undefined && until === undefined) {
+/** Whether deliveries from before they had what they are asked for by may be among those that are asked for. */
+async function needsOld(db: Executor, { kind, state, since, until }: DeliveryFilter): Promise<boolean> {
+    if (kind === undefined && since === undefined && until === undefined && !isFailed(state)) {
         return false;
     }
     const sql = 'select min(d.seq) <= scanwire.last_without_kind() as old from scanwire.deliveries d';
     return (await db.query<{ old: boolean | null }>(sql)).rows[0]?.old === true;
+}
+
+function isFailed(state: DeliveryState | undefined): boolean {
+    return state !== undefined && STAGES[state] === 'failed';
 }
 
 interface Choice {
@@ -125,8 +129,8 @@ function chosenBy(
     const conditions = conditionsOf(filter, span, parameter);
     const { exporterIds } = filter;
     const source = exporterIds === undefined ? ofAll : ofEach(parameter(exporterIds.filter(isUuid)), newest);
-    const [current = [], old = []] = eventConditionsOf(filter, parameter);
-    const sources = (withOld ? [current, old] : [current]).map((ofEvent) => `(${source([...conditions, ...ofEvent].join(' and '))})`);
+    const [current = [], old = []] = copiedConditionsOf(filter, parameter);
+    const sources = (withOld ? [current, old] : [current]).map((ofCopied) => `(${source([...conditions, ...ofCopied].join(' and '))})`);
     return { source: sources.join(' union all '), values };
 }
 
@@ -157,23 +161,32 @@ function ofEach(exporterIds: string, newest: boolean): Source {
             : `select o.* from ${each} cross join lateral (${of('d.*', condition, '$1')}) o`;
 }
 
-/** Those of deliveries, and those of {@link needsOld}, which are looked up by their events. */
-function eventConditionsOf({ kind, since, until }: DeliveryFilter, parameter: (value: unknown) => string): readonly (readonly string[])[] {
+/** On what deliveries have for the sake of lists, and for those of {@link needsOld}, which do not have it, on what it is copied from. */
+function copiedConditionsOf(
+    { kind, state, since, until }: DeliveryFilter,
+    parameter: (value: unknown) => string,
+): readonly (readonly string[])[] {
     const asked = [
         ...(kind === undefined ? [] : [['kind', '=', parameter(kind)]]),
         ...(since === undefined ? [] : [['accepted_at', '>=', parameter(since)]]),
         ...(until === undefined ? [] : [['accepted_at', '<', parameter(until)]]),
     ] as const;
-    if (asked.length === 0) {
+    const failedAs = isFailed(state) ? parameter(state) : null;
+    if (asked.length === 0 && failedAs === null) {
         return [[]];
     }
     const ofEvent = asked.map(([column, operator, value]) => `v.${column === 'kind' ? 'kind' : 'created_at'} ${operator} ${value}`);
     return [
-        ['d.kind is not null', ...asked.map(([column, operator, value]) => `d.${column} ${operator} ${value}`)],
+        [
+            'd.kind is not null',
+            ...asked.map(([column, operator, value]) => `d.${column} ${operator} ${value}`),
+            ...(failedAs === null ? [] : [`d.ended_as = ${failedAs}`]),
+        ],
         [
             'd.kind is null',
             'd.seq <= scanwire.last_without_kind()',
-            `exists (select from scanwire.events v where v.id = d.event_id and ${ofEvent.join(' and ')})`,
+            ...(asked.length === 0 ? [] : [`exists (select from scanwire.events v where v.id = d.event_id and ${ofEvent.join(' and ')})`]),
+            ...(failedAs === null ? [] : [`d.stage = 'failed'`, `d.state = ${failedAs}`]),
         ],
     ];
 }
@@ -183,7 +196,7 @@ function conditionsOf(filter: DeliveryFilter, { first, end }: Span, parameter: (
     return [
         'true',
         // as the partial indexes have them, whatever the planner knows of the parameters
-        ...(state === undefined ? [] : [`d.stage = '${STAGES[state]}'`, `d.state = ${parameter(state)}`]),
+        ...(state === undefined || isFailed(state) ? [] : [`d.stage = '${STAGES[state]}'`, `d.state = ${parameter(state)}`]),
         ...(outcome === undefined ? [] : [`d.last_code = ${parameter(outcome)}`]),
         ...(outcome === undefined || outcome === 'delivered' ? [] : [`d.last_code <> 'delivered'`]),
         ...(exporterId === undefined ? [] : [`d.exporter_id = ${parameter(uuidOrNull(exporterId))}`]),

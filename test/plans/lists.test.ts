@@ -1,6 +1,6 @@
 import pg from 'pg';
 import t, { type Test } from 'tap';
-import { only } from '../../adapters/contract/assertions.ts';
+import { only, present } from '../../adapters/contract/assertions.ts';
 import { failure, forAll, holderOf, sampleEvent, sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { type Migration, migrations } from '../../adapters/postgres/migrate.ts';
@@ -96,7 +96,7 @@ t.test('lists of several exporters have the newest of all, whoever has them', as
     t.equal(await deliveries.count({ exporterIds: own }, 30), 30);
 });
 
-t.test('finds deliveries from before they had the kind and the time of their events', async (t) => {
+t.test('finds deliveries from before they had what they are listed by', async (t) => {
     const before = migrations.slice(
         0,
         migrations.findIndex(({ id }) => id === '0065-listed'),
@@ -108,6 +108,7 @@ t.test('finds deliveries from before they had the kind and the time of their eve
         return accepted.flatMap((one) => one.deliveries);
     };
     const old = await accept();
+    await pool.query(`update scanwire.deliveries set state = 'exhausted' where id = $1`, [old[0]]);
     await migrate(pool);
     await new Promise((resolve) => setTimeout(resolve, 5));
     const [between] = (await pool.query<{ now: Date }>('select scanwire.now() as now')).rows;
@@ -119,6 +120,14 @@ t.test('finds deliveries from before they had the kind and the time of their eve
         t.equal(await deliveries.count(filter, 10_001), found.length);
         return found.toReversed();
     };
+    t.same(await listed({ state: 'exhausted' }), [old[0]]);
+    await deliveries.discard?.(present(old[1]));
+    await deliveries.discard?.(present(recent[2]));
+    t.same(await listed({ state: 'cancelled' }), [old[1], recent[2]]);
+    t.same(await listed({ state: 'cancelled', kind: 'one' }), [recent[2]]);
+    await deliveries.replay(present(old[0]));
+    t.same(await listed({ state: 'exhausted' }), []);
+    t.same(await listed({ state: 'pending' }), [old[0], old[2], recent[0], recent[1]]);
     t.same(await listed({ kind: 'one' }), [old[0], old[2], recent[0], recent[2]]);
     t.same(await listed({ since }), recent);
     t.same(await listed({ until: since }), old);

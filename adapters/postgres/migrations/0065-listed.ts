@@ -6,21 +6,41 @@ import { activity } from './0057-activity.ts';
 import { acceptSingleBesideLate } from './0060-single.ts';
 
 /**
- * What lists of deliveries are asked for by beside exporter and state, on the deliveries themselves: the kind of the event and when it was
- * accepted. Of the indexes that of kinds is all that each event pays for; what the others hold was not delivered.
+ * What lists of deliveries are asked for by beside the exporter, on the deliveries themselves: the kind of the event, when it was accepted, and the
+ * state in which it ended undelivered, apart from the state itself, which no index may have: each claim changes that. Of the indexes that of kinds is
+ * all that each event pays for; what the others hold was not delivered.
  *
- * Deliveries from before have neither, and are not rewritten: they are looked up by their events until they are removed.
+ * Deliveries from before have none of them, and are not rewritten: they are looked up by their events until they are removed.
  */
 const columns = `
 alter table scanwire.deliveries
     add column kind text collate "C",
-    add column accepted_at timestamptz;
+    add column accepted_at timestamptz,
+    add column ended_as text;
 
 create index deliveries_kind on scanwire.deliveries (kind, seq) where kind is not null;
 create index deliveries_outcome on scanwire.deliveries (last_code, seq) where last_code <> 'delivered';
-create index deliveries_failed_state on scanwire.deliveries (state, seq) where stage = 'failed';
+create index deliveries_ended_as on scanwire.deliveries (ended_as, seq) where ended_as is not null;
 create index deliveries_undelivered on scanwire.deliveries (exporter_id, seq) where last_code <> 'delivered' or stage = 'failed';
-drop index scanwire.deliveries_failed;
+
+create function scanwire.set_ended_as() returns trigger language plpgsql as $$
+begin
+    new.ended_as := case when new.state not in ('pending', 'queued', 'sending', 'delivered') then new.state end;
+    return new;
+end
+$$;
+
+create trigger deliveries_inserted_ended_as
+before insert on scanwire.deliveries
+for each row
+when (new.state = 'held')
+execute function scanwire.set_ended_as();
+
+create trigger deliveries_ended_as
+before update of state on scanwire.deliveries
+for each row
+when (new.ended_as is not null or new.state not in ('pending', 'queued', 'sending', 'delivered'))
+execute function scanwire.set_ended_as();
 
 -- The number of the last delivery that may have no kind.
 do $do$

@@ -4,8 +4,8 @@ import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliverie
 import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
 import type { DeliveryContent, EventSummary } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
-import type { Delivery, DeliveryState, DeliveryStore, RecordedOutcome } from '../../lib/webhooks/store.ts';
-import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
+import type { Delivery, DeliveryStore, RecordedOutcome } from '../../lib/webhooks/store.ts';
+import { DISCARDABLE, REPLAYABLE, storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import type { TraceStore } from '../../lib/webhooks/traces.ts';
 import { accept } from './acceptance.ts';
 import { claim, sweep } from './claims.ts';
@@ -164,8 +164,6 @@ export function sliceOf(state: WebhookState, since: Date, until: Date, { max, ..
     };
 }
 
-const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'held'];
-
 function replay(state: WebhookState, id: string): Delivery {
     const row = state.deliveries.get(id);
     if (row === undefined) {
@@ -181,8 +179,6 @@ function replay(state: WebhookState, id: string): Delivery {
     startAnew(state, row, state.clock());
     return asDelivery(state, row);
 }
-
-const DISCARDABLE: readonly DeliveryState[] = ['pending', 'exhausted', 'poisoned', 'held'];
 
 function discard(state: WebhookState, id: string): Delivery {
     const row = state.deliveries.get(id);

@@ -1,5 +1,12 @@
 import { ScanwireError } from '../errors.ts';
 import type { ExporterPatch, StoredExporter } from './exporter.ts';
+import type { DeliveryState } from './store.ts';
+
+/** Deliveries that a store starts anew. */
+export const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'held'];
+
+/** Deliveries that a store ends for good when it is asked to. */
+export const DISCARDABLE: readonly DeliveryState[] = ['pending', 'exhausted', 'poisoned', 'held'];
 
 /** What every store refuses, in the same words. */
 export const storeRefusals = {

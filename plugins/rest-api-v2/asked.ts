@@ -119,7 +119,7 @@ function valuesOf(params: URLSearchParams): Values {
 function selectionOf(query: Values, rows: Collection<ResourceRow>, forms: RowForms, fields?: ReadonlySet<string>): Selection | null {
     const extras = rows.extras?.filter((field) => fields?.has(field)) ?? [];
     const where = filtersOf(query, rows, forms);
-    const [limit, after] = [limitOf(query.get('limit')), positionOf(query.get('after'), where?.updated_since && 'updated_since')];
+    const [limit, after] = [limitOf(query.get('limit')), positionOf(query.get('after'), byTime('updated_since', where?.updated_since))];
     const asks = limit !== undefined || after !== undefined || where !== undefined || extras.length > 0;
     const [first = 'fields'] = ['limit', 'after'].filter((name) => query.has(name));
     refuseUnless(!asks || rows.select !== undefined, first, 'cannot be met: the store of this index cannot be read page by page');
@@ -143,7 +143,8 @@ function deletedOf(query: Values, { deletions }: Collection<ResourceRow>): Asked
     refuseUnless(deletions !== undefined, DELETED, 'cannot be met: the store of this index does not keep what was deleted');
     const other = [...query.keys()].find((name) => ![DELETED, 'limit', 'after'].includes(name)) ?? '';
     refuseUnless(other === '', other, `cannot stand beside ${DELETED}: of what was deleted only id and time are known`);
-    const [since, limit, after] = [timeOf(DELETED, text), limitOf(query.get('limit')), positionOf(query.get('after'), DELETED)];
+    const since = timeOf(DELETED, text);
+    const [limit, after] = [limitOf(query.get('limit')), positionOf(query.get('after'), byTime(DELETED, since))];
     return { since, ...(limit !== undefined && { limit }), ...(after !== undefined && { after }) };
 }
 
@@ -178,8 +179,18 @@ function limitOf(text: string | undefined): number | undefined {
 
 const CHANGE = /^(-?\d{1,16})-(\d{1,10})$/;
 
-/** The id of a row, or with a parameter by whose time rows are ordered that time of a row in milliseconds and its id. */
-function positionOf(text: string | undefined, order: 'updated_since' | typeof DELETED | undefined): Position | undefined {
+/** An order by the time that a parameter is about. */
+interface ByTime {
+    readonly parameter: 'updated_since' | typeof DELETED;
+    readonly since: Date;
+}
+
+function byTime(parameter: ByTime['parameter'], since: Date | undefined): ByTime | undefined {
+    return since && { parameter, since };
+}
+
+/** The id of a row, or in an order by time that time of a row in milliseconds and its id; nothing before `since` is meant in any case. */
+function positionOf(text: string | undefined, order: ByTime | undefined): Position | undefined {
     if (text === undefined) {
         return undefined;
     }
@@ -188,12 +199,15 @@ function positionOf(text: string | undefined, order: 'updated_since' | typeof DE
     const [id, updated_at] = [pathId(idText, MAX_ID), new Date(Number(time))];
     const rule =
         order !== undefined
-            ? `as the link to the next page has it: with ${order} a time and an id`
+            ? `as the link to the next page has it: with ${order.parameter} a time and an id`
             : `the id of a row, from 0 to ${MAX_ID}`;
     if (id === null || Number.isNaN(updated_at.getTime())) {
         throw new ScanwireError('INVALID_INPUT', `after must be ${rule}`, { field: 'after' });
     }
-    return order !== undefined ? { id, updated_at } : { id };
+    if (order === undefined) {
+        return { id };
+    }
+    return updated_at < order.since ? { id: 0, updated_at: order.since } : { id, updated_at };
 }
 
 /** They go out in their usual order, whatever the order in which they are named. */

@@ -15,7 +15,7 @@ import { limitedTo, seenAt } from './workspaces-seen.ts';
 
 export const UNREADABLE: StoreFailure = { plugin: 'rest-api-v2', message: 'The data cannot be read now; try again later' };
 
-/** One resource as its two routes need it. */
+/** One resource as its route needs it. */
 export interface Resource {
     /** Path of the index below the base, for example `/workspaces/{workspace_id}/hosts`; of a row: that and an id. */
     readonly path: string;
@@ -65,8 +65,11 @@ function index(resource: Resource, streams: Streams): Handler {
         }
 
         const { deleted } = asked;
-        if (deleted !== null && rows.deletions !== undefined) {
-            assertKnown(deleted, await orUnavailable(request, UNREADABLE, rows.deletions.since));
+        const { deletions } = rows;
+        if (deleted !== null && deletions !== undefined) {
+            // What was deleted below a row is known for longer than the row.
+            await assertParent(request, parents, path);
+            assertKnown(deleted, await orUnavailable(request, UNREADABLE, () => deletions.since()));
         }
 
         const total = asked.counts ? await orUnavailable(request, UNREADABLE, () => rows.count?.(path, where)) : undefined;
@@ -74,8 +77,8 @@ function index(resource: Resource, streams: Streams): Handler {
             request.method === 'head'
                 ? { isEmpty: true, body: [], next: null }
                 : await readIndex(request, { ...resource, rows }, path, asked);
-        if (read.isEmpty && parents !== null && (await row(request, parents, path)) === null) {
-            throw Boom.notFound();
+        if (read.isEmpty && deleted === null) {
+            await assertParent(request, parents, path);
         }
 
         const response = streamed(request, h, read.body, asked.form.type);
@@ -84,6 +87,13 @@ function index(resource: Resource, streams: Streams): Handler {
         }
         return total === undefined ? response : response.header('x-total-count', `${total}`).header('preference-applied', 'count=exact');
     };
+}
+
+/** @throws Boom 404 for an index below a row that is not there. */
+async function assertParent(request: Request, parents: Resource['parents'], path: readonly number[]): Promise<void> {
+    if (parents !== null && (await row(request, parents, path)) === null) {
+        throw Boom.notFound();
+    }
 }
 
 interface IndexRead {

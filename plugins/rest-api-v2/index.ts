@@ -1,4 +1,4 @@
-import type { Lifecycle, NamedPlugin, Request, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
+import type { Lifecycle, NamedPlugin, Request, RequestRoute, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
 import { checked } from '../../lib/checked.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import { VERSION } from '../../lib/version.ts';
@@ -55,7 +55,7 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
         }
 
         await describeApi(server, settings, { table, routeOptions });
-        server.ext('onRequest', route(server));
+        server.ext('onRequest', leading(server));
         // Whatever is no route is refused or unknown like a row: without a key nobody learns which.
         server.route({
             method: '*',
@@ -108,29 +108,47 @@ function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options, limi
 }
 
 /**
- * What is no path of a URL is answered like any other path that leads nowhere, and not by the server with a 400 that needs no key. A path that
- * leads nowhere but for its trailing slash is the one without: a server takes as long to check the options of each route as to load a file.
+ * What is no path of a URL is answered like any other path that leads nowhere, and not by the server with a 400 that needs no key. A path that is
+ * one of ours but for its trailing slash is the one without: a server takes as long to check the options of each route as to load a file.
  */
-function route({ realm, settings }: Server): Lifecycle.Method {
+function leading({ realm, settings }: Server): Lifecycle.Method {
     const prefix = realm.modifiers.route.prefix ?? '';
-    const below = `${prefix}${BASE_PATH}/`;
-    const strips = settings.router?.stripTrailingSlash === true;
-    const isKnown = ({ server, info }: Request, path: string): boolean | null => {
-        const found = server.match('get', path, info.hostname);
-        return found?.realm === realm ? found.path !== `${prefix}${UNKNOWN_PATH}` : null;
-    };
+    const { isCaseSensitive = true, stripTrailingSlash = false } = settings.router ?? {};
+    const folded = (path: string): string => (isCaseSensitive ? path : path.toLowerCase());
+    const below = folded(`${prefix}${BASE_PATH}/`);
+    const isBelow = (path: string): boolean => folded(path).startsWith(below);
+    const isOurs = (found: RequestRoute | null): boolean => found?.realm === realm && found.path !== `${prefix}${UNKNOWN_PATH}`;
+
+    function withoutSlash({ server, info, path, method }: Request): string | null {
+        const isAsked = (method === 'get' || method === 'head') && !stripTrailingSlash && isBelow(path) && SLASH.test(path);
+        if (!isAsked || !isDecodable(path)) {
+            return null;
+        }
+
+        const [found, bare] = [server.match('get', path, info.hostname), path.slice(0, -1)];
+        // A route of the application may have the slash; what it has for whatever is not found is not meant.
+        const isTaken = isOurs(found) || found?.path.endsWith('/') === true;
+        return !isTaken && isOurs(server.match('get', bare, info.hostname)) ? bare : null;
+    }
+
     return (request, h) => {
-        const { url } = request.raw.req;
-        if (url?.startsWith(below) && !isDecodable(url.split('?', 1)[0] ?? '')) {
-            request.setUrl(url.replaceAll('%', '%25'));
-        } else if (!strips && request.path.startsWith(below) && SLASH.test(request.path) && isDecodable(request.path)) {
-            const bare = request.path.slice(0, -1);
-            if (isKnown(request, request.path) === false && isKnown(request, bare) === true) {
-                request.setUrl(bare + request.url.search);
-            }
+        const { url = '' } = request.raw.req;
+        const bare = withoutSlash(request);
+        if (isBelow(url) && !isDecodable(url.split('?', 1)[0] ?? '')) {
+            lead(request, `${prefix}${BASE_PATH}/%25`);
+        } else if (bare !== null) {
+            lead(request, bare);
         }
         return h.continue;
     };
+}
+
+/** Only to that path: of a backslash, or of a `Host` that is none, a URL makes another one. */
+function lead(request: Request, path: string): void {
+    const url = `http://${request.info.host || 'localhost'}${path}`;
+    if (URL.canParse(url) && new URL(url).pathname === path) {
+        request.setUrl(path + request.url.search);
+    }
 }
 
 function isDecodable(path: string): boolean {

@@ -207,7 +207,7 @@ function query(name: string, description: string, schema: JsonSchema): Json {
 
 const PAGING: readonly Json[] = [
     query('limit', 'At most so many rows', { type: 'integer', minimum: 1, maximum: 1000 }),
-    query('after', 'The rows behind the one with this id; with `updated_since`, as the link to the next page has it', {
+    query('after', 'The rows behind the one with this id; with `updated_since` and `deleted_since`, as the link to the next page has it', {
         type: 'string',
         examples: ['312'],
     }),

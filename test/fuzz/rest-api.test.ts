@@ -17,6 +17,9 @@ const AT_ONCE = 8;
 /** What a valid key may be answered. */
 const ANSWERS = [200, 400, 404, 410];
 
+/** What randomness comes upon too rarely. */
+const OTHERS = ['updated_since', 'deleted_since'].map((name) => `/workspaces?${name}=9999-01-01T00:00:00Z&after=-8640000000000000-1`);
+
 async function* hosts(): AsyncIterable<HostInput> {
     const services = [{ port: 443, proto: 'tcp', state: 'open', name: 'https', info: 'nginx' }] as const;
     yield { address: '192.0.2.1', name: 'köln 💾', services };
@@ -63,6 +66,12 @@ async function askAll(server: Server, token: string, requests: number): Promise<
         }
     }
 
+    for (const path of OTHERS) {
+        const { statusCode, payload } = await ask(path);
+        if (statusCode !== 200 || payload !== '[]') {
+            wrong.push(`${statusCode} for ${path}`);
+        }
+    }
     const last = FIRST_SEED + requests / 2;
     let next = FIRST_SEED;
     const lane = async (): Promise<void> => {

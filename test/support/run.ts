@@ -4,10 +4,11 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { coverage, GATHERED } from './coverage.ts';
+import { testFiles } from './named-tests.ts';
 import { installForeignPrograms, type TestServers, testServers } from './servers.ts';
 import { isWorthReading, skippedTest, type TapTotals, tapTotals } from './tap-output.ts';
 
@@ -66,8 +67,9 @@ async function check(title: string, command: string, args: readonly string[]): P
 }
 
 async function runTests(): Promise<number> {
+    const files = testFiles(given);
     heading('Servers');
-    if (given.length === 0 || given.some((argument) => /test\/interop|browser/.test(argument))) {
+    if (files.compiled.some((file) => /test\/interop|browser/.test(file))) {
         installForeignPrograms();
     }
 
@@ -75,13 +77,10 @@ async function runTests(): Promise<number> {
     // Some tests alone reach little, and gathering it takes time.
     const gathers = given.length === 0;
     rmSync(GATHERED, { recursive: true, force: true });
-    const bails = given.includes('--bail');
-    const env = { ...servers.env, ...(bails && { TAP_BAIL: '1' }), ...(gathers && { COVERAGE_FOLDER: resolve(GATHERED) }) };
+    const env = { ...servers.env, ...(files.bails && { TAP_BAIL: '1' }), ...(gathers && { COVERAGE_FOLDER: resolve(GATHERED) }) };
     console.log(`Redis ${withoutPassword(env.REDIS_URL)}, PostgreSQL ${withoutPassword(env.DATABASE_URL)}`);
-    const files = given.length === 0 ? compiled('test') : given.filter((argument) => argument !== '--bail').flatMap(compiled);
-    return interrupted
-        ? 1
-        : run('Tests', process.execPath, [join('build', 'test', 'support', 'test-files.js'), ...files], { env, read: readTap });
+    const args = [join('build', 'test', 'support', 'test-files.js'), ...files.options, ...files.compiled];
+    return interrupted ? 1 : run('Tests', process.execPath, args, { env, read: readTap });
 }
 
 /** Names every test that was skipped, and why it may be; one that is not on the list fails the run. */
@@ -142,24 +141,6 @@ async function run(title: string, command: string, args: readonly string[], { en
     const [code] = (await once(child, 'close')) as [number | null];
     running = undefined;
     return code ?? 1;
-}
-
-/** A test may be named as it is written: `test/lib/x.test.ts` for `build/test/lib/x.test.js`; a folder stands for all in it. */
-function compiled(argument: string): readonly string[] {
-    const [, path, extension] = /^(?:\.\/)?(test(?:\/.*?)?)\/?(\.ts)?$/.exec(argument) ?? [];
-    if (path === undefined) {
-        return [argument];
-    }
-
-    const built = join('build', path);
-    if (extension !== undefined || !existsSync(built)) {
-        return [`${built}.js`];
-    }
-
-    return readdirSync(built, { encoding: 'utf8', recursive: true })
-        .filter((name) => name.endsWith('.test.js'))
-        .sort()
-        .map((name) => join(built, name));
 }
 
 function heading(title: string): void {

@@ -4,7 +4,7 @@ import { CHART, drawn, type Part } from './chart.ts';
 import { namedExporters } from './delivery.ts';
 import type { Page, Templates } from './frame.ts';
 import type { ScreenRoute, Visit } from './screen.ts';
-import { texts } from './texts.ts';
+import { filled, texts } from './texts.ts';
 
 const ACTIVITY = `{% layout 'layout' %}{% block content %}
 <form method="get" action="{{ base }}/deliveries/activity" aria-label="{{ t.deliveries.filter }}"><div class="filters">
@@ -69,8 +69,7 @@ function countsChart(slices: readonly ActivitySlice[]) {
     const total = slices.reduce((sum, { deliveries }) => sum + deliveries, 0);
     const most = Math.max(...slices.map(({ deliveries }) => deliveries));
     const more = slices.some((slice) => slice.more) ? '+' : '';
-    const numbers = [number(total) + more, number(most) + more];
-    const says = numbers.reduce((text, value) => text.replace('%', () => value), texts.activity.counts);
+    const says = filled(texts.activity.counts, [number(total) + more, number(most) + more]);
     return { says, names: ['delivered', 'failed', 'rest'], ...axisOf(slices), ...drawn(bars, most) };
 }
 

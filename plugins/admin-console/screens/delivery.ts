@@ -1,7 +1,7 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { DeliveryMessage } from '../../../lib/webhooks/deliveries.ts';
 import type { Timings } from '../../../lib/webhooks/outcome.ts';
-import type { DeliveryState } from '../../../lib/webhooks/store.ts';
+import { DISCARDABLE, REPLAYABLE } from '../../../lib/webhooks/store-refusals.ts';
 import type { AttemptView } from '../operations.ts';
 import type { Page, Templates } from './frame.ts';
 import type { Redirect, ScreenRoute, Visit } from './screen.ts';
@@ -15,7 +15,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <dt>{{ t.deliveries.event }}</dt><dd><a href="{{ base }}/deliveries?eventId={{ delivery.eventId }}">{{ delivery.eventId }}</a></dd>
 <dt>{{ t.deliveries.accepted }}</dt><dd>{% render 'time', at: delivery.createdAt %}</dd>
 {% if delivery.finishedAt %}<dt>{{ t.deliveries.finished }}</dt><dd>{% render 'time', at: delivery.finishedAt %}</dd>{% else %}<dt>{{ t.deliveries.due }}</dt><dd>{% render 'time', at: delivery.dueAt %}</dd>{% endif %}</dl>
-{% if delivery.finishedAt %}{% assign action = '/deliveries/' | append: delivery.id | append: '/replay' %}{% render 'form', action: action %}<button>{{ t.deliveries.replay }}</button></form>{% endif %}
+{% if replayable %}{% assign action = '/deliveries/' | append: delivery.id | append: '/replay' %}{% render 'form', action: action %}<button>{{ t.deliveries.replay }}</button></form>{% endif %}
 {% if discardable %}{% assign action = '/deliveries/' | append: delivery.id | append: '/discard' %}{% render 'form', action: action %}<button class="secondary" aria-describedby="discard">{{ t.deliveries.discard.button }}</button> <small id="discard">{{ t.deliveries.discard.hint }}</small></form>{% endif %}
 <h2 id="attempts">{{ t.deliveries.attempts }}</h2>
 {% if attempts.length == 0 %}<p>{{ t.deliveries.noAttempts }}</p>{% else %}
@@ -91,14 +91,12 @@ async function shown(visit: Visit): Promise<Page> {
             attempts: delivery.history.map(attemptShown),
             message,
             exporter: nameOf(exporters, delivery.exporterId),
-            discardable: DISCARDABLE.has(delivery.state),
+            replayable: delivery.finishedAt !== null && REPLAYABLE.includes(delivery.state),
+            discardable: DISCARDABLE.includes(delivery.state),
             notice: noticeOf(query),
         },
     };
 }
-
-/** What can be discarded, as the store says. */
-const DISCARDABLE: ReadonlySet<DeliveryState> = new Set(['pending', 'exhausted', 'poisoned', 'held']);
 
 function noticeOf(query: Visit['query']): string | null {
     if (query.has('discarded')) {

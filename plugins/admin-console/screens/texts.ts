@@ -202,3 +202,9 @@ export const texts = {
 export type Texts = Widened<typeof texts>;
 
 type Widened<T> = { readonly [Key in keyof T]: T[Key] extends string ? string : Widened<T[Key]> };
+
+/** A text with a value for each `%`, in their order; what is filled in may have one itself. */
+export function filled(text: string, values: readonly string[]): string {
+    let index = 0;
+    return text.replace(/%/g, () => values[index++] ?? '');
+}

@@ -190,7 +190,8 @@ t.test('says in the place of its health why an exporter was stopped', async (t) 
 t.test('shows nothing of an exporter as markup, and no test of another', async (t) => {
     const name = '"><script>alert(1)</script>';
     const { server, visitor, at, url } = await added(t, { name, headerName: 'X-A', headerValue: '"><img src=x>' });
-    for (const path of ['/admin/exporters', at, `${at}/edit`, `${at}?done=constructor&warning=<b>+toString+plain_http`]) {
+    const chosenFrom = ['', '/activity', '/replays'].map((path) => `/admin/deliveries${path}`);
+    for (const path of ['/admin/exporters', at, `${at}/edit`, `${at}?done=constructor&warning=<b>+toString+plain_http`, ...chosenFrom]) {
         const page = await visitor.get(path);
         t.equal(page.status, 200, path);
         t.notMatch(page.html, /<script>|<img|<b>|native code/);

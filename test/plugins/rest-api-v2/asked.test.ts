@@ -119,6 +119,7 @@ const SELECTED: readonly (readonly [query: string, ids: readonly number[], next?
     ['?updated_since=2026-11-21T11:00:01Z', []],
     [`?updated_since=${TEN}&limit=1`, [5], 'updated_since=2026-11-21T10%3A00%3A00.000Z&limit=1&after=1795255200000-5'],
     [`?updated_since=${TEN}&limit=1&after=1795255200000-5`, [2]],
+    [`?updated_since=${TEN}&after=1795251600000-3`, [5, 2]],
     [
         `?updated_since=${NINE}&limit=2&os_name=Linux`,
         [1, 3],

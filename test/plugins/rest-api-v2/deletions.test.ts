@@ -60,6 +60,8 @@ const TOLD: readonly (readonly [query: string, body: string, next?: string])[] =
     [`deleted_since=${NINE}&limit=1&after=${AT_TEN}-3`, `[${ONE}]`],
     [`deleted_since=${NINE}&limit=3`, `[${TWO},${THREE},${ONE}]`],
     [`deleted_since=${NINE}&after=${AT_ELEVEN}-1`, '[]'],
+    [`deleted_since=${ELEVEN}&after=${AT_TEN}-2`, `[${ONE}]`],
+    [`deleted_since=${ELEVEN}&after=-8640000000000000-9`, `[${ONE}]`],
     [`deleted_since=${NINE}&unknown=1`, `[${TWO},${THREE},${ONE}]`],
 ];
 
@@ -119,6 +121,23 @@ t.test('refuses what it cannot tell, with the reason', async (t) => {
     const { select } = store.hosts.deletions as NonNullable<typeof store.hosts.deletions>;
     const down = { ...store.hosts, deletions: { since: () => Promise.reject(new Error('down')), select } };
     t.equal((await (await served({ store: { ...store, hosts: down } })).get(`${W}?deleted_since=${NINE}`)).status, 503);
+});
+
+t.test('tells nothing below what is not there any more', async (t) => {
+    const { get, store } = await client();
+    const services = [{ port: 443, proto: 'tcp', state: 'open', name: 'https', info: null }] as const;
+    const { id } = (await store.importHosts('third', list([{ address: '192.0.2.9', services }]))).workspace;
+    await store.importHosts('third', list([{ address: '192.0.2.9', services: [] }]), { replace: true });
+    const below = `/workspaces/${id}/hosts`;
+    t.match(await get(`${below}/6/services?deleted_since=${NINE}`), { status: 200, body: /"id":1,/ });
+    await store.removeHosts('third', {});
+    t.equal((await get(`${below}/6/services?deleted_since=${NINE}`)).status, 404);
+    t.match(await get(`${below}?deleted_since=${NINE}`), { status: 200, body: /"id":6,/ });
+    await store.removeWorkspace('third');
+    for (const method of ['GET', 'HEAD']) {
+        t.equal((await get(`${below}?deleted_since=${NINE}`, { method })).status, 404, method);
+        t.equal((await get(`${below}?deleted_since=2020-01-01T00:00:00Z`, { method })).status, 404, method);
+    }
 });
 
 t.test('tells a key of some workspaces of these alone', async (t) => {

@@ -121,6 +121,8 @@ const ODD_IDS: readonly Row[] = [
     ['all', '/workspaces/%', 404],
     ['all', '/workspaces/%zz/hosts', 404],
     ['all', '/workspaces/%C3%28', 404],
+    ['all', '/workspaces/\\/', 404],
+    ['all', '/%zz\\..\\workspaces', 404],
     ['all', '/workspaces/2147483647', 404],
     ['all', '/workspaces/2147483648', 404],
     ['all', '/workspaces/4294967297', 404],
@@ -296,14 +298,14 @@ const { server, tokens } = await listening();
 t.teardown(() => server.stop());
 
 /** The path goes out as it is written: a URL would mend it. */
-async function ask(who: Who, path: string, { accept = 'application/json', method = 'GET' } = {}) {
+async function ask(who: Who, path: string, { accept = 'application/json', method = 'GET', host = 'localhost' } = {}) {
     const token = tokens[who];
     const outgoing = request({
         host: '127.0.0.1',
         port: server.info.port,
         path: `/rest_api/v2${path}`,
         method,
-        headers: { accept, ...(token !== undefined && { token }) },
+        headers: { accept, host, ...(token !== undefined && { token }) },
     });
     outgoing.end();
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
@@ -343,6 +345,22 @@ for (const [name, rows] of Object.entries(TABLES)) {
         }
     });
 }
+
+t.test('leads no path and no host to another route', async (t) => {
+    server.route({ method: 'GET', path: '/inside', handler: () => 'inside' });
+    const cases: readonly (readonly [path: string, host: string, status: 400 | 404])[] = [
+        ['/workspaces/..\\..\\..\\inside/', 'localhost', 404],
+        ['/%zz\\..\\..\\..\\inside', 'localhost', 404],
+        ['/base/', 'x/inside?', 404],
+        ['/base/', 'a[b', 404],
+        // The server itself finds fault with it.
+        ['/%zz', 'x/inside?', 400],
+    ];
+    for (const [path, host, status] of cases) {
+        t.equal((await ask('all', path, { host })).status, status, `${path} ${host}`);
+        t.equal((await ask('nobody', path, { host })).status, status === 404 ? 403 : status, `${path} ${host} without a key`);
+    }
+});
 
 t.test('has rows enough', async (t) => {
     t.ok(Object.values(TABLES).flat().length >= 150);

@@ -249,6 +249,32 @@ t.test('takes one trailing slash for none, of its own paths only', async (t) => 
     t.match((await get('/workspaces/1/hosts/?limit=1')).headers.link, /^<\/rest_api\/v2\/workspaces\/1\/hosts\/\?limit=1&after=1>/);
 });
 
+t.test('tolerates a trailing slash beside what an application has for whatever is not found', async (t) => {
+    const { server, get, headers } = await served({ store: await filled() });
+    server.route([
+        { method: 'GET', path: '/{any*}', handler: () => 'page' },
+        { method: 'POST', path: '/rest_api/v2/workspaces/{id}/', handler: ({ path }) => path },
+    ]);
+    for (const path of ['/base', '/openapi.json', '/workspaces', '/workspaces/1', '/workspaces/1/hosts']) {
+        const { status, body } = await get(path);
+        t.match(await get(`${path}/`), { status, body }, path);
+        t.equal((await get(`${path}/`, { method: 'HEAD' })).status, 200, path);
+        t.equal((await get(`${path}/`, { headers: {} })).status, 403, path);
+    }
+    t.equal((await get('/nothing/')).body, 'page');
+    t.equal((await get('/workspaces/1/', { method: 'POST', headers })).body, '/rest_api/v2/workspaces/1/');
+});
+
+t.test('takes a path in any case where the server does', async (t) => {
+    const { server, headers } = await served({}, { router: { isCaseSensitive: false } });
+    const status = async (url: string) => (await server.inject({ url, headers })).statusCode;
+    for (const path of ['/base', '/BASE', '/workspaces', '/Workspaces/1']) {
+        t.equal(await status(`/REST_api/v2${path}`), 200, path);
+        t.equal(await status(`/REST_api/v2${path}/`), 200, path);
+    }
+    t.equal((await server.inject('/REST_api/v2/%zz')).statusCode, 403);
+});
+
 t.test('works on a server that strips trailing slashes itself', async (t) => {
     const { get } = await served({}, { router: { stripTrailingSlash: true } });
 

@@ -15,6 +15,28 @@ export async function cpuTimes(processes: Processes): Promise<Readonly<Record<st
     return Object.fromEntries(times);
 }
 
+/** What a task results in, and the CPU time that the processes spend on it, in microseconds for each of so many. */
+export async function withCpu<Result>(
+    processes: Processes,
+    count: number,
+    task: () => Promise<Result>,
+): Promise<{ readonly result: Result; readonly cpu: Readonly<Record<string, number>> }> {
+    const before = await cpuTimes(processes);
+    const result = await task();
+    const after = await cpuTimes(processes);
+    return {
+        result,
+        cpu: Object.fromEntries(Object.entries(after).map(([name, time]) => [name, (time - (before[name] as number)) / count])),
+    };
+}
+
+/** How many seconds a task takes. */
+export async function timed(task: () => Promise<unknown>): Promise<number> {
+    const started = performance.now();
+    await task();
+    return (performance.now() - started) / 1000;
+}
+
 interface Stat {
     readonly pid: number;
     readonly name: string;

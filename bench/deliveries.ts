@@ -3,7 +3,7 @@ import type { Checkout } from './checkout.ts';
 import { now } from './contenders/http.ts';
 import { investigation } from './contenders/investigation.ts';
 import { REFERENCE, warmUp } from './pace.ts';
-import type { Figure, Figures, Measurement, Peer, Run, Section } from './section.ts';
+import { type Figure, type Figures, type Measurement, type Peer, type Run, type Section, withBars } from './section.ts';
 import { CPU_FIGURES, cpuSince, type SenderOptions, type SenderUnderTest, withSender } from './senders.ts';
 
 /** How many go before those that count: until V8 has compiled what is hot, a delivery costs twice as much. */
@@ -35,9 +35,7 @@ const FIGURES: Readonly<Record<string, Figure>> = {
 
 /** The figures, with bars for some. */
 export function figuresWith(bars: Readonly<Record<string, string>>): Readonly<Record<string, Figure>> {
-    return Object.fromEntries(
-        Object.entries(FIGURES).map(([name, figure]) => [name, bars[name] === undefined ? figure : { ...figure, bar: bars[name] }]),
-    );
+    return withBars(FIGURES, bars);
 }
 
 /** As many deliveries as there can be. */

@@ -1,18 +1,19 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readlink, rm, writeFile } from 'node:fs/promises';
-import { Agent, request } from 'node:https';
-import { tmpdir } from 'node:os';
+import { readdir, readlink, writeFile } from 'node:fs/promises';
+import { request } from 'node:https';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { newApiKey } from '../lib/keys/api-keys.ts';
 import type { Checkout } from './checkout.ts';
 import { cpuTimes } from './cpu-time.ts';
 import { HOSTILE, plainRecords } from './hostile-bodies.ts';
 import { child, memoryMiB } from './processes.ts';
 import type { Figure, Figures, Measurement, Section } from './section.ts';
+import { ended } from './served-deployment.ts';
+import { type ServedHosts, withServedHosts } from './served-hosts.ts';
+import { shows } from './shows.ts';
 import { percentilesOf } from './steady.ts';
 
 /*
@@ -51,7 +52,7 @@ export const exposed: Section = {
         const under = (kind: string, count: number, title: string): Measurement => ({
             title: `${count.toLocaleString('en')} ${title}`,
             figures: UNDER,
-            scanwire: async (checkout) => () => withServer(checkout, (server) => surrounded(checkout, server, { kind, count, scale })),
+            scanwire: async (checkout) => () => withServedHosts(checkout, (server) => surrounded(checkout, server, { kind, count, scale })),
         });
         return {
             measurements: [
@@ -64,7 +65,7 @@ export const exposed: Section = {
                         worst: { label: 'CPU of the worst, times that of records', digits: 1, bar: '≤ 50' },
                         ...Object.fromEntries(Object.keys(HOSTILE).map((name) => [name, { label: `  ${name}`, digits: 1 }])),
                     },
-                    scanwire: async (checkout) => () => withServer(checkout, hostileBodies),
+                    scanwire: async (checkout) => () => withServedHosts(checkout, hostileBodies),
                 },
                 {
                     title: 'what token-auth and rest-api-v2 add to a hapi server',
@@ -80,33 +81,6 @@ export const exposed: Section = {
     },
 };
 
-interface Served {
-    readonly url: string;
-    readonly pid: number;
-    readonly key: string;
-}
-
-const run = promisify(execFile);
-
-/** `serve` on a folder of its own, with hosts and a key. */
-async function withServer(checkout: Checkout, task: (server: Served) => Promise<Figures>): Promise<Figures> {
-    const folder = await mkdtemp(join(tmpdir(), 'scanwire-bench-'));
-    const env = { PATH: process.env.PATH };
-    const args = (...command: string[]): string[] => [checkout.program, ...command, '--data', join(folder, 'data'), '--json'];
-    const server = spawn(process.execPath, args('serve', '--port', '0'), { env, stdio: ['ignore', 'pipe', 'inherit'] });
-    try {
-        const { url } = JSON.parse(await firstLine(server)) as { url: string };
-        await run(process.execPath, args('import', 'fixtures/scans/services.xml'), { env });
-        const scopes = ['inventory:read', 'records:write'].flatMap((scope) => ['--scope', scope]);
-        const { stdout } = await run(process.execPath, args('keys', 'create', 'good', ...scopes), { env });
-        const { key } = JSON.parse(stdout) as { key: string };
-        return await task({ url, key, pid: server.pid as number });
-    } finally {
-        await end(server);
-        await rm(folder, { recursive: true });
-    }
-}
-
 interface Strangers {
     readonly kind: string;
     readonly count: number;
@@ -114,11 +88,11 @@ interface Strangers {
 }
 
 /** The good key's shows before and while strangers do what they can. */
-async function surrounded({ bench }: Checkout, server: Served, { kind, count, scale }: Strangers): Promise<Figures> {
+async function surrounded({ bench }: Checkout, server: ServedHosts, { kind, count, scale }: Strangers): Promise<Figures> {
     const { port } = new URL(server.url);
-    const shows = Math.ceil(RATE * SECONDS * scale);
-    await showing(server, Math.ceil(shows / 4));
-    const alone = await showing(server, shows);
+    const asked = Math.ceil(RATE * SECONDS * scale);
+    await shows(server.host, RATE, Math.ceil(asked / 4));
+    const alone = await shows(server.host, RATE, asked);
     const [sockets, idle] = [await socketsOf(server.pid), await memoryMiB(server.pid, 'VmRSS')];
     await writeFile(`/proc/${server.pid}/clear_refs`, '5');
 
@@ -128,12 +102,12 @@ async function surrounded({ bench }: Checkout, server: Served, { kind, count, sc
     try {
         const lines = createInterface(strangers.stdout)[Symbol.asyncIterator]();
         await lines.next();
-        const meanwhile = await showing(server, shows);
+        const meanwhile = await shows(server.host, RATE, asked);
         const { perSecond } = JSON.parse((await lines.next()).value as string) as { perSecond: number };
         const peak = await memoryMiB(server.pid, 'VmHWM');
         await sleep(LATER * 1000 * Math.min(1, Math.max(scale, 0.6)));
         const later = await socketsOf(server.pid);
-        const [before, during] = [alone, meanwhile].map(({ latencies }) => percentilesOf(latencies)) as [Percentiles, Percentiles];
+        const [before, during] = [alone, meanwhile].map(({ latencies }) => percentilesOf(latencies)) as [Latencies, Latencies];
         return {
             medianBefore: before.p50,
             median: during.p50,
@@ -147,50 +121,11 @@ async function surrounded({ bench }: Checkout, server: Served, { kind, count, sc
             ...(kind === 'keys' && { perSecond }),
         };
     } finally {
-        await end(strangers);
+        await ended(strangers, 'SIGKILL');
     }
 }
 
-type Percentiles = Record<'p50' | 'p99', number>;
-
-interface Shows {
-    /** In milliseconds. */
-    readonly latencies: readonly number[];
-    readonly failed: number;
-}
-
-const SHOW = '/rest_api/v2/workspaces/1/hosts/1';
-const PATIENCE = 10_000;
-
-/** So many a second, whether those before are answered or not, over connections that are kept. */
-async function showing({ url, key }: Served, count: number): Promise<Shows> {
-    const agent = new Agent({ keepAlive: true, rejectUnauthorized: false, maxSockets: 4 });
-    const latencies: number[] = [];
-    let failed = 0;
-    const show = async (): Promise<void> => {
-        const started = performance.now();
-        try {
-            const asked = request(url + SHOW, { agent, headers: { token: key }, timeout: PATIENCE }).end();
-            asked.once('timeout', () => asked.destroy());
-            const [answer] = await once(asked, 'response');
-            await answer.resume().toArray();
-            failed += answer.statusCode === 200 ? 0 : 1;
-        } catch {
-            failed += 1;
-        }
-        latencies.push(performance.now() - started);
-    };
-
-    const started = performance.now();
-    const all: Promise<void>[] = [];
-    for (let index = 0; index < count; index += 1) {
-        await sleep(started + (index * 1000) / RATE - performance.now());
-        all.push(show());
-    }
-    await Promise.all(all);
-    agent.destroy();
-    return { latencies, failed };
-}
+type Latencies = Record<'p50' | 'p99', number>;
 
 async function socketsOf(pid: number): Promise<number> {
     const links = await Promise.all((await readdir(`/proc/${pid}/fd`)).map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => '')));
@@ -200,7 +135,7 @@ async function socketsOf(pid: number): Promise<number> {
 const MIB = 1_048_576;
 
 /** What each costs in CPU of the server, over what so many bytes of plain records do, or a request where those are fewer. */
-async function hostileBodies({ url, key, pid }: Served): Promise<Figures> {
+async function hostileBodies({ url, key, pid }: ServedHosts): Promise<Figures> {
     const spent = async (): Promise<number> => ((await cpuTimes({ server: pid })).server ?? 0) / 1000;
     const cost = async (body: Buffer): Promise<number> => {
         const before = await spent();
@@ -236,21 +171,4 @@ async function added(checkout: Checkout): Promise<Figures> {
     const { bare, plugins } = figures;
     const more = (name: string): number => (plugins?.[name] ?? 0) - (bare?.[name] ?? 0);
     return { startMs: more('startMs'), cpuMs: more('cpuMs'), rssMiB: more('rssMiB') };
-}
-
-async function firstLine(process: ChildProcess): Promise<string> {
-    const lines = createInterface(process.stdout as NodeJS.ReadableStream)[Symbol.asyncIterator]();
-    const { value, done } = await lines.next();
-    if (done === true) {
-        throw new Error(`${process.spawnargs.join(' ')} ended without a line`);
-    }
-    return value;
-}
-
-async function end(process: ChildProcess): Promise<void> {
-    if (process.exitCode === null && process.signalCode === null) {
-        const exited = once(process, 'exit');
-        process.kill('SIGKILL');
-        await exited;
-    }
 }

@@ -1,11 +1,14 @@
-import { request } from 'node:http';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { scanDatabase } from '../test/adapters/scan-database/scan-database.ts';
-import { type TestDatabase, testDatabase } from '../test/support/test-database.ts';
 import type { Checkout } from './checkout.ts';
 import { median } from './comparison.ts';
-import { cpuTimes, serverProcesses } from './cpu-time.ts';
-import { type Background, background } from './processes.ts';
-import type { Figure, Run, Section } from './section.ts';
+import { serverProcesses, withCpu } from './cpu-time.ts';
+import { filled, hostDatabase, type IndexServer, indexServer } from './index-server.ts';
+import { memoryMiB } from './processes.ts';
+import { type IndexRead, readIndex } from './read-index.ts';
+import { type Figure, ofEach, type Peer, type Run, type Section, withBars } from './section.ts';
 
 const HOSTS = 100_000;
 /** In a run after one that warms up; several, since CPU time is counted in coarse steps. */
@@ -16,59 +19,65 @@ const FIGURES: Readonly<Record<string, Figure>> = {
     firstByteMs: { label: 'first byte, ms' },
     server: { label: 'CPU of the server, µs a host', digits: 1 },
     postgres: { label: 'CPU of PostgreSQL, µs a host', digits: 1 },
-    peakMiB: { label: 'peak memory of the server, MiB' },
+    overIdleMiB: { label: 'peak memory of the server over idle, MiB' },
     mebibytes: { label: 'body, MiB', digits: 1 },
 };
 
-/** The index of many hosts from PostgreSQL, of our own tables and of a scan database, by scanwire and by a hand-written fastify route. */
+/** The index of many hosts: of our own tables and of a scan database beside a hand-written fastify route, and of the embedded database. */
 export const hostIndex: Section = {
     name: 'index',
     discarded: 0,
 
     async open({ own, scale }) {
         const hosts = Math.ceil(HOSTS * scale);
-        const databases = new Map<Checkout, FilledDatabase>();
+        const title = `index of ${hosts.toLocaleString('en')} hosts`;
+        const folder = await mkdtemp(join(tmpdir(), 'scanwire-bench-'));
         const scanned = await filledScanDatabase(hosts);
-        const scanwire = (checkout: Checkout, ...args: string[]): Run =>
-            reading(hosts, async () => {
-                const server = await background(checkout, 'scanwire-index', { args });
-                const [url = '', token = ''] = server.firstLine.split(' ');
-                return { server, url, token };
-            });
-        const fastify = (database: string, table: string, path: string) => ({
+        const scanwire = (checkout: Checkout, kind: string, place: string): Run =>
+            reading(hosts, () => indexServer(checkout, 'scanwire-hosts', { args: [kind, place] }));
+        const fastify = (...args: string[]): Peer => ({
             name: 'fastify + pg',
-            run: reading(hosts, async () => {
-                const server = await background(own, 'fastify-index', { args: [database, 'bench', table] });
-                return { server, url: server.firstLine + path, token: 'bench' };
-            }),
+            run: reading(hosts, () => indexServer(own, 'fastify-hosts', { args })),
+        });
+        const ownTables = ofEach(async (checkout) => {
+            const database = await hostDatabase(checkout, hosts);
+            return { database, run: scanwire(checkout, 'postgres', database.url) };
         });
         return {
             measurements: [
                 {
-                    title: `index of ${hosts.toLocaleString('en')} hosts`,
-                    figures: FIGURES,
-
-                    async scanwire(checkout) {
-                        const database = await filledDatabase(checkout, hosts);
-                        databases.set(checkout, database);
-                        return scanwire(checkout, database.url);
-                    },
+                    title,
+                    figures: withBars(FIGURES, { seconds: '≤ 0.30 ×', server: '≤ 0.20 ×', overIdleMiB: '≤ 60' }),
+                    scanwire: async (checkout) => (await ownTables.of(checkout)).run,
 
                     async peers() {
-                        const { url, path } = databases.get(own) as FilledDatabase;
-                        return [fastify(url, 'scanwire.hosts', path)];
+                        const { url, workspace } = (await ownTables.of(own)).database;
+                        return [fastify(url, 'scanwire.hosts', workspace)];
                     },
                 },
                 {
-                    title: `the same of a scan database`,
-                    figures: FIGURES,
-                    scanwire: async (checkout) => scanwire(checkout, scanned.url, 'scan-database'),
-                    peers: async () => [fastify(scanned.url, 'hosts', '/rest_api/v2/workspaces/1/hosts')],
+                    title: `${title}, of a scan database`,
+                    figures: withBars(FIGURES, { seconds: '≤ 0.50 ×', server: '≤ 0.25 ×' }),
+                    scanwire: async (checkout) => scanwire(checkout, 'scan-database', scanned.url),
+                    peers: async () => [fastify(scanned.url, 'hosts', '1')],
+                },
+                {
+                    title: `${title}, embedded`,
+                    figures: withBars(FIGURES, { seconds: '≤ 3 ×' }),
+
+                    async scanwire(checkout) {
+                        const place = await mkdtemp(join(folder, 'data-'));
+                        await filled(checkout, 'embedded', place, hosts);
+                        return scanwire(checkout, 'embedded', place);
+                    },
+
+                    peers: async () => [{ name: 'PostgreSQL', run: (await ownTables.of(own)).run }],
                 },
             ],
 
             async close() {
-                await Promise.all([scanned.stop(), ...[...databases.values()].map(({ drop }) => drop())]);
+                await Promise.all([scanned.stop(), ...(await ownTables.all()).map(({ database }) => database.drop())]);
+                await rm(folder, { recursive: true });
             },
         };
     },
@@ -78,85 +87,32 @@ export const hostIndex: Section = {
 async function filledScanDatabase(hosts: number): Promise<Awaited<ReturnType<typeof scanDatabase>>> {
     const database = await scanDatabase(hosts);
     await database.pool.query(`update hosts set name = 'host-' || id || '.example.com', mac = '00:50:56:00:01:02', os_name = 'Linux',
-        os_flavor = 'Debian', os_sp = '12', purpose = 'server', info = 'rack ' || id % 40, comments = 'seen by the weekly scan'`);
+        os_flavor = '5.X', os_sp = '12', purpose = 'server', info = 'rack ' || id % 40, comments = 'seen by the weekly scan'`);
     await database.pool.query('vacuum analyze');
     return database;
-}
-
-interface FilledDatabase extends TestDatabase {
-    /** Of the index. */
-    readonly path: string;
-}
-
-/** By the checkout itself, as its tables may be others. */
-async function filledDatabase(checkout: Checkout, hosts: number): Promise<FilledDatabase> {
-    const database = await testDatabase();
-    const server = await background(checkout, 'scanwire-index', { args: [database.url, String(hosts)] });
-    await server.stop();
-    const [url = ''] = server.firstLine.split(' ');
-    return { ...database, path: new URL(url).pathname };
-}
-
-interface IndexServer {
-    readonly server: Background;
-    /** Of the index. */
-    readonly url: string;
-    readonly token: string;
 }
 
 /** Each run by a server of its own, since one process may hold more memory than another of the same program. */
 function reading(hosts: number, start: () => Promise<IndexServer>): Run {
     return async () => {
-        const { server, url, token } = await start();
+        const { process: server, url, token } = await start();
         try {
+            await readIndex(`${url}/1`, token);
+            const idleMiB = await memoryMiB(server.pid, 'VmRSS');
             await readIndex(url, token);
             const processes = { server: server.pid, ...(await serverProcesses(process.env)) };
             await server.resetPeak();
-            const before = await cpuTimes(processes);
-            const answers: Answer[] = [];
-            while (answers.length < READINGS) {
-                answers.push(await readIndex(url, token));
-            }
-
-            const after = await cpuTimes(processes);
-            const cpu = Object.keys(after).map((name) => [name, (Number(after[name]) - Number(before[name])) / (hosts * READINGS)]);
-            const of = (name: keyof Answer): number => median(answers.map((answer) => answer[name]));
+            const answers: IndexRead[] = [];
+            const { cpu } = await withCpu(processes, hosts * READINGS, async () => {
+                while (answers.length < READINGS) {
+                    answers.push(await readIndex(url, token));
+                }
+            });
+            const of = (name: keyof IndexRead): number => median(answers.map((answer) => answer[name]));
             const [seconds, firstByteMs, mebibytes] = [of('seconds'), of('firstByteMs'), of('mebibytes')];
-            return { seconds, firstByteMs, mebibytes, ...Object.fromEntries(cpu), peakMiB: await server.peakMiB() };
+            return { seconds, firstByteMs, mebibytes, ...cpu, overIdleMiB: (await server.peakMiB()) - idleMiB };
         } finally {
             await server.stop();
         }
     };
-}
-
-interface Answer {
-    readonly seconds: number;
-    readonly firstByteMs: number;
-    readonly mebibytes: number;
-}
-
-/** Reads an index to its end without keeping it. */
-function readIndex(url: string, token: string): Promise<Answer> {
-    const started = performance.now();
-    return new Promise((resolve, reject) => {
-        const get = request(url, { headers: { token } }, (response) => {
-            let bytes = 0;
-            let firstByteMs = 0;
-            response.on('data', (chunk: Buffer) => {
-                firstByteMs ||= performance.now() - started;
-                bytes += chunk.length;
-            });
-            response.on('error', reject);
-            response.on('end', () => {
-                if (response.statusCode !== 200 || !response.complete) {
-                    reject(new Error(`${url}: status ${response.statusCode}`));
-                    return;
-                }
-
-                resolve({ seconds: (performance.now() - started) / 1000, firstByteMs, mebibytes: bytes / 2 ** 20 });
-            });
-        });
-        get.on('error', reject);
-        get.end();
-    });
 }

@@ -77,7 +77,8 @@ function start(
     return spawn(program, rest, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
 }
 
-function firstLine(server: ChildProcess): Promise<string> {
+/** Rejects when it ends without one. */
+export function firstLine(server: ChildProcess): Promise<string> {
     return new Promise((resolve, reject) => {
         let output = '';
         server.stdout?.on('data', (chunk) => {

@@ -1,6 +1,7 @@
 /*
  * `npm run bench`: what scanwire costs beside its peers, in turn or both at once. With the names of sections, only those:
- * `npm run bench -- records capture`. `kept-million` and `screens` take minutes for each round and are measured only by their names.
+ * `npm run bench -- records capture`. Those that take minutes for each round are measured only by their names: `kept-million`, `million`, `import`,
+ * `import-embedded`, `import-million` and `screens`.
  *
  * `npm run bench -- --against ../other --rounds 9` measures the package of this checkout beside that of another, compiled one, by the
  * same bench, and says which figures are worse. `--scale 0.1` counts a tenth, to see that all works.
@@ -16,7 +17,10 @@ import { summaryOf, tablesOf } from './comparison.ts';
 import { deliveries } from './deliveries.ts';
 import { distant } from './distant.ts';
 import { exposed } from './exposed.ts';
+import { embeddedImport, imports, millionImport } from './host-import.ts';
 import { hostIndex } from './host-index.ts';
+import { million } from './host-million.ts';
+import { requests, show } from './host-requests.ts';
 import { idle } from './idle.ts';
 import { kept, keptMillion } from './kept.ts';
 import { neighbours } from './neighbours.ts';
@@ -44,6 +48,12 @@ const SECTIONS: readonly Section[] = [
     recovery,
     backlog,
     hostIndex,
+    million,
+    requests,
+    show,
+    imports,
+    embeddedImport,
+    millionImport,
     records,
     memory,
     capture,

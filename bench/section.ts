@@ -15,6 +15,16 @@ export interface Figure {
     readonly bar?: string;
 }
 
+/** The figures, with bars for some. */
+export function withBars(
+    figures: Readonly<Record<string, Figure>>,
+    bars: Readonly<Record<string, string>>,
+): Readonly<Record<string, Figure>> {
+    return Object.fromEntries(
+        Object.entries(figures).map(([name, figure]) => [name, bars[name] === undefined ? figure : { ...figure, bar: bars[name] }]),
+    );
+}
+
 /** Something that scanwire does, and what else does it. */
 export interface Measurement {
     readonly title: string;
@@ -72,6 +82,26 @@ export interface Measured {
 interface Pair extends Pick<Measurement, 'title' | 'figures'> {
     readonly scanwire: Run;
     readonly beside?: Peer;
+}
+
+/** What is made once for each checkout, for several measurements. */
+export interface OfEach<Made> {
+    of(checkout: Checkout): Promise<Made>;
+    /** What was made. */
+    all(): Promise<readonly Made[]>;
+}
+
+export function ofEach<Made>(make: (checkout: Checkout) => Promise<Made>): OfEach<Made> {
+    const made = new Map<Checkout, Promise<Made>>();
+    return {
+        of(checkout) {
+            const known = made.get(checkout) ?? make(checkout);
+            made.set(checkout, known);
+            return known;
+        },
+
+        all: () => Promise.all(made.values()),
+    };
 }
 
 export async function measure(section: Section, setting: Setting): Promise<readonly Measured[]> {

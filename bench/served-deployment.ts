@@ -11,6 +11,7 @@ import { type RedisServer, redisServer } from '../test/support/redis-server.ts';
 import { testDatabase } from '../test/support/test-database.ts';
 import { notingReceiver, type Receiver } from './arrivals.ts';
 import type { Checkout } from './checkout.ts';
+import { firstLine } from './processes.ts';
 import { ADD } from './sender-store.ts';
 
 /** The command `scanwire` on a Redis of its own and an empty database, with one exporter that runs. */
@@ -19,7 +20,7 @@ export interface ServedDeployment {
     readonly rows: pg.Pool;
     readonly receiver: Receiver;
     /** Starts `serve`, or another command, and resolves with its process once it says that it is ready. */
-    start(...command: readonly string[]): Promise<ChildProcess>;
+    start(...command: readonly string[]): Promise<Started>;
     /** Adds events of about so many bytes, each with a delivery to the exporter. */
     add(events: number, bodyBytes?: number): Promise<void>;
     /** Resolves once so many different events have come in all, or no other for a minute: with how many are missing. */
@@ -30,12 +31,15 @@ export interface ServedDeployment {
 
 const run = promisify(execFile);
 
+/** A process, with what it has said when it was ready: a line of JSON. */
+export type Started = ChildProcess & { readonly firstLine: string };
+
 /** The command of a checkout on a data folder. */
 export interface Command {
     /** Starts `serve`, or another command, and resolves with its process once it says that it is ready. */
-    start(...command: readonly string[]): Promise<ChildProcess>;
-    /** Runs a command to its end. */
-    run(...command: readonly string[]): Promise<void>;
+    start(...command: readonly string[]): Promise<Started>;
+    /** Runs a command to its end, and resolves with what it prints. */
+    run(...command: readonly string[]): Promise<string>;
     /** Kills what was started. */
     end(): Promise<void>;
 }
@@ -51,13 +55,12 @@ export function commandOn({ program }: Checkout, data: string, env: Readonly<Rec
                 stdio: ['ignore', 'pipe', 'inherit'],
             });
             started.push(child);
-            const ended = once(child, 'close').then(() => Promise.reject(new Error(`scanwire ${command.join(' ')} did not start`)));
-            await Promise.race([once(child.stdout as NonNullable<ChildProcess['stdout']>, 'data'), ended]);
-            return child;
+            return Object.assign(child, { firstLine: await firstLine(child) });
         },
 
         async run(...command) {
-            await run(process.execPath, [program, ...command, '--data', data], options);
+            const { stdout } = await run(process.execPath, [program, ...command, '--data', data], options);
+            return stdout;
         },
 
         async end() {

@@ -176,8 +176,8 @@ function selecting(source: CollectionSource, path: readonly number[], selection:
 }
 
 /** The planner, who does not know how far it reaches, takes it for few rows: with other conditions by which rows are found it must not stand. */
-function listedFor({ listed = 'true' }: CollectionSource, { address }: Filters): string {
-    return address === undefined ? listed : 'true';
+function listedFor({ listed = 'true' }: CollectionSource, { address, updated_since }: Filters): string {
+    return address === undefined && updated_since === undefined ? listed : 'true';
 }
 
 /** The same where the planner finds no good way to rows of some addresses; null where it does. */

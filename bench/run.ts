@@ -1,6 +1,6 @@
 /*
  * `npm run bench`: what scanwire costs beside its peers, in turn or both at once. With the names of sections, only those:
- * `npm run bench -- records capture`. `kept-million` and `screens` take minutes for each round and are measured only by their names.
+ * `npm run bench -- records capture`. `kept-million`, `screens` and `lists` take minutes for each round and are measured only by their names.
  *
  * `npm run bench -- --against ../other --rounds 9` measures the package of this checkout beside that of another, compiled one, by the
  * same bench, and says which figures are worse. `--scale 0.1` counts a tenth, to see that all works.
@@ -9,6 +9,7 @@
  */
 import { parseArgs } from 'node:util';
 import { testServers } from '../test/support/servers.ts';
+import { bulk } from './bulk.ts';
 import { capture } from './capture.ts';
 import { ownAndOtherCheckout, ownCheckout } from './checkout.ts';
 import { committed } from './committed.ts';
@@ -16,19 +17,25 @@ import { summaryOf, tablesOf } from './comparison.ts';
 import { deliveries } from './deliveries.ts';
 import { distant } from './distant.ts';
 import { exposed } from './exposed.ts';
+import { fanOut } from './fan-out.ts';
+import { formats } from './formats.ts';
 import { hostIndex } from './host-index.ts';
 import { idle } from './idle.ts';
 import { kept, keptMillion } from './kept.ts';
+import { lists } from './lists.ts';
 import { neighbours } from './neighbours.ts';
+import { observed } from './observed.ts';
 import { order } from './order.ts';
 import { pace } from './pace.ts';
 import { PROFILE_SETTINGS, writeProfile } from './profile.ts';
 import { memory, records } from './records.ts';
 import { backlog, recovery } from './recovery.ts';
+import { replay } from './replay.ts';
 import { retention } from './retention.ts';
 import { screens } from './screens.ts';
 import { type Measured, measure, type Section } from './section.ts';
 import { host, serve } from './start-up.ts';
+import { subscriptions } from './subscriptions.ts';
 
 const SECTIONS: readonly Section[] = [
     deliveries,
@@ -37,7 +44,13 @@ const SECTIONS: readonly Section[] = [
     keptMillion,
     committed,
     distant,
+    bulk,
+    formats,
+    subscriptions,
+    fanOut,
     order,
+    observed,
+    replay,
     idle,
     neighbours,
     retention,
@@ -51,6 +64,7 @@ const SECTIONS: readonly Section[] = [
     serve,
     exposed,
     screens,
+    lists,
 ];
 
 const { values, positionals: names } = parseArgs({

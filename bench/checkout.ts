@@ -23,7 +23,7 @@ export async function ownCheckout(): Promise<Checkout> {
 
 /**
  * This checkout and another that is compiled, both measured by this bench and both in the same way: a copy of it gets the package and
- * the dependencies of the checkout beside it, where Node resolves `scanwire/*` and all else.
+ * the dependencies of the checkout beside it, where Node resolves `scanwire/*` and all else, and `lib/` for what no user of the package calls by itself.
  */
 export async function ownAndOtherCheckout(other: string): Promise<readonly [own: Checkout, other: Checkout]> {
     return Promise.all([staged(ROOT), staged(resolve(other))]);
@@ -38,6 +38,7 @@ async function staged(root: string): Promise<Checkout> {
     for (const name of ['dist', 'node_modules']) {
         await symlink(join(root, name), join(folder, name));
     }
+    await symlink(join(root, 'dist', 'lib'), join(folder, 'lib'));
 
     return { name: basename(root), bench, program, remove: () => rm(folder, { recursive: true }) };
 }

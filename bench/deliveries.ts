@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Checkout } from './checkout.ts';
 import { now } from './contenders/http.ts';
 import { investigation } from './contenders/investigation.ts';
+import type { Burst } from './contenders/sender-server.ts';
 import { REFERENCE, warmUp } from './pace.ts';
 import { type Figure, type Figures, type Measurement, type Peer, type Run, type Section, withBars } from './section.ts';
 import { CPU_FIGURES, cpuSince, type SenderOptions, type SenderUnderTest, withSender } from './senders.ts';
@@ -10,6 +11,7 @@ import { CPU_FIGURES, cpuSince, type SenderOptions, type SenderUnderTest, withSe
 export interface Load {
     readonly warmUp: number;
     readonly counted: number;
+    readonly how?: Burst;
 }
 
 const SERVERS: Load = { warmUp: 10_000, counted: 40_000 };
@@ -79,7 +81,7 @@ function othersOf(scale: number, bare: Peer, one: Peer): readonly Measurement[] 
         peers: async () => (beside === undefined ? [] : [beside]),
     });
     return [
-        measurement('deliveries, Redis + PostgreSQL, window 200', { kind: 'servers', window: 200 }, { beside: bare }),
+        measurement('deliveries, Redis + PostgreSQL, window 200', { kind: 'servers', host: { window: 200 } }, { beside: bare }),
         measurement(
             `deliveries through serve, 50 publishers, one event a request (bars: and ≥ 2,500/s where bare has 6,000/s)`,
             { kind: 'serve' },
@@ -122,10 +124,10 @@ export function fullSpeed(options: SenderOptions, load: Load, scale: number): Ru
     ];
     return () =>
         withSender(options, async (sender): Promise<Figures> => {
-            await warmUp(sender, before, exporters);
+            await warmUp(sender, before, exporters, load.how);
             const cpu = await sender.cpu();
             const started = performance.now();
-            await sender.burst(counted);
+            await sender.burst(counted, load.how);
             const accepted = performance.now();
             await sender.finished(counted * exporters);
             const recorded = performance.now();
@@ -134,21 +136,21 @@ export function fullSpeed(options: SenderOptions, load: Load, scale: number): Ru
                 ...(kind !== 'bare' && { acceptedPerSecond: (counted * 1000) / (accepted - started) }),
                 ...(await cpuSince(cpu, sender, counted * exporters)),
                 peakMiB: await sender.peakMiB(),
-                ...(options.answersAfter === undefined && (await callsOf(sender, calls, exporters))),
+                ...(options.answersAfter === undefined && (await callsOf(sender, calls, exporters, load.how))),
                 ...(kind === 'serve-embedded' && { publishesPerSecond: await oneByOne(sender, Math.ceil(ONE_BY_ONE * scale)) }),
             };
         });
 }
 
 /** Beside what is timed, since counting slows down. */
-async function callsOf(sender: SenderUnderTest, events: number, exporters: number): Promise<Figures> {
+async function callsOf(sender: SenderUnderTest, events: number, exporters: number, how?: Burst): Promise<Figures> {
     const { DATABASE_URL, REDIS_URL } = sender.store.urls;
     if (DATABASE_URL === undefined && REDIS_URL === undefined) {
         return {};
     }
 
     const { sql, redis } = await sender.store.clientCalls(async () => {
-        await sender.burst(events);
+        await sender.burst(events, how);
         await sender.finished(events * exporters);
     });
     const forThousand = (calls: number): number => (calls * 1000) / (events * exporters);

@@ -17,7 +17,7 @@ export const order: Section = {
                 {
                     title: `deliveries, ordered: ${LOAD.counted.toLocaleString('en')} messages over ${KEYS.toLocaleString('en')} order keys`,
                     figures: figuresWith({ perSecond: '≥ 0.6 ×' }),
-                    scanwire: async (checkout) => fullSpeed({ checkout, kind: 'servers', orderKeys: keys }, LOAD, scale),
+                    scanwire: async (checkout) => fullSpeed({ checkout, kind: 'servers', host: { orderKeys: keys } }, LOAD, scale),
                     peers: async () => [unordered],
                 },
             ],

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Checkout } from './checkout.ts';
+import type { Burst } from './contenders/sender-server.ts';
 import type { Figure, Figures, Measurement, Peer, Run, Section } from './section.ts';
 import { CPU_FIGURES, cpuSince, type SenderKind, type SenderOptions, type SenderUnderTest, withSender } from './senders.ts';
 import { LATENCIES, percentilesOf, steady } from './steady.ts';
@@ -120,8 +121,8 @@ function steadily({ warm, stretches, exporters = 1, ...options }: Paced, scale: 
 }
 
 /** Publishes so many events as fast as they are taken, and counts the rows. */
-export async function warmUp(sender: SenderUnderTest, events: number, exporters = 1): Promise<void> {
-    await sender.burst(events);
+export async function warmUp(sender: SenderUnderTest, events: number, exporters = 1, how?: Burst): Promise<void> {
+    await sender.burst(events, how);
     await sender.finished(events * exporters);
     await sender.store.analyze();
 }

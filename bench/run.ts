@@ -1,7 +1,7 @@
 /*
  * `npm run bench`: what scanwire costs beside its peers, in turn or both at once. With the names of sections, only those:
  * `npm run bench -- records capture`. Those that take minutes for each round are measured only by their names: `kept-million`, `million`, `import`,
- * `import-embedded`, `import-million` and `screens`.
+ * `import-embedded`, `import-million`, `lists` and `screens`.
  *
  * `npm run bench -- --against ../other --rounds 9` measures the package of this checkout beside that of another, compiled one, by the
  * same bench, and says which figures are worse. `--scale 0.1` counts a tenth, to see that all works.
@@ -10,6 +10,7 @@
  */
 import { parseArgs } from 'node:util';
 import { testServers } from '../test/support/servers.ts';
+import { bulk } from './bulk.ts';
 import { capture } from './capture.ts';
 import { ownAndOtherCheckout, ownCheckout } from './checkout.ts';
 import { committed } from './committed.ts';
@@ -18,21 +19,27 @@ import { deliveries } from './deliveries.ts';
 import { distant } from './distant.ts';
 import { exposed } from './exposed.ts';
 import { embeddedImport, imports, millionImport } from './host-import.ts';
+import { fanOut } from './fan-out.ts';
+import { formats } from './formats.ts';
 import { hostIndex } from './host-index.ts';
 import { million } from './host-million.ts';
 import { requests, show } from './host-requests.ts';
 import { idle } from './idle.ts';
 import { kept, keptMillion } from './kept.ts';
+import { lists } from './lists.ts';
 import { neighbours } from './neighbours.ts';
+import { observed } from './observed.ts';
 import { order } from './order.ts';
 import { pace } from './pace.ts';
 import { PROFILE_SETTINGS, writeProfile } from './profile.ts';
 import { memory, records } from './records.ts';
 import { backlog, recovery } from './recovery.ts';
+import { replay } from './replay.ts';
 import { retention } from './retention.ts';
 import { screens } from './screens.ts';
 import { type Measured, measure, type Section } from './section.ts';
 import { host, serve } from './start-up.ts';
+import { subscriptions } from './subscriptions.ts';
 
 const SECTIONS: readonly Section[] = [
     deliveries,
@@ -41,7 +48,13 @@ const SECTIONS: readonly Section[] = [
     keptMillion,
     committed,
     distant,
+    bulk,
+    formats,
+    subscriptions,
+    fanOut,
     order,
+    observed,
+    replay,
     idle,
     neighbours,
     retention,
@@ -61,6 +74,7 @@ const SECTIONS: readonly Section[] = [
     serve,
     exposed,
     screens,
+    lists,
 ];
 
 const { values, positionals: names } = parseArgs({

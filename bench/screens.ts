@@ -1,28 +1,11 @@
-import pg from 'pg';
 import { request } from 'undici';
-import type { Checkout } from './checkout.ts';
-import { background } from './processes.ts';
-import type { Figure, Figures, Run, Section } from './section.ts';
-import { emptyStore } from './sender-store.ts';
-import { percentilesOf } from './steady.ts';
+import { type FilledStore, type Filling, type Known, namesOf, withFilledStore } from './filled-store.ts';
+import type { Figure, Figures, Section } from './section.ts';
+import { p95Of } from './steady.ts';
 
 const EXPORTERS = 1_000;
 const DELIVERIES = 1_000_000;
-/** Rows that one statement adds. */
-const AT_ONCE = 100_000;
-/** From how many days what is kept comes. */
-const DAYS = 30;
 const LOOKS = 40;
-
-/** Ids of what there is to be looked at. */
-interface Known {
-    readonly exporter: string;
-    readonly delivery: string;
-    readonly event: string;
-    /** From the middle of what is kept, and the exporter that 900 come before. */
-    readonly middle: string;
-    readonly late: string;
-}
 
 const dayAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 16);
 
@@ -67,115 +50,32 @@ export const screens: Section = {
     onRequest: true,
 
     async open({ scale }) {
-        const [exporters, deliveries] = [Math.ceil(EXPORTERS * scale), Math.ceil(DELIVERIES * scale)];
-        const title = `pages of ${exporters.toLocaleString('en')} exporters and ${deliveries.toLocaleString('en')} deliveries, PostgreSQL`;
-        return { measurements: [{ title, figures: FIGURES, scanwire: async (checkout) => looked(checkout, exporters, deliveries) }] };
+        const filling: Filling = { exporters: Math.ceil(EXPORTERS * scale), deliveries: Math.ceil(DELIVERIES * scale) };
+        return {
+            measurements: [
+                {
+                    title: `pages of ${namesOf(filling)}, PostgreSQL`,
+                    figures: FIGURES,
+                    scanwire: async (checkout) => () => withFilledStore(checkout, filling, lookAt),
+                },
+            ],
+        };
     },
 };
 
-function looked(checkout: Checkout, exporters: number, deliveries: number): Run {
-    return async () => {
-        const store = await emptyStore({ database: true });
-        const url = String(store.urls.DATABASE_URL);
-        const pool = new pg.Pool({ connectionString: url, max: 1 });
-        const host = await background(checkout, 'screens', { args: [url, String(exporters)] });
-        try {
-            await fill(pool, deliveries);
-            return await lookAt(`http://127.0.0.1:${host.firstLine}`, await knownOf(pool));
-        } finally {
-            await host.stop();
-            await pool.end();
-            await store.remove();
-        }
-    };
-}
-
-async function fill(pool: pg.Pool, deliveries: number): Promise<void> {
-    await pool.query(`update scanwire.exporters set state = 'running'`);
-    for (let done = 0; done < deliveries; done += AT_ONCE) {
-        const count = Math.min(AT_ONCE, deliveries - done);
-        await pool.query(DONE, [count, done / deliveries, count / deliveries, DAYS]);
-    }
-    await pool.query('vacuum analyze');
-}
-
-async function knownOf(pool: pg.Pool): Promise<Known> {
-    const { rows } = await pool.query<Known>(KNOWN);
-    return rows[0] as Known;
-}
-
-async function lookAt(origin: string, known: Known): Promise<Figures> {
+async function lookAt({ origin, known }: FilledStore): Promise<Figures> {
     const figures: Record<string, number> = {};
     for (const [name, pathOf] of Object.entries(PAGES)) {
-        const times: number[] = [];
-        // The first ones make connections and plans.
-        for (let look = -5; look < LOOKS; look += 1) {
-            const took = await timed(origin + pathOf(known));
-            if (look >= 0) {
-                times.push(took);
-            }
-        }
-        figures[name] = percentilesOf(times).p95 ?? Number.NaN;
+        figures[name] = await p95Of(LOOKS, () => look(origin + pathOf(known)));
     }
     return figures;
 }
 
-/** Milliseconds until the whole page is there. */
-async function timed(url: string): Promise<number> {
-    const begun = performance.now();
+/** Until the whole page is there. */
+async function look(url: string): Promise<void> {
     const { statusCode, body } = await request(url);
     const text = await body.text();
     if (statusCode !== 200 || !text.includes('</html>')) {
         throw new Error(`${url} was answered with ${statusCode}: ${text.slice(0, 500)}`);
     }
-    return performance.now() - begun;
 }
-
-/** `$1` rows, from share `$2` of the time on, which they take share `$3` of; `$4` days. Of fifty one was given up, of a thousand one waits. */
-const DONE = `
-with numbered as materialized (
-    select
-        gen_random_uuid() as id, g.i,
-        scanwire.now() - $4::float8 * interval '1 day' * (1 - $2::float8 - $3::float8 * g.i / $1::float8) as at,
-        case when g.i % 1000 = 0 then 'pending' when g.i % 50 = 1 then 'exhausted' else 'delivered' end as state,
-        case when g.i % 20000 = 7 then 'test' else 'idr_investigation_created' end as kind
-    from generate_series(1, $1::integer) as g (i)
-),
-added as (
-    insert into scanwire.events (id, kind, body, created_at)
-    select
-        n.id, n.kind, '{"description":"' || repeat('x', 200) || '"}', n.at
-    from numbered n
-    order by n.i
-),
-exporters as materialized (
-    select e.id, e.collector, row_number() over (order by e.seq) - 1 as number, count(*) over () as count from scanwire.exporters e
-),
-kept as (
-    insert into scanwire.deliveries (
-        event_id, kind, accepted_at, exporter_id, due_at, queued_at, claimed_at, finished_at, priority, attempts, round, collector, state, last_code
-    )
-    select
-        n.id, n.kind, n.at, e.id, case when n.state = 'pending' then scanwire.now() + interval '1 day' else n.at end, n.at, n.at,
-        case when n.state <> 'pending' then n.at + n.i % 300 * interval '1 ms' end, case when n.state = 'pending' then 2 else 1 end,
-        1, 1, e.collector, n.state,
-        case when n.state = 'delivered' then 'delivered' when n.i % 10000 = 1 then 'gone' else 'server_error' end
-    from numbered n
-    join exporters e on e.number = n.i % e.count
-    order by n.i
-    returning id, claimed_at, finished_at, last_code
-)
-insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, outcome)
-select
-    k.id, 1, k.claimed_at, coalesce(k.finished_at, k.claimed_at), k.id::text, false,
-    json_build_object('code', k.last_code, 'detail', null, 'timings', json_build_object('total', 5))
-from kept k`;
-
-const KNOWN = `
-select
-    d.exporter_id as exporter, d.id as delivery, d.event_id as event,
-    (select m.id from scanwire.deliveries m where m.seq >= (select (min(s.seq) + max(s.seq)) / 2 from scanwire.deliveries s) order by m.seq limit 1) as middle,
-    (select e.id from scanwire.exporters e order by e.seq offset (select count(*) * 9 / 10 from scanwire.exporters) limit 1) as late
-from scanwire.deliveries d
-order by d.seq desc
-limit 1`;

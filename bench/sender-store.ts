@@ -18,6 +18,8 @@ export interface SenderStore {
     analyze(): Promise<void>;
     /** Adds so many deliveries of scanwire that are done, each like one that is there. */
     keep(count: number): Promise<void>;
+    /** Adds so many deliveries to each exporter of scanwire that were given up, of events that receivers do not count. */
+    addFailed(events: number): Promise<void>;
     /** Adds waiting first tries to all exporters of scanwire, while no table is vacuumed by itself any more. */
     addUnvacuumed(events: number): Promise<void>;
     /** SQL statements so far that clients have called; null where PostgreSQL does not count them. */
@@ -54,6 +56,8 @@ export async function emptyStore({ database: wantsDatabase = false, redis: wante
         analyze: () => query('analyze'),
         keep: (count) => query(KEEP, [count]),
         sqlCalls,
+
+        addFailed: (events) => query(ADD_FAILED, [events, 1_000]),
 
         async addUnvacuumed(events) {
             await query(WITHOUT_AUTOVACUUM);
@@ -94,6 +98,28 @@ with added as (
 )
 insert into scanwire.deliveries (event_id, exporter_id, due_at, priority, collector)
 select a.id, e.id, scanwire.now(), 1, e.collector from added a cross join scanwire.exporters e`;
+
+/** Tries in vain, of whose attempts the last one is kept. */
+const ADD_FAILED = `
+with added as (
+    insert into scanwire.events (id, kind, body, created_at)
+    select gen_random_uuid(), 'idr_investigation_created', '{"description":"' || repeat('x', $2) || '"}', scanwire.now()
+    from generate_series(1, $1::integer)
+    returning id, kind, created_at
+),
+failed as (
+    insert into scanwire.deliveries (
+        event_id, kind, accepted_at, exporter_id, due_at, queued_at, claimed_at, finished_at, priority, attempts, round, collector, state, last_code
+    )
+    select
+        a.id, a.kind, a.created_at, e.id, a.created_at, a.created_at, a.created_at, a.created_at, 2, 8, 8, e.collector, 'exhausted', 'server_error'
+    from added a
+    cross join scanwire.exporters e
+    returning id, claimed_at
+)
+insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, outcome)
+select f.id, 8, f.claimed_at, f.claimed_at, f.id::text, false, '{"code":"server_error","detail":null,"timings":{"total":5}}'
+from failed f`;
 
 /** The sample is the newest that is done, since what the start of an exporter sends is smaller. */
 const KEEP = `

@@ -30,12 +30,10 @@ export type SenderKind = 'bare' | 'floor' | 'embedded' | 'servers' | 'neighbours
 export interface SenderOptions {
     readonly checkout: Checkout;
     readonly kind: SenderKind;
-    /** What scanwire takes when it is not told otherwise, unless one is given. */
-    readonly window?: number;
-    /** How many get each event; 1 unless it is given. Of scanwire. */
+    /** How many there are; 1 unless it is given. Of scanwire. */
     readonly exporters?: number;
-    /** How many order keys the events have in turn, for exporters that are ordered; none when absent. Of scanwire in a host. */
-    readonly orderKeys?: number;
+    /** Of scanwire in a host, and `paused` of the floor. */
+    readonly host?: HostOptions;
     /** Milliseconds until the receiver answers. */
     readonly answersAfter?: number;
     readonly execArgv?: readonly string[];
@@ -43,6 +41,22 @@ export interface SenderOptions {
     readonly distance?: number;
     /** Of `neighbours`: the other exporters, and how many retries are due to the last of them. */
     readonly neighbours?: { readonly urls: readonly string[]; readonly nameServer: string; readonly retries: number };
+}
+
+/** What a host does besides the least. */
+export interface HostOptions {
+    /** What scanwire takes when it is not told otherwise, unless one is given. */
+    readonly window?: number;
+    /** How many order keys the events have in turn, for exporters that are ordered; none when absent. */
+    readonly orderKeys?: number;
+    /** How many owners exporters and events have in turn; none when absent. */
+    readonly owners?: number;
+    /** What exporters are created with besides. */
+    readonly settings?: Readonly<Record<string, unknown>>;
+    /** Whether nothing is sent: what is accepted waits. */
+    readonly paused?: boolean;
+    /** What is switched on to watch it. */
+    readonly watched?: readonly ('metrics' | 'spans')[];
 }
 
 /** The figures of `cpuSince`. */
@@ -66,13 +80,13 @@ const NEEDS: Readonly<Record<SenderKind, StoreNeeds>> = {
 
 /** Starts a sender on an empty store, and removes everything after the task. */
 export async function withSender<Result>(options: SenderOptions, task: (sender: SenderUnderTest) => Promise<Result>): Promise<Result> {
-    const { checkout, kind, exporters = 1, answersAfter = 0 } = options;
+    const { checkout, kind, answersAfter = 0 } = options;
     const store = await emptyStore(NEEDS[kind]);
     try {
         const receiver = await background(checkout, 'receiver', { args: [String(answersAfter)] });
         const connections = new Pool(`http://127.0.0.1:${receiver.firstLine}`, { headersTimeout: 0 });
         try {
-            const hooks = Array.from({ length: exporters }, (_, index) => `http://127.0.0.1:${receiver.firstLine}/hook/${index + 1}`);
+            const hooks = `http://127.0.0.1:${receiver.firstLine}/hook/`;
             const far = await distant(checkout, store.urls, options.distance ?? 0);
             const sender = await start(options, { ...store, urls: far.urls }, hooks).catch(async (error: unknown) => {
                 await far.stop();
@@ -100,15 +114,20 @@ export async function withSender<Result>(options: SenderOptions, task: (sender: 
     }
 }
 
-function start(options: SenderOptions, store: SenderStore, hooks: readonly string[]): Promise<StartedSender> {
-    const { checkout, kind, execArgv = [] } = options;
+/** @param hooks Where paths of the receiver begin; each exporter gets one. */
+function start(options: SenderOptions, store: SenderStore, hooks: string): Promise<StartedSender> {
+    const { checkout, kind, exporters = 1, execArgv = [] } = options;
     if (kind === 'serve' || kind === 'serve-postgres' || kind === 'serve-embedded') {
-        return served(checkout, store, hooks);
+        return served(
+            checkout,
+            store,
+            Array.from({ length: exporters }, (_, index) => `${hooks}${index + 1}`),
+        );
     }
 
     const { DATABASE_URL = store.folder, ...env } = store.urls;
     const [script, ...where] = programOf(options, DATABASE_URL);
-    return contender(checkout, script, { args: [hooks[0] as string, ...where], execArgv, env }, kind !== 'floor');
+    return contender(checkout, script, { args: [hooks, ...where], execArgv, env }, kind !== 'floor');
 }
 
 /** Where the servers are reached as if they were so many milliseconds away, each through a process of its own. */
@@ -128,18 +147,15 @@ async function distant(checkout: Checkout, urls: SenderStore['urls'], millisecon
 }
 
 /** The contender and what it is told. */
-function programOf(
-    { kind, window, exporters = 1, orderKeys = 0, neighbours }: SenderOptions,
-    at: string,
-): readonly [name: string, ...args: string[]] {
+function programOf({ kind, exporters = 1, host = {}, neighbours }: SenderOptions, at: string): readonly [name: string, ...args: string[]] {
     if (neighbours !== undefined) {
         const { urls, nameServer, retries } = neighbours;
         return ['neighbour-sender', at, JSON.stringify(urls), nameServer, String(retries)];
     }
     if (kind === 'bare' || kind === 'floor') {
-        return [`${kind}-sender`, at];
+        return [`${kind}-sender`, at, JSON.stringify(host)];
     }
-    return ['scanwire-sender', kind, at, window === undefined ? '' : String(window), String(exporters), String(orderKeys)];
+    return ['scanwire-sender', kind, at, String(exporters), JSON.stringify(host)];
 }
 
 /** CPU time since then for each of so many: by process, as `cpu` of all but the receiver, as `all` of all. */

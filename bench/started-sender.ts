@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import type { Checkout } from './checkout.ts';
 import { investigation } from './contenders/investigation.ts';
+import { type Burst, publishMany } from './contenders/sender-server.ts';
 import { background, memoryMiB, type ProcessOptions } from './processes.ts';
 import type { SenderStore } from './sender-store.ts';
 import { commandOn, ended, SERVE } from './served-deployment.ts';
@@ -12,10 +13,15 @@ import { commandOn, ended, SERVE } from './served-deployment.ts';
 export interface StartedSender {
     readonly pid: number;
     publish(event: unknown): Promise<void>;
-    /** Publishes in a transaction that stays open for so many milliseconds more, and resolves with when it was committed, in microseconds. */
+    /**
+     * Publishes in a transaction that stays open for so many milliseconds more, or nothing in it for null, and resolves with when it was
+     * committed, in microseconds.
+     */
     publishInTransaction(event: unknown, open: number): Promise<number>;
-    /** Publishes so many by itself, or gets them one in a request of 50 publishers. */
-    burst(count: number): Promise<void>;
+    /** Publishes so many by itself, or gets them one in a request of 50 publishers, unless it is told how. */
+    burst(count: number, how?: Burst): Promise<void>;
+    /** Calls an operation of the admin console and resolves with its answer; of `serve`. */
+    administer<Answer>(method: 'GET' | 'POST', path: string, input?: unknown): Promise<Answer>;
     /** Resolves when the outcome of everything that receivers have got is recorded. */
     recorded(): Promise<void>;
     /** The most memory that the process has held. */
@@ -29,7 +35,7 @@ const UNLIMITED = { connections: 50, headersTimeout: 0, bodyTimeout: 0 };
  * Starts a contender that is asked as `sender-server.ts` says.
  *
  * @param script Name of its file in `contenders/`.
- * @param bursts Whether it publishes bursts by itself.
+ * @param bursts Whether it publishes bursts by itself, also those of an event a call.
  */
 export async function contender(checkout: Checkout, script: string, options: ProcessOptions, bursts: boolean): Promise<StartedSender> {
     const process = await background(checkout, script, options);
@@ -42,9 +48,13 @@ export async function contender(checkout: Checkout, script: string, options: Pro
         peakMiB: process.peakMiB,
         publish,
         publishInTransaction: async (event, open) => Number(await ask(connections, 'POST', `/in-transaction?open=${open}`, event)),
+        administer: () => Promise.reject(new Error('Only serve has an admin console')),
 
-        async burst(count) {
-            await (bursts ? ask(connections, 'POST', `/burst?count=${count}`) : publishMany(publish, count));
+        async burst(count, how = {}) {
+            const itself = bursts || how.perCall !== undefined;
+            await (itself
+                ? ask(connections, 'POST', `/burst?count=${count}`, how)
+                : publishMany(count, () => publish(investigation()), how));
         },
 
         async recorded() {
@@ -80,8 +90,9 @@ export async function served(checkout: Checkout, { folder, urls }: SenderStore, 
         return {
             pid,
             publish,
+            administer: async (method, path, input) => JSON.parse(await ask(connections, method, path, input)),
             publishInTransaction: () => Promise.reject(new Error('Through serve nobody has a transaction of their own')),
-            burst: (count) => publishMany(publish, count),
+            burst: (count, how) => publishMany(count, () => publish(investigation()), how),
             peakMiB: () => memoryMiB(pid, 'VmHWM'),
 
             async recorded() {
@@ -103,19 +114,6 @@ export async function served(checkout: Checkout, { folder, urls }: SenderStore, 
 
 function isUnfinished({ finishedAt }: { readonly finishedAt: string | null }): boolean {
     return finishedAt === null;
-}
-
-const PUBLISHERS = 50;
-
-async function publishMany(publish: StartedSender['publish'], count: number): Promise<void> {
-    let left = count;
-    const publisher = async (): Promise<void> => {
-        while (left > 0) {
-            left -= 1;
-            await publish(investigation());
-        }
-    };
-    await Promise.all(Array.from({ length: PUBLISHERS }, publisher));
 }
 
 /** What is answered. @throws Error for everything but a success. */

@@ -43,6 +43,17 @@ export async function steady(sender: SenderUnderTest, rate: number, count: numbe
     return { latencies, seconds: (Math.max(...arrivals.values()) - Math.min(...sent.values())) / 1_000_000 };
 }
 
+/** Of what is done so many times, one after the other, in milliseconds; the first ones, which make connections and plans, do not count. */
+export async function p95Of(count: number, task: () => Promise<unknown>): Promise<number> {
+    const times: number[] = [];
+    for (let time = -5; time < count; time += 1) {
+        const begun = performance.now();
+        await task();
+        times.push(performance.now() - begun);
+    }
+    return percentilesOf(times.slice(-count)).p95 as number;
+}
+
 /** The latencies that so many per cent of all are below. */
 export function percentilesOf(latencies: readonly number[]): Figures {
     const sorted = latencies.toSorted((a, b) => a - b);

@@ -2,29 +2,39 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { serve, textOf } from './http.ts';
 import { investigation } from './investigation.ts';
 
+/** How many events are published. */
+export interface Burst {
+    /** How many publish at once; 50 unless it is given. */
+    readonly publishers?: number;
+    /** How many events each of them gives in a call; 1 unless it is given. Of scanwire in a host, and the floor. */
+    readonly perCall?: number;
+}
+
 /** What accepts events and POSTs them to a receiver. */
 export interface Sender {
     publish(event: Record<string, unknown>): Promise<void>;
-    /** Publishes so many events of its own as fast as it can; 50 at once unless the sender has a better way. */
-    burst?(count: number): Promise<void>;
-    /** Publishes in a transaction that stays open for so many milliseconds more, and resolves with when it was committed, in microseconds. */
-    publishInTransaction?(event: Record<string, unknown>, open: number): Promise<number>;
+    /** Publishes so many events of its own as fast as it can; 50 at once unless the sender has a better way, or is told another. */
+    burst?(count: number, how: Burst): Promise<void>;
+    /**
+     * Publishes in a transaction that stays open for so many milliseconds more, or nothing in it, and resolves with when it was committed, in
+     * microseconds.
+     */
+    publishInTransaction?(event: Record<string, unknown> | null, open: number): Promise<number>;
     /** Resolves when the outcome of everything that the receiver has got is recorded. */
     recorded(): Promise<void>;
 }
 
-const PUBLISHERS = 50;
-
 /**
  * `POST /` publishes the event in its body, `POST /in-transaction?open=MS` in a transaction, whose end is answered; `POST /burst?count=N`
- * publishes so many, `GET /recorded` waits. Prints its port.
+ * publishes so many as the body says, `GET /recorded` waits. Prints its port.
  */
 export function serveSender(sender: Sender): void {
     const answer = async (request: IncomingMessage): Promise<unknown> => {
         const { pathname, searchParams } = new URL(request.url ?? '', 'http://sender');
         if (pathname === '/burst') {
             const count = Number(searchParams.get('count'));
-            await (sender.burst?.(count) ?? publishMany(sender, count));
+            const how = JSON.parse(await textOf(request)) as Burst;
+            await (sender.burst?.(count, how) ?? publishMany(count, () => sender.publish(investigation()), how));
         } else if (pathname === '/recorded') {
             await sender.recorded();
         } else if (pathname === '/in-transaction') {
@@ -46,13 +56,23 @@ export function serveSender(sender: Sender): void {
     process.once('SIGTERM', () => process.exit(0));
 }
 
-async function publishMany({ publish }: Sender, count: number): Promise<void> {
+/**
+ * Publishes so many events.
+ *
+ * @param publish Publishes so many of them in one call.
+ */
+export async function publishMany(
+    count: number,
+    publish: (count: number) => Promise<void>,
+    { publishers = 50, perCall = 1 }: Burst = {},
+): Promise<void> {
     let left = count;
     const publisher = async (): Promise<void> => {
         while (left > 0) {
-            left -= 1;
-            await publish(investigation());
+            const taken = Math.min(perCall, left);
+            left -= taken;
+            await publish(taken);
         }
     };
-    await Promise.all(Array.from({ length: PUBLISHERS }, publisher));
+    await Promise.all(Array.from({ length: publishers }, publisher));
 }

@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import t from 'tap';
+import { until } from '../../adapters/contract/assertions.ts';
 import { ownCheckout } from '../../bench/checkout.ts';
 import { investigation } from '../../bench/contenders/investigation.ts';
 import { emptyStore } from '../../bench/sender-store.ts';
-import { type SenderUnderTest, withSender } from '../../bench/senders.ts';
+import { type HostOptions, type SenderUnderTest, withSender } from '../../bench/senders.ts';
 import { percentilesOf, steady } from '../../bench/steady.ts';
 
 /** How many rows of a table of the sender there are. */
@@ -27,6 +28,11 @@ t.test('the floor stores, sends and finishes what is published', async (t) => {
         t.equal(await countOf(sender, 'events'), 60);
         t.equal(await countOf(sender, `deliveries where state = 'delivered'`), 60);
         t.equal(await countOf(sender, 'attempts'), 60);
+
+        await sender.burst(50, { publishers: 1, perCall: 20 });
+        await sender.finished(50);
+        t.equal(await countOf(sender, 'events'), 110);
+        t.equal(await countOf(sender, `deliveries where state = 'delivered'`), 110);
     });
 });
 
@@ -49,6 +55,13 @@ t.test('serve sends to each exporter, and latencies are of the last arrival', as
         await sender.store.addUnvacuumed(4);
         await sender.finished(4 * 3);
         t.equal(await countOf(sender, DELIVERED), 67);
+        await sender.store.addFailed(2);
+        t.equal(await countOf(sender, `scanwire.deliveries where state = 'exhausted'`), 6);
+        const [exporter] = await sender.administer<readonly { id: string }[]>('GET', '/exporters');
+        await sender.administer('POST', '/replays', { exporterId: exporter?.id, failedSince: new Date(0).toISOString() });
+        await until(async () => (await countOf(sender, DELIVERED)) === 69);
+        t.equal((await sender.arrived(0)).size, 0, 'what is replayed counts for nobody');
+
         const unvacuumed = `pg_class where oid = 'scanwire.deliveries'::regclass and 'autovacuum_enabled=off' = any (reloptions)`;
         t.equal(await countOf(sender, unvacuumed), 1);
     });
@@ -62,6 +75,35 @@ t.test('an event in a transaction comes when it is committed', async (t) => {
         const arrivals = await sender.finished(1, { times: true });
         t.ok(committed - published >= 60_000);
         t.ok(Number(arrivals.get(id)) - published >= 60_000);
+
+        await sender.publishInTransaction(null, 0);
+        t.equal(await countOf(sender, DELIVERED), 1);
+    });
+});
+
+t.test('what is published in bulk goes to its owners, and is watched', async (t) => {
+    const host: HostOptions = { owners: 3, watched: ['metrics', 'spans'] };
+    await withSender({ checkout: await ownCheckout(), kind: 'servers', exporters: 3, host }, async (sender) => {
+        await sender.burst(9, { publishers: 1, perCall: 4 });
+        await sender.finished(9);
+        t.equal(await countOf(sender, DELIVERED), 9);
+        t.equal(await countOf(sender, `(select exporter_id from ${DELIVERED} group by exporter_id having count(*) = 3) d`), 3);
+        t.equal(await countOf(sender, 'scanwire.traces'), 9);
+    });
+});
+
+t.test('a paused sender keeps what it takes', async (t) => {
+    const host: HostOptions = { paused: true, settings: { name: 'slow', format: 'slack' } };
+    await withSender({ checkout: await ownCheckout(), kind: 'servers', host }, async (sender) => {
+        await sender.burst(20, { publishers: 2, perCall: 10 });
+        t.equal(await countOf(sender, `scanwire.deliveries where state = 'pending'`), 20);
+        t.equal(await countOf(sender, `scanwire.exporters where name = 'slow' and format = 'slack'`), 1);
+        t.equal((await sender.arrived(0)).size, 0);
+    });
+    await withSender({ checkout: await ownCheckout(), kind: 'floor', host }, async (sender) => {
+        await sender.burst(20, { publishers: 2, perCall: 10 });
+        t.equal(await countOf(sender, `deliveries where state = 'queued'`), 20);
+        t.equal((await sender.arrived(0)).size, 0);
     });
 });
 

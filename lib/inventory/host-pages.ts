@@ -4,7 +4,7 @@ import { checked, nameSchema } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { HOST_STATES, type Host, type HostState } from './host.ts';
 import type { Note, Service, Workspace, WorkspaceVuln } from './resources.ts';
-import type { Filters } from './selection.ts';
+import { assertFilters, type Filters } from './selection.ts';
 import type { Collection, InventoryStore, ReadOptions } from './store.ts';
 
 /** What is below hosts. What is left out is shown as empty. */
@@ -82,6 +82,7 @@ export async function hostsPage(inventory: NamedInventory, query: HostsQuery): P
         ...(state !== undefined && { state }),
         ...(search !== undefined && { search }),
     };
+    assertFilters(where, inventory.hosts.filters);
     const { id } = await workspaceNamed(inventory, workspace);
     const behind = after === undefined ? {} : { after: { id: after } };
     const found = await rowsOf(inventory.hosts.select([id], { where, limit: limit + 1, ...behind }));
@@ -95,6 +96,7 @@ export async function hostsPage(inventory: NamedInventory, query: HostsQuery): P
 /** @throws ScanwireError `NOT_FOUND` for the workspace or the host, `INVALID_INPUT` for what is no address. */
 export async function hostAt(inventory: NamedInventory, workspace: string, address: string): Promise<ShownHost> {
     const range = addressRange(address);
+    assertFilters({ address: range }, inventory.hosts.filters);
     const { id } = await workspaceNamed(inventory, workspace);
     const [host] = range.first === range.last ? await rowsOf(inventory.hosts.select([id], { where: { address: range }, limit: 1 })) : [];
     if (host === undefined) {

@@ -74,6 +74,22 @@ export async function workspaceNamed(
     throw new ScanwireError('NOT_FOUND', `Unknown workspace ${JSON.stringify(name)}`, { field: 'workspace' });
 }
 
+/** How many rows a workspace holds, by their kinds. */
+const COUNTED = { hosts: 'hosts', services: 'workspaceServices', notes: 'workspaceNotes', vulns: 'workspaceVulns' } as const;
+
+/** A workspace with how much it holds; null for what its store does not count. */
+export type ShownWorkspace = Workspace & { readonly [Kind in keyof typeof COUNTED]: number | null };
+
+/** @throws ScanwireError `NOT_FOUND`, field `workspace`. */
+export async function shownWorkspace(inventory: Pick<InventoryStore, 'workspaces' | 'hosts'>, name: string): Promise<ShownWorkspace> {
+    const workspace = await workspaceNamed(inventory, name);
+    const counts = Object.entries(COUNTED).map(async ([kind, collection]) => {
+        const count = (await (inventory as InventoryStore)[collection]?.count?.([workspace.id], {})) ?? null;
+        return [kind, count] as const;
+    });
+    return { ...workspace, ...Object.fromEntries(await Promise.all(counts)) } as ShownWorkspace;
+}
+
 /** @throws ScanwireError `NOT_FOUND` for the workspace, `INVALID_INPUT` with the field. */
 export async function hostsPage(inventory: NamedInventory, query: HostsQuery): Promise<HostsPage> {
     const { workspace, address, state, search, after, limit = 100, services = false } = checked(hostsQuerySchema, query);

@@ -56,6 +56,14 @@ t.test('shows nothing in place of what a store cannot choose', async (t) => {
     await t.rejects(hostAt(inventory, 'office', '192.0.2.7'), { code: 'INVALID_INPUT', field: 'address' });
 });
 
+t.test('shows a workspace with how much it holds, as far as the store counts', async (t) => {
+    const inventory = await office();
+    t.match(await shownWorkspace(inventory, 'office'), { name: 'office', hosts: 7, services: 1, notes: 0, vulns: 0 });
+    const { workspaces, hosts } = inventory;
+    t.match(await shownWorkspace({ workspaces, hosts }, 'office'), { hosts: 7, services: null });
+    await t.rejects(shownWorkspace(inventory, 'attic'), { code: 'NOT_FOUND', field: 'workspace' });
+});
+
 t.test('shows a host with all that is known of it', async (t) => {
     const inventory = await office();
     const { id } = await workspaceNamed(inventory, 'office');

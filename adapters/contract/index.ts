@@ -14,7 +14,7 @@ import { selectingGroups } from './inventory/selecting-laws.ts';
 import { textGroups } from './inventory/text-laws.ts';
 import { enrichingLaws, notEnrichingLaws } from './records/enriching-laws.ts';
 import { type RecordStoreFixture, recordAbilities } from './records/fixture.ts';
-import { storingLaws } from './records/storing-laws.ts';
+import { countingLaws, storingLaws } from './records/storing-laws.ts';
 import { type ContractTest, registerLaws, registerSuite } from './register-laws.ts';
 import { acceptanceLaws, noTransactionLaws, notificationLaws, transactionLaws } from './webhooks/acceptance-laws.ts';
 import { activityLaws } from './webhooks/activity-laws.ts';
@@ -122,6 +122,7 @@ export function inventoryContract(test: ContractTest, create: () => AnyInventory
 export function recordStoreContract(test: ContractTest, create: () => RecordStoreFixture): void {
     const groups = [
         { laws: storingLaws },
+        { needs: ['counts'], laws: countingLaws },
         { needs: ['enriches'], laws: enrichingLaws },
         { lacks: 'enriches', laws: notEnrichingLaws },
     ] as const;

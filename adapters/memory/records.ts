@@ -6,7 +6,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { endpointsOf } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
-import type { AddedRecord, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
+import type { AddedRecord, RecordFilter, RecordStore, StoredRecord } from '../../lib/records/store.ts';
 import type { MemoryInventoryWriter } from './inventory-writer.ts';
 
 /** How a store of records in memory is made. */
@@ -83,6 +83,10 @@ export function memoryRecords(options: MemoryRecordsOptions = {}): RecordStore {
 
             return found;
         },
+
+        async count(filter) {
+            return rows.filter(matching(filter)).length;
+        },
     };
 }
 
@@ -96,7 +100,7 @@ function newRecord(record: HttpsRecord) {
     return { record: JSON.parse(line) as HttpsRecord, digest, ip: addressKey(record.ip), host: hostKey(record.host) };
 }
 
-function matching({ ip, host, importedFrom, importedBefore }: RecordQuery): (row: Row) => boolean {
+function matching({ ip, host, importedFrom, importedBefore }: RecordFilter): (row: Row) => boolean {
     const address = ip === undefined ? undefined : addressKey(ip);
     const name = host === undefined ? undefined : hostKey(host);
     return (row) =>

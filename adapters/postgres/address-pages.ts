@@ -14,6 +14,8 @@ export interface HostsByAddress {
     /** The parameter with the id behind which rows are wanted. */
     readonly after: string;
     readonly limit: number;
+    /** Whether the table is ours, with its index of blocks. */
+    readonly hasBlocks: boolean;
     /** Makes a parameter of a value. */
     readonly place: (value: unknown) => string;
 }
@@ -25,7 +27,7 @@ export interface HostsByAddress {
 export function idsByAddress(wanted: HostsByAddress): string | null {
     const size = addressesIn(wanted.range);
     const isFour = !wanted.range.first.includes(':');
-    return size <= FEW ? idsOfFew(wanted) : isFour && size <= MOST ? idsOfBlocks(wanted) : null;
+    return size <= FEW ? idsOfFew(wanted) : isFour && wanted.hasBlocks && size <= MOST ? idsOfBlocks(wanted) : null;
 }
 
 /** Not by the index of ids, which would be read as a whole: hence the `+ 0`. */

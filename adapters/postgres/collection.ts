@@ -35,9 +35,18 @@ export interface CollectionSource {
     readonly staged?: string;
     /** The table, where it is told what was deleted from it. */
     readonly buried?: BuriedTable;
+    /** Whether the blocks of addresses that there are can be looked up. */
+    readonly hasBlocks?: true;
+    /** Rows that are read at once in the order of their change; as many as others by default. For a table without an index of that order. */
+    readonly changedAtOnce?: number;
+    /** Makes of what was read what SQL cannot. */
+    readonly whole?: (rows: readonly GivenRow[], path: readonly number[]) => readonly GivenRow[];
     /** Instead of `select` and `from`: the text of a row, null where it has none. Not used while an import lays something over rows. */
     readonly text?: { readonly row: string; readonly from: string };
 }
+
+/** A row as it was read. */
+export type GivenRow = Readonly<Record<string, unknown>>;
 
 /** Large enough that a round trip does not count, small enough that a batch does not either (see `docs/postgres.md`). */
 const BATCH = 250;
@@ -48,7 +57,7 @@ const BATCH = 250;
  */
 export function collection<Row extends { readonly id: number }>(readers: Readers, source: CollectionSource): SelectableCollection<Row> {
     const { database, further } = readers;
-    const { select: columns, from, parents, filters } = source;
+    const { select: columns, from, parents, filters, changedAtOnce = BATCH, whole = (rows) => rows } = source;
     const below = seenBelow(source);
     const one = `select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`;
 
@@ -60,7 +69,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
         let left = path.every(isRowId) ? (limit ?? Number.POSITIVE_INFINITY) : 0;
         for (let behind = after; left > 0; ) {
             signal?.throwIfAborted();
-            const size = Math.min(left, BATCH);
+            const size = Math.min(left, where.updated_since === undefined ? BATCH : changedAtOnce);
             const part: Selection = {
                 where,
                 limit: size,
@@ -70,8 +79,9 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
             };
             const { text, values } = selectingByAddress(source, path, part) ?? selecting(source, path, part);
             const reader = behind === after ? database : further;
-            const { rows } = await reader.query<Row & { readonly updated_at: Date }>(text, values);
+            const found = await reader.query<GivenRow>(text, values);
             signal?.throwIfAborted();
+            const rows = whole(found.rows, path) as readonly (Row & { readonly updated_at: Date })[];
             if (rows.length > 0) {
                 yield rows;
             }
@@ -95,8 +105,8 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
                 return null;
             }
 
-            const { rows } = await database.query<Row>(one, [...path, id]);
-            return rows[0] ?? null;
+            const { rows } = await database.query<GivenRow>(one, [...path, id]);
+            return (whole(rows, path)[0] as Row | undefined) ?? null;
         },
 
         async count(path, where) {
@@ -190,8 +200,8 @@ function selectingByAddress(source: CollectionSource, path: readonly number[], s
     const values: unknown[] = [...path];
     const place = (value: unknown): string => `$${values.push(value)}`;
     const where = [...seenBelow(source), ...conditions(source, others, values)];
-    const { from } = source;
-    const ids = idsByAddress({ from, where, range: address, after: `${place(after?.id ?? 0)}::integer`, limit, place });
+    const { from, hasBlocks = false } = source;
+    const ids = idsByAddress({ from, where, range: address, after: `${place(after?.id ?? 0)}::integer`, limit, hasBlocks, place });
     return ids === null
         ? null
         : { text: `select ${selected(source, extras)} from ${from} where rows.id = any (array(${ids})) order by rows.id`, values };

@@ -188,6 +188,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
             searched: SEARCHED,
             column: hostColumn,
             staged: STAGED_HOSTS,
+            hasBlocks: true,
             text: { row: HOST_TEXT, from: 'scanwire.hosts rows' },
         }),
 

@@ -83,6 +83,13 @@ export function postgresRecords(options: PostgresStoresOptions): RecordStore {
         },
 
         list: (query) => list(database, query),
+
+        async count(filter) {
+            const values: unknown[] = [];
+            const sql = `select count(*) from scanwire.records where ${conditionsOf(filter, values).join(' and ')}`;
+            const { rows } = await database.query<{ count: string }>(sql, values);
+            return Number(rows[0]?.count ?? 0);
+        },
     };
 }
 
@@ -93,10 +100,19 @@ function ignore(): void {}
 const FIRST_SINCE = '(select id from scanwire.records where imported_at >= ? order by imported_at, id limit 1)';
 const LARGEST_ID = '9223372036854775807';
 
-async function list(database: Executor, { ip, host, importedFrom, importedBefore, after, limit }: RecordQuery): Promise<StoredRecord[]> {
+async function list(database: Executor, { limit, ...query }: RecordQuery): Promise<StoredRecord[]> {
     const values: unknown[] = [limit];
+    const conditions = conditionsOf(query, values);
+    const sql = `select ${COLUMNS} from scanwire.records where ${conditions.join(' and ')} order by id limit $1`;
+    const { rows } = await database.query<RecordRow>(sql, values);
+    return rows.map(recordFromRow);
+}
+
+/** Their values go behind those that are there. */
+function conditionsOf(query: Omit<RecordQuery, 'limit'>, values: unknown[]): readonly string[] {
+    const { ip, host, importedFrom, importedBefore, after } = query;
     const condition = (sql: string, value: unknown): string[] => (value === undefined ? [] : [sql.replace('?', `$${values.push(value)}`)]);
-    const conditions = [
+    return [
         'true',
         ...condition('ip = ?', ip === undefined ? undefined : addressKey(ip)),
         ...condition('host = ?', host === undefined ? undefined : hostKey(host)),
@@ -104,9 +120,6 @@ async function list(database: Executor, { ip, host, importedFrom, importedBefore
         ...condition(`id < coalesce(${FIRST_SINCE}, ${LARGEST_ID})`, importedBefore),
         ...condition('id > ?', after),
     ];
-    const sql = `select ${COLUMNS} from scanwire.records where ${conditions.join(' and ')} order by id limit $1`;
-    const { rows } = await database.query<RecordRow>(sql, values);
-    return rows.map(recordFromRow);
 }
 
 function recordFromRow({ id, imported_at, record }: RecordRow): StoredRecord {

@@ -2,16 +2,17 @@ import Joi from 'joi';
 import { checked } from '../../lib/checked.ts';
 import { optionalPackage, ScanwireError } from '../../lib/errors.ts';
 import { HOST_FIELDS } from '../../lib/inventory/host.ts';
-import { type InventoryFunctions, type Page, readOnlyInventory } from '../../lib/inventory/read-only-inventory.ts';
+import { wholeRows } from '../../lib/inventory/read-only-inventory.ts';
 import { SERVICE_FIELDS, VULN_FIELDS } from '../../lib/inventory/resources.ts';
-import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
+import { FILTERS, type FilterName, SEARCHED } from '../../lib/inventory/selection.ts';
+import type { InventoryStore } from '../../lib/inventory/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
+import { type CollectionSource, collection, type GivenRow } from '../postgres/collection.ts';
 import { IMPATIENT, patiently } from '../postgres/database.ts';
 import { type HostPool, isHostPool, ownPool } from '../postgres/own-pool.ts';
-import { type Readers, readersOf } from '../postgres/readers.ts';
-import { idsWithin } from '../postgres/text-pages.ts';
+import { readersOf } from '../postgres/readers.ts';
 import { type Columns, type Computed, expression, hostColumns, readColumns, SERVICE_COLUMNS, TABLES } from './columns.ts';
-import { below, texts, type WritableFields } from './texts.ts';
+import { outgoing, texts, type WritableFields } from './texts.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 
@@ -87,17 +88,14 @@ async function poolAt(connectionString: string): Promise<HostPool> {
     return new Pool({ connectionString });
 }
 
-type Given = Record<string, unknown>;
-
-/** A statement's parts. `rows` stands for the resource's own table, `workspace` for the workspace of the path. */
-interface Source {
+/** How the rows of a resource are found. `workspace` stands for the workspace of the path. */
+interface Source extends Pick<CollectionSource, 'from' | 'parents' | 'filters' | 'searched' | 'byHost'> {
     readonly table: string;
-    readonly from: string;
-    /** Columns that hold the ids of the path, from the outside in. */
-    readonly parents: readonly string[];
     readonly computed?: Computed;
     /** Mends what SQL cannot. */
-    readonly mend?: (row: Given) => Given;
+    readonly mend?: (row: GivenRow) => GivenRow;
+    /** The fields that filters look into. */
+    readonly fields: WritableFields;
 }
 
 const BELOW_HOST = 'join hosts on hosts.id = rows.host_id join workspaces workspace on workspace.id = hosts.workspace_id';
@@ -105,92 +103,109 @@ const BELOW_HOST_OR_NONE = `left join hosts on hosts.id = rows.host_id
     join workspaces workspace on workspace.id = coalesce(hosts.workspace_id, rows.workspace_id)`;
 const BELOW_SERVICE = 'join services on services.id = rows.service_id and services.host_id = hosts.id';
 
-const SERVICES = belowHost('services', SERVICE_COLUMNS);
-const NOTES = belowHost('notes', { data: 'rows.data::text' }, documented('data'));
-const SESSIONS = belowHost('sessions', { datastore: 'rows.datastore::text' }, documented('datastore'));
-const VULNS = belowHost('vulns');
+const WORKSPACES: Source = {
+    table: 'workspaces',
+    from: 'workspaces rows',
+    parents: [],
+    filters: FILTERS.workspaces,
+    fields: { name: 'text', updated_at: 'time' },
+    searched: ['name'],
+};
+const SERVICES = {
+    ...belowHost('services', FILTERS.services, SERVICE_FIELDS),
+    computed: SERVICE_COLUMNS,
+    searched: ['name', 'info'],
+} satisfies Source;
+const NOTES = {
+    ...belowHost('notes', FILTERS.notes, { updated_at: 'time' }),
+    computed: { data: 'rows.data::text' },
+    mend: documented('data'),
+} satisfies Source;
+const SESSIONS = {
+    ...belowHost('sessions', FILTERS.sessions, {}),
+    computed: { datastore: 'rows.datastore::text' },
+    mend: documented('datastore'),
+} satisfies Source;
+const VULNS = { ...belowHost('vulns', FILTERS.vulns, VULN_FIELDS), searched: ['name', 'info'] } satisfies Source;
 
-function belowHost(table: string, computed: Computed = {}, mend: Source['mend'] = (row) => row): Source {
-    return { table, from: `${table} rows ${BELOW_HOST}`, parents: ['hosts.workspace_id', 'rows.host_id'], computed, mend };
+function belowHost(table: string, filters: readonly FilterName[], fields: WritableFields): Source {
+    return { table, from: `${table} rows ${BELOW_HOST}`, parents: ['hosts.workspace_id', 'rows.host_id'], filters, fields };
 }
 
 /** The same rows below all hosts of a workspace. */
 function ofWorkspace(source: Source): Source {
-    return { ...source, parents: source.parents.slice(0, 1) };
+    return { ...source, parents: source.parents.slice(0, 1), byHost: true };
 }
 
-/** Rows of a listing that are read at a time. */
-const BATCH = 250;
-
-function inventoryOf(database: Executor, columns: Columns): Required<InventoryStore> {
-    const readers = readersOf(database);
-    const read = (source: Source) => reading(readers, columns, source);
-    const hosts = {
+function hostsOf(columns: Columns): Source {
+    // When an import has seen a host nobody knows here, and addresses that are text have no blocks.
+    const unknown = columns.get('hosts.address') === 'inet' ? ['last_seen_since'] : ['last_seen_since', 'address'];
+    return {
         table: 'hosts',
         from: 'hosts rows join workspaces workspace on workspace.id = rows.workspace_id',
         parents: ['rows.workspace_id'],
         computed: hostColumns(columns),
-    };
-    const vulns = { ...VULNS, from: `${VULNS.from} ${BELOW_SERVICE}`, parents: [...VULNS.parents, 'rows.service_id'] };
-    const functions = {
-        workspaces: read({ table: 'workspaces', from: 'workspaces rows', parents: [] }),
-        hosts: read(hosts),
-        services: read(SERVICES),
-        notes: read(NOTES),
-        sessions: read(SESSIONS),
-        vulns: read(vulns),
-        hostVulns: read(VULNS),
-        workspaceServices: read(ofWorkspace(SERVICES)),
-        // A note of no host is its workspace's.
-        workspaceNotes: read({ ...NOTES, from: `notes rows ${BELOW_HOST_OR_NONE}`, parents: ['workspace.id'] }),
-        workspaceSessions: read(ofWorkspace(SESSIONS)),
-        workspaceVulns: read(ofWorkspace(VULNS)),
-    };
-    // What a row holds that the API's schema does not know is the scan database's; it is shown, not refused.
-    const options = { check: false, pageSize: BATCH };
-    const inventory = readOnlyInventory(functions as unknown as InventoryFunctions, options) as Required<InventoryStore>;
-    const written = <Row extends { readonly id: number }>(
-        rows: Collection<Row>,
-        source: Source,
-        fields: WritableFields,
-    ): Collection<Row> => ({
-        ...rows,
-        listText: texts(readers, columns, { ...source, fields }, rows),
-    });
-    return {
-        ...inventory,
-        hosts: written(inventory.hosts, hosts, HOST_FIELDS),
-        services: written(inventory.services, SERVICES, SERVICE_FIELDS),
-        vulns: written(inventory.vulns, vulns, VULN_FIELDS),
-        workspaceServices: written(inventory.workspaceServices, ofWorkspace(SERVICES), SERVICE_FIELDS),
-        workspaceVulns: written(inventory.workspaceVulns, ofWorkspace(VULNS), { ...VULN_FIELDS, service_id: 'nullableId' }),
+        filters: FILTERS.hosts.filter((name) => !unknown.includes(name)),
+        fields: HOST_FIELDS,
+        searched: SEARCHED,
     };
 }
 
-function reading(
-    { database, further }: Readers,
-    columns: Columns,
-    source: Source,
-): (path: readonly number[], page: Page) => Promise<readonly Given[]> {
-    const { table, from, parents, computed = {}, mend = (row) => row } = source;
+function inventoryOf(database: Executor, columns: Columns): Required<InventoryStore> {
+    const readers = readersOf(database);
+    const read = <Row extends { readonly id: number }>(name: keyof InventoryStore, source: Source) =>
+        collection<Row>(readers, readSource(columns, name, source));
+    const written = <Row extends { readonly id: number }>(name: keyof InventoryStore, source: Source, fields = source.fields) => {
+        const rows = read<Row>(name, source);
+        return { ...rows, listText: texts(readers, columns, { ...source, fields }, rows) };
+    };
+    const vulns = { ...VULNS, from: `${VULNS.from} ${BELOW_SERVICE}`, parents: [...VULNS.parents, 'rows.service_id'] };
+    return {
+        workspaces: read('workspaces', WORKSPACES),
+        hosts: written('hosts', hostsOf(columns)),
+        services: written('services', SERVICES),
+        notes: read('notes', NOTES),
+        sessions: read('sessions', SESSIONS),
+        vulns: written('vulns', vulns),
+        hostVulns: read('hostVulns', VULNS),
+        workspaceServices: written('workspaceServices', ofWorkspace(SERVICES)),
+        // A note of no host is its workspace's.
+        workspaceNotes: read('workspaceNotes', {
+            ...ofWorkspace(NOTES),
+            from: `notes rows ${BELOW_HOST_OR_NONE}`,
+            parents: ['workspace.id'],
+        }),
+        workspaceSessions: read('workspaceSessions', ofWorkspace(SESSIONS)),
+        workspaceVulns: written('workspaceVulns', ofWorkspace(VULNS), { ...VULN_FIELDS, service_id: 'nullableId' }),
+    };
+}
+
+/**
+ * Nobody has an index of the times of changes there: each time all of a workspace are sorted, so more are read at once. What a row holds that
+ * the API's schema does not know is the scan database's; it is shown, not refused.
+ */
+const CHANGED_AT_ONCE = 2_500;
+
+function readSource(columns: Columns, name: keyof InventoryStore, { mend = (row) => row, ...source }: Source): CollectionSource {
+    const { table, computed = {} } = source;
     const { always = [], sometimes = [] } = TABLES[table] ?? {};
     const selected = [...always, ...sometimes]
         .filter((column) => columns.has(`${table}.${column}`) || column in computed)
         .map((column) => `${computed[column] ?? expression(table, column, columns)} as "${column}"`);
-    const where = [...below(parents), idsWithin(`$${parents.length + 1}`)].join(' and ');
-    const text = `select ${selected.join(', ')} from ${from} where ${where} order by rows.id limit $${parents.length + 2}`;
-
-    return async (path, { after, limit, signal }) => {
-        signal?.throwIfAborted();
-        const isFurther = after > 0 && limit === BATCH;
-        const { rows } = await (isFurther ? further : database).query<Given>(text, [...path, after, limit]);
-        signal?.throwIfAborted();
-        return rows.map(mend);
+    const made = wholeRows(name);
+    const value = outgoing(columns, source);
+    return {
+        ...source,
+        select: selected.join(', '),
+        // Finer than milliseconds a row would be behind itself.
+        column: (field) => (field === 'updated_at' ? `date_trunc('milliseconds', ${value(field)})` : value(field)),
+        changedAtOnce: CHANGED_AT_ONCE,
+        whole: (rows, path) => made(rows.map(mend), path) as readonly GivenRow[],
     };
 }
 
 /** Reads the text as a JSON object; other text, such as serialised Ruby, stays as it is under `raw`. */
-function documented(column: 'data' | 'datastore'): (row: Given) => Given {
+function documented(column: 'data' | 'datastore'): (row: GivenRow) => GivenRow {
     return (row) => ({ ...row, [column]: document(row[column] as string | null) });
 }
 

@@ -10,10 +10,14 @@ export type WritableFields = Parameters<typeof rowText>[0];
 type Kind = WritableFields[string];
 
 /** Where rows are, as for their reading, and what they are written of. */
-export interface WrittenSource {
-    readonly table: string;
+export interface WrittenSource extends FieldSource {
     readonly from: string;
     readonly parents: readonly string[];
+}
+
+/** Whose fields they are. */
+export interface FieldSource {
+    readonly table: string;
     readonly computed?: Computed;
     readonly fields: WritableFields;
 }
@@ -25,15 +29,7 @@ export function texts<Row extends { readonly id: number }>(
     { table, from, parents, computed = {}, fields }: WrittenSource,
     { select }: Pick<Collection<Row>, 'select'>,
 ): NonNullable<Collection<Row>['listText']> {
-    const given = (field: string): string => {
-        const form = formOf(fields[field]);
-        const value = form === TIME ? timeOf : expression;
-        return computed[field] ?? (columns.has(`${table}.${field}`) ? value(table, field, columns) : `null::${form.type}`);
-    };
-    const written = rowText(fields, (field) => {
-        const { filled = (value) => value } = formOf(fields[field]);
-        return filled(given(field), given);
-    });
+    const written = rowText(fields, outgoing(columns, { table, computed, fields }));
     // An id that the API has no form for is refused where the row is read.
     const page = (
         after: string,
@@ -45,8 +41,21 @@ export function texts<Row extends { readonly id: number }>(
     return (path, options) => (path.every(isRowId) ? pages(path, options) : read(path, {}, options));
 }
 
+/** The value of a field in SQL as it goes out, a time as one with a zone. */
+export function outgoing(columns: Columns, { table, computed = {}, fields }: FieldSource): (field: string) => string {
+    const given = (field: string): string => {
+        const form = formOf(fields[field]);
+        const value = form === TIME ? timeOf : expression;
+        return computed[field] ?? (columns.has(`${table}.${field}`) ? value(table, field, columns) : `null::${form.type}`);
+    };
+    return (field) => {
+        const { filled = (value) => value } = formOf(fields[field]);
+        return filled(given(field), given);
+    };
+}
+
 /** Below the ids of the path, the first parameters. */
-export function below(parents: readonly string[]): readonly string[] {
+function below(parents: readonly string[]): readonly string[] {
     return parents.map((column, index) => `${column} = $${index + 1}`);
 }
 

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
+import type { ShownWorkspace } from '../../lib/inventory/host-pages.ts';
 import type { WorkspaceChanges } from '../../lib/inventory/store.ts';
 import { type Answer, type Call, command, definedFields } from '../command.ts';
-import { printable, table } from '../output/table.ts';
+import { aligned, printable, relativeTime, table } from '../output/table.ts';
 
 export function define(workspaces: Command): void {
     command(workspaces, 'list', 'list workspaces', async ({ perform }) => {
@@ -16,6 +17,11 @@ export function define(workspaces: Command): void {
         return { json: all, text: () => table(['ID', 'NAME', 'BOUNDARY', 'LIMITED', 'DESCRIPTION'], cells, 'No workspaces.') };
     });
 
+    command(workspaces, 'show <name>', 'show a workspace, and how much it holds', async ({ args: [name = ''], perform }) => {
+        const workspace = await perform('showWorkspace', { name });
+        return { json: workspace, text: () => workspaceText(workspace) };
+    });
+
     command(workspaces, 'update <name>', 'change what a workspace is limited to', updated)
         .option('--boundary <ranges>', 'addresses, blocks and ranges with commas between them')
         .option('--no-boundary', 'none')
@@ -26,6 +32,24 @@ export function define(workspaces: Command): void {
         const removed = await perform('removeWorkspace', { name });
         return { json: removed, text: () => `Removed ${printable(name)} with ${removed.hosts.toLocaleString('en')} hosts` };
     });
+}
+
+async function workspaceText(workspace: ShownWorkspace): Promise<string> {
+    const { boundary, description, limit_to_network } = workspace;
+    const counts = (['hosts', 'services', 'notes', 'vulns'] as const).flatMap((kind) => {
+        const count = workspace[kind];
+        return count === null ? [] : [[`${kind[0]?.toUpperCase()}${kind.slice(1)}`, count.toLocaleString('en')] as [string, string]];
+    });
+    const facts: [string, string | null][] = [
+        ['ID', String(workspace.id)],
+        ['Name', workspace.name],
+        ['Description', description],
+        ['Boundary', boundary],
+        ['Limited', limit_to_network ? 'yes' : null],
+        ...counts,
+        ['Changed', relativeTime(workspace.updated_at, new Date())],
+    ];
+    return await aligned(facts.filter((fact): fact is [string, string] => fact[1] !== null));
 }
 
 async function updated({ args: [name = ''], options, perform }: Call): Promise<Answer> {

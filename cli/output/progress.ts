@@ -21,10 +21,16 @@ export async function followed({ source, size }: Input, wanted: boolean): Promis
     const { default: progress } = await import('cli-progress');
     // Nothing that would have to be put back: Ctrl-C and a pipe that closes end the process where it is.
     const bar = new progress.SingleBar(
-        { format: '{phase} {bar} {percentage}%  {eta_formatted} left', stream: process.stderr, clearOnComplete: true, linewrap: true },
+        {
+            format: '{phase} {bar} {percentage}%{rate}  {eta_formatted} left',
+            stream: process.stderr,
+            clearOnComplete: true,
+            linewrap: true,
+        },
         progress.Presets.shades_classic,
     );
     const phases = new Set<string>();
+    let begun = 0;
     const show = (phase: string, done: number, total: number): void => {
         // Of nothing there is no time left to tell.
         if (total === 0) {
@@ -34,10 +40,12 @@ export async function followed({ source, size }: Input, wanted: boolean): Promis
         if (!phases.has(phase)) {
             phases.add(phase);
             bar.stop();
-            bar.start(total, 0, { phase });
+            begun = performance.now();
+            bar.start(total, 0, { phase, rate: '' });
         }
 
-        bar.update(done);
+        const seconds = (performance.now() - begun) / 1000;
+        bar.update(done, { rate: done === 0 ? '' : `  ${rateText(done / seconds, phase === 'reading' ? 'bytes' : 'hosts')}` });
     };
     return {
         source:
@@ -50,6 +58,11 @@ export async function followed({ source, size }: Input, wanted: boolean): Promis
         onProgress: ({ phase, done, total }) => show(phase, done, total),
         end: () => bar.stop(),
     };
+}
+
+/** @param perSecond Since the phase began. */
+function rateText(perSecond: number, unit: 'bytes' | 'hosts'): string {
+    return unit === 'bytes' ? `${(perSecond / 1e6).toFixed(1)} MB/s` : `${Math.round(perSecond).toLocaleString('en')} hosts/s`;
 }
 
 interface Watcher {

@@ -4,7 +4,7 @@ import { checked, nameSchema } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { HOST_STATES, type Host, type HostState } from './host.ts';
 import type { Note, Service, Workspace, WorkspaceVuln } from './resources.ts';
-import type { Filters } from './selection.ts';
+import { assertFilters, type Filters } from './selection.ts';
 import type { Collection, InventoryStore, ReadOptions } from './store.ts';
 
 /** What is below hosts. What is left out is shown as empty. */
@@ -74,6 +74,22 @@ export async function workspaceNamed(
     throw new ScanwireError('NOT_FOUND', `Unknown workspace ${JSON.stringify(name)}`, { field: 'workspace' });
 }
 
+/** How many rows a workspace holds, by their kinds. */
+const COUNTED = { hosts: 'hosts', services: 'workspaceServices', notes: 'workspaceNotes', vulns: 'workspaceVulns' } as const;
+
+/** A workspace with how much it holds; null for what its store does not count. */
+export type ShownWorkspace = Workspace & { readonly [Kind in keyof typeof COUNTED]: number | null };
+
+/** @throws ScanwireError `NOT_FOUND`, field `workspace`. */
+export async function shownWorkspace(inventory: Pick<InventoryStore, 'workspaces' | 'hosts'>, name: string): Promise<ShownWorkspace> {
+    const workspace = await workspaceNamed(inventory, name);
+    const counts = Object.entries(COUNTED).map(async ([kind, collection]) => {
+        const count = (await (inventory as InventoryStore)[collection]?.count?.([workspace.id], {})) ?? null;
+        return [kind, count] as const;
+    });
+    return { ...workspace, ...Object.fromEntries(await Promise.all(counts)) } as ShownWorkspace;
+}
+
 /** @throws ScanwireError `NOT_FOUND` for the workspace, `INVALID_INPUT` with the field. */
 export async function hostsPage(inventory: NamedInventory, query: HostsQuery): Promise<HostsPage> {
     const { workspace, address, state, search, after, limit = 100, services = false } = checked(hostsQuerySchema, query);
@@ -82,6 +98,7 @@ export async function hostsPage(inventory: NamedInventory, query: HostsQuery): P
         ...(state !== undefined && { state }),
         ...(search !== undefined && { search }),
     };
+    assertFilters(where, inventory.hosts.filters);
     const { id } = await workspaceNamed(inventory, workspace);
     const behind = after === undefined ? {} : { after: { id: after } };
     const found = await rowsOf(inventory.hosts.select([id], { where, limit: limit + 1, ...behind }));
@@ -95,6 +112,7 @@ export async function hostsPage(inventory: NamedInventory, query: HostsQuery): P
 /** @throws ScanwireError `NOT_FOUND` for the workspace or the host, `INVALID_INPUT` for what is no address. */
 export async function hostAt(inventory: NamedInventory, workspace: string, address: string): Promise<ShownHost> {
     const range = addressRange(address);
+    assertFilters({ address: range }, inventory.hosts.filters);
     const { id } = await workspaceNamed(inventory, workspace);
     const [host] = range.first === range.last ? await rowsOf(inventory.hosts.select([id], { where: { address: range }, limit: 1 })) : [];
     if (host === undefined) {

@@ -4,10 +4,12 @@ import { vulnName } from './findings.ts';
 import { byHostField, HOST_STATES } from './host.ts';
 import type { HostElements, ScannedHost, XmlForm } from './read-xml.ts';
 
-/** What `db_export -f xml` of the Metasploit Framework writes, from its sources of 2026-11. Web sites, events and credentials are read over. */
+const HOST = 'hosts/host';
+
+/** What `db_export -f xml` of the Metasploit Framework writes, from its sources of 2026-11. Pages of web sites, events and credentials are read over. */
 export const metasploitForm: XmlForm = {
-    path: ['hosts', 'host'],
-    reader: () => ({ host: metasploitHost }),
+    paths: [HOST, 'web_sites/web_site'],
+    reader: () => ({ host: (_, path) => (path === HOST ? metasploitHost() : webSite()) }),
 };
 
 /** The columns of a row, by their names in the database. */
@@ -110,6 +112,47 @@ function scannedNote(columns: Columns, on: object): object {
         ntype: given(columns, 'ntype') ?? null,
         data: noteData(given(columns, 'data')),
         ...Object.fromEntries(flags.map((column) => [column, columns[column] === 'true'])),
+    };
+}
+
+/** A web site, which stands behind all hosts: a note on its host, told apart from that of other sites by its type. */
+function webSite(): HostElements {
+    const columns: Record<string, string> = {};
+    let text = '';
+    let depth = 0;
+
+    return {
+        open() {
+            text = '';
+            depth += 1;
+        },
+
+        text(part) {
+            text += part;
+        },
+
+        close(element) {
+            if (depth === 1) {
+                columns[element] = text.trim();
+            }
+            depth -= 1;
+            text = '';
+        },
+
+        finish() {
+            const [address, port, vhost, comments, options] = ['host', 'port', 'vhost', 'comments', 'options'].map((column) =>
+                given(columns, column),
+            );
+            const data = {
+                ...(vhost !== undefined && { vhost }),
+                ...(port !== undefined && { port: Number(port) }),
+                ssl: columns.ssl === 'true',
+                ...(comments !== undefined && { comments }),
+                ...(options !== undefined && { options: noteData(options) }),
+            };
+            const ntype = ['metasploit.web_site', port, vhost].filter((part) => part !== undefined).join('.');
+            return { ...(address !== undefined && { address }), notes: [{ ntype, data }] };
+        },
     };
 }
 

@@ -5,7 +5,7 @@ import type { Attributes, HostElements, ScannedHost, XmlForm } from './read-xml.
 
 /** The reports of Nessus (`.nessus`), as "Nessus v2 File Format" of 2016-11-18 has them. */
 export const nessusForm: XmlForm = {
-    path: ['Report', 'ReportHost'],
+    paths: ['Report/ReportHost'],
     reader: () => ({ host: nessusHost }),
 };
 

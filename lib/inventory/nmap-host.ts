@@ -25,7 +25,7 @@ type ScannedPorts = ReadonlyMap<string, readonly PortRange[]>;
 
 /** The XML of nmap. */
 export const nmapForm: XmlForm = {
-    path: ['host'],
+    paths: ['host'],
     reader() {
         const scanned = new Map<string, readonly PortRange[]>();
         return {

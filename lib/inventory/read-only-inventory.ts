@@ -223,7 +223,7 @@ function filling({
     schema,
     parents: parentFields,
     fallbacks = {},
-}: Source): (row: Readonly<Record<string, unknown>>, path: readonly number[]) => Row {
+}: Kind): (row: Readonly<Record<string, unknown>>, path: readonly number[]) => Row {
     const { id: _, ...described } = schema.describe().keys as Readonly<Record<string, Joi.Description>>;
     const fields = Object.entries(described).map(([name, description]) => {
         const { type, allow = [] } = description;
@@ -265,17 +265,34 @@ function kindOf(value: unknown): string {
     return value === null || value === undefined ? String(value) : `${/^[aeiou]/.test(kind) ? 'an' : 'a'} ${kind}`;
 }
 
+/** Rows of a collection in any order, each made whole as those of {@link readOnlyInventory} are. */
+export function wholeRows(
+    name: keyof InventoryStore,
+): (given: readonly Readonly<Record<string, unknown>>[], path: readonly number[]) => readonly Row[] {
+    const filled = filling(KINDS[name]);
+    return (given, path) => {
+        for (const [index, { id }] of given.entries()) {
+            assertId(name, index, id);
+        }
+        return given.map((row) => filled(row, path));
+    };
+}
+
 /** Without this a function that takes no notice of `after` would be asked for ever. */
 function assertAscending({ name }: Source, rows: readonly Row[], after: number): void {
     let last = after;
     for (const [index, { id }] of rows.entries()) {
-        if (!isRowId(id)) {
-            throw wrong(`${name}[${index}].id`, `must be a whole number from 1 to 2147483647${hint(id)}`);
-        }
+        assertId(name, index, id);
         if (id <= last) {
             throw wrong(name, 'must give rows in ascending id, above the `after` that it was given: where id > after order by id limit');
         }
         last = id;
+    }
+}
+
+function assertId(name: string, index: number, id: unknown): void {
+    if (!isRowId(id)) {
+        throw wrong(`${name}[${index}].id`, `must be a whole number from 1 to 2147483647${hint(id)}`);
     }
 }
 

@@ -33,11 +33,11 @@ export interface HostElements {
 
 /** What the XML of a scanner is like. */
 export interface XmlForm {
-    /** Path of the element of a host below the outermost element. */
-    readonly path: readonly string[];
+    /** Paths of the elements of hosts below the outermost element, with `/` between their names. */
+    readonly paths: readonly string[];
     /** Reads one file. */
     reader(): {
-        host(attributes: Attributes): HostElements;
+        host(attributes: Attributes, path: string): HostElements;
         /** An element outside of hosts. */
         beside?(element: string, attributes: Attributes): void;
     };
@@ -181,7 +181,7 @@ function scanElements(fail: Fail, { position, onBad }: { readonly position: () =
     let reader: ReturnType<XmlForm['reader']> | null = null;
     let root: string | undefined;
     let host: HostElements | null = null;
-    let hostStart = 0;
+    let [hostStart, hostDepth] = [0, 0];
 
     function begin(name: string): void {
         if (root !== undefined) {
@@ -199,8 +199,7 @@ function scanElements(fail: Fail, { position, onBad }: { readonly position: () =
         reader = form.reader();
     }
 
-    const isHost = (): boolean =>
-        path.length === (form?.path.length ?? 0) + 1 && form?.path.every((name, index) => path[index + 1] === name) === true;
+    const hostPath = (): string | undefined => form?.paths.find((one) => one === path.slice(1).join('/'));
 
     return {
         hosts,
@@ -218,18 +217,23 @@ function scanElements(fail: Fail, { position, onBad }: { readonly position: () =
 
             if (host !== null) {
                 host.open(name, attributes);
-            } else if (isHost()) {
-                hostStart = position();
-                host = reader?.host(attributes) ?? null;
-            } else {
+                return;
+            }
+
+            const at = hostPath();
+            if (at === undefined) {
                 reader?.beside?.(name, attributes);
+            } else {
+                hostStart = position();
+                hostDepth = path.length;
+                host = reader?.host(attributes, at) ?? null;
             }
         },
 
         text: (text: string): void => host?.text?.(text),
 
         close(): void {
-            if (host !== null && isHost()) {
+            if (host !== null && path.length === hostDepth) {
                 const scanned = host.finish();
                 host = null;
                 try {

@@ -1,4 +1,5 @@
 import { type AddressRange, isInRange } from '../address-range.ts';
+import { ScanwireError } from '../errors.ts';
 
 /** What rows must fulfil, all of it at once; what is left out every row fulfils. */
 export interface Filters {
@@ -57,6 +58,14 @@ export type ExtraField = keyof typeof EXTRA_FIELDS;
 
 /** When a host was seen by an import last, whether anything was new of it or not; null when never. */
 export const EXTRA_FIELDS = { last_seen: 'nullableTime' } as const;
+
+/** A store that is asked by a filter that it does not know gives all rows. @throws ScanwireError `INVALID_INPUT` that names the first of these. */
+export function assertFilters(where: Filters, known: readonly FilterName[] = []): void {
+    const unknown = Object.keys(where).find((name) => !known.includes(name as FilterName));
+    if (unknown !== undefined) {
+        throw new ScanwireError('INVALID_INPUT', `${unknown} cannot be met: the store of this list does not know it`, { field: unknown });
+    }
+}
 
 type Row = Readonly<Record<string, unknown>>;
 

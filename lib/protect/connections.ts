@@ -5,6 +5,7 @@ import Joi from 'joi';
 import { parseAddress, unmapped } from '../addresses.ts';
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
+import { answerLongHeads } from './long-head.ts';
 import { Taking } from './taking.ts';
 
 /** What a connection may take. All times are in milliseconds. */
@@ -69,7 +70,7 @@ export interface Protection {
 const SWEEP_MS = 1_000;
 
 /**
- * Keeps the connections of a listener within limits: what exceeds them is destroyed. To be called once, before the server listens. Takes
+ * Keeps the connections of a listener within limits: what exceeds them is destroyed, and a request whose head is too long answered with a 431. To be called once, before the server listens. Takes
  * over `requestTimeout`, `headersTimeout` and `keepAliveTimeout` of the listener, which Node looks at every half a minute. Connections that
  * a host upgrades are its own from then on.
  *
@@ -94,6 +95,8 @@ export function protect(listener: Server | TlsListener, limits: ConnectionLimits
     for (const event of ['upgrade', 'connect']) {
         whenHeard(listener, event, () => listener.prependListener(event, ({ socket }: IncomingMessage) => connections.forget(socket)));
     }
+
+    answerLongHeads(listener, (socket) => connections.isAnswering(socket as Socket));
 
     const timer = setInterval(() => connections.sweep(), SWEEP_MS).unref();
     listener.once('close', () => clearInterval(timer));
@@ -213,6 +216,11 @@ class Connections {
         const now = this.#limits.now();
         Object.assign(connection, { receiving: request, receivingSince: now, windowSince: now });
         response.once('close', () => this.#answered(connection));
+    }
+
+    /** Whether a request of the connection has no whole answer yet. */
+    isAnswering(socket: Socket): boolean {
+        return (this.#ofSocket.get(socket)?.unanswered ?? 0) > 0;
     }
 
     /** No longer looks after the connection. */

@@ -41,5 +41,5 @@ export {
     type ResponseProblem,
 } from './response/parse-response.ts';
 export { bodyText } from './response/text.ts';
-export type { AddedRecord, AddRecordsOptions, Enrichment, RecordQuery, RecordStore, StoredRecord } from './store.ts';
+export type { AddedRecord, AddRecordsOptions, Enrichment, RecordFilter, RecordQuery, RecordStore, StoredRecord } from './store.ts';
 export { type WriteRecordsOptions, writeRecords } from './write-records.ts';

@@ -31,7 +31,7 @@ export interface AddRecordsOptions {
 }
 
 /** Which records; what is absent restricts nothing. */
-export interface RecordQuery {
+export interface RecordFilter {
     /** However it is written. */
     readonly ip?: string | undefined;
     /** Name or address of the endpoint; case does not count. */
@@ -39,6 +39,10 @@ export interface RecordQuery {
     readonly importedFrom?: Date | undefined;
     /** Exclusive. */
     readonly importedBefore?: Date | undefined;
+}
+
+/** A part of these records. */
+export interface RecordQuery extends RecordFilter {
     /** Only records of a higher id. */
     readonly after?: number | undefined;
     /** Records listed at most, each of which may be as large as a line may be. */
@@ -67,6 +71,9 @@ export interface RecordStore {
 
     /** In ascending id. A record that is stored later has a higher id than all that could be listed before. */
     list(query: RecordQuery): Promise<readonly StoredRecord[]>;
+
+    /** How many there are. Without it nobody is told. */
+    count?(filter: RecordFilter): Promise<number>;
 }
 
 /** How many records are held: each may be as large as a line may be. */

@@ -72,6 +72,7 @@ const RULES: { readonly [Name in OperationName]: Rule<Name> | null } = {
     importScan: { ...ofWorkspace, when: forReal },
     exportWorkspace: null,
     listWorkspaces: null,
+    showWorkspace: null,
     updateWorkspace: { subject: ({ name }) => name },
     removeWorkspace: { subject: ({ name }) => name },
     listHosts: null,

@@ -2,7 +2,7 @@ import { addressRange } from '../../lib/address-range.ts';
 import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { exportWorkspace } from '../../lib/inventory/export.ts';
-import { hostAt, hostsPage, type NamedInventory, rowsOf } from '../../lib/inventory/host-pages.ts';
+import { hostAt, hostsPage, type NamedInventory, rowsOf, shownWorkspace } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.ts';
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { ApiKeys } from '../../lib/keys/api-keys.ts';
@@ -238,6 +238,7 @@ function isNamed(inventory: Partial<InventoryStore>): inventory is NamedInventor
 function readingHandlers(inventory: NamedInventory): Partial<Handlers> {
     return {
         listWorkspaces: () => rowsOf(inventory.workspaces.list([])),
+        showWorkspace: ({ name }) => shownWorkspace(inventory, name),
         listHosts: (query) => hostsPage(inventory, query),
         showHost: ({ workspace, address }) => hostAt(inventory, workspace, address),
     };

@@ -1,7 +1,7 @@
 import type { AuditEntry, AuditQuery } from '../../lib/audit/audit-trail.ts';
 import type { Export, ExportQuery } from '../../lib/inventory/export.ts';
 import type { HostMove } from '../../lib/inventory/host-moves.ts';
-import type { HostsPage, HostsQuery, ShownHost } from '../../lib/inventory/host-pages.ts';
+import type { HostsPage, HostsQuery, ShownHost, ShownWorkspace } from '../../lib/inventory/host-pages.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
 import type {
     ExpireOptions,
@@ -100,6 +100,8 @@ export interface Operations {
     exportWorkspace: Operation<ExportQuery & ReadOptions, Export>;
     /** All workspaces, oldest first. */
     listWorkspaces: Operation<object, readonly Workspace[]>;
+    /** A workspace with how much it holds. */
+    showWorkspace: Operation<{ readonly name: string }, ShownWorkspace>;
     /** Changes what a workspace is limited to. */
     updateWorkspace: Operation<WorkspaceChanges & { readonly name: string }, Workspace>;
     /** Removes a workspace with all that is in it; never the one that is there from the start. */
@@ -229,6 +231,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     importScan: { method: 'POST', path: '/import', streamed: true, creates: true },
     exportWorkspace: { method: 'GET', path: '/export', downloads: true },
     listWorkspaces: { method: 'GET', path: '/workspaces' },
+    showWorkspace: { method: 'GET', path: '/workspaces/{name}' },
     updateWorkspace: { method: 'PATCH', path: '/workspaces/{name}' },
     removeWorkspace: { method: 'DELETE', path: '/workspaces/{name}' },
     listHosts: { method: 'GET', path: '/hosts' },

@@ -171,6 +171,7 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
     importScan: null,
     exportWorkspace: null,
     listWorkspaces: null,
+    showWorkspace: null,
     updateWorkspace: null,
     removeWorkspace: null,
     listHosts: null,

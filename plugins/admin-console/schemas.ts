@@ -241,6 +241,13 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         response: Joi.string().description('Of the type that the format has'),
     },
     listWorkspaces: { description: 'All workspaces, oldest first', response: Joi.array().items(workspaceSchema) },
+    showWorkspace: {
+        description: 'A workspace with how much it holds',
+        params: byName,
+        response: workspaceSchema
+            .keys(Object.fromEntries(['hosts', 'services', 'notes', 'vulns'].map((kind) => [kind, count().allow(null).required()])))
+            .label('ShownWorkspace'),
+    },
     updateWorkspace: {
         description: 'Changes what a workspace is limited to',
         params: byName,

@@ -7,11 +7,10 @@ import { DENIAL } from '../../lib/keys/api-keys.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import { VERSION } from '../../lib/version.ts';
-import type { Deliveries } from '../../lib/webhooks/deliveries.ts';
 import { claimInstance, type InstanceOptions, instanceSchema, logFailure } from '../instance.ts';
 import { type StoreFailure, unsniffed } from '../request.ts';
 import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen } from '../strategy.ts';
-import { callTool, type Sight, type Sources, toolsOf } from './tools.ts';
+import { callTool, type ReadDeliveries, type Sight, type Sources, toolsOf } from './tools.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export type { ScanwireEvent } from '../instance.ts';
@@ -23,7 +22,7 @@ export interface McpOptions extends InstanceOptions, Sources {
     /** HTTPS scan records; without them there is no tool for them. */
     readonly records?: RecordStore | undefined;
     /** Deliveries of a webhook exporter; without them there is no tool for them. */
-    readonly deliveries?: Pick<Deliveries, 'list'> | undefined;
+    readonly deliveries?: ReadDeliveries | undefined;
     /** Whether the licence is valid now; asked on every request. */
     readonly license: LicenseSource;
     /** Name of the strategy; false where somebody else has let the client in. Default `token`. */
@@ -36,7 +35,7 @@ export interface McpOptions extends InstanceOptions, Sources {
 export const optionsSchema: Joi.ObjectSchema<McpOptions> = Joi.object<McpOptions>({
     store: inventorySchema('workspaces', 'hosts').required(),
     records: objectWith<RecordStore>('list'),
-    deliveries: objectWith<Pick<Deliveries, 'list'>>('list'),
+    deliveries: objectWith<ReadDeliveries>('list'),
     license: objectWith<LicenseSource>('valid').required(),
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).default('token'),
     path: Joi.string()

@@ -6,7 +6,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { HOST_STATES } from '../../lib/inventory/host.ts';
 import { rowsOf, workspaceNamed } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
-import type { FilterName, Filters } from '../../lib/inventory/selection.ts';
+import { assertFilters, type Filters } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import type { JsonSchema } from '../../lib/records/record.ts';
@@ -18,8 +18,11 @@ import { jsonSchemaOf } from '../json-schema.ts';
 export interface Sources {
     readonly store: InventoryStore;
     readonly records?: RecordStore | undefined;
-    readonly deliveries?: Pick<Deliveries, 'list'> | undefined;
+    readonly deliveries?: ReadDeliveries | undefined;
 }
+
+/** What is asked of deliveries. */
+export type ReadDeliveries = Pick<Deliveries, 'list'> & Partial<Pick<Deliveries, 'count'>>;
 
 /** What somebody may see. */
 export interface Sight {
@@ -34,6 +37,8 @@ export interface PageOfRows {
     readonly rows: readonly object[];
     /** How many rows there are in all, whatever the page; null where the store does not count. */
     readonly total: number | null;
+    /** Whether there are more than the `total`, which is as far as was counted. */
+    readonly more?: true;
     /** For the next page, null after the last. */
     readonly cursor: string | null;
 }
@@ -105,7 +110,7 @@ const TOOLS: Readonly<Record<string, Definition>> = {
     },
     deliveries: {
         description: 'Deliveries of events to receivers, newest first',
-        scope: 'admin',
+        scope: 'deliveries:read',
         input: Joi.object({
             state: deliveryQuerySchema.extract('state').description('Exactly this state'),
             exporterId: whole('Id of the exporter'),
@@ -113,7 +118,7 @@ const TOOLS: Readonly<Record<string, Definition>> = {
             cursor,
         }),
         source: ({ deliveries }) => deliveries,
-        page: ({ deliveries }, input, sight) => deliveryPage(deliveries as Sources['deliveries'] & object, input, sight),
+        page: ({ deliveries }, input, sight) => deliveryPage(deliveries as ReadDeliveries, input, sight),
     },
 };
 
@@ -163,11 +168,10 @@ function filtersOf({ address, updated_since, ...others }: Input): Filters {
 }
 
 async function rowPage(rows: AnyRows, path: readonly number[], where: Filters, after: string | undefined): Promise<PageOfRows> {
-    const { select, filters = [] } = rows;
-    const unknown = Object.keys(where).find((name) => !filters.includes(name as FilterName));
-    if (unknown !== undefined || select === undefined) {
-        const field = unknown ?? 'cursor';
-        throw new ScanwireError('INVALID_INPUT', `${field} cannot be met: the store of this list does not know it`, { field });
+    const { select, filters } = rows;
+    assertFilters(where, filters);
+    if (select === undefined) {
+        throw new ScanwireError('INVALID_INPUT', 'cursor cannot be met: the store of this list does not know it', { field: 'cursor' });
     }
 
     const byChange = where.updated_since !== undefined;
@@ -233,14 +237,16 @@ async function recordPage(records: RecordStore, { cursor: after, ...where }: Inp
     const rows = found.slice(0, PAGE).map(({ id, importedAt, record: { data, ...record } }) => {
         return { id, importedAt, ...record, bytes: Buffer.byteLength(data, 'base64') };
     });
-    return { rows, total: null, cursor: found.length > PAGE ? `${rows.at(-1)?.id}` : null };
+    const total = (await records.count?.(where)) ?? null;
+    return { rows, total, cursor: found.length > PAGE ? `${rows.at(-1)?.id}` : null };
 }
 
-async function deliveryPage(deliveries: Pick<Deliveries, 'list'>, { cursor: after, ...where }: Input, sight: Sight): Promise<PageOfRows> {
+async function deliveryPage(deliveries: ReadDeliveries, { cursor: after, ...where }: Input, sight: Sight): Promise<PageOfRows> {
     assertSeesAll(sight);
     const found = await deliveries.list({ ...where, ...(after !== undefined && { after }), limit: PAGE + 1 } as object);
     const rows = found.slice(0, PAGE);
-    return { rows, total: null, cursor: found.length > PAGE ? (rows.at(-1)?.id ?? null) : null };
+    const { count = null, more = false } = (await deliveries.count?.(where as object)) ?? {};
+    return { rows, total: count, ...(more && { more }), cursor: found.length > PAGE ? (rows.at(-1)?.id ?? null) : null };
 }
 
 /** Records and deliveries are in no workspace. */

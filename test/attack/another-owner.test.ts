@@ -96,6 +96,7 @@ const ATTACKS: { readonly [Name in OperationName]: readonly Asked[] | null } = {
     importScan: null,
     exportWorkspace: null,
     listWorkspaces: null,
+    showWorkspace: null,
     updateWorkspace: null,
     removeWorkspace: null,
     listHosts: null,

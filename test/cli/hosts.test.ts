@@ -69,6 +69,10 @@ t.test('shows hosts with all that is known, moves them, and limits workspaces', 
         stderr: /^scanwire: Boundary must be a list of addresses, blocks and ranges/,
     });
     t.match(await update('--no-boundary', '--no-limit-to-network'), { stdout: 'lab has no boundary; imports take all hosts\n' });
+    t.match(await run('workspaces', 'show', 'lab'), {
+        stdout: /^ID +2\nName +lab\nHosts +2\nServices +1\nNotes +2\nVulns +\d+\nChanged /,
+    });
+    t.match(await run('workspaces', 'show', 'attic'), { code: 1, stderr: /Unknown workspace "attic"/ });
     t.match(await run('workspaces', 'update', 'attic', '--no-boundary'), { code: 1, stderr: /Unknown workspace/ });
     t.equal(await ended(server, 'SIGTERM'), 0);
 });

@@ -30,7 +30,8 @@ t.test('imports what scripts and vendors found, says what a dry run would change
     ]);
     t.match(await read(`/hosts/${host?.id}/notes`), [{ ntype: 'nmap.nse.http-methods' }, { data: { output: 'Example' } }, {}, {}, {}]);
 
-    t.match(await importing('metasploit.xml'), { stdout: /hosts 2 new; services 2 new; notes 3 new; vulns 2 new/ });
+    t.match(await importing('metasploit.xml'), { stdout: /hosts 2 new, 2 changed; services 2 new; notes 5 new; vulns 2 new/ });
+    t.match(await importing('metasploit.xml', '--replace', '--dry-run'), { stdout: /notes 5 unchanged/ });
     t.match(await importing('office.nessus'), { stdout: /hosts 2 new; services 2 new; notes 2 new; vulns 3 new/ });
     t.equal((await read('/vulns')).length, 6);
 

@@ -29,7 +29,9 @@ t.test('shows how far an import is while it stores and shows what was read', { s
         'scan.jsonl': Array.from({ length: 1000 }, (_, index) => `{"address":"10.0.${index >> 8}.${index & 255}"}\n`).join(''),
     });
     const command = `import '${folder}/scan.jsonl' --data '${folder}/data'`;
-    t.match(atTerminal(command), /reading .*storing .*100% .*hosts 1000 new/s);
+    const seen = atTerminal(command);
+    t.match(seen, /reading .*storing .*100% .*hosts 1000 new/s);
+    t.match(seen, /reading .*% {2}[\d.]+ MB\/s {2}.* left.*storing .*100% {2}[\d,]+ hosts\/s {2}.* left/s, 'how fast, and for how long');
     const again = atTerminal(command);
     t.match(again, /storing .*100% .*hosts 1000 unchanged/s);
     t.notMatch(again, /showing|LLs/, 'where nothing has changed there is nothing to show');

@@ -24,6 +24,13 @@ t.test('serves the inventory of a scan database that a file names, and imports n
     const hosts = JSON.parse((await get(served, '/rest_api/v2/workspaces/1/hosts', key)).body);
     t.equal(hosts.length, 500);
     t.match(hosts[0], { id: 1, address: 'fe80::1', scope: 'eth0' });
+    const found = await get(served, '/rest_api/v2/workspaces/1/hosts?address=10.0.0.0/30&state=alive&fields=address', key);
+    t.same(JSON.parse(found.body), [{ address: '10.0.0.1' }, { address: '10.0.0.2' }, { address: '10.0.0.3' }]);
+    const listed = await json<{ hosts: { id: number }[] }>(data, 'hosts', 'list', '--search', 'FE80');
+    t.same(
+        listed.hosts.map(({ id }) => id),
+        [1],
+    );
 
     const refused = await scanwire(['import', fixture('scans/hosts.jsonl'), '--workspace', 'lab', '--data', data]);
     t.equal(refused.code, 1);

@@ -18,7 +18,7 @@ export interface RecordStoreFixture extends ContractFixture {
 }
 
 /** Name of something that not every store of records can do. */
-export type RecordAbility = 'enriches';
+export type RecordAbility = 'enriches' | 'counts';
 
 /** What the laws of records may need. */
 export const recordAbilities: Readonly<Record<RecordAbility, Ability<RecordStoreFixture>>> = {
@@ -27,6 +27,7 @@ export const recordAbilities: Readonly<Record<RecordAbility, Ability<RecordStore
         shows: ({ inventory }) => inventory?.services !== undefined,
         supply: 'inventory, which the store enriches, with its services',
     },
+    counts: { has: ({ store }) => store.count !== undefined, shows: () => true, supply: 'nothing more' },
 };
 
 /** A time. */

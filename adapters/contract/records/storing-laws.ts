@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { HttpsRecord } from '../../../lib/records/record.ts';
+import { present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { all, FIRST, idsOf, manyRecords, type RecordStoreFixture, record, SECOND, THIRD } from './fixture.ts';
 
@@ -178,5 +179,29 @@ export const storingLaws: Laws<RecordStoreFixture> = {
 
         assert.deepEqual(await idsOf(store, query), [late?.id]);
         assert.deepEqual(await idsOf(store, { ...query, after: late?.id }), []);
+    },
+};
+
+/** How many there are. */
+export const countingLaws: Laws<RecordStoreFixture> = {
+    async 'counts the records that keep every condition'({ store, setTime }) {
+        setTime(FIRST);
+        await store.add([record(), record({ path: '/early' })]);
+        setTime(SECOND);
+        await store.add([record({ ip: '2001:DB8::7' }), record({ host: 'other.example' })]);
+        const filters = [
+            {},
+            { ip: '192.0.2.7' },
+            { ip: '2001:db8:0::7' },
+            { host: 'WWW.example.com' },
+            { importedFrom: SECOND },
+            { importedBefore: SECOND },
+            { ip: '192.0.2.7', host: 'www.example.com', importedFrom: SECOND },
+            { host: 'nowhere.example' },
+        ];
+        for (const filter of filters) {
+            const count = present(store.count);
+            assert.equal(await count(filter), (await all(store, filter)).length, JSON.stringify(filter));
+        }
     },
 };

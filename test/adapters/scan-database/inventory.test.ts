@@ -3,7 +3,9 @@ import t from 'tap';
 import { present } from '../../../adapters/contract/assertions.ts';
 import { inventoryContract } from '../../../adapters/contract/index.ts';
 import { openScanDatabase } from '../../../adapters/scan-database/index.ts';
+import { addressRange } from '../../../lib/address-range.ts';
 import type { Host } from '../../../lib/inventory/host.ts';
+import { compareRows, type Filters, matches, type Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection } from '../../../lib/inventory/store.ts';
 import { timestampFormat } from '../../../lib/timestamp.ts';
 import { seeded } from '../../support/seeded.ts';
@@ -143,6 +145,54 @@ t.test('writes as text what it reads as rows, whatever they hold', async (t) => 
     await pool.query('alter table hosts alter column id type bigint; update hosts set id = 2147483648 where id = 10400');
     await t.rejects(bothForms(await opened()), { code: 'MISCONFIGURED', field: /^hosts\[\d+\]\.id$/ });
 });
+
+t.test('finds hosts by what goes out, whatever they hold', async (t) => {
+    const { pool, stop } = await scanDatabase(2);
+    t.after(stop);
+    const opened = async () => {
+        const { inventory, close } = await openScanDatabase({ pool });
+        t.after(close);
+        return inventory;
+    };
+    await insertOddHosts(pool, 400);
+    const { hosts, workspaceServices } = await opened();
+    t.same(hosts.filters, ['state', 'address', 'name', 'os_name', 'arch', 'purpose', 'search', 'updated_since']);
+    const listed = await all(hosts, [1]);
+    const WHOLE = ['state', 'name', 'arch'] as const;
+    const wholes = WHOLE.flatMap((field) => [...new Set(listed.map((host) => host[field]))].map((value) => ({ [field]: value })));
+    const wheres: Filters[] = [
+        ...wholes.filter((where) => !Object.values(where).includes(null)).slice(0, 60),
+        { search: 'QUOTED' },
+        { address: addressRange('10.1.0.7-10.1.0.9') },
+        { address: addressRange('10.0.0.0/8'), state: 'down' },
+        { updated_since: new Date('1969-12-31T23:59:59.5Z') },
+        { updated_since: new Date('1970-01-01T00:00:00Z'), arch: 'Unknown' },
+    ];
+    for (const where of wheres) {
+        const expected = listed
+            .filter((host) => matches(host, where))
+            .sort((one, other) => compareRows('updated_since' in where, one, other));
+        const found: Host[] = [];
+        for (let page: Host[] | null = null; page === null || page.length === 70; found.push(...page)) {
+            const last: Host | undefined = found.at(-1);
+            page = await selected(hosts, { where, limit: 70, ...(last && { after: last }) });
+        }
+        t.same([found, await present(hosts.count)([1], where)], [expected, expected.length], Object.keys(where).join());
+    }
+    t.same((await selected(workspaceServices, { hosts: [1] })).length, 2);
+    t.same(await selected(workspaceServices, { hosts: [10_001] }), []);
+
+    await pool.query('alter table hosts alter column address type text using host(address)');
+    t.notOk((await opened()).hosts.filters?.includes('address'), 'of texts it is not known what lies between two');
+});
+
+async function selected<Row extends { readonly id: number }>({ select }: Collection<Row>, selection: Selection): Promise<Row[]> {
+    const rows: Row[] = [];
+    for await (const batch of present(select)([1], selection)) {
+        rows.push(...batch);
+    }
+    return rows;
+}
 
 /** In the first workspace, with values that JSON, the API or the database take for something else. */
 async function insertOddHosts(pool: Pool, count: number): Promise<void> {

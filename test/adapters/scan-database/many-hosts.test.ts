@@ -152,6 +152,17 @@ t.test(`shows ${HOSTS} hosts of an existing scan database as they are, in little
     t.ok(took <= MOST_MEMORY, `${took.toFixed(1)} MiB`);
 });
 
+t.test('reads all that has changed in its order', async (t) => {
+    let [count, disordered, last] = [0, 0, ''];
+    for await (const row of rowsOf(`${base}/hosts?updated_since=2025-01-01T00:00:00Z`)) {
+        const changed = String(row.updated_at);
+        count += 1;
+        disordered += changed < last ? 1 : 0;
+        last = changed;
+    }
+    t.strictSame([count, disordered], [HOSTS - Math.floor(HOSTS / 9), 0]);
+});
+
 t.test('pages through them, and shows what is below any of them', async (t) => {
     const page: Row[] = [];
     for await (const row of rowsOf(`${base}/hosts?limit=100&after=${1000 + HOSTS - 150}`)) {

@@ -1,7 +1,14 @@
 import t from 'tap';
 import { each } from '../../../adapters/contract/inventory/fixture.ts';
 import { type MemoryInventory, memoryInventory } from '../../../adapters/memory/index.ts';
-import { type HostsQuery, hostAt, hostsPage, type NamedInventory, workspaceNamed } from '../../../lib/inventory/host-pages.ts';
+import {
+    type HostsQuery,
+    hostAt,
+    hostsPage,
+    type NamedInventory,
+    shownWorkspace,
+    workspaceNamed,
+} from '../../../lib/inventory/host-pages.ts';
 
 async function office(): Promise<MemoryInventory & NamedInventory> {
     const inventory = memoryInventory();
@@ -38,6 +45,23 @@ t.test('shows what was asked for, with services where they are wanted', async (t
     t.equal(hosts.length, 3);
     t.match(await hostsPage(inventory, { workspace: 'office', state: 'down' }), { hosts: [{ address: '192.0.2.7' }] });
     t.notOk('services' in ((await hostsPage(inventory, { workspace: 'office', limit: 1 })).hosts[0] ?? {}));
+});
+
+t.test('shows nothing in place of what a store cannot choose', async (t) => {
+    const { hosts, ...others } = await office();
+    const { filters: _, ...less } = hosts;
+    const inventory = { ...others, hosts: less } as NamedInventory;
+    t.equal((await hostsPage(inventory, { workspace: 'office' })).hosts.length, 7);
+    await t.rejects(hostsPage(inventory, { workspace: 'office', state: 'down' }), { code: 'INVALID_INPUT', field: 'state' });
+    await t.rejects(hostAt(inventory, 'office', '192.0.2.7'), { code: 'INVALID_INPUT', field: 'address' });
+});
+
+t.test('shows a workspace with how much it holds, as far as the store counts', async (t) => {
+    const inventory = await office();
+    t.match(await shownWorkspace(inventory, 'office'), { name: 'office', hosts: 7, services: 1, notes: 0, vulns: 0 });
+    const { workspaces, hosts } = inventory;
+    t.match(await shownWorkspace({ workspaces, hosts }, 'office'), { hosts: 7, services: null });
+    await t.rejects(shownWorkspace(inventory, 'attic'), { code: 'NOT_FOUND', field: 'workspace' });
 });
 
 t.test('shows a host with all that is known of it', async (t) => {

@@ -11,7 +11,7 @@ const metasploit = (inner: string): string =>
 const nessus = (inner: string, name = '192.0.2.1'): string =>
     `<NessusClientData_v2><Report><ReportHost name="${name}">${inner}</ReportHost></Report></NessusClientData_v2>`;
 
-t.test('reads hosts, services, notes and vulnerabilities of an export of Metasploit', async (t) => {
+t.test('reads hosts, services, notes, vulnerabilities and web sites of an export of Metasploit', async (t) => {
     const hosts = await collect(readScan(createReadStream(fixture('metasploit.xml'))));
     t.strictSame(hosts, [
         {
@@ -49,8 +49,26 @@ t.test('reads hosts, services, notes and vulnerabilities of an export of Metaspl
             ],
         },
         { address: '2001:db8::8' },
+        {
+            address: '192.0.2.10',
+            notes: [
+                {
+                    ntype: 'metasploit.web_site.443.web.example.test',
+                    data: { vhost: 'web.example.test', port: 443, ssl: true, options: { raw: 'BAh7AA==' } },
+                },
+            ],
+        },
+        {
+            address: '192.0.2.10',
+            notes: [
+                {
+                    ntype: 'metasploit.web_site.443.shop.example.test',
+                    data: { vhost: 'shop.example.test', port: 443, ssl: true, comments: 'the old shop' },
+                },
+            ],
+        },
     ]);
-    t.notMatch(JSON.stringify(hosts), /secret/);
+    t.notMatch(JSON.stringify(hosts), /secret|never read/);
 });
 
 t.test('keeps data of notes that is no object as text', async (t) => {
@@ -122,6 +140,7 @@ t.test('refuses what is broken in them, with the line and the reason', async (t)
         [metasploit('<vulns><vuln><name/></vuln></vulns>'), /vulns\[0\].name/],
         [metasploit('<vulns><vuln><name>x</name><exploited-at>soon</exploited-at></vuln></vulns>'), /vulns\[0\].exploited_at/],
         [metasploit('').replace('192.0.2.1', 'nowhere'), /address/],
+        ['<MetasploitV5><web_sites><web_site><port>80</port></web_site></web_sites></MetasploitV5>', /address is required/],
         [metasploit('').replace('</MetasploitV4>', ''), /the file ends before <\/MetasploitV4>/],
         [metasploit('<notes>'.repeat(80)), /nested deeper than 64/],
         [metasploit('&bomb;'), /invalid character entity/],

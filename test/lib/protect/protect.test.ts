@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
+import Hapi from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { addressBlock, type ConnectionLimits, type Protection, protect } from '../../../lib/protect/connections.ts';
@@ -61,6 +62,47 @@ t.test('destroys what sends no head, and what takes too long for one', async (t)
     const closed = Promise.all([once(silent.resume(), 'close'), once(slow.resume(), 'close')]);
     pass(1);
     await closed;
+});
+
+/** All that comes until the connection ends. */
+async function everything(socket: Socket): Promise<string> {
+    let text = '';
+    for await (const chunk of socket.setEncoding('utf8')) {
+        text += chunk;
+    }
+    return text;
+}
+
+const LONG = [`GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`, `GET / HTTP/1.1\r\nHost: a\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`];
+
+t.test('says why a head that is too long is refused, on a server of Node and of hapi', async (t) => {
+    const hapi = Hapi.server({ host: '127.0.0.1', port: 0 });
+    protect(hapi.listener);
+    await hapi.start();
+    t.teardown(() => hapi.stop());
+    const { connect: connected } = await protectedServer(t, {}, ok);
+    for (const text of LONG) {
+        for (const socket of [await connected(), connect(Number(hapi.info.port), '127.0.0.1')]) {
+            socket.write(text);
+            const [head = '', body = ''] = (await everything(socket)).split('\r\n\r\n');
+            t.match(head, /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
+            t.match(JSON.parse(body), { statusCode: 431, message: /must not be longer than 16,384 bytes in all$/ });
+        }
+    }
+    const other = connect(Number(hapi.info.port), '127.0.0.1');
+    other.write('what\r\n\r\n');
+    t.match(await everything(other), /^HTTP\/1\.1 400 /);
+    const plain = await connected();
+    plain.write('what\r\n\r\n');
+    t.equal(await everything(plain).catch(() => ''), '');
+});
+
+t.test('writes none into an answer that is under way', async (t) => {
+    const { connect } = await protectedServer(t, {}, (_, response) => void response.write('{"begun":'));
+    const socket = await connect();
+    await answered(socket, HEAD);
+    socket.write(LONG[0] ?? '');
+    t.notMatch(await everything(socket).catch(() => ''), /431/);
 });
 
 t.test('destroys an idle connection, and lets a request that began to come have its time', async (t) => {

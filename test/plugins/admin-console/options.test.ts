@@ -52,6 +52,7 @@ t.test('has routes for the parts of the system that are there, below its prefix'
                 'importScan',
                 'exportWorkspace',
                 'listWorkspaces',
+                'showWorkspace',
                 'listHosts',
                 'showHost',
                 'expireHosts',

@@ -142,6 +142,7 @@ t.test('does every operation, and answers each as its route documents', async (t
         services: [],
     });
     t.match(await as('listWorkspaces', {}), [{ name: 'default' }, { name: 'lab' }]);
+    t.match(await as('showWorkspace', { name: 'lab' }), { name: 'lab', hosts: 1, services: 0, notes: 0, vulns: 0 });
     const host = { address: '192.0.2.1', services: [] };
     t.match(await as('listHosts', { workspace: 'lab', address: '192.0.2.0/24', services: true, limit: 1 }), { hosts: [host], next: null });
     t.match(await as('showHost', { workspace: 'lab', address: '192.0.2.1' }), { ...host, notes: [], vulns: [] });

@@ -39,6 +39,11 @@ async function deliveriesAsListed({ after, limit = 100, state }: { after?: strin
         .slice(0, limit) as unknown as Delivery[];
 }
 
+async function counted({ state }: { state?: string } = {}) {
+    const count = DELIVERIES.filter((each) => state === undefined || each.state === state).length;
+    return { count, more: state === undefined };
+}
+
 async function served(t: Test, options: Partial<McpOptions> = {}) {
     const server = Hapi.server({ host: '127.0.0.1', port: 0, debug: false });
     const records = memoryRecords();
@@ -46,13 +51,19 @@ async function served(t: Test, options: Partial<McpOptions> = {}) {
     await server.register({ plugin: tokenAuth, options: { store: memoryApiKeys(), revealable: false } });
     await server.register({
         plugin: mcp,
-        options: { store: await filled(), records, deliveries: { list: deliveriesAsListed }, license: alwaysLicensed(), ...options },
+        options: {
+            store: await filled(),
+            records,
+            deliveries: { list: deliveriesAsListed, count: counted },
+            license: alwaysLicensed(),
+            ...options,
+        },
     });
     await server.start();
     t.after(() => server.stop());
     const { create } = server.plugins['token-auth'];
     const connected = async (limits: { scopes?: ApiKeyScope[]; workspaces?: number[] } = {}) => {
-        const { key } = await create('assistant', { scopes: ['inventory:read', 'records:read', 'admin'], ...limits });
+        const { key } = await create('assistant', { scopes: ['inventory:read', 'records:read', 'deliveries:read'], ...limits });
         const client = new Client({ name: 'test', version: '1' });
         const url = new URL(`${server.info.uri}/mcp`);
         const headers = { authorization: `Bearer ${key}` };
@@ -112,9 +123,12 @@ t.test('gives pages of 100 rows, a cursor and the true total', async (t) => {
     t.same(await allOf(assistant, 'hosts'), { sizes: [100, 100, 50], totals: [250, 250, 250], ids: upTo(250) });
     const changed = await allOf(assistant, 'hosts', { updated_since: '2026-11-21T10:00:00Z' });
     t.same(changed, { sizes: [100, 20], totals: [120, 120], ids: upTo(220).slice(100) });
-    t.same(await allOf(assistant, 'records'), { sizes: [100, 21], totals: [null, null], ids: upTo(121) });
+    t.same(await allOf(assistant, 'records'), { sizes: [100, 21], totals: [121, 121], ids: upTo(121) });
     t.same((await allOf(assistant, 'deliveries')).sizes, [100, 50]);
-    t.same((await allOf(assistant, 'deliveries', { state: 'pending' })).ids.length, 75);
+    t.same((await allOf(assistant, 'deliveries', { state: 'pending' })).totals, [75]);
+    t.match(await assistant.call('deliveries'), { total: 150, more: true }, 'as far as was counted');
+    t.notOk('more' in (await assistant.call('deliveries', { state: 'pending' })));
+    t.match(await assistant.call('records', { host: 'www.example.org' }), { rows: [], total: 0 });
 });
 
 t.test('finds by workspace, address, state, name and text', async (t) => {

@@ -1,6 +1,7 @@
 import t from 'tap';
+import { present } from '../../../../adapters/contract/assertions.ts';
 import { recordStoreContract } from '../../../../adapters/contract/index.ts';
-import { storingLaws } from '../../../../adapters/contract/records/storing-laws.ts';
+import { countingLaws, storingLaws } from '../../../../adapters/contract/records/storing-laws.ts';
 import type { RecordQuery, StoredRecord } from '../../../../lib/records/store.ts';
 import { mapValues, proveLaws } from '../laws.ts';
 import { adding, brokenRecords, type Mutation } from './fixture.ts';
@@ -79,6 +80,7 @@ const MUTANTS: Readonly<Record<string, Mutation>> = {
         importedBefore: importedBefore && new Date(importedBefore.getTime() + 1),
     })),
     'finds what keeps every condition': asking(({ host: _host, ...query }) => query),
+    'counts the records that keep every condition': ({ count }) => ({ count: ({ host: _host, ...filter }) => present(count)(filter) }),
 };
 
-proveLaws(t, recordStoreContract, Object.keys(storingLaws), mapValues(MUTANTS, brokenRecords));
+proveLaws(t, recordStoreContract, Object.keys({ ...storingLaws, ...countingLaws }), mapValues(MUTANTS, brokenRecords));

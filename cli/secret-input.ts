@@ -17,6 +17,22 @@ import { printWarning } from './output/errors.ts';
  * from a file, from stdin or from a variable; as an argument it is for trials, and warned of.
  */
 
+/** Adds `--url`, and `--url-file` and `--url-env` for one that holds a token; the command of a new exporter needs one of them. */
+export function addUrl(target: Command, needed: boolean): Command {
+    target
+        .option('--url <url>', 'where to POST, http or https')
+        .option('--url-file <file>', 'the same where it holds a token, read from a file, - for stdin')
+        .option('--url-env <variable>', 'the same, taken from an environment variable');
+    return needed ? target.hook('preAction', () => assertUrl(target)) : target;
+}
+
+function assertUrl(target: Command): void {
+    const { url, urlFile, urlEnv } = target.opts();
+    if ([url, urlFile, urlEnv].every((value) => value === undefined)) {
+        target.error("error: required option '--url <url>', '--url-file <file>' or '--url-env <variable>' not specified");
+    }
+}
+
 /** Adds `--secret-file` and `--secret-env`, and `--secret` for trials. */
 export function addSecret(target: Command, what: string): Command {
     return target
@@ -36,12 +52,12 @@ export function addHeaders(target: Command): Command {
 /** Adds the flags of what an exporter authenticates by, all of them files; and those that drop it, where there may be some. */
 export function addAuthentication(target: Command, dropping: boolean): Command {
     target
-        .option('--basic-file <file>', 'user:password for Authorization: Basic, read from a file')
+        .option('--basic-file <file>', 'user:password for Authorization: Basic, read from a file, - for stdin')
         .option('--ca <file>', "authorities to trust instead of the system's, read from a PEM file")
         .option('--client-cert <file>', 'certificate to present, with those above it, read from a PEM file')
         .option('--client-key <file>', 'its key, not encrypted, read from a PEM file')
-        .option('--oauth <file>', 'client of a token server (OAuth 2), read from a JSON file')
-        .option('--proxy-file <file>', 'URL of a proxy, with user and password, read from a file');
+        .option('--oauth <file>', 'client of a token server (OAuth 2), read from a JSON file, - for stdin')
+        .option('--proxy-file <file>', 'URL of a proxy, with user and password, read from a file, - for stdin');
     return dropping
         ? target
               .option('--no-basic', 'drop user and password')
@@ -54,23 +70,59 @@ export function addAuthentication(target: Command, dropping: boolean): Command {
 
 type Options = Readonly<Record<string, unknown>>;
 
+/** Options that name a file, any of which may be stdin. */
+const FILES = ['urlFile', 'secretFile', 'headerFile', 'basicFile', 'ca', 'clientCert', 'clientKey', 'oauth', 'proxyFile'] as const;
+const MORE_FILES = ['filter', 'template', 'formatSecretFile'] as const;
+
+/** What comes after the first would read nothing, or what was meant for another. @throws ScanwireError `INVALID_INPUT`. */
+export function assertOneStdin(options: Options): void {
+    const [first, second] = [...FILES, ...MORE_FILES].filter((name) => options[name] === '-').map(flagOf);
+    if (first !== undefined && second !== undefined) {
+        throw refused(first.slice(2), `Only one of ${first} and ${second} can be read from stdin`);
+    }
+}
+
+/** `secretFile` as it is typed. */
+function flagOf(name: string): string {
+    return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
 /**
  * The secret that the options name, undefined when none does. A line break at its end is not part of it.
  *
  * @throws ScanwireError `INVALID_INPUT` for more than one, and for a file or a variable without any; never with the secret.
  */
 export async function secretOf(options: Options): Promise<string | undefined> {
-    const given = [options.secretFile, options.secretEnv, options.secret].filter((value) => value !== undefined);
-    if (given.length > 1) {
-        throw refused('secret', 'Give --secret-file, --secret-env or --secret, and only one of them');
+    return await oneOf('secret', options, () => true);
+}
+
+/** The URL that the options name, as {@link secretOf}. One that may hold a token is warned of among the arguments. */
+export async function urlOf(options: Options): Promise<string | undefined> {
+    return await oneOf('url', options, mayHoldToken);
+}
+
+/** Tokens stand in the query, or are a long part of the path. */
+function mayHoldToken(text: string): boolean {
+    const url = URL.canParse(text) ? new URL(text) : null;
+    return url !== null && (url.search !== '' || url.pathname.split('/').some((part) => part.length >= LEAST_TOKEN));
+}
+
+const LEAST_TOKEN = 16;
+
+async function oneOf(name: 'secret' | 'url', options: Options, isWarnedOf: (value: string) => boolean): Promise<string | undefined> {
+    const typed = options[name];
+    if ([options[`${name}File`], options[`${name}Env`], typed].filter((value) => value !== undefined).length > 1) {
+        throw refused(name, `Give --${name}-file, --${name}-env or --${name}, and only one of them`);
     }
 
-    if (options.secret !== undefined) {
-        warn('secret', options);
-        return String(options.secret);
+    if (typed === undefined) {
+        return await hidden(name, options);
     }
 
-    return await hidden('secret', options);
+    if (isWarnedOf(String(typed))) {
+        warn(name, options);
+    }
+    return String(typed);
 }
 
 /**
@@ -156,8 +208,10 @@ function proxyIn(text: string): ProxySettings {
     }
 }
 
+type HiddenName = 'secret' | 'header' | 'url';
+
 /** What the file or the variable holds. */
-async function hidden(name: 'secret' | 'header', options: Options): Promise<string | undefined> {
+async function hidden(name: HiddenName, options: Options): Promise<string | undefined> {
     const { [`${name}File`]: file, [`${name}Env`]: variable } = options;
     if (file !== undefined && variable !== undefined) {
         throw refused(name, `Give --${name}-file or --${name}-env, and only one of them`);
@@ -165,10 +219,6 @@ async function hidden(name: 'secret' | 'header', options: Options): Promise<stri
 
     if (file === undefined && variable === undefined) {
         return undefined;
-    }
-
-    if (file === '-' && options.secretFile === '-' && options.headerFile === '-') {
-        throw refused(name, 'Only one of --secret-file and --header-file can be read from stdin');
     }
 
     const text = variable === undefined ? await readText(String(file)) : process.env[String(variable)];
@@ -194,7 +244,7 @@ function refused(field: string, message: string): ScanwireError {
     return new ScanwireError('INVALID_INPUT', message, { field });
 }
 
-function warn(name: 'secret' | 'header', { json }: Options): void {
+function warn(name: HiddenName, { json }: Options): void {
     const other = `--${name}-file FILE, --${name}-file - or --${name}-env VARIABLE`;
     printWarning(name, `Every user of this machine can see what --${name} is given, in the list of processes: use ${other}`, json === true);
 }

@@ -133,4 +133,9 @@ export const redact: readonly string[] = [
     'payload.secret',
     'payload.headers',
     'payload.url',
+    'payload.formatSecret',
+    'payload.basic',
+    'payload.clientCertificate',
+    'payload.oauth',
+    'payload.proxy',
 ];

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import t from 'tap';
 
 /*
@@ -29,6 +29,18 @@ t.test('offers the listed names and no others', async (t) => {
     }
 
     t.strictSame(offered, JSON.parse(readFileSync(LIST, 'utf8')));
+});
+
+t.test('has every name that it offers on a page', (t) => {
+    const pages = readdirSync('docs').filter((name) => name.endsWith('.md'));
+    const text = ['README.md', ...pages.map((name) => `docs/${name}`)].map((page) => readFileSync(page, 'utf8')).join('\n');
+    const words = new Set([...text.matchAll(/^```.*?^```$|`[^`\n]+`/gms)].flatMap(([code]) => code.match(/\w+/g) ?? []));
+    const offered = JSON.parse(readFileSync(LIST, 'utf8')) as Readonly<Record<string, readonly string[]>>;
+    const missing = Object.entries(offered).flatMap(([entry, names]) =>
+        names.filter((name) => !words.has(name)).map((name) => `${entry}: ${name}`),
+    );
+    t.strictSame(missing, [], 'docs/exports.md has what no other page shows');
+    t.end();
 });
 
 t.test('offers one and the same class of errors wherever it is thrown', async (t) => {

@@ -10,7 +10,17 @@ import { type Answer, type Call, command, definedFields, perSecond, repeated, sp
 import { readJson, readText } from '../input.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
-import { addAuthentication, addHeaders, addSecret, authenticationOf, headersOf, secretOf } from '../secret-input.ts';
+import {
+    addAuthentication,
+    addHeaders,
+    addSecret,
+    addUrl,
+    assertOneStdin,
+    authenticationOf,
+    headersOf,
+    secretOf,
+    urlOf,
+} from '../secret-input.ts';
 
 export function define(exporters: Command): void {
     const create = command(exporters, 'create', 'configure a receiver', created);
@@ -70,19 +80,18 @@ export function define(exporters: Command): void {
 }
 
 function addSettings(target: Command, creating: boolean): Command {
-    const url = target.createOption('--url <url>', 'where to POST, http or https');
     const trust = target.createOption('--trust <trust>', "trust in the receiver's certificate");
     const afterExhausted = target.createOption(
         '--after-exhausted <what>',
         'what becomes of those after one of their key that failed for good',
     );
-    target.addOption(creating ? url.makeOptionMandatory() : url).option('--name <name>', 'goes out as webhook_name');
+    addUrl(target, creating).option('--name <name>', 'goes out as webhook_name');
     return addAuthentication(addHeaders(addSecret(target, creating ? 'signing secret' : 'new signing secret')), !creating)
         .option('--kinds <kinds>', 'kinds of events that it gets, with commas; a * at the end for all that begin so', namesOf)
         .option('--filter <file>', 'what the body of an event must be like, read from a JSON file, - for stdin')
         .option('--format <format>', 'what is sent of an event: native, cloudevents, slack …')
         .option('--template <file>', 'document of the format template, read from a JSON file')
-        .option('--format-secret-file <file>', 'what the format needs and nobody may see, read from a file')
+        .option('--format-secret-file <file>', 'what the format needs and nobody may see, read from a file, - for stdin')
         .option('--collector <name>', 'worker pool that sends for it')
         .option('--rate <n/s>', 'the most attempts a second, by all workers together', perSecond)
         .option('--ordered', 'events with the same order key go one after another')
@@ -155,15 +164,15 @@ async function listed({ perform }: Call): Promise<Answer> {
 }
 
 async function settingsOf(options: Call['options']): Promise<Partial<ExporterSettings>> {
-    const { url, name, collector, rate, ordered, afterExhausted, trust, signature, kinds, filter, format, template, formatSecretFile } =
-        options;
+    assertOneStdin(options);
+    const { name, collector, rate, ordered, afterExhausted, trust, signature, kinds, filter, format, template, formatSecretFile } = options;
     const settings = definedFields<Omit<ExporterSettings, 'schedule' | AuthenticationPart>>({
         kinds,
         filter: filter === undefined ? undefined : await readJson(String(filter)),
         format,
         template: template === undefined ? undefined : await readJson(String(template)),
         formatSecret: formatSecretFile === undefined ? undefined : (await readText(String(formatSecretFile))).trim(),
-        url,
+        url: await urlOf(options),
         name,
         secret: await secretOf(options),
         headers: await headersOf(options),

@@ -50,14 +50,15 @@ function formatPatch(
 }
 
 /**
- * Headers and credentials are those of the receiver that they were given for, and whoever may change an exporter could never read them: a URL
- * of another origin must not take them along unasked.
+ * Headers, credentials and the secret of a format are those of the receiver that they were given for, and whoever may change an exporter could
+ * never read them: a URL of another origin must not take them along unasked.
  */
 async function urlPatch(
     before: StoredExporter,
-    { url, headers, keepHeaders = false, ...changes }: ExporterChanges & { readonly url: string },
+    changes: ExporterChanges & { readonly url: string },
     context: WebhooksContext,
 ): Promise<ExporterPatch> {
+    const { url, headers, keepHeaders = false } = changes;
     const patch = { url: await urlToStore(before.id, url, context) };
     if (keepHeaders) {
         return patch;
@@ -65,13 +66,28 @@ async function urlPatch(
 
     const known = knownUrl(before, context.keyRing);
     const former = known !== null && URL.canParse(known) ? new URL(known).origin : null;
-    const left = headers === undefined && before.sealedHeaders !== null ? 'headers' : unsettledCredential(before, changes);
+    const left = unsettled(before, changes);
     if (left !== undefined && new URL(url).origin !== former) {
         const why = 'the URL leads to another scheme, host or port, and would take what was given for the former one there';
         throw new ScanwireError('INVALID_INPUT', `${subjectOf(left)} must be given again, or keepHeaders be true: ${why}`, { field: left });
     }
 
-    return { ...patch, ifAuthentication: before.sealedAuthentication, ...(headers === undefined && { ifHeaders: before.sealedHeaders }) };
+    return {
+        ...patch,
+        ifAuthentication: before.sealedAuthentication,
+        ifFormatSecret: before.sealedFormatSecret,
+        ...(headers === undefined && { ifHeaders: before.sealedHeaders }),
+    };
+}
+
+/** What a receiver is sent that was sealed, and that the changes say nothing of. */
+function unsettled(before: StoredExporter, changes: ExporterChanges): keyof ExporterChanges | undefined {
+    if (changes.headers === undefined && before.sealedHeaders !== null) {
+        return 'headers';
+    }
+
+    const isKept = changes.formatSecret === undefined && (changes.format ?? before.format) === before.format;
+    return isKept && before.sealedFormatSecret !== null ? 'formatSecret' : unsettledCredential(before, changes);
 }
 
 async function secretPatch(

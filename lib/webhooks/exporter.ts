@@ -136,8 +136,8 @@ export interface ExporterChanges extends Partial<ExporterSettings> {
     /** Only `investigation_legacy` can change, only to `investigation_legacy_and_library`, and never back. */
     readonly type?: ExportType;
     /**
-     * Sends the additional headers and credentials that there are to the new URL, although it leads to another scheme, host or port than before.
-     * Else such a change needs `headers`, and `basic` and whatever else there is: what they hold was given for the receiver of then.
+     * Sends the additional headers, credentials and secret of the format that there are to the new URL, although it leads to another scheme, host
+     * or port than before. Else such a change needs `headers`, and `basic` and whatever else there is: they were given for the receiver of then.
      */
     readonly keepHeaders?: boolean;
     /**

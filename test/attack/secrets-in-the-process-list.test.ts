@@ -47,6 +47,39 @@ t.test('takes secrets and headers from files, stdin and the environment, so that
     }
 });
 
+t.test('takes the URL of a receiver, whose path may be a token, in the same ways', async (t) => {
+    const url = 'https://hooks.example.com/services/T0/B0/hidden-token';
+    const file = join(t.testdir({ url: `${url}\n` }), 'url');
+    const data = dataOf(t);
+    await serveIn(t, {}, data);
+    const ways: { readonly args: string[]; readonly input?: string; readonly env?: Record<string, string> }[] = [
+        { args: ['--url-file', file] },
+        { args: ['--url-file', '-'], input: url },
+        { args: ['--url-env', 'HOOK_URL'], env: { HOOK_URL: url } },
+    ];
+    for (const { args, ...options } of ways) {
+        const said = await scanwire(['exporters', 'create', ...args, '--data', data, '--json'], options);
+        t.match(said, { code: 0, stderr: '' }, args.join(' '));
+        const { id } = JSON.parse(said.stdout) as { readonly id: string };
+        t.match(await json(data, 'exporters', 'show', id, '--show-url'), { url });
+    }
+
+    for (const [typed, isWarnedOf] of [
+        [`${url}-long-enough`, true],
+        ['https://hooks.example.com/in?key=hidden-token', true],
+        ['https://hooks.example.com/in', false],
+    ] as const) {
+        const { code, stderr } = await scanwire(['exporters', 'create', '--url', typed, '--data', data]);
+        t.equal(code, 0);
+        t.equal(/--url is given.*: use --url-file FILE, --url-file - or --url-env VARIABLE$/m.test(stderr), isWarnedOf, typed);
+        t.notMatch(stderr, 'hidden-token');
+    }
+    t.match(await scanwire(['exporters', 'create', '--data', data]), {
+        code: 2,
+        stderr: /'--url <url>', '--url-file <file>' or '--url-env <variable>'/,
+    });
+});
+
 t.test('listens with a secret that the list of processes does not show', async (t) => {
     const secret = join(t.testdir({ secret: SECRET }), 'secret');
     for (const { args, env } of [
@@ -89,6 +122,8 @@ t.test('refuses what names no secret, or several, without repeating one', async 
         [['--secret-file', join(folder, 'empty')], /There is no secret in .*empty/],
         [['--secret-file', join(folder, 'missing')], /Cannot read .*missing: there is no such file/],
         [['--secret-file', '-', '--header-file', '-'], /Only one of --secret-file and --header-file can be read from stdin/],
+        [['--secret-file', '-', '--basic-file', '-'], /Only one of --secret-file and --basic-file can be read from stdin/],
+        [['--url-file', '-'], /Give --url-file, --url-env or --url, and only one of them/],
         [['--secret-file', '-', '--secret-env', 'HOME'], /only one of them/],
         [['--header-file', join(folder, 'broken')], /A header must have the form "Name: value"/],
         [['--header-file', '-', '--header-env', 'HOME'], /only one of them/],

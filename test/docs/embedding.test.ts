@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import pg from 'pg';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { migrate, type PoolLike } from '../../adapters/postgres/index.ts';
 import { packed, run } from '../support/packed.ts';
 import { testDatabase } from '../support/test-database.ts';
@@ -41,11 +41,21 @@ await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', join
 
 t.strictSame([...files.keys()], ['server.js', 'migrations.js', 'finding.test.js']);
 
-t.test('leads from an existing server to a verified delivery', async (t) => {
+/** The same as a CommonJS module, as a host has it whose package says nothing of modules. */
+function asCommonJs(source: string): string {
+    const required = source.replaceAll(
+        /^import (.+) from ('.+');$/gm,
+        (_, names: string, module: string) => `const ${names.replaceAll(' as ', ': ')} = require(${module});`,
+    );
+    return `'use strict';\n(async () => {\n${required}})();\n`;
+}
+
+/** What a program of the page prints up to its first delivery. */
+async function printedBy(t: Test, program: string): Promise<readonly string[]> {
     const { url: DATABASE_URL, drop } = await testDatabase();
     t.after(drop);
     const env = { ...process.env, DATABASE_URL, SEALING_KEY: randomBytes(32).toString('base64'), PORT: '0', NODE_OPTIONS: '' };
-    const server = spawn(process.execPath, ['server.js'], { cwd: project, env, stdio: ['ignore', 'pipe', 'inherit'] });
+    const server = spawn(process.execPath, [program], { cwd: project, env, stdio: ['ignore', 'pipe', 'inherit'] });
     t.after(() => server.kill('SIGKILL'));
     const lines: string[] = [];
     for await (const line of createInterface(server.stdout)) {
@@ -54,9 +64,14 @@ t.test('leads from an existing server to a verified delivery', async (t) => {
             break;
         }
     }
+    return lines;
+}
 
-    const [curl = '', ...said] = lines;
-    t.strictSame(said, ['test: verified', 'idr_investigation_created: verified']);
+const DELIVERED = ['test: verified', 'idr_investigation_created: verified'];
+
+t.test('leads from an existing server to a verified delivery', async (t) => {
+    const [curl = '', ...said] = await printedBy(t, 'server.js');
+    t.strictSame(said, DELIVERED);
     const [, token = '', url = ''] = /^curl -H 'token: (\S+)' (\S+)$/.exec(curl) ?? [];
     const answer = await fetch(url, { headers: { token, connection: 'close' } });
     const seconds = (performance.now() - beganAt) / 1000;
@@ -67,7 +82,39 @@ t.test('leads from an existing server to a verified delivery', async (t) => {
         headers: { 'content-type': 'application/json', connection: 'close' },
         body: '{"title":""}',
     });
-    t.match([refused.status, await refused.json()], [400, { message: /title is not allowed to be empty/ }]);
+    const answered = { message: /title is not allowed to be empty/, code: 'INVALID_INPUT', field: 'title' };
+    t.match([refused.status, await refused.json()], [400, answered]);
+});
+
+t.test('does so in CommonJS', async (t) => {
+    writeFileSync(join(project, 'server.cjs'), asCommonJs(files.get('server.js') ?? ''));
+    t.strictSame((await printedBy(t, 'server.cjs')).slice(1), DELIVERED);
+});
+
+/** What somebody who writes TypeScript adds: the types of what has none in JavaScript. */
+const ANNOTATIONS: readonly (readonly [string, string])[] = [
+    ['function* found()', "function* found(): AsyncGenerator<import('scanwire/inventory').HostInput>"],
+    ['addFinding(title)', 'addFinding(title: string)'],
+    ['addFinding(payload.title)', 'addFinding((payload as { title: string }).title)'],
+    ['let secret;', 'let secret: string;'],
+    ['console.log(error.message)', 'console.log((error as Error).message)'],
+    ['receiver.address().port', "(receiver.address() as import('node:net').AddressInfo).port"],
+];
+
+t.test('type-checks in TypeScript', async (t) => {
+    const own = resolve('node_modules');
+    symlinkSync(join(own, '@types'), join(project, 'node_modules', '@types'));
+    const annotated = ANNOTATIONS.reduce((source, [plain, typed]) => {
+        t.ok(source.includes(plain), plain);
+        return source.replaceAll(plain, typed);
+    }, files.get('server.js') ?? '');
+    for (const [file, source] of [...files, ['server.js', annotated] as const]) {
+        writeFileSync(join(project, file.replace('.js', '.ts')), `export {};\n${source}`);
+    }
+    const sources = [...files.keys()].map((file) => file.replace('.js', '.ts'));
+    const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2023', '--types', 'node'];
+    const checked = run(join(own, '.bin', 'tsc'), [...options, ...sources], { cwd: project });
+    await t.resolves(checked.catch(({ stdout }) => Promise.reject(new Error(stdout))));
 });
 
 t.test('brings the schema by files, as migrate does', async (t) => {

@@ -198,7 +198,7 @@ async function examples(subpath: string, parameters: string, end: string): Promi
     // Beside the built package, where its name leads to it.
     const folder = 'build/docs-receivers';
     mkdirSync(folder, { recursive: true });
-    const blocks = [...PAGE.matchAll(/^```js\n(import [^\n]*)\n(.*?)^```$/gms)].filter(([block]) =>
+    const blocks = [...PAGE.matchAll(/^```js\n\/\/ \S+\.js\n(import [^\n]*)\n(.*?)^```$/gms)].filter(([block]) =>
         block.includes(`'scanwire/${subpath}'`),
     );
     return await Promise.all(

@@ -15,6 +15,7 @@ import type { Workspace } from '../../lib/inventory/resources.ts';
 import { newApiKey } from '../../lib/keys/api-keys.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { alwaysLicensed } from '../../lib/license/index.ts';
+import { newExporterSchema } from '../../lib/webhooks/exporter.ts';
 import { DELIVERY_EVENTS } from '../../lib/webhooks/host-events.ts';
 import { EVENT_TYPES, redact, type ScanwireEvent } from '../../plugins/instance.ts';
 import { plugin as metrics } from '../../plugins/metrics/index.ts';
@@ -276,7 +277,27 @@ t.test('lists the paths that a logger of requests redacts', async (t) => {
         logger: { level: 'info', stream, redact: [...redact], serializers: { req: (request) => ({ ...(request as object) }) } },
     });
     const headers = { token: 'KEY-1', authorization: 'Bearer KEY-2', cookie: 'KEY-3', host: 'www.example.com' };
-    const payload = { name: 'ops', url: 'https://example.com/KEY-4', secret: 'KEY-5', headers: [['X-Api-Key', 'KEY-6']] };
+    const payload = {
+        name: 'ops',
+        url: 'https://example.com/KEY-4',
+        secret: 'KEY-5',
+        headers: [['X-Api-Key', 'KEY-6']],
+        format: 'pagerduty',
+        formatSecret: 'KEY-7',
+        basic: { username: 'siem', password: 'KEY-8' },
+        ca: 'a certificate',
+        clientCertificate: { certificate: 'a certificate', key: 'KEY-9' },
+        oauth: { tokenUrl: 'https://id.example.com/token', clientId: 'siem', clientSecret: 'KEY-10' },
+        proxy: { url: 'http://siem:KEY-11@proxy.example.com:3128' },
+    };
+    const notSecret = ['name', 'format', 'ca', 'kinds', 'filter', 'template', 'collector', 'rate', 'ordered', 'afterExhausted', 'trust'];
+    const others = ['signatures', 'schedule', 'owner', 'legacy'];
+    const settings = Object.keys(newExporterSchema.describe().keys as object);
+    t.strictSame(
+        settings.filter((name) => ![...notSecret, ...others, ...Object.keys(payload)].includes(name)),
+        [],
+        'a new setting is secret or not',
+    );
     log.info({ req: { method: 'POST', headers }, payload });
     t.match(lines.join(''), /www\.example\.com.*"ops"/);
     t.notMatch(lines.join(''), /KEY-/);

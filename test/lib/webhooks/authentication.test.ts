@@ -182,6 +182,27 @@ t.test('takes credentials nowhere else unasked', async (t) => {
     t.match(kept.exporter, { url: 'https://good.test/', authentication: ['basic', 'ca'] });
 });
 
+t.test('takes the secret of a format nowhere else unasked', async (t) => {
+    const stores = memoryWebhooks();
+    const { exporters } = await setting(t, stores);
+    const formatSecret = 'a'.repeat(32);
+    const { exporter } = await exporters.create({ url: 'https://good.test/a', format: 'pagerduty', formatSecret });
+    const { id } = exporter;
+    const url = 'https://example.com/';
+    const sealed = async (): Promise<string | null | undefined> => (await stores.exporters.get(id))?.sealedFormatSecret;
+    const before = await sealed();
+    await exporters.update(id, { url: 'https://good.test/b' });
+    await t.rejects(exporters.update(id, { url }), { code: 'INVALID_INPUT', field: 'formatSecret', message: /must be given again/ });
+    await t.rejects(exporters.update(id, { url, format: 'pagerduty' }), { code: 'INVALID_INPUT', field: 'formatSecret' });
+    t.match(await exporters.get(id), { url: 'https://good.test/b' });
+    await exporters.update(id, { url, keepHeaders: true });
+    t.equal(await sealed(), before);
+    await exporters.update(id, { url: 'https://good.test/', formatSecret: 'b'.repeat(32) });
+    t.not(await sealed(), before);
+    await exporters.update(id, { url, format: 'native' });
+    t.equal(await sealed(), null, 'the secret of a format ends with it');
+});
+
 t.test('loses none of several changes at once', async (t) => {
     const { exporters } = await setting(t);
     const { exporter } = await exporters.create({ url: 'https://example.com/' });

@@ -169,7 +169,7 @@ export async function webhooksOver(
     more: Pick<WebhooksOptions, 'onError' | 'onEvent' | 'role' | 'onOutdated'>,
 ): Promise<Webhooks> {
     const { egress, limits, settings } = kept === null ? NOTHING_KEPT : optionsFrom(kept);
-    const guard = egressGuard(receivers.egress ?? egress);
+    const guard = egressGuard({ ...egress, ...receivers.egress });
     const { resolver } = receivers;
     const sender = httpSender({ guard, ...limits, ...(resolver !== undefined && { resolver }) });
     const tracing = kept?.tracing === undefined ? null : await webhookTracing(kept.tracing);

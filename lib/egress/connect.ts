@@ -2,7 +2,7 @@ import net, { isIP } from 'node:net';
 import { sameAddress, withBrackets } from '../addresses.ts';
 import { within } from '../within.ts';
 import { ConnectionFailure, connectionCode } from './connection-code.ts';
-import type { EgressGuard } from './guard.ts';
+import { type EgressGuard, guardFor } from './guard.ts';
 import { type EgressProxy, ProxyFailure, tunnel } from './proxy.ts';
 import { nameResolver, type ResolverOptions } from './resolver.ts';
 
@@ -37,6 +37,8 @@ export interface ConnectTarget {
     readonly progress: ConnectionProgress;
     /** Through which the connection is to go; straight when absent. */
     readonly proxy?: EgressProxy | null;
+    /** For whose exporter, which decides what may be called; the deployment's when absent. */
+    readonly owner?: string | null;
 }
 
 /** A connected socket with an error listener, so that it can break at any time. @throws ConnectionFailure, ProxyFailure, or the signal's reason. */
@@ -48,11 +50,12 @@ export type ConnectVetted = (target: ConnectTarget) => Promise<net.Socket>;
  * and told the vetted address, unless it has to resolve names.
  */
 export function connectVetted(options: ConnectorOptions): ConnectVetted {
-    const { guard, connectTimeout, resolver, lookup, nameServers, dnsTimeout, maxLookups = 64 } = options;
+    const { connectTimeout, resolver, lookup, nameServers, dnsTimeout, maxLookups = 64 } = options;
     const resolve = nameResolver({ resolver, lookup, nameServers, timeout: dnsTimeout, maxPending: maxLookups });
 
-    async function vetted({ host, port, signal, progress, proxy }: ConnectTarget): Promise<readonly string[]> {
+    async function vetted({ host, port, signal, progress, proxy, owner = null }: ConnectTarget): Promise<readonly string[]> {
         signal.throwIfAborted();
+        const guard = guardFor(options.guard, owner);
         assertOpen(`${host} is`, guard.vetHost(host, port));
         if (proxy?.resolvesNames === true && isIP(host) === 0) {
             return [host];
@@ -74,11 +77,11 @@ export function connectVetted(options: ConnectorOptions): ConnectVetted {
     /** In turn until the proxy gets through to one. */
     async function tunnelToFirst(
         hosts: readonly string[],
-        { port, signal, progress }: ConnectTarget,
+        { port, signal, progress, owner = null }: ConnectTarget,
         proxy: EgressProxy,
     ): Promise<net.Socket> {
         const toProxy = (host: string, proxyPort: number): Promise<net.Socket> =>
-            straight({ host, port: proxyPort, signal, progress: { address: null, dns: null, connect: null } });
+            straight({ host, port: proxyPort, signal, progress: { address: null, dns: null, connect: null }, owner });
         let failure: unknown = null;
         for (const host of hosts) {
             progress.address = isIP(host) === 0 ? null : host;

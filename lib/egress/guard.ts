@@ -11,12 +11,19 @@ export interface EgressPolicy {
      * cloud metadata address or name. `*:25` opens a port for receivers that is closed to them, see `lib/webhooks/receiver-url.ts`.
      */
     readonly allow: readonly string[];
+    /** What is open to some owners of exporters, by their names, in place of `allow`. */
+    readonly owners?: Readonly<Record<string, readonly string[]>>;
 }
 
 /** Decides which addresses may be called. Public ones only, unless the operator opened others; trust settings do not matter here. */
 export interface EgressGuard {
     /** What the policy opens; absent where that cannot be told. */
     readonly allow?: readonly string[];
+    /** The same to owners who have something of their own. */
+    readonly owners?: Readonly<Record<string, readonly string[]>>;
+
+    /** The guard of an owner's exporters; this one where it is absent, or answers with nothing. */
+    ofOwner?(owner: string): EgressGuard | undefined;
 
     /**
      * Judges an address, in the notation that a resolver or `URL` gives.
@@ -37,8 +44,21 @@ export interface EgressGuard {
  * @throws ScanwireError `MISCONFIGURED` that names the position of the entry, from 1, and what is wrong with it.
  */
 export function egressGuard(policy: EgressPolicy): EgressGuard {
-    const allow = (policy as EgressPolicy | undefined)?.allow as readonly string[];
-    const opened = parseAllowList(allow);
+    const { allow, owners = {} } = (policy as Partial<EgressPolicy> | undefined) ?? {};
+    const guards = new Map(Object.entries(owners).map(([owner, own]) => [owner, guardOpening(own, `owners.${owner}`)]));
+    return {
+        ...guardOpening(allow as readonly string[], 'allow'),
+        ...(guards.size > 0 && { owners: structuredClone(owners), ofOwner: (owner) => guards.get(owner) }),
+    };
+}
+
+/** The guard for the exporters of an owner, null for those of the deployment: who has none of his own has what is open to all. */
+export function guardFor(guard: EgressGuard, owner: string | null): EgressGuard {
+    return owner === null ? guard : (guard.ofOwner?.(owner) ?? guard);
+}
+
+function guardOpening(allow: readonly string[], field: string): EgressGuard {
+    const opened = parseAllowList(allow, field);
 
     const judge = (address: Address, port: number | undefined): string | null => {
         if (!opened.ranges.some((range) => isIn(address, range.block) && (range.port === null || range.port === port))) {
@@ -97,11 +117,12 @@ interface OpenBlock {
  *
  * @throws ScanwireError `MISCONFIGURED`.
  */
-function parseAllowList(allow: readonly string[]): { readonly ranges: readonly OpenBlock[]; readonly names: ReadonlySet<string> } {
+function parseAllowList(
+    allow: readonly string[],
+    field: string,
+): { readonly ranges: readonly OpenBlock[]; readonly names: ReadonlySet<string> } {
     if (!Array.isArray(allow)) {
-        throw new ScanwireError('MISCONFIGURED', 'egressGuard policy: allow must be a list of CIDR blocks and host names', {
-            field: 'allow',
-        });
+        throw new ScanwireError('MISCONFIGURED', `egressGuard policy: ${field} must be a list of CIDR blocks and host names`, { field });
     }
 
     const ranges: OpenBlock[] = [];
@@ -114,7 +135,9 @@ function parseAllowList(allow: readonly string[]): { readonly ranges: readonly O
               ? addRange(text, ranges)
               : addName(text, names);
         if (wrong !== null) {
-            throw new ScanwireError('MISCONFIGURED', `Entry ${index + 1} of the egress allow list ${wrong}`, { field: `allow[${index}]` });
+            const whose = field === 'allow' ? '' : ` ${field}`;
+            const message = `Entry ${index + 1} of the egress allow list${whose} ${wrong}`;
+            throw new ScanwireError('MISCONFIGURED', message, { field: `${field}[${index}]` });
         }
     }
 

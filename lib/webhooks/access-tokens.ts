@@ -12,6 +12,8 @@ import { parseReceiverUrl } from './receiver-url.ts';
 /** For whom a token is: it is sent to nobody else. */
 export interface TokenUse {
     readonly exporterId: string;
+    /** Whose exporter it is; the deployment's when absent. */
+    readonly owner?: string | null;
     /** Of the receiver. */
     readonly origin: string;
     readonly authentication: Authentication & { readonly oauth: OAuthClient };
@@ -34,10 +36,13 @@ export interface AccessTokens {
     of(use: TokenUse, signal: AbortSignal): Promise<UsedToken>;
 }
 
+/** How a token server is reached. */
+type TokenWay = Pick<Authentication, 'ca' | 'proxy'> & Pick<TokenUse, 'owner'>;
+
 /** What tokens are made with. */
 export interface AccessTokensOptions {
     /** Opens a connection to a token server, vetted and secured as one to a receiver. */
-    readonly open: (url: URL, way: Pick<Authentication, 'ca' | 'proxy'>, signal: AbortSignal) => Promise<Connection>;
+    readonly open: (url: URL, way: TokenWay, signal: AbortSignal) => Promise<Connection>;
     /** Milliseconds for the whole request. */
     readonly timeout: number;
     readonly monotonic?: () => number;
@@ -86,10 +91,10 @@ export function accessTokens({ open, timeout, monotonic = () => performance.now(
         return token;
     }
 
-    async function ask({ exporterId, authentication }: TokenUse, use: string): Promise<HeldToken> {
+    async function ask({ exporterId, owner = null, authentication }: TokenUse, use: string): Promise<HeldToken> {
         const { token, life } = await requestToken(
             authentication.oauth,
-            (url, signal) => open(url, wayOf(authentication), signal),
+            (url, signal) => open(url, { ...wayOf(authentication), owner }, signal),
             timeout,
         );
         const since = monotonic();
@@ -140,7 +145,7 @@ export function accessTokens({ open, timeout, monotonic = () => performance.now(
     };
 }
 
-/** How a token server is reached. What an exporter shows its receiver is for that alone. */
+/** What an exporter shows its receiver is for that alone. */
 function wayOf({ oauth: { ca }, proxy }: TokenUse['authentication']): Pick<Authentication, 'ca' | 'proxy'> {
     return { ...(ca !== undefined && { ca }), ...(proxy !== undefined && { proxy }) };
 }

@@ -1,6 +1,6 @@
 import Joi from 'joi';
 import { subjectOf } from '../checked.ts';
-import type { EgressGuard } from '../egress/guard.ts';
+import { type EgressGuard, guardFor } from '../egress/guard.ts';
 import type { UrlFault } from '../egress/outgoing-url.ts';
 import { type EgressProxy, type ProxyAddress, parseProxyUrl } from '../egress/proxy.ts';
 import { ScanwireError } from '../errors.ts';
@@ -198,11 +198,12 @@ export function checkAuthentication(exporter: StoredExporter, { keyRing, guard }
         throw refused(tlsPart, `${subjectOf(tlsPart)} needs a URL with https: plain http shows and asks for none`);
     }
     checkTls(all);
+    const ofOwner = guardFor(guard, exporter.owner);
     if (all.oauth !== undefined) {
-        checkOAuth(all.oauth, guard);
+        checkOAuth(all.oauth, ofOwner);
     }
     if (all.proxy !== undefined) {
-        checkProxy(all.proxy, guard);
+        checkProxy(all.proxy, ofOwner);
     }
 }
 

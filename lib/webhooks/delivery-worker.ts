@@ -248,7 +248,8 @@ function messageOf({ event, message, exporter, singleAttempt, claimedAt }: Claim
     const headers = messageHeaders(event.kind, signing, format, openHeaders(exporter, keyRing));
     const url = openUrl(exporter, keyRing);
     const authentication = openAuthentication(exporter, keyRing);
-    return { exporterId: exporter.id, url, trust: exporter.trust, headers, authentication, body, newConnection: singleAttempt };
+    const { id: exporterId, owner, trust } = exporter;
+    return { exporterId, owner, url, trust, headers, authentication, body, newConnection: singleAttempt };
 }
 
 function outcomeToRecord(

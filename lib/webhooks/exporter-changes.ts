@@ -1,4 +1,5 @@
 import { subjectOf } from '../checked.ts';
+import { guardFor } from '../egress/guard.ts';
 import { ScanwireError } from '../errors.ts';
 import { authenticationPatch, checkAuthentication, partAuthentication, unsettledCredential } from './authentication.ts';
 import type { ExportType } from './choices.ts';
@@ -6,6 +7,7 @@ import type { ExporterChanges, ExporterPatch, StoredExporter } from './exporter.
 import { checkedChoices, sealFormatSecret } from './formatting.ts';
 import { sealHeaders } from './headers.ts';
 import type { WebhooksContext } from './options.ts';
+import { assertCollector } from './owners.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
 import { knownUrl, urlToStore } from './sealed-url.ts';
 import { changeSecret, checkSecret } from './signature.ts';
@@ -20,16 +22,20 @@ export async function patchOf(before: StoredExporter, changes: ExporterChanges, 
         });
     }
 
+    const guard = guardFor(context.guard, before.owner);
     const patch = {
         ...stored,
         ...formatPatch(before, changes, context),
-        ...(url !== undefined && (await urlPatch(before, { ...changes, url: checkReceiverUrl(url, context.guard) }, context))),
+        ...(url !== undefined && (await urlPatch(before, { ...changes, url: checkReceiverUrl(url, guard) }, context))),
         ...authenticationPatch(before, authentication, context.keyRing),
         ...(headers !== undefined && sealHeaders(before.id, headers, context)),
         ...(secret !== undefined && (await secretPatch(before, checkSecret(secret), overlap, context))),
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
     };
     const after = { ...before, ...patch };
+    if (stored.collector !== undefined) {
+        assertCollector(after, context);
+    }
     checkAuthentication(after, context);
     const choices = checkedChoices(after, context);
     return { ...patch, ...(stored.filter !== undefined && { filter: choices.filter }) };

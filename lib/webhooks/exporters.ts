@@ -1,4 +1,5 @@
 import { checked } from '../checked.ts';
+import { guardFor } from '../egress/guard.ts';
 import { ScanwireError } from '../errors.ts';
 import type { KeyRing, SealedAnew } from '../keys/key-ring.ts';
 import { checkAuthentication, partAuthentication, storedAuthentication } from './authentication.ts';
@@ -21,6 +22,7 @@ import { checkedChoices, type MessagePreview, messageMaker, previewOf, sealForma
 import { GRANTS } from './grants.ts';
 import { sealHeaders } from './headers.ts';
 import type { WebhooksContext } from './options.ts';
+import { assertCollector, insertWithin } from './owners.ts';
 import { type PublishOptions, publishableKind } from './publisher.ts';
 import { checkReceiverUrl, type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { sealExportersAnew } from './sealed-exporters.ts';
@@ -116,6 +118,7 @@ const MAX_CHANGES_AT_ONCE = 5;
 export function exporters(context: WebhooksContext): Exporters {
     const { exporters: store, deliveries, keyRing } = context;
     const listed = listing(keyRing);
+    const lists = exporterLists(context, (exporter) => visible(exporter, keyRing));
 
     async function stored(id: string): Promise<StoredExporter> {
         const exporter = await store.get(id);
@@ -154,13 +157,14 @@ export function exporters(context: WebhooksContext): Exporters {
             const valid = checked(newExporterSchema, settings, { subject: 'Exporter' });
             const secret = checkSecret(valid.secret ?? generateSecret());
             const exporter = await withSealed(newExporter(context.newId(), valid, await deliveries.now()), valid, secret, context);
+            assertCollector(exporter, context);
             checkAuthentication(exporter, context);
-            await store.insert({ ...exporter, ...checkedChoices(exporter, context) });
+            await insertWithin(context, { ...exporter, ...checkedChoices(exporter, context) }, store, lists);
             return { exporter: visible(exporter, keyRing), secret, warnings: await warningsOf(exporter, valid.url, context) };
         },
 
         list: async () => listed(await store.list()),
-        ...exporterLists(context, (exporter) => visible(exporter, keyRing)),
+        ...lists,
         get: async (id) => visible(await stored(id), keyRing),
 
         async show(id, { showUrl = false } = {}) {
@@ -223,7 +227,7 @@ async function withSealed(
     const { url, headers, formatSecret } = settings;
     return {
         ...exporter,
-        url: await urlToStore(id, checkReceiverUrl(url, guard), context),
+        url: await urlToStore(id, checkReceiverUrl(url, guardFor(guard, exporter.owner)), context),
         sealedSecret: sealSecret(keyRing, id, secret),
         ...sealHeaders(id, headers, context),
         sealedFormatSecret: formatSecret === undefined ? null : sealFormatSecret(id, formatSecret, keyRing),

@@ -24,6 +24,8 @@ import { secure } from './tls-trust.ts';
 export interface Message {
     /** Connections are shared by messages of the same exporter, origin, trust and TLS identity only. */
     readonly exporterId: string;
+    /** Whose exporter it is, which decides what may be called; the deployment's when absent. */
+    readonly owner?: string | null;
     readonly url: string;
     readonly trust: Trust;
     /** All headers in order, but `Host`, `Connection`, `Accept-Encoding` and `Content-Length`, which are the sender's. */
@@ -144,9 +146,9 @@ export function httpSender(options: HttpSenderOptions): Sender {
     }
 
     async function authenticated(url: URL, message: Message, signal: AbortSignal, progress: AttemptProgress): Promise<Exchange> {
-        const { exporterId, authentication = null } = message;
+        const { exporterId, owner = null, authentication = null } = message;
         const { oauth } = authentication ?? {};
-        const use = oauth && { exporterId, origin: url.origin, authentication: { ...authentication, oauth } };
+        const use = oauth && { exporterId, owner, origin: url.origin, authentication: { ...authentication, oauth } };
         const used = use && (await transport.tokens.of(use, signal));
         const headers = [...message.headers, ...authorizationOf(authentication, used?.token)];
         const result = await transport.post(url, { ...message, headers }, signal, progress);
@@ -227,14 +229,14 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
 
     async function open(
         url: URL,
-        { trust, authentication = null }: Pick<Message, 'trust' | 'authentication'>,
+        { owner = null, trust, authentication = null }: Pick<Message, 'owner' | 'trust' | 'authentication'>,
         signal: AbortSignal,
         progress: AttemptProgress,
     ): Promise<Connection> {
         const host = hostOf(url);
         const context = tlsContext(authentication);
         const proxy = authentication === null ? null : egressProxy(authentication);
-        const tcpSocket = await connect({ host, port: portOf(url), signal, progress, proxy });
+        const tcpSocket = await connect({ host, port: portOf(url), signal, progress, proxy, owner });
         const handshake = { socket: tcpSocket, host, trust, context, timeout: connectTimeout, signal, now: clock(), progress };
         const socket = url.protocol === 'https:' ? await secure(handshake) : tcpSocket;
         return connection({ socket, origin: url.origin, address: progress.address, fingerprint: progress.fingerprint });
@@ -264,7 +266,8 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
         },
 
         tokens: accessTokens({
-            open: (url, authentication, signal) => open(url, { trust: 'strict', authentication }, signal, newProgress()),
+            open: (url, { owner = null, ...authentication }, signal) =>
+                open(url, { owner, trust: 'strict', authentication }, signal, newProgress()),
             timeout: Math.ceil(limits.attemptTimeout / 2),
         }),
 

@@ -1,5 +1,5 @@
 export type { ApplicationSchema, JoiSchema, StandardSchema } from '../application-schema.ts';
-export { type EgressGuard, egressGuard } from '../egress/guard.ts';
+export { type EgressGuard, type EgressPolicy, egressGuard } from '../egress/guard.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { timestamp } from '../timestamp.ts';
 export type * from './authentication.ts';
@@ -32,6 +32,7 @@ export { httpSender } from './http-sender.ts';
 export { type MetricsOptions, type MetricsRegistry, type WebhookMetrics, webhookMetrics } from './metrics.ts';
 export type { WebhookStores, WebhooksOptions, WebhooksSettings } from './options.ts';
 export { OUTCOME_CODES, type Outcome, type OutcomeCode, type PresentedCertificate, type Timings } from './outcome.ts';
+export type { OwnerLimits, OwnerSettings } from './owners.ts';
 export type { Publish, PublishedEvent, PublishOptions } from './publisher.ts';
 export type * from './queue.ts';
 export type { Readiness, UnreadyReason } from './readiness.ts';

@@ -17,6 +17,7 @@ import type { WebhookEvent } from './host-events.ts';
 import type { Sender } from './http-sender.ts';
 import type { KeptMessages } from './kept-messages.ts';
 import type { Notices } from './notices.ts';
+import { type OwnerSettings, ownerSettingSchemas } from './owners.ts';
 import type { DeliveryQueue } from './queue.ts';
 import { KEEP_FOR } from './retention.ts';
 import type { ClaimingSession } from './session.ts';
@@ -36,7 +37,7 @@ export interface WebhookStores {
 }
 
 /** What `webhooks()` and its plugin (`plugins/webhook-exporter`) have in common. */
-export interface WebhooksSettings {
+export interface WebhooksSettings extends OwnerSettings {
     /** What wakes the workers up, for example `redisQueue({ url })`. Stays open; whoever made it closes it. */
     readonly queue: DeliveryQueue;
     /** Seals secrets and header values at rest. */
@@ -148,6 +149,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
             Joi.object({ name: Joi.string().required(), contentType: Joi.string().required(), make: Joi.function().required() }).unknown(),
         )
         .default([]),
+    ...ownerSettingSchemas,
     tracing: objectWith<Tracing>('publishing', 'attempting').allow(null).default(null),
 };
 

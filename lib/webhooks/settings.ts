@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { EgressGuard } from '../egress/guard.ts';
+import type { EgressGuard, EgressPolicy } from '../egress/guard.ts';
 import { ScanwireError } from '../errors.ts';
 import type { EventKind } from './event-kinds.ts';
 import type { Sender, SharedLimits } from './http-sender.ts';
@@ -21,7 +21,7 @@ export interface DeploymentSettings extends Partial<SharedLimits>, Partial<Queue
     readonly stopAfter: number;
     readonly maxBodyBytes: number;
     readonly attemptTimeout: number;
-    readonly egress?: { readonly allow: readonly string[] };
+    readonly egress?: EgressPolicy;
     /** Where what is published and sent has spans. */
     readonly tracing?: Required<TracingOptions>;
 }
@@ -58,7 +58,7 @@ interface Parts extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerA
     readonly settings: SettingsStore;
     readonly kinds: readonly EventKind[];
     readonly sender: Pick<Sender, 'attemptTimeout' | 'limits'>;
-    readonly guard: Pick<EgressGuard, 'allow'>;
+    readonly guard: Pick<EgressGuard, 'allow' | 'owners'>;
     readonly queue: Pick<DeliveryQueue, 'place'>;
     readonly tracing: Pick<Tracing, 'options'> | null;
     readonly onError: (error: Error) => void;
@@ -153,11 +153,18 @@ function settingsOf(
         maxBodyBytes,
         ...limits,
         attemptTimeout,
-        ...(guard.allow !== undefined && { egress: { allow: [...new Set(guard.allow)].toSorted() } }),
+        ...(guard.allow !== undefined && { egress: policyOf(guard.allow, guard.owners) }),
         ...(tracing !== null && { tracing: tracing.options }),
         ...place,
     };
     return own;
+}
+
+/** What a guard opens, whatever order it was said in. */
+function policyOf(allow: readonly string[], owners?: EgressGuard['owners']): EgressPolicy {
+    const sorted = (entries: readonly string[]): readonly string[] => [...new Set(entries)].toSorted();
+    const ofOwners = Object.entries(owners ?? {}).map(([owner, own]) => [owner, sorted(own)] as const);
+    return { allow: sorted(allow), ...(ofOwners.length > 0 && { owners: Object.fromEntries(ofOwners) }) };
 }
 
 /** What a host has kept. @throws ScanwireError `MISCONFIGURED` before that. */

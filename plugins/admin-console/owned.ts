@@ -1,5 +1,7 @@
 import { ScanwireError } from '../../lib/errors.ts';
 import type { DeliveryFilter } from '../../lib/webhooks/deliveries.ts';
+import type { Exporter } from '../../lib/webhooks/exporter.ts';
+import { assertOwnerMay } from '../../lib/webhooks/owners.ts';
 import type { Replay } from '../../lib/webhooks/replays.ts';
 import type { Delivery } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
@@ -27,11 +29,12 @@ class Owned {
     }
 
     /** @throws ScanwireError `NOT_FOUND`. */
-    async assertExporter(id: string): Promise<void> {
-        const { owner } = await this.#webhooks.exporters.get(id);
-        if (owner !== this.owner) {
+    async exporter(id: string): Promise<Exporter> {
+        const found = await this.#webhooks.exporters.get(id);
+        if (found.owner !== this.owner) {
             throw storeRefusals.unknownExporter();
         }
+        return found;
     }
 
     /** @throws ScanwireError `NOT_FOUND`. */
@@ -90,7 +93,7 @@ type Cut<Name extends OperationName> = (handler: Handlers[Name], own: Owned) => 
 const toExporter =
     <Input extends { readonly id: string }, Output>(handler: (input: Input) => Promise<Output>, own: Owned) =>
     async (input: Input): Promise<Output> => {
-        await own.assertExporter(input.id);
+        await own.exporter(input.id);
         return await handler(input);
     };
 
@@ -109,8 +112,10 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
     revokeKey: null,
     createExporter:
         (create, { owner }) =>
-        (input) =>
-            create({ ...input, owner }),
+        async (input) => {
+            assertOwnerMay(input);
+            return await create({ ...input, owner });
+        },
     listExporters:
         (list, { owner }) =>
         async (input) =>
@@ -124,7 +129,10 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
         (query) =>
             page({ ...query, owner }),
     showExporter: toExporter,
-    updateExporter: toExporter,
+    updateExporter: (update, own) => async (input) => {
+        assertOwnerMay(input, await own.exporter(input.id));
+        return await update(input);
+    },
     startExporter: toExporter,
     stopExporter: toExporter,
     pauseExporter: toExporter,
@@ -154,7 +162,7 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
     replayDelivery: toDelivery,
     discardDelivery: toDelivery,
     beginReplay: (begin, own) => async (input) => {
-        await own.assertExporter(input.exporterId);
+        await own.exporter(input.exporterId);
         return await begin(input);
     },
     listReplays: (_, own) => () => own.replays(),

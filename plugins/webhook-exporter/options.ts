@@ -1,8 +1,9 @@
 import Joi from 'joi';
 import { checked, milliseconds } from '../../lib/checked.ts';
-import { type EgressGuard, egressGuard } from '../../lib/egress/guard.ts';
+import { type EgressGuard, type EgressPolicy, egressGuard } from '../../lib/egress/guard.ts';
 import { type Resolver, resolverSchema } from '../../lib/egress/resolver.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { ownerSchema } from '../../lib/webhooks/exporter.ts';
 import { httpSender, senderLimitSchemas } from '../../lib/webhooks/http-sender.ts';
 import {
     DRAIN_TIMEOUT,
@@ -36,7 +37,7 @@ export interface WebhookExporterOptions extends WebhooksSettings, InstanceOption
     /** Who is asked for the addresses of receivers: the name servers (`dns`), or the machine in all its ways (`system`). */
     readonly resolver?: Resolver;
     /** Non-public receiver addresses that may be called: CIDR blocks and host names. */
-    readonly egress?: { readonly allow: readonly string[] };
+    readonly egress?: EgressPolicy;
     /** Whether every ScanwireError that leaves a handler of the server is answered with its status, as `toBoom` does. Default false. */
     readonly mapErrors?: boolean;
     /** Routes for keys with the scopes `events:publish` and `deliveries:read`; none by default. */
@@ -60,7 +61,10 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object({
     attemptTimeout: senderLimitSchemas.attemptTimeout,
     connectTimeout: senderLimitSchemas.connectTimeout.max(Joi.ref('attemptTimeout')),
     resolver: resolverSchema,
-    egress: Joi.object({ allow: Joi.array().items(Joi.string()).required() }).default({ allow: [] }),
+    egress: Joi.object({
+        allow: Joi.array().items(Joi.string()).required(),
+        owners: Joi.object().pattern(ownerSchema, Joi.array().items(Joi.string())),
+    }).default({ allow: [] }),
     mapErrors: mapErrorsSchema,
     routes: routesSchema,
     health: healthSchema,

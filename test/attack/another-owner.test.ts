@@ -229,6 +229,33 @@ t.test('lets an owner do all of it with what is theirs, of which others see noth
     t.equal((await ask(server, 'bob', 'showDelivery', { id: bob.delivery })).status, 200);
 });
 
+t.test('lets an owner loosen nothing that is for the operator to give, and keep what the operator gave', async (t) => {
+    const { server, belongings, url } = await served(t);
+    const { exporter: id } = await belongings('ann');
+    const { exporters } = server.plugins['webhook-exporter'];
+    const proxy = { url: 'http://127.0.0.1:9', resolvesNames: true };
+    for (const [field, settings] of [
+        ['trust', { trust: 'all' }],
+        ['proxy.resolvesNames', { proxy }],
+    ] as const) {
+        for (const [name, input] of [
+            ['createExporter', { url, ...settings }],
+            ['updateExporter', { id, ...settings }],
+        ] as const) {
+            const { status, payload } = await ask(server, 'ann', name, input);
+            t.equal(status, 400, payload);
+            t.match(JSON.parse(payload), { error: { code: 'INVALID_INPUT', field, message: /is for the operator to give$/ } });
+        }
+    }
+    t.match(await exporters.list(), [{ id, trust: 'strict', authentication: [] }]);
+
+    await exporters.update(id, { trust: 'all', proxy });
+    t.equal((await ask(server, 'ann', 'updateExporter', { id, name: 'kept', trust: 'all' })).status, 200);
+    t.match(await exporters.get(id), { name: 'kept', trust: 'all', authentication: ['proxy'] });
+    t.equal((await ask(server, 'ann', 'updateExporter', { id, trust: 'strict' })).status, 200);
+    t.equal((await ask(server, 'ann', 'updateExporter', { id, trust: 'all' })).status, 400);
+});
+
 t.test('lists replays however many others have begun since, and ends them', async (t) => {
     const { server, belongings } = await served(t);
     const bob = await belongings('bob');
@@ -295,7 +322,7 @@ t.test('shows on every page what is an owner’s, and of others what there is of
         t.equal((await visitor.get(`/admin${page(ann)}`)).status, 200, page(ann));
     }
     const form = await visitor.get('/admin/exporters/new');
-    t.notMatch(form.html, 'name="owner"');
+    t.notMatch(form.html, /name="(?:owner|trustAll)"/);
     const made = await visitor.send(form, '/admin/exporters', { url: 'http://127.0.0.1:9/', owner: 'bob', name: 'forged', start: null });
     t.match(made.html, 'The exporter was saved');
     t.match(await server.plugins['webhook-exporter'].exporters.list().then((all) => all.at(-1)), { name: 'forged', owner: 'ann' });

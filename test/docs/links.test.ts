@@ -40,6 +40,18 @@ for (const page of pages) {
     });
 }
 
+for (const page of pages) {
+    t.test(`${page} closes each block of code before the next`, (t) => {
+        const fences = [...readFileSync(page, 'utf8').matchAll(/^ *(`{3,})(.*)$/gm)];
+        for (const [index, [line, ticks, language]] of fences.entries()) {
+            const closes = index % 2 === 1;
+            t.ok(!closes || (ticks === fences[index - 1]?.[1] && language === ''), `${page}, fence ${index + 1}: ${line}`);
+        }
+        t.equal(fences.length % 2, 0, 'the last one too');
+        t.end();
+    });
+}
+
 /** Those who have only the package see them from the repository. */
 t.test('README.md shows pictures that are there', (t) => {
     const shown = Array.from(readFileSync('README.md', 'utf8').matchAll(/ src(?:set)?="([^"]+)"/g), ([, path = '']) => path);

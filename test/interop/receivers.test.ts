@@ -7,6 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import Hapi from '@hapi/hapi';
+import { type CloudEvent, HTTP } from 'cloudevents';
 import { Webhook } from 'standardwebhooks';
 import t from 'tap';
 import { present, until } from '../../adapters/contract/assertions.ts';
@@ -58,6 +59,18 @@ t.test('is taken by standardwebhooks', async (t) => {
     const product = new Webhook(Buffer.from(SECRET).toString('base64'));
     t.match(product.verify(body, headers as Record<string, string>), { title: TITLE });
     t.throws(() => product.verify(changed(body), headers as Record<string, string>), { name: 'WebhookVerificationError' });
+});
+
+t.test('is taken by the HTTP binding of the CloudEvents SDK in both modes', async (t) => {
+    for (const format of ['cloudevents', 'cloudevents-binary']) {
+        const { headers, body } = await delivered(t, ['base64'], undefined, format);
+        const read = HTTP.toEvent({ headers, body: body.toString() }) as CloudEvent<{ readonly title: string }>;
+        t.ok(read.validate(), format);
+        t.match(read, { type: KIND, source: '/Vendor/webhook-exporter', data: { title: TITLE } });
+        t.equal(headers['x-vendor-event'], KIND);
+        t.ok(verify(body, headers, { secrets: [SECRET] }), 'signed over what was sent');
+        t.throws(() => HTTP.toEvent({ headers, body: '{' }), format);
+    }
 });
 
 t.test('is taken by scanwire/verify and scanwire/webhook-auth in every form', async (t) => {

@@ -31,8 +31,8 @@ export interface Sent extends Answer {
 
 /** A served exporter. */
 export interface SendingExporter {
-    /** Sends an investigation in these forms, signed with {@link SECRET}; to the product where there is one, else it is taken with 204. */
-    delivered(t: Test, forms: readonly SignatureForm[], product?: string): Promise<Sent>;
+    /** Sends an investigation in a format, signed in these forms with {@link SECRET}; to the product where there is one, else it is taken with 204. */
+    delivered(t: Test, forms: readonly SignatureForm[], product?: string, format?: string): Promise<Sent>;
 }
 
 /** Serves until the end of the test. */
@@ -43,7 +43,7 @@ export async function sendingExporter(t: Test): Promise<SendingExporter> {
         ask(connect(join(data, 'scanwire.sock')), name, input);
 
     return {
-        async delivered(t, forms, product) {
+        async delivered(t, forms, product, format = 'native') {
             const came: Sent[] = [];
             const onItsWay = createServer(async (incoming, response) => {
                 const body = await buffer(incoming);
@@ -58,7 +58,7 @@ export async function sendingExporter(t: Test): Promise<SendingExporter> {
             });
 
             const url = `http://127.0.0.1:${(onItsWay.address() as AddressInfo).port}/`;
-            const { id } = await perform('createExporter', { url, secret: SECRET, signatures: forms });
+            const { id } = await perform('createExporter', { url, secret: SECRET, signatures: forms, format });
             await perform('startExporter', { id });
             await perform('publishEvent', { kind: KIND, body: EVENT });
             const last = (): Sent | undefined => came.find(({ headers }) => headers['x-vendor-event'] === KIND);

@@ -2,7 +2,7 @@ import type { DeliveryCount, DeliveryFilter } from '../../../lib/webhooks/delive
 import { OUTCOME_CODES } from '../../../lib/webhooks/outcome.ts';
 import { DELIVERY_STATES, type Delivery } from '../../../lib/webhooks/store.ts';
 import { activityRoute, activityTemplates } from './activity.ts';
-import { deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf } from './delivery.ts';
+import { countText, deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf } from './delivery.ts';
 import { timeIn } from './forms.ts';
 import { type Fault, faultOf, type Page } from './frame.ts';
 import type { View } from './live.ts';
@@ -162,9 +162,9 @@ async function countOf(found: readonly Delivery[], filter: DeliveryFilter, perfo
 }
 
 /** A page of what was found, which may be one more than a page has. */
-function listOf(found: readonly Delivery[], { count, more }: DeliveryCount, exporters: readonly Named[], values: Values) {
+function listOf(found: readonly Delivery[], count: DeliveryCount, exporters: readonly Named[], values: Values) {
     const deliveries = found.slice(0, PAGE).map((delivery) => ({ ...delivery, exporter: nameOf(exporters, delivery.exporterId) }));
-    const counted = texts.deliveries.counted.replace('%', () => `${count.toLocaleString(texts.locale)}${more ? '+' : ''}`);
+    const counted = texts.deliveries.counted.replace('%', () => countText(count));
     return { deliveries, counted, next: found.length > PAGE ? nextQuery(values, deliveries.at(-1)?.id ?? '') : null };
 }
 
@@ -204,7 +204,12 @@ async function replaysPage(visit: Visit, { values, total = null, error = null, s
     const data = {
         replays: all.map((replay) => ({ ...replay, exporter: nameOf(exporters, replay.exporterId) })),
         exporters,
-        values: values ?? { exporterId: query.get('exporterId') ?? '', what: 'failed', failedSince: since, rate: '100' },
+        values: values ?? {
+            exporterId: query.get('exporterId') ?? '',
+            what: query.get('what') ?? 'failed',
+            failedSince: since,
+            rate: '100',
+        },
         total,
         error,
         notice: Object.hasOwn(notices, done) ? notices[done] : null,

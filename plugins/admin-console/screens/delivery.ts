@@ -1,5 +1,5 @@
 import { ScanwireError } from '../../../lib/errors.ts';
-import type { DeliveryMessage } from '../../../lib/webhooks/deliveries.ts';
+import type { DeliveryCount, DeliveryMessage } from '../../../lib/webhooks/deliveries.ts';
 import type { Timings } from '../../../lib/webhooks/outcome.ts';
 import { DISCARDABLE, REPLAYABLE } from '../../../lib/webhooks/store-refusals.ts';
 import type { AttemptView } from '../operations.ts';
@@ -69,6 +69,11 @@ export interface Named {
 export async function namedExporters({ perform }: Visit): Promise<readonly Named[]> {
     const all = await perform('summarizeExporters', {});
     return all.map(({ id, name }) => ({ id, name: name === '' ? id : name }));
+}
+
+/** `10,000+` where more were not counted. */
+export function countText({ count, more }: DeliveryCount): string {
+    return `${count.toLocaleString(texts.locale)}${more ? '+' : ''}`;
 }
 
 /** Of an exporter that was removed its id. */

@@ -50,7 +50,7 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 <fieldset><label>{{ t.exporters.type }} <select name="type">{% for type in types %}<option value="{{ type }}"{% if type == values.type %} selected{% endif %}>{{ t.exporters.types[type] }}</option>{% endfor %}</select>
 {% render 'said', field: 'type', hint: typeHint, error: error %}</label></fieldset>
 <fieldset><legend>{{ t.exporters.trust }}</legend>
-<label><input type="checkbox" name="trustAll"{% if values.trust == 'all' %} checked{% endif %}> {{ t.exporters.trustAll }}</label>
+{% if isOwned and values.trust != 'all' %}{% else %}<label><input type="checkbox" name="trustAll"{% if values.trust == 'all' %} checked{% endif %}> {{ t.exporters.trustAll }}</label>{% endif %}
 <label><input type="checkbox" name="trustSelfSigned"{% if values.trust == 'self-signed' %} checked{% endif %}> {{ t.exporters.trustSelfSigned }}</label>
 {% render 'said', field: 'trust', hint: t.exporters.trustHint, error: error %}</fieldset>
 <details{% if values.open %} open{% endif %}><summary>{{ t.more }}</summary>

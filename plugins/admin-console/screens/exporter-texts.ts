@@ -153,6 +153,8 @@ export const exporterTexts = {
         same_url: 'another exporter has the same URL, so each event goes there twice.',
         trust_without_tls: 'the certificate settings have no effect, for the URL is plain http.',
     },
+    wasHeld: 'Held while it was stopped by what its receiver did:',
+    replayHeld: 'Replay it',
     done: {
         created: 'The exporter was saved.',
         changed: 'The changes were saved.',

@@ -2,6 +2,7 @@ import type { Exporter } from '../../../lib/webhooks/exporter.ts';
 import { generateSecret } from '../../../lib/webhooks/signature.ts';
 import type { AttemptView, Output } from '../operations.ts';
 import { drawn, type Part } from './chart.ts';
+import { countText } from './delivery.ts';
 import {
     changesOf,
     choicesFor,
@@ -42,6 +43,7 @@ const DAY = `{% if day %}<svg class="chart day" viewBox="0 0 {{ day.width }} 100
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
+{% if held %}<p role="status">{{ t.exporters.wasHeld }} {{ held }}. <a href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}&amp;what=held">{{ t.exporters.replayHeld }}</a></p>{% endif %}
 {% for warning in warnings %}<p role="status"><strong>{{ t.exporters.warning }}</strong> {{ warning }}</p>{% endfor %}
 {% if shown %}<section role="status"><h2>{{ t.exporters.test }}</h2>{% render 'exporter-test', attempt: shown.attempt %}</section>{% endif %}
 <dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}</dd>
@@ -291,10 +293,17 @@ async function exporterPage(visit: Visit, error: Fault | null = null): Promise<P
         overlap: visit.form.get('overlap') ?? '24',
         notice: Object.hasOwn(notices, done) ? notices[done] : null,
         warnings: said,
+        held: done === '' ? null : await heldBack(visit, exporter),
         error,
         shown: query.has('test') ? { attempt: await testOf(visit, exporter.id) } : null,
     };
     return { template: 'exporter', title: exporter.name || exporter.id, data };
+}
+
+/** How much was held for one that runs again; null for nothing. */
+async function heldBack({ perform }: Visit, { id, state }: Exporter): Promise<string | null> {
+    const held = state === 'running' ? await perform('countDeliveries', { exporterId: id, state: 'held' }) : null;
+    return held === null || held.count === 0 ? null : countText(held);
 }
 
 /** What the test came to that the page was asked for; null while there is no outcome. One of another exporter is none. */

@@ -187,6 +187,29 @@ t.test('says in the place of its health why an exporter was stopped', async (t) 
     }
 });
 
+t.test('offers to replay what was held, when an exporter runs again that its receiver had stopped', async (t) => {
+    const status = { now: 204 };
+    const { server, visitor, exporters, at, id } = await added(t, { url: await receiver(t, () => status.now) });
+    const { publish, deliveries } = server.plugins['webhook-exporter'];
+    t.notMatch((await visitor.get(at)).html, /Replay it/);
+    status.now = 410;
+    await publish('idr_investigation_created', investigation);
+    await until(async () => (await exporters.get(id)).state === 'stopped');
+    await publish('idr_investigation_created', investigation);
+    t.match(await deliveries.count({ state: 'held' }), { count: 1 });
+    status.now = 204;
+    const started = await visitor.send(await visitor.get(at), `${at}/start`);
+    t.match(started.html, /Held while it was stopped by what its receiver did: 1\. <a href="([^"]+)">Replay it</);
+    const [, link = ''] = /<a href="([^"]+)">Replay it</.exec(started.html) ?? [];
+    const replays = await visitor.get(decodeHTML(link));
+    const asked = new Map(fieldsOf(replays.html, '/admin/deliveries/replays'));
+    t.match([asked.get('exporterId'), asked.get('what')], [id, 'held']);
+    const counted = await visitor.send(replays, '/admin/deliveries/replays', { step: 'count' });
+    await visitor.send(counted, '/admin/deliveries/replays', { step: 'begin' });
+    await until(async () => (await deliveries.count({ state: 'held' })).count === 0);
+    t.notMatch((await visitor.get(`${at}?done=start`)).html, /Replay it/);
+});
+
 t.test('shows nothing of an exporter as markup, and no test of another', async (t) => {
     const name = '"><script>alert(1)</script>';
     const { server, visitor, at, url } = await added(t, { name, headerName: 'X-A', headerValue: '"><img src=x>' });

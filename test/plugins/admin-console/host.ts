@@ -126,9 +126,9 @@ export async function register(server: Server, options: Partial<AdminConsoleOpti
     });
 }
 
-/** URL of a receiver that takes everything. */
-export async function receiver(t: Test): Promise<string> {
-    const server = createServer((request, response) => void request.resume().on('end', () => response.writeHead(204).end()));
+/** URL of a receiver that takes everything, unless it is told what to answer with. */
+export async function receiver(t: Test, status: () => number = () => 204): Promise<string> {
+    const server = createServer((request, response) => void request.resume().on('end', () => response.writeHead(status()).end()));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     t.teardown(() => {

@@ -14,7 +14,7 @@ import {
 } from './exporter-form.ts';
 import { type Fault, faultOf, type Page } from './frame.ts';
 import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
-import { texts } from './texts.ts';
+import { filled, texts } from './texts.ts';
 
 const LIST = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
@@ -145,12 +145,6 @@ function dayOf(day: Output<'pageExporters'>[number]['day']) {
     const share = shareText(delivered, failed);
     const numbers = [share, counted, delivered.toLocaleString(texts.locale), failed.toLocaleString(texts.locale)];
     return { says: filled(t.says, numbers), share: filled(t.share, numbers), ...drawn(bars, 100) };
-}
-
-/** A text with a value for each `%`, in their order; what is filled in may have one itself. */
-function filled(text: string, values: readonly string[]): string {
-    let index = 0;
-    return text.replace(/%/g, () => values[index++] ?? '');
 }
 
 /** Of those that have come to something; never all where one has failed, nor none where one was delivered. */

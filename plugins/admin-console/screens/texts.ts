@@ -38,9 +38,10 @@ export const texts = {
         states: { wrong: 'Wrong:', warning: 'Warning:' },
         stopped: 'Stopped by its receiver (%)',
         stoppedAdvice: 'Mend the receiver and start the exporter again. What was held meanwhile can be replayed.',
+        failingAdvice: 'Its page says what the receiver did last. Once that is mended, a test shows whether it is well.',
         license: 'There is no valid licence: the REST API refuses every key.',
         runs: 'What runs',
-        version: 'scanwire %',
+        version: 'scanwire % on Node.js %',
     },
 
     keys: {
@@ -202,3 +203,9 @@ export const texts = {
 export type Texts = Widened<typeof texts>;
 
 type Widened<T> = { readonly [Key in keyof T]: T[Key] extends string ? string : Widened<T[Key]> };
+
+/** A text with a value for each `%`, in their order; what is filled in may have one itself. */
+export function filled(text: string, values: readonly string[]): string {
+    let index = 0;
+    return text.replace(/%/g, () => values[index++] ?? '');
+}

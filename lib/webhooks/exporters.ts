@@ -1,34 +1,30 @@
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import type { KeyRing, SealedAnew } from '../keys/key-ring.ts';
-import { checkAuthentication, partAuthentication, storedAuthentication } from './authentication.ts';
 import { eventBody } from './event-body.ts';
 import { testEvent } from './event-kinds.ts';
 import {
-    type CheckedExporterSettings,
     type Exporter,
     type ExporterChanges,
     exporterChangesSchema,
     type NewExporterSettings,
-    newExporter,
     newExporterSchema,
     type StoredExporter,
 } from './exporter.ts';
-import { patchOf } from './exporter-changes.ts';
+import { exporterToStore, patchOf } from './exporter-changes.ts';
 import { type ShownExporter, withHealth } from './exporter-health.ts';
 import { type ExporterLists, exporterLists } from './exporter-page.ts';
-import { checkedChoices, type MessagePreview, messageMaker, previewOf, sealFormatSecret } from './formatting.ts';
+import { type ExporterQuestions, exporterQuestions } from './exporter-questions.ts';
+import { messageMaker } from './formatting.ts';
 import { GRANTS } from './grants.ts';
-import { sealHeaders } from './headers.ts';
 import type { WebhooksContext } from './options.ts';
-import { type PublishOptions, publishableKind } from './publisher.ts';
-import { checkReceiverUrl, type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
+import { type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { sealExportersAnew } from './sealed-exporters.ts';
-import { knownUrl, openUrl, shownUrl, shownUrls, urlToStore } from './sealed-url.ts';
-import { checkSecret, generateSecret, openSecrets, sealSecret } from './signature.ts';
+import { knownUrl, openUrl, shownUrl, shownUrls } from './sealed-url.ts';
+import { checkSecret, generateSecret, openSecrets } from './signature.ts';
 import type { Attempt } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
-import { type Choice, choiceOf, formatInput, type UnaddressedEvent } from './subscriptions.ts';
+import { formatInput } from './subscriptions.ts';
 
 /** What a `test` event came to. */
 export interface TestResult {
@@ -54,7 +50,7 @@ export interface CreatedExporter {
 }
 
 /** Configured receivers. Methods reject with ScanwireError `NOT_FOUND` for an unknown id and `UNAVAILABLE` without a store. */
-export interface Exporters extends ExporterLists {
+export interface Exporters extends ExporterLists, ExporterQuestions {
     /** A stopped exporter and its signing secret. @throws ScanwireError `INVALID_INPUT` with the field. */
     create(settings: NewExporterSettings): Promise<CreatedExporter>;
     list(): Promise<readonly Exporter[]>;
@@ -88,10 +84,6 @@ export interface Exporters extends ExporterLists {
     resume(id: string): Promise<Exporter>;
     /** Sends a `test` and waits for what it comes to. */
     test(id: string): Promise<TestResult>;
-    /** Whether it gets an event, and if not, why not. @throws ScanwireError `INVALID_INPUT` as `publish`. */
-    explain(id: string, kind: string, body: unknown, options?: ExplainOptions): Promise<Choice>;
-    /** What would be sent of an event now, with secrets masked. @throws ScanwireError `INVALID_INPUT` as `publish`, or for a template that fails. */
-    preview(id: string, kind: string, body: unknown): Promise<MessagePreview>;
     /** Removes it with its secrets; its unfinished deliveries are cancelled. */
     remove(id: string): Promise<void>;
     /**
@@ -102,9 +94,6 @@ export interface Exporters extends ExporterLists {
      */
     sealAnew(after?: string | null): Promise<SealedAnew>;
 }
-
-/** What is said of an event besides its body. */
-export type ExplainOptions = Pick<PublishOptions, 'rules' | 'owner'>;
 
 /** How long the outcome of a `test` is waited for on stop, which nothing may delay. Milliseconds. */
 const STOP_TEST_TIMEOUT = 200;
@@ -153,9 +142,8 @@ export function exporters(context: WebhooksContext): Exporters {
         async create(settings) {
             const valid = checked(newExporterSchema, settings, { subject: 'Exporter' });
             const secret = checkSecret(valid.secret ?? generateSecret());
-            const exporter = await withSealed(newExporter(context.newId(), valid, await deliveries.now()), valid, secret, context);
-            checkAuthentication(exporter, context);
-            await store.insert({ ...exporter, ...checkedChoices(exporter, context) });
+            const exporter = await exporterToStore(valid, secret, context);
+            await store.insert(exporter);
             return { exporter: visible(exporter, keyRing), secret, warnings: await warningsOf(exporter, valid.url, context) };
         },
 
@@ -198,7 +186,7 @@ export function exporters(context: WebhooksContext): Exporters {
             return sendTest(await stored(id), context.claimDuration, context);
         },
 
-        ...questions(stored, context),
+        ...exporterQuestions(stored, context),
 
         async remove(id) {
             if (!(await store.remove(id))) {
@@ -208,26 +196,6 @@ export function exporters(context: WebhooksContext): Exporters {
         },
 
         sealAnew: (after = null) => sealExportersAnew(context, after),
-    };
-}
-
-/** A new exporter with what is sealed of its settings. */
-async function withSealed(
-    exporter: Omit<StoredExporter, 'sealedSecret'>,
-    settings: CheckedExporterSettings,
-    secret: string,
-    context: WebhooksContext,
-): Promise<StoredExporter> {
-    const { id } = exporter;
-    const { keyRing, guard } = context;
-    const { url, headers, formatSecret } = settings;
-    return {
-        ...exporter,
-        url: await urlToStore(id, checkReceiverUrl(url, guard), context),
-        sealedSecret: sealSecret(keyRing, id, secret),
-        ...sealHeaders(id, headers, context),
-        sealedFormatSecret: formatSecret === undefined ? null : sealFormatSecret(id, formatSecret, keyRing),
-        ...storedAuthentication(id, null, partAuthentication(settings)[0], keyRing),
     };
 }
 
@@ -246,26 +214,6 @@ function pausing(stored: (id: string) => Promise<StoredExporter>, context: Webho
             const resumed = await store.update(id, { pausedAt: null });
             dispatcher.wake();
             return visible(resumed, keyRing);
-        },
-    };
-}
-
-/** What can be asked about an exporter and an event. */
-function questions(stored: (id: string) => Promise<StoredExporter>, context: WebhooksContext): Pick<Exporters, 'explain' | 'preview'> {
-    function unpublished(kindName: string, body: unknown, about: Pick<UnaddressedEvent, 'rules' | 'owner'>): UnaddressedEvent {
-        const kind = publishableKind(context.kinds, kindName);
-        return { id: context.newId(), kind, body: eventBody(kind, body, context.maxBodyBytes), ...about };
-    }
-
-    return {
-        async explain(id, kindName, body, { rules = null, owner = null } = {}) {
-            const exporter = await stored(id);
-            return choiceOf(exporter, unpublished(kindName, body, { rules, owner }));
-        },
-
-        async preview(id, kindName, body) {
-            const event = unpublished(kindName, body, { rules: null, owner: null });
-            return previewOf(formatInput(event, await context.deliveries.now()), await stored(id), context);
         },
     };
 }

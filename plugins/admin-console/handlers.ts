@@ -129,6 +129,7 @@ function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> 
         testExporter: async ({ id }) => testView(await exporters.test(id)),
         explainExporter: ({ id, kind, body, ...options }) => exporters.explain(id, kind, body, options),
         previewExporter: ({ id, kind, body }) => exporters.preview(id, kind, body),
+        previewDraft: ({ draft, kind, body }) => exporters.previewDraft(draft, kind, body),
         async removeExporter({ id }) {
             await exporters.remove(id);
             return { id, removed: true };

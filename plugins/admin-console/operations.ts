@@ -23,6 +23,7 @@ import type { Diagnosis } from '../../lib/webhooks/doctor.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { ExporterPageQuery, ExporterSummary, PagedExporter, SummaryQuery } from '../../lib/webhooks/exporter-page.ts';
+import type { DraftPreview, ExporterDraft } from '../../lib/webhooks/exporter-questions.ts';
 import type { MessagePreview } from '../../lib/webhooks/formatting.ts';
 import type { AcceptedEvent, EventSummary } from '../../lib/webhooks/new-event.ts';
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
@@ -62,6 +63,8 @@ export interface Operations {
 
     explainExporter: Operation<NewEventInput & ById, Choice>;
     previewExporter: Operation<Pick<NewEventInput, 'kind' | 'body'> & ById, MessagePreview>;
+    /** What would become of an event with settings that are not saved: of a new exporter, or of the one of the `id`. */
+    previewDraft: Operation<{ readonly draft: ExporterDraft } & Pick<NewEventInput, 'kind' | 'body'>, DraftPreview>;
 
     publishEvent: Operation<NewEventInput & { readonly idempotencyKey?: string; readonly orderKey?: string }, AcceptedEvent>;
     /** An event without its body. */
@@ -203,6 +206,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
 
     explainExporter: { method: 'POST', path: '/exporters/{id}/explain' },
     previewExporter: { method: 'POST', path: '/exporters/{id}/preview' },
+    previewDraft: { method: 'POST', path: '/drafts/preview' },
 
     publishEvent: { method: 'POST', path: '/events/{kind}' },
     showEvent: { method: 'GET', path: '/events/{id}' },

@@ -12,6 +12,7 @@ import {
     valuesFrom,
     valuesOf,
 } from './exporter-form.ts';
+import { previewShown, previewTemplates } from './exporter-preview.ts';
 import { type Fault, faultOf, type Page } from './frame.ts';
 import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
 import { filled, texts } from './texts.ts';
@@ -63,7 +64,7 @@ const TEST = `{% if attempt %}<p><code>{{ attempt.code }}</code>{% if attempt.st
 {% if attempt.timings %}<dl>{% for step in t.exporters.steps %}{% assign ms = attempt.timings[step[0]] %}<dt>{{ step[1] }}</dt><dd>{% if ms == null %}–{% else %}{{ ms }} ms{% endif %}</dd>{% endfor %}</dl>{% endif %}
 {% else %}<p>{{ t.exporters.noOutcome }}</p>{% endif %}`;
 
-const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, parts: parts %}{% endblock %}`;
+const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, parts: parts, preview: preview %}{% endblock %}`;
 
 /** Rows of a page. */
 const PAGE = 25;
@@ -86,6 +87,7 @@ export const exportersScreen: Screen = {
         'exporter-test': TEST,
         'exporter-edit': EDIT,
         ...formTemplates,
+        ...previewTemplates,
     },
     routes: [
         { method: 'GET', path: '/exporters', answer: listed },
@@ -165,7 +167,8 @@ interface FormState {
     readonly status?: number;
 }
 
-async function formPage({ perform, owner }: Visit, { values, before, error, status = 200 }: FormState): Promise<Page> {
+async function formPage(visit: Visit, { values, before, error, status = 200 }: FormState): Promise<Page> {
+    const { perform, owner } = visit;
     const all = await perform('summarizeExporters', {});
     const collectors = [...new Set([values.collector, ...all.map(({ collector }) => collector)])].filter((name) => name !== '');
     const [title, action] =
@@ -182,15 +185,21 @@ async function formPage({ perform, owner }: Visit, { values, before, error, stat
         isNew,
         isOwned: owner !== null,
         typeHint,
+        preview: await previewShown(visit, values, before),
         ...choicesFor(values, before),
     };
     return { template: 'exporter-edit', title, status, data };
 }
 
+/** Unless another button than that to save was pressed. */
+function isSaved(form: Visit['form']): boolean {
+    return !form.has('moreHeaders') && !form.has('preview');
+}
+
 async function created(visit: Visit): Promise<Page | Redirect> {
     const { form, perform } = visit;
     const values = valuesOf(form);
-    if (form.has('moreHeaders')) {
+    if (!isSaved(form)) {
         return await formPage(visit, { values });
     }
 
@@ -221,7 +230,7 @@ async function changed(visit: Visit): Promise<Page | Redirect> {
     const { form, perform } = visit;
     const before = await perform('showExporter', { id: idOf(visit) });
     const values = valuesOf(form);
-    if (form.has('moreHeaders')) {
+    if (!isSaved(form)) {
         return await formPage(visit, { values, before });
     }
 

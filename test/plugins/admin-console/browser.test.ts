@@ -11,9 +11,9 @@ import { receiver } from './host.ts';
 inBrowsers('people do all they can in a browser', everything);
 onServersInBrowser('people do all they can on PostgreSQL and Redis', everything);
 
-async function everything(t: Test, { page, check }: Opened): Promise<void> {
+async function everything(t: Test, { page, check, scripts }: Opened): Promise<void> {
     await keys(t, page, check);
-    await exporters(t, page, check);
+    await exporters(t, page, check, scripts);
     await page.getByRole('link', { name: 'Audit' }).click();
     await page.getByRole('cell', { name: 'revokeKey' }).waitFor();
     await check('Audit');
@@ -59,7 +59,27 @@ async function keys(t: Test, page: Page, check: Opened['check']): Promise<void> 
     await check('API Keys, revoked');
 }
 
-async function exporters(t: Test, page: Page, check: Opened['check']): Promise<void> {
+/** Within a form; with scripts it follows what is typed. */
+async function preview(page: Page, check: Opened['check'], scripts: boolean): Promise<void> {
+    const show = page.getByRole('button', { name: 'Show what would be sent' });
+    await page.getByText('More', { exact: true }).click();
+    await show.click();
+    await page.getByText('It gets this event').waitFor();
+    await page.locator('#preview').getByText('X-Vendor-Signature').waitFor();
+    await check('Add Data Exporter, what would be sent');
+    const filter = page.getByLabel('Filter');
+    await filter.fill('{"path":"title","op":"=","value":"<b>other</b>"}');
+    if (!scripts) {
+        await show.click();
+    }
+    await page.getByText('It does not get this event').waitFor();
+    await filter.fill('');
+    if (scripts) {
+        await page.getByText('It gets this event').waitFor();
+    }
+}
+
+async function exporters(t: Test, page: Page, check: Opened['check'], scripts: boolean): Promise<void> {
     await page.getByRole('link', { name: 'Data Exporters' }).click();
     await page.getByText('There is no exporter yet').waitFor();
     await check('Data Exporters, empty');
@@ -67,6 +87,7 @@ async function exporters(t: Test, page: Page, check: Opened['check']): Promise<v
     await page.getByRole('textbox', { name: /^URL/ }).fill('ftp://example.com');
     await page.getByLabel('Header 1', { exact: true }).fill('X-Key');
     await page.getByLabel('Value 1', { exact: true }).fill('<i>1</i>');
+    await preview(page, check, scripts);
     await page.getByRole('button', { name: 'More headers' }).click();
     await page.getByLabel('Header 3', { exact: true }).waitFor();
     await check('Add Data Exporter');

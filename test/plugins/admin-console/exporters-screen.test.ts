@@ -74,6 +74,42 @@ t.test('says beside the field what is wrong with an exporter, and adds rows for 
     t.match((await visitor.get('/admin/exporters')).html, /There is no exporter yet/);
 });
 
+t.test('shows what would be sent with what the form holds, and saves nothing', async (t) => {
+    const { visitor, exporters, at } = await added(t, { headerName: 'X-Key', headerValue: 'hidden-word' });
+    const form = await visitor.get('/admin/exporters/new');
+    const preview = { preview: 'yes', url: '', headerName: 'X-Other', headerValue: 'hidden-word' };
+    const wanted = await visitor.send(form, '/admin/exporters', { ...preview, kinds: 'idr_*' });
+    t.equal(wanted.status, 200);
+    t.match(wanted.html, /It gets this event[\s\S]*X-Vendor-Event[\s\S]*X-Other<\/dt><dd><code>\*\*\*[\s\S]*Harvested credentials/);
+    t.notMatch(/id="preview"[\s\S]*<details>/.exec(wanted.html)?.[0], 'hidden-word');
+    t.match(wanted.html, 'value="idr_*"', 'what was typed is kept');
+    const filter = JSON.stringify({ path: 'title', op: '=', value: '<b>' });
+    t.match((await visitor.send(form, '/admin/exporters', { ...preview, filter })).html, /It does not get this event: Its filter/);
+    for (const [typed, said] of [
+        [{ filter: '{' }, 'filter must be JSON'],
+        [{ sampleBody: '{' }, 'The body of the event must be JSON'],
+        [{ sampleKind: '<i>' }, /&lt;i&gt;/],
+        [{ kinds: 'none' }, /<p class="fault">kinds\[0\]/i],
+    ] as const) {
+        const { status, html } = await visitor.send(form, '/admin/exporters', { ...preview, ...typed });
+        t.equal(status, 200);
+        t.match(html, said);
+        t.notMatch(html, /<i>|It gets this event\./);
+    }
+
+    const before = await exporters.list();
+    const changed = await visitor.send(await visitor.get(`${at}/edit`), `${at}/edit`, { preview: 'yes', kinds: 'exporter_failing' });
+    t.match(changed.html, /It does not get this event: Its kinds do not match/);
+    const kept = await visitor.send(await visitor.get(`${at}/edit`), `${at}/edit`, { preview: 'yes', dropHeaders: 'on' });
+    t.match(kept.html, 'It gets this event');
+    t.notMatch(kept.html, /<dt>X-Key/);
+    t.match(
+        (await visitor.send(await visitor.get(`${at}/edit`), `${at}/edit`, { preview: 'yes' })).html,
+        /<dt>X-Key<\/dt><dd><code>\*\*\*/,
+    );
+    t.same(await exporters.list(), before);
+});
+
 t.test('does to an exporter what its page offers', async (t) => {
     const { visitor, exporters, at, id } = await added(t, { start: null });
     const steps: readonly [string, RegExp, object][] = [

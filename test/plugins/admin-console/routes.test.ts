@@ -87,6 +87,8 @@ t.test('does every operation, and answers each as its route documents', async (t
     const question = { id, kind: 'idr_investigation_created', body: investigation };
     t.same(await as('explainExporter', question), { wanted: true });
     t.match(JSON.parse((await as('previewExporter', question)).body), { title: 'One' });
+    const draft = { id, kinds: ['idr_*'] };
+    t.match(await as('previewDraft', { draft, kind: question.kind, body: investigation }), { wanted: true, body: /One/ });
     const published = await as('publishEvent', { kind: 'idr_investigation_created', body: investigation, rules: 'legacy' });
     const [deliveryId = ''] = published.deliveries;
     const { deliveries } = server.plugins['webhook-exporter'];

@@ -33,6 +33,12 @@ export interface TestResult {
     readonly attempt: Attempt | null;
 }
 
+/** What becomes of the `test` that a change sends. */
+export interface TestOptions {
+    /** Whether its outcome is waited for. True by default. */
+    readonly wait?: boolean | undefined;
+}
+
 /** An exporter after a change, and what the `test` came to that the change sent. */
 export interface ChangedExporter {
     readonly exporter: Exporter;
@@ -70,9 +76,9 @@ export interface Exporters extends ExporterLists, ExporterQuestions {
      *
      * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type that is not allowed.
      */
-    update(id: string, changes: ExporterChanges): Promise<ChangedExporter>;
+    update(id: string, changes: ExporterChanges, options?: TestOptions): Promise<ChangedExporter>;
     /** From now on events are addressed to it, and deliveries that wait as `pending` are sent; `held` ones only once they are replayed. Sends a `test`. */
-    start(id: string): Promise<ChangedExporter>;
+    start(id: string, options?: TestOptions): Promise<ChangedExporter>;
     /** New events pass it by; accepted deliveries wait in their rows. Sends a `test`, whose outcome is waited for a moment only. */
     stop(id: string): Promise<ChangedExporter>;
     /**
@@ -83,7 +89,7 @@ export interface Exporters extends ExporterLists, ExporterQuestions {
     /** What waits is sent, as far as it runs. The time for which it was paused does not count as time for which it failed. */
     resume(id: string): Promise<Exporter>;
     /** Sends a `test` and waits for what it comes to. */
-    test(id: string): Promise<TestResult>;
+    test(id: string, options?: TestOptions): Promise<TestResult>;
     /** Removes it with its secrets; its unfinished deliveries are cancelled. */
     remove(id: string): Promise<void>;
     /**
@@ -106,6 +112,8 @@ export function exporters(context: WebhooksContext): Exporters {
     const { exporters: store, deliveries, keyRing } = context;
     const listed = listing(keyRing);
 
+    const patience = ({ wait = true }: TestOptions = {}): number => (wait ? context.claimDuration : 0);
+
     async function stored(id: string): Promise<StoredExporter> {
         const exporter = await store.get(id);
         if (exporter === null) {
@@ -117,7 +125,7 @@ export function exporters(context: WebhooksContext): Exporters {
 
     async function changed(
         exporter: StoredExporter,
-        { testTimeout = context.claimDuration, url }: { readonly testTimeout?: number; readonly url?: string | undefined } = {},
+        { testTimeout, url }: { readonly testTimeout: number; readonly url?: string | undefined },
     ): Promise<ChangedExporter> {
         const warnings = await warningsOf(exporter, url, context);
         const [test] = await Promise.all([sendTest(exporter, testTimeout, context), superseded(exporter.id, context)]);
@@ -167,13 +175,13 @@ export function exporters(context: WebhooksContext): Exporters {
             return secret;
         },
 
-        async update(id, changes) {
+        async update(id, changes, options) {
             const valid = checked(exporterChangesSchema, changes, { subject: 'Exporter' });
-            return changed(await update(id, valid), { url: valid.url });
+            return changed(await update(id, valid), { testTimeout: patience(options), url: valid.url });
         },
 
-        async start(id) {
-            return changed(await store.update(id, { state: 'running', stopReason: null }));
+        async start(id, options) {
+            return changed(await store.update(id, { state: 'running', stopReason: null }), { testTimeout: patience(options) });
         },
 
         async stop(id) {
@@ -182,8 +190,8 @@ export function exporters(context: WebhooksContext): Exporters {
 
         ...pausing(stored, context),
 
-        async test(id) {
-            return sendTest(await stored(id), context.claimDuration, context);
+        async test(id, options) {
+            return sendTest(await stored(id), patience(options), context);
         },
 
         ...exporterQuestions(stored, context),

@@ -24,6 +24,7 @@ import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/w
 import type { ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { ExporterPageQuery, ExporterSummary, PagedExporter, SummaryQuery } from '../../lib/webhooks/exporter-page.ts';
 import type { DraftPreview, ExporterDraft } from '../../lib/webhooks/exporter-questions.ts';
+import type { TestOptions } from '../../lib/webhooks/exporters.ts';
 import type { MessagePreview } from '../../lib/webhooks/formatting.ts';
 import type { AcceptedEvent, EventSummary } from '../../lib/webhooks/new-event.ts';
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
@@ -53,12 +54,12 @@ export interface Operations {
     pageExporters: Operation<ExporterPageQuery, readonly PagedExporter[]>;
     /** Answers with how it fares as well; with the whole URL of its receiver only for `showUrl`. */
     showExporter: Operation<ById & { readonly showUrl?: boolean }, ShownExporter>;
-    updateExporter: Operation<ExporterChanges & ById & Start, TestedExporter>;
-    startExporter: Operation<ById, TestedExporter>;
+    updateExporter: Operation<ExporterChanges & ById & Start & TestOptions, TestedExporter>;
+    startExporter: Operation<ById & TestOptions, TestedExporter>;
     stopExporter: Operation<ById, TestedExporter>;
     pauseExporter: Operation<ById, Exporter>;
     resumeExporter: Operation<ById, Exporter>;
-    testExporter: Operation<ById, TestView>;
+    testExporter: Operation<ById & TestOptions, TestView>;
     removeExporter: Operation<ById, { readonly id: string; readonly removed: true }>;
 
     explainExporter: Operation<NewEventInput & ById, Choice>;

@@ -41,10 +41,12 @@ import {
     revealedKeySchema,
     shownExporterSchema,
     testedExporterSchema,
+    testOptionsSchema,
     testSchema,
     UNPLANNED,
     warningsSchema,
     withStart,
+    withWait,
     yes,
 } from './views.ts';
 
@@ -121,14 +123,24 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     updateExporter: {
         description: 'Changes settings of an exporter and sends a test event',
         params: byId,
-        payload: withStart(exporterChangesSchema),
+        payload: withWait(withStart(exporterChangesSchema)),
         response: testedExporterSchema,
     },
-    startExporter: { description: 'Starts an exporter and sends a test event', params: byId, response: testedExporterSchema },
+    startExporter: {
+        description: 'Starts an exporter and sends a test event',
+        params: byId,
+        payload: testOptionsSchema,
+        response: testedExporterSchema,
+    },
     stopExporter: { description: 'Stops an exporter; what was accepted waits', params: byId, response: testedExporterSchema },
     pauseExporter: { description: 'Pauses an exporter; what is accepted for it waits', params: byId, response: exporterSchema },
     resumeExporter: { description: 'Resumes an exporter; what waits is sent', params: byId, response: exporterSchema },
-    testExporter: { description: 'Sends a test event and waits for its outcome', params: byId, response: testSchema },
+    testExporter: {
+        description: 'Sends a test event and waits for its outcome',
+        params: byId,
+        payload: testOptionsSchema,
+        response: testSchema,
+    },
     removeExporter: {
         description: 'Removes an exporter with its secrets; its unfinished deliveries are cancelled',
         params: byId,

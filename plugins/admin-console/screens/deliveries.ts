@@ -44,7 +44,7 @@ const EXPORTER_CHOICE = `<select name="{{ field }}">{% if any %}<option value=""
 
 const REPLAYS = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
-{% if replays.length == 0 %}<p>{{ t.deliveries.noReplays }}</p>{% else %}
+<div id="replays">{% if replays.length == 0 %}<p>{{ t.deliveries.noReplays }}</p>{% else %}
 <div class="table" role="region" tabindex="0" aria-label="{{ t.deliveries.replays }}"><table>
 <thead><tr><th scope="col">{{ t.deliveries.begun }}</th><th scope="col">{{ t.deliveries.exporter }}</th><th scope="col">{{ t.deliveries.of }}</th><th scope="col">{{ t.deliveries.rate }}</th><th scope="col">{{ t.deliveries.progress }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.actions }}</th></tr></thead>
 <tbody>{% for replay in replays %}<tr><th scope="row">{% render 'time', at: replay.createdAt %}</th>
@@ -54,7 +54,7 @@ const REPLAYS = `{% layout 'layout' %}{% block content %}
 <td><progress value="{{ replay.done }}" max="{{ replay.total }}" aria-label="{{ t.deliveries.progress }}"></progress> {{ replay.done }} / {{ replay.total }}</td>
 <td>{{ t.deliveries.replayStates[replay.state] }}</td>
 <td>{% if replay.state == 'running' %}{% assign action = '/deliveries/replays/' | append: replay.id | append: '/cancel' %}{% render 'form', action: action %}<button>{{ t.deliveries.cancel }}</button></form>{% endif %}</td></tr>
-{% endfor %}</tbody></table></div>{% endif %}
+{% endfor %}</tbody></table></div>{% endif %}{% if running %}{% render 'follow', path: '/deliveries/replays', part: '#replays' %}{% endif %}</div>
 <section aria-labelledby="begin"><h2 id="begin">{{ t.deliveries.replayMany }}</h2>
 {% if exporters.length == 0 %}<p>{{ t.exporters.empty }}</p>{% else %}
 {% render 'form', action: '/deliveries/replays' %}{% render 'error', error: error %}
@@ -202,6 +202,7 @@ async function replaysPage(visit: Visit, { values, total = null, error = null, s
     const notices: Readonly<Record<string, string>> = texts.deliveries.done;
     const done = query.get('done') ?? '';
     const data = {
+        running: all.some(({ state }) => state === 'running'),
         replays: all.map((replay) => ({ ...replay, exporter: nameOf(exporters, replay.exporterId) })),
         exporters,
         values: values ?? { exporterId: query.get('exporterId') ?? '', what: 'failed', failedSince: since, rate: '100' },

@@ -136,6 +136,7 @@ export const exporterTexts = {
     paused: 'paused',
     actions: { start: 'Start', stop: 'Stop', pause: 'Pause', resume: 'Resume', test: 'Send test' },
     test: 'Test event',
+    underWay: 'It is being sent, begun',
     noOutcome: 'It has no outcome yet. Load this page again in a moment.',
     steps: [
         ['dns', 'Name look-up'],

@@ -1,6 +1,6 @@
 import type { Exporter } from '../../../lib/webhooks/exporter.ts';
 import { generateSecret } from '../../../lib/webhooks/signature.ts';
-import type { AttemptView, Output } from '../operations.ts';
+import type { Output } from '../operations.ts';
 import { drawn, type Part } from './chart.ts';
 import {
     changesOf,
@@ -44,7 +44,7 @@ const DAY = `{% if day %}<svg class="chart day" viewBox="0 0 {{ day.width }} 100
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
 {% for warning in warnings %}<p role="status"><strong>{{ t.exporters.warning }}</strong> {{ warning }}</p>{% endfor %}
-{% if shown %}<section role="status"><h2>{{ t.exporters.test }}</h2>{% render 'exporter-test', attempt: shown.attempt %}</section>{% endif %}
+{% if shown %}<section role="status" id="test"><h2>{{ t.exporters.test }}</h2>{% render 'exporter-test', attempt: shown.attempt %}{% unless shown.ended %}{% assign path = '/exporters/' | append: exporter.id | append: '?test=' | append: shown.id %}{% render 'follow', path: path, part: '#test' %}{% endunless %}</section>{% endif %}
 <dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}</dd>
 <dt>{{ t.exporters.lastOutcome }}</dt><dd>{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% endif %}</dd>
 <dt>{{ t.exporters.health }}</dt><dd>{% render 'exporter-health', exporter: exporter %}</dd>
@@ -53,14 +53,16 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <section class="actions" aria-label="{{ t.actions }}">
 {% for name in actions %}{% assign action = '/exporters/' | append: exporter.id | append: '/' | append: name %}{% render 'form', action: action %}<button>{{ t.exporters.actions[name] }}</button></form>{% endfor %}
 <a role="button" class="secondary" href="{{ base }}/exporters/{{ exporter.id }}/edit">{{ t.exporters.edit }}</a>
-<a role="button" class="secondary" href="{{ base }}/deliveries?exporterId={{ exporter.id }}">{{ t.deliveries.title }}</a></section>
+<a role="button" class="secondary" href="{{ base }}/deliveries?exporterId={{ exporter.id }}">{{ t.deliveries.title }}</a>
+<a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}">{{ t.deliveries.replays }}</a></section>
 <details{% if error %} open{% endif %}><summary>{{ t.exporters.rotate }}</summary>{% assign action = '/exporters/' | append: exporter.id | append: '/secret' %}{% render 'form', action: action %}
 {% render 'input', field: 'secret', label: t.exporters.secret, value: secret, hint: t.exporters.rotateHint, required: true, error: error %}
 {% render 'input', field: 'overlap', label: t.exporters.overlap, value: overlap, hint: t.exporters.overlapHint, error: error %}<button>{{ t.exporters.rotateNow }}</button></form></details>
 <details><summary>{{ t.exporters.remove }}</summary><p>{{ t.exporters.removeAsk }}</p>{% assign action = '/exporters/' | append: exporter.id | append: '/remove' %}{% render 'form', action: action %}<button>{{ t.exporters.removeNow }}</button></form></details>
 {% endblock %}`;
 
-const TEST = `{% if attempt %}<p><code>{{ attempt.code }}</code>{% if attempt.status %} {{ attempt.status }}{% endif %} {{ attempt.detail }}</p>
+const TEST = `{% if attempt and attempt.code == null %}<p>{{ t.exporters.underWay }} {% render 'time', at: attempt.startedAt %}.</p>
+{% elsif attempt %}<p><code>{{ attempt.code }}</code>{% if attempt.status and attempt.code != 'delivered' %} {{ attempt.status }}{% endif %} {{ attempt.detail }}</p>
 {% if attempt.timings %}<dl>{% for step in t.exporters.steps %}{% assign ms = attempt.timings[step[0]] %}<dt>{{ step[1] }}</dt><dd>{% if ms == null %}–{% else %}{{ ms }} ms{% endif %}</dd>{% endfor %}</dl>{% endif %}
 {% else %}<p>{{ t.exporters.noOutcome }}</p>{% endif %}`;
 
@@ -213,7 +215,7 @@ async function created(visit: Visit): Promise<Page | Redirect> {
     const warning = made.warnings.map(({ code }) => code).join(' ');
     const said = { done: 'created', ...(warning !== '' && { warning }) };
     try {
-        const started = values.start ? await perform('startExporter', { id: made.id }) : null;
+        const started = values.start ? await perform('startExporter', { id: made.id, wait: !visit.scripted }) : null;
         return { to: at(made.id, { ...said, ...(started !== null && { test: started.test.deliveryId }) }) };
     } catch (cause) {
         // Whoever sends the form once more would add another one.
@@ -239,6 +241,7 @@ async function changed(visit: Visit): Promise<Page | Redirect> {
             ...changesOf(values, before),
             id: before.id,
             start: values.start,
+            wait: !visit.scripted,
         });
         const warning = warnings.map(({ code }) => code).join(' ');
         return { to: at(id, { done: 'changed', test: test.deliveryId, ...(warning !== '' && { warning }) }) };
@@ -255,7 +258,7 @@ async function rotated(visit: Visit): Promise<Page | Redirect> {
     const hours = (form.get('overlap') ?? '').trim();
     try {
         const overlap = hours === '' ? {} : { overlap: Number(hours) * HOUR };
-        const { id, test } = await perform('updateExporter', { id: idOf(visit), secret, ...overlap });
+        const { id, test } = await perform('updateExporter', { id: idOf(visit), secret, ...overlap, wait: !visit.scripted });
         return { to: at(id, { done: 'rotated', test: test.deliveryId }) };
     } catch (error) {
         const fault = faultOf(error);
@@ -277,12 +280,14 @@ function acting(name: (typeof ACTIONS)[number]): ScreenRoute['answer'] {
             return { to: at(id, { done: name }) };
         }
 
-        const test =
-            name === 'test'
-                ? await perform('testExporter', { id })
-                : (await perform(name === 'start' ? 'startExporter' : 'stopExporter', { id })).test;
-        return { to: at(id, { done: name, test: test.deliveryId }) };
+        const wait = !visit.scripted;
+        const { deliveryId } = name === 'test' ? await perform('testExporter', { id, wait }) : (await changedBy(name, id, visit)).test;
+        return { to: at(id, { done: name, test: deliveryId }) };
     };
+}
+
+async function changedBy(name: 'start' | 'stop', id: string, { perform, scripted }: Visit): Promise<Output<'startExporter'>> {
+    return name === 'start' ? await perform('startExporter', { id, wait: !scripted }) : await perform('stopExporter', { id });
 }
 
 async function exporterPage(visit: Visit, error: Fault | null = null): Promise<Page> {
@@ -301,16 +306,19 @@ async function exporterPage(visit: Visit, error: Fault | null = null): Promise<P
         notice: Object.hasOwn(notices, done) ? notices[done] : null,
         warnings: said,
         error,
-        shown: query.has('test') ? { attempt: await testOf(visit, exporter.id) } : null,
+        shown: query.has('test') ? await testOf(visit, exporter.id) : null,
     };
     return { template: 'exporter', title: exporter.name || exporter.id, data };
 }
 
-/** What the test came to that the page was asked for; null while there is no outcome. One of another exporter is none. */
-async function testOf({ query, perform }: Visit, exporterId: string): Promise<AttemptView | null> {
-    const delivery = await perform('showDelivery', { id: query.get('test') ?? '' });
-    const last = delivery.exporterId === exporterId ? delivery.history.at(-1) : undefined;
-    return last === undefined || last.code === null ? null : last;
+/** What becomes of the test that the page was asked for: its attempt, null before there is one. One of another exporter is none. */
+async function testOf({ query, perform }: Visit, exporterId: string) {
+    const id = query.get('test') ?? '';
+    const delivery = await perform('showDelivery', { id });
+    if (delivery.exporterId !== exporterId) {
+        return { id, attempt: null, ended: true };
+    }
+    return { id, attempt: delivery.history.at(-1) ?? null, ended: delivery.finishedAt !== null };
 }
 
 function actionsOf({ state, pausedAt }: Exporter): readonly string[] {

@@ -242,6 +242,8 @@ t.test('counts what was sent in vain, replays it and ends a replay', async (t) =
     t.match(begun.html, /<progress value="\d" max="1"/);
 
     const [replay] = await server.plugins['webhook-exporter'].deliveries.replays.list();
+    await until(async () => (await server.plugins['webhook-exporter'].deliveries.replays.list()).every(({ state }) => state !== 'running'));
+    t.notMatch((await visitor.get('/admin/deliveries/replays')).html, 'hx-get=');
     if (replay?.state === 'running') {
         const ended = await visitor.send(begun, `/admin/deliveries/replays/${replay.id}/cancel`);
         t.match(ended.html, /The replay was cancelled/);

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Server } from '@hapi/hapi';
 import { decodeHTML } from 'entities';
 import t, { type Test } from 'tap';
@@ -5,7 +8,7 @@ import { until } from '../../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { OPERATOR } from '../../../plugins/admin-console/audit.ts';
 import { performerOf } from '../../../plugins/admin-console/handlers.ts';
-import { host, investigation, receiver, register, systemOf } from './host.ts';
+import { admin, host, investigation, receiver, register, systemOf } from './host.ts';
 import { fieldsOf, Visitor } from './visitor.ts';
 
 const ID = /\/exporters\/([0-9a-f-]{36})/;
@@ -33,7 +36,7 @@ t.test('adds an exporter by the fields of the specification and shows its test',
     t.match(new Map(fieldsOf(form.html, '/admin/exporters')).get('secret'), /^whsec_/, 'a secret is there already');
     t.match(page.html, /The exporter was saved/);
     t.match(page.html, /Warning:<\/strong> messages and header values go out unencrypted/);
-    t.match(page.html, /<code>delivered<\/code> 204/);
+    t.match(page.html, /<code>delivered<\/code> Answered 204/);
     t.match(page.html, /<dt>Connection<\/dt><dd>\d+ ms/);
     t.match(await exporters.show(id), {
         name: 'alerts',
@@ -108,6 +111,34 @@ t.test('shows what would be sent with what the form holds, and saves nothing', a
         /<dt>X-Key<\/dt><dd><code>\*\*\*/,
     );
     t.same(await exporters.list(), before);
+});
+
+t.test('shows how a test goes to a script that looks, and waits for it otherwise', async (t) => {
+    const { server, visitor } = await visited(t);
+    const held: (() => void)[] = [];
+    const slow = createServer((request, response) => void request.resume().on('end', () => held.push(() => response.writeHead(204).end())));
+    await once(slow.listen(0, '127.0.0.1'), 'listening');
+    t.teardown(() => slow.close().closeAllConnections());
+    const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}/`;
+
+    const scripted = new Visitor(server, { ...admin, 'hx-request': 'true' });
+    const made = await scripted.send(await scripted.get('/admin/exporters/new'), '/admin/exporters', { url });
+    const ended = await followed(made.path);
+    const [at = ''] = made.path.split('?');
+    await followed((await scripted.send(await scripted.get(at), `${at}/test`)).path);
+    await followed((await scripted.send(await scripted.get(`${at}/edit`), `${at}/edit`, { name: 'other' })).path);
+    t.match(ended, 'The exporter was saved');
+
+    /** The page of a test, once that has its outcome. */
+    async function followed(path: string): Promise<string> {
+        await until(async () => /It is being sent, begun/.test((await visitor.get(path)).html) && held.length > 0);
+        t.match((await visitor.get(path)).html, /hx-get="[^"]*\?test=[0-9a-f-]{36}"/);
+        held.shift()?.();
+        await until(async () => /<code>delivered<\/code>/.test((await visitor.get(path)).html));
+        const { html } = await visitor.get(path);
+        t.notMatch(html, 'hx-get=', 'nothing more is looked for');
+        return html;
+    }
 });
 
 t.test('does to an exporter what its page offers', async (t) => {

@@ -21,16 +21,16 @@ const LIST = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
 <p><a href="{{ base }}/exporters/new">{{ t.exporters.add }}</a></p>
 {% if exporters.length == 0 %}<p>{{ t.exporters.empty }}</p>{% else %}
-<div class="table" role="region" tabindex="0" aria-label="{{ t.exporters.title }}"><table>
+<div class="table cards" role="region" tabindex="0" aria-label="{{ t.exporters.title }}"><table>
 <thead><tr><th scope="col">{{ t.exporters.name }}</th><th scope="col">{{ t.exporters.url }}</th><th scope="col">{{ t.exporters.collector }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.exporters.lastOutcome }}</th><th scope="col">{{ t.exporters.day.title }}</th><th scope="col">{{ t.exporters.health }}</th><th scope="col">{{ t.exporters.waiting }}</th></tr></thead>
 <tbody>{% for exporter in exporters %}<tr>
 <th scope="row"><a href="{{ base }}/exporters/{{ exporter.id }}">{% if exporter.name == '' %}{{ exporter.id }}{% else %}{{ exporter.name }}{% endif %}</a></th>
-<td>{{ exporter.url }}</td><td>{{ exporter.collector }}</td>
-<td>{% render 'exporter-state', exporter: exporter %}</td>
-<td>{% render 'exporter-outcome', health: exporter.health %}</td>
-<td>{% render 'exporter-day', day: exporter.day %}</td>
-<td>{% render 'exporter-health', exporter: exporter %}</td>
-<td>{% render 'exporter-waiting', backlog: exporter.health.backlog %}</td></tr>
+<td data-label="{{ t.exporters.url }}">{{ exporter.url }}</td><td data-label="{{ t.exporters.collector }}">{{ exporter.collector }}</td>
+<td data-label="{{ t.state }}">{% render 'exporter-state', exporter: exporter %}</td>
+<td data-label="{{ t.exporters.lastOutcome }}">{% render 'exporter-outcome', health: exporter.health %}</td>
+<td data-label="{{ t.exporters.day.title }}">{% render 'exporter-day', day: exporter.day %}</td>
+<td data-label="{{ t.exporters.health }}">{% render 'exporter-health', exporter: exporter %}</td>
+<td data-label="{{ t.exporters.waiting }}">{% render 'exporter-waiting', backlog: exporter.health.backlog %}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}
 {% if next %}<p><a rel="next" href="{{ base }}/exporters?after={{ next }}">{{ t.exporters.next }}</a></p>{% endif %}
 {% endblock %}`;

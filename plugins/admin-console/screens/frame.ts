@@ -1,5 +1,6 @@
 import { Liquid } from 'liquidjs';
 import { ScanwireError } from '../../../lib/errors.ts';
+import { ICON } from '../../web-page.ts';
 import { formToken } from './forms.ts';
 import { type Texts, texts } from './texts.ts';
 
@@ -38,6 +39,7 @@ const LAYOUT = `<!DOCTYPE html>
 <meta name="color-scheme" content="light dark">
 <meta name="htmx-config" content='{"includeIndicatorCSS":false,"mode":"same-origin"}'>
 <title>{{ title }} · {{ t.product }}</title>
+${ICON}
 <link rel="stylesheet" href="{{ base }}/assets/pico.css">
 <link rel="stylesheet" href="{{ base }}/assets/screens.css">
 <script src="{{ base }}/assets/htmx.js" defer></script>

@@ -7,7 +7,7 @@ import { addressBlock } from '../lib/protect/connections.ts';
 import { OPERATOR } from '../plugins/admin-console/audit.ts';
 import type { System } from '../plugins/admin-console/handlers.ts';
 import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
-import { contentPolicy } from '../plugins/web-page.ts';
+import { contentPolicy, ICON } from '../plugins/web-page.ts';
 
 /*
  * The pages of `scanwire serve`, and how somebody comes in: whoever can run a command on the data folder is its operator, and gets a link
@@ -239,6 +239,7 @@ function page(h: ResponseToolkit, title: string, content: string) {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title} · scanwire</title>
+${ICON}
 <link rel="stylesheet" href="${PREFIX}/assets/pico.css">
 <link rel="stylesheet" href="${PREFIX}/assets/screens.css">
 </head>

@@ -22,6 +22,11 @@ export function contentPolicy({ formAction, frameAncestors }: PageRights): strin
     );
 }
 
+/** What a browser shows beside the title. Without one it asks the server for a file that is not there. */
+export const ICON: string =
+    "<link rel=\"icon\" href=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E" +
+    "%3Cpath d='M2 8h4l2-5 2 10 2-5h2' fill='none' stroke='%230172ad' stroke-width='2'/%3E%3C/svg%3E\">";
+
 /**
  * Path of a file of an optional package.
  *

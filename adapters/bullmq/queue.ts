@@ -50,6 +50,7 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
     }
 
     return {
+        name: server.name,
         place: (deployment) => server.place(deployment),
         ready: () => server.ready(),
 

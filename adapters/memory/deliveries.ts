@@ -31,6 +31,7 @@ import {
 /** Events, deliveries and attempts of the state. */
 export function deliveryStore(state: WebhookState): DeliveryStore {
     return {
+        name: 'The memory of this process',
         transactions: false,
         idempotent: true,
         holds: true,
@@ -59,7 +60,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         async sessions() {
             const now = state.clock();
             const alive = [...state.sessions.values()].filter(({ until }) => until > now);
-            return alive.map(({ session: { id, process, opensUrls = false } }) => ({ id, process, opensUrls }));
+            return alive.map(({ session: { id, process, slots, opensUrls = false } }) => ({ id, process, slots: { ...slots }, opensUrls }));
         },
 
         async endSessions(ids) {

@@ -28,6 +28,8 @@ export function memoryQueue(): DeliveryQueue {
     }
 
     return {
+        name: 'this process',
+
         async ready() {
             assertOpen();
         },

@@ -29,6 +29,7 @@ export interface EmbeddedClient extends Executor {
  * node-postgres, because it is node-postgres that reads them.
  */
 export interface EmbeddedDatabase extends Executor {
+    readonly embedded: true;
     /** The pool's options. Another `pg.Pool` made from them leads to the same database. */
     readonly options: Readonly<Record<string, unknown>>;
     connect(): Promise<EmbeddedClient>;
@@ -95,6 +96,7 @@ function withOwnEnd(pool: Pool, thread: DatabaseThread): Pool {
     }
 
     return Object.assign(pool, {
+        embedded: true,
         dump: thread.dump,
         connect(callback?: ConnectCallback) {
             if (ended === null) {

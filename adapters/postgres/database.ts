@@ -18,6 +18,8 @@ export interface ClientLike extends Executor {
 
 /** What the stores need of a pool. A `pg.Pool` fits, and so does the embedded database. Whoever made the pool ends it. */
 export interface PoolLike extends Executor {
+    /** True of the embedded database. */
+    readonly embedded?: boolean;
     connect(): Promise<ClientLike>;
 }
 

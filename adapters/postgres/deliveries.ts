@@ -100,9 +100,9 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
 
         async sessions() {
             const { rows } = await db.query<Required<Session>>(
-                `select id, process, opens_urls as "opensUrls" from scanwire.worker_sessions where alive_until > scanwire.now()
+                `select id, process, slots, opens_urls as "opensUrls" from scanwire.worker_sessions where alive_until > scanwire.now()
                 union all
-                select id, 'of a version without sessions', false from scanwire.sessionless where until > scanwire.now()`,
+                select id, 'of a version without sessions', '{}', false from scanwire.sessionless where until > scanwire.now()`,
             );
             return rows;
         },

@@ -73,7 +73,10 @@ export function postgresWebhooks(options: PostgresWebhooksOptions): PostgresStor
     const db = patiently(pool, {}, { prepare });
     return {
         exporters: Object.assign(exporters(db), { database: POSTGRES }),
-        deliveries: Object.assign(deliveries(db, notify ? notifications(pool) : undefined), { database: POSTGRES }),
+        deliveries: Object.assign(deliveries(db, notify ? notifications(pool) : undefined), {
+            database: POSTGRES,
+            name: pool.embedded === true ? 'The embedded database' : 'PostgreSQL',
+        }),
         settings: Object.assign(settings(db), { database: POSTGRES }),
     };
 }

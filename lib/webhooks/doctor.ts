@@ -8,6 +8,7 @@ import type { WebhooksContext } from './options.ts';
 import type { Outcome, Timings } from './outcome.ts';
 import type { Readiness } from './readiness.ts';
 import { sealedForExporters } from './sealed-exporters.ts';
+import type { Session } from './session.ts';
 import type { Attempt } from './store.ts';
 
 /** What was found of one part. */
@@ -61,7 +62,7 @@ export const MAX_DIFFERENCE = 1_000;
 
 /** Looks at what publishing and sending need and, with an exporter, at its receiver, to which it sends a `test`. */
 export function doctorOf(
-    context: Pick<WebhooksContext, 'deliveries' | 'keyRing' | 'exporters'>,
+    context: Pick<WebhooksContext, 'deliveries' | 'keyRing' | 'exporters' | 'queue'>,
     { get, list, test }: Pick<Exporters, 'get' | 'list' | 'test'>,
     readiness: () => Promise<Readiness>,
     resolve: Resolve,
@@ -77,8 +78,8 @@ export function doctorOf(
             finding,
             clockFinding(now),
             await keysFinding(context, now),
-            queueFinding(await readiness()),
-            await workersFinding(context.deliveries),
+            queueFinding(await readiness(), context.queue),
+            workersFinding(await context.deliveries.sessions(), exporters),
             await namesFinding(exporters, resolve),
             exportersFinding(exporters),
             ...(exporterId === undefined ? [] : await receiverFindings(await get(exporterId), test)),
@@ -103,12 +104,15 @@ function warning(part: FindingPart, text: string, advice: string): Finding {
     return { part, state: 'warning', text, advice };
 }
 
-async function storeFinding({ now }: WebhooksContext['deliveries']): Promise<{ readonly now: Date | null; readonly finding: Finding }> {
+async function storeFinding({
+    name = 'The store',
+    now,
+}: WebhooksContext['deliveries']): Promise<{ readonly now: Date | null; readonly finding: Finding }> {
     try {
-        return { now: await now(), finding: ok('store', 'The store answers') };
+        return { now: await now(), finding: ok('store', `${name} answers`) };
     } catch (error) {
         const advice = 'Start the database, or correct where it is looked for; nothing else can be looked at before';
-        return { now: null, finding: wrong('store', `The store cannot be used: ${(error as Error).message}`, advice) };
+        return { now: null, finding: wrong('store', `${name} cannot be used: ${(error as Error).message}`, advice) };
     }
 }
 
@@ -136,10 +140,10 @@ async function keysFinding({ exporters, keyRing }: Pick<WebhooksContext, 'export
     }
 }
 
-function queueFinding({ reasons }: Readiness): Finding {
+function queueFinding({ reasons }: Readiness, { name }: WebhooksContext['queue']): Finding {
     const failure = reasons.find(({ part }) => part === 'queue');
     return failure === undefined
-        ? ok('queue', 'The queue has taken what it was given last')
+        ? ok('queue', `The queue${name === undefined ? '' : ` in ${name}`} has taken what it was given last`)
         : wrong(
               'queue',
               failure.message,
@@ -147,11 +151,27 @@ function queueFinding({ reasons }: Readiness): Finding {
           );
 }
 
-async function workersFinding({ sessions }: WebhooksContext['deliveries']): Promise<Finding> {
-    const { length } = await sessions();
-    return length === 0
-        ? wrong('workers', 'No process sends', 'Start a server that sends, or scanwire worker')
-        : ok('workers', `${length} ${length === 1 ? 'process sends' : 'processes send'}`);
+/** Who sends for each collector; whose exporters run and are sent for by nobody, is wrong. */
+function workersFinding(sessions: readonly Pick<Session, 'slots'>[], exporters: readonly Exporter[]): Finding {
+    const all = new Map<string, { processes: number; slots: number }>();
+    for (const [collector, slots] of sessions.flatMap((session) => Object.entries(session.slots))) {
+        const { processes, slots: others } = all.get(collector) ?? { processes: 0, slots: 0 };
+        all.set(collector, { processes: processes + 1, slots: others + slots });
+    }
+    if (all.size === 0) {
+        return wrong('workers', 'No process sends', 'Start a server that sends, or scanwire worker');
+    }
+
+    const needed = new Set(exporters.filter(({ state }) => state === 'running').map(({ collector }) => collector));
+    const [missing] = [...needed].filter((collector) => !all.has(collector)).sort();
+    if (missing !== undefined) {
+        const advice = `Start scanwire worker --collector ${missing}, or give those exporters another collector`;
+        return wrong('workers', `No process sends for the collector ${missing}, whose exporters run`, advice);
+    }
+    const texts = [...all].sort().map(([collector, { processes, slots }]) => {
+        return `${collector} (${processes} ${processes === 1 ? 'process' : 'processes'}, ${slots} attempts at once)`;
+    });
+    return ok('workers', `Collectors that are sent for: ${texts.join(', ')}`);
 }
 
 /** Around an IPv6 address in a URL. */

@@ -1,16 +1,45 @@
 import { subjectOf } from '../checked.ts';
 import { guardFor } from '../egress/guard.ts';
 import { ScanwireError } from '../errors.ts';
-import { authenticationPatch, checkAuthentication, partAuthentication, unsettledCredential } from './authentication.ts';
+import {
+    authenticationPatch,
+    checkAuthentication,
+    partAuthentication,
+    storedAuthentication,
+    unsettledCredential,
+} from './authentication.ts';
 import type { ExportType } from './choices.ts';
-import type { ExporterChanges, ExporterPatch, StoredExporter } from './exporter.ts';
+import { type CheckedExporterSettings, type ExporterChanges, type ExporterPatch, newExporter, type StoredExporter } from './exporter.ts';
 import { checkedChoices, sealFormatSecret } from './formatting.ts';
 import { sealHeaders } from './headers.ts';
 import type { WebhooksContext } from './options.ts';
 import { assertCollector } from './owners.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
 import { knownUrl, urlToStore } from './sealed-url.ts';
-import { changeSecret, checkSecret } from './signature.ts';
+import { changeSecret, checkSecret, sealSecret } from './signature.ts';
+
+/** A new exporter as it is stored. @throws ScanwireError `INVALID_INPUT` with the field. */
+export async function exporterToStore(
+    settings: CheckedExporterSettings,
+    secret: string,
+    context: WebhooksContext,
+): Promise<StoredExporter> {
+    const { keyRing, guard, deliveries } = context;
+    const { url, headers, formatSecret } = settings;
+    const begun = newExporter(context.newId(), settings, await deliveries.now());
+    const { id } = begun;
+    const exporter: StoredExporter = {
+        ...begun,
+        url: await urlToStore(id, checkReceiverUrl(url, guardFor(guard, begun.owner)), context),
+        sealedSecret: sealSecret(keyRing, id, secret),
+        ...sealHeaders(id, headers, context),
+        sealedFormatSecret: formatSecret === undefined ? null : sealFormatSecret(id, formatSecret, keyRing),
+        ...storedAuthentication(id, null, partAuthentication(settings)[0], keyRing),
+    };
+    assertCollector(exporter, context);
+    checkAuthentication(exporter, context);
+    return { ...exporter, ...checkedChoices(exporter, context) };
+}
 
 /** What is to be stored of changes that were asked for. @throws ScanwireError as `Exporters.update`. */
 export async function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Promise<ExporterPatch> {

@@ -1,42 +1,43 @@
 import { checked } from '../checked.ts';
-import { guardFor } from '../egress/guard.ts';
 import { ScanwireError } from '../errors.ts';
 import type { KeyRing, SealedAnew } from '../keys/key-ring.ts';
-import { checkAuthentication, partAuthentication, storedAuthentication } from './authentication.ts';
 import { eventBody } from './event-body.ts';
 import { testEvent } from './event-kinds.ts';
 import {
-    type CheckedExporterSettings,
     type Exporter,
     type ExporterChanges,
     exporterChangesSchema,
     type NewExporterSettings,
-    newExporter,
     newExporterSchema,
     type StoredExporter,
 } from './exporter.ts';
-import { patchOf } from './exporter-changes.ts';
+import { exporterToStore, patchOf } from './exporter-changes.ts';
 import { type ShownExporter, withHealth } from './exporter-health.ts';
 import { type ExporterLists, exporterLists } from './exporter-page.ts';
-import { checkedChoices, type MessagePreview, messageMaker, previewOf, sealFormatSecret } from './formatting.ts';
+import { type ExporterQuestions, exporterQuestions } from './exporter-questions.ts';
+import { messageMaker } from './formatting.ts';
 import { GRANTS } from './grants.ts';
-import { sealHeaders } from './headers.ts';
 import type { WebhooksContext } from './options.ts';
-import { assertCollector, insertWithin } from './owners.ts';
-import { type PublishOptions, publishableKind } from './publisher.ts';
-import { checkReceiverUrl, type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
+import { insertWithin } from './owners.ts';
+import { type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { sealExportersAnew } from './sealed-exporters.ts';
-import { knownUrl, openUrl, shownUrl, shownUrls, urlToStore } from './sealed-url.ts';
-import { checkSecret, generateSecret, openSecrets, sealSecret } from './signature.ts';
+import { knownUrl, openUrl, shownUrl, shownUrls } from './sealed-url.ts';
+import { checkSecret, generateSecret, openSecrets } from './signature.ts';
 import type { Attempt } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
-import { type Choice, choiceOf, formatInput, type UnaddressedEvent } from './subscriptions.ts';
+import { formatInput } from './subscriptions.ts';
 
 /** What a `test` event came to. */
 export interface TestResult {
     readonly deliveryId: string;
     /** Null when it had no outcome in the time that it was waited for: no worker of its collector took it, or, on stop, it takes a moment longer. */
     readonly attempt: Attempt | null;
+}
+
+/** What becomes of the `test` that a change sends. */
+export interface TestOptions {
+    /** Whether its outcome is waited for. True by default. */
+    readonly wait?: boolean | undefined;
 }
 
 /** An exporter after a change, and what the `test` came to that the change sent. */
@@ -56,7 +57,7 @@ export interface CreatedExporter {
 }
 
 /** Configured receivers. Methods reject with ScanwireError `NOT_FOUND` for an unknown id and `UNAVAILABLE` without a store. */
-export interface Exporters extends ExporterLists {
+export interface Exporters extends ExporterLists, ExporterQuestions {
     /** A stopped exporter and its signing secret. @throws ScanwireError `INVALID_INPUT` with the field. */
     create(settings: NewExporterSettings): Promise<CreatedExporter>;
     list(): Promise<readonly Exporter[]>;
@@ -76,9 +77,9 @@ export interface Exporters extends ExporterLists {
      *
      * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type that is not allowed.
      */
-    update(id: string, changes: ExporterChanges): Promise<ChangedExporter>;
+    update(id: string, changes: ExporterChanges, options?: TestOptions): Promise<ChangedExporter>;
     /** From now on events are addressed to it, and deliveries that wait as `pending` are sent; `held` ones only once they are replayed. Sends a `test`. */
-    start(id: string): Promise<ChangedExporter>;
+    start(id: string, options?: TestOptions): Promise<ChangedExporter>;
     /** New events pass it by; accepted deliveries wait in their rows. Sends a `test`, whose outcome is waited for a moment only. */
     stop(id: string): Promise<ChangedExporter>;
     /**
@@ -89,11 +90,7 @@ export interface Exporters extends ExporterLists {
     /** What waits is sent, as far as it runs. The time for which it was paused does not count as time for which it failed. */
     resume(id: string): Promise<Exporter>;
     /** Sends a `test` and waits for what it comes to. */
-    test(id: string): Promise<TestResult>;
-    /** Whether it gets an event, and if not, why not. @throws ScanwireError `INVALID_INPUT` as `publish`. */
-    explain(id: string, kind: string, body: unknown, options?: ExplainOptions): Promise<Choice>;
-    /** What would be sent of an event now, with secrets masked. @throws ScanwireError `INVALID_INPUT` as `publish`, or for a template that fails. */
-    preview(id: string, kind: string, body: unknown): Promise<MessagePreview>;
+    test(id: string, options?: TestOptions): Promise<TestResult>;
     /** Removes it with its secrets; its unfinished deliveries are cancelled. */
     remove(id: string): Promise<void>;
     /**
@@ -104,9 +101,6 @@ export interface Exporters extends ExporterLists {
      */
     sealAnew(after?: string | null): Promise<SealedAnew>;
 }
-
-/** What is said of an event besides its body. */
-export type ExplainOptions = Pick<PublishOptions, 'rules' | 'owner'>;
 
 /** How long the outcome of a `test` is waited for on stop, which nothing may delay. Milliseconds. */
 const STOP_TEST_TIMEOUT = 200;
@@ -120,6 +114,8 @@ export function exporters(context: WebhooksContext): Exporters {
     const listed = listing(keyRing);
     const lists = exporterLists(context, (exporter) => visible(exporter, keyRing));
 
+    const patience = ({ wait = true }: TestOptions = {}): number => (wait ? context.claimDuration : 0);
+
     async function stored(id: string): Promise<StoredExporter> {
         const exporter = await store.get(id);
         if (exporter === null) {
@@ -131,7 +127,7 @@ export function exporters(context: WebhooksContext): Exporters {
 
     async function changed(
         exporter: StoredExporter,
-        { testTimeout = context.claimDuration, url }: { readonly testTimeout?: number; readonly url?: string | undefined } = {},
+        { testTimeout, url }: { readonly testTimeout: number; readonly url?: string | undefined },
     ): Promise<ChangedExporter> {
         const warnings = await warningsOf(exporter, url, context);
         const [test] = await Promise.all([sendTest(exporter, testTimeout, context), superseded(exporter.id, context)]);
@@ -156,10 +152,8 @@ export function exporters(context: WebhooksContext): Exporters {
         async create(settings) {
             const valid = checked(newExporterSchema, settings, { subject: 'Exporter' });
             const secret = checkSecret(valid.secret ?? generateSecret());
-            const exporter = await withSealed(newExporter(context.newId(), valid, await deliveries.now()), valid, secret, context);
-            assertCollector(exporter, context);
-            checkAuthentication(exporter, context);
-            await insertWithin(context, { ...exporter, ...checkedChoices(exporter, context) }, store, lists);
+            const exporter = await exporterToStore(valid, secret, context);
+            await insertWithin(context, exporter, store, lists);
             return { exporter: visible(exporter, keyRing), secret, warnings: await warningsOf(exporter, valid.url, context) };
         },
 
@@ -183,13 +177,13 @@ export function exporters(context: WebhooksContext): Exporters {
             return secret;
         },
 
-        async update(id, changes) {
+        async update(id, changes, options) {
             const valid = checked(exporterChangesSchema, changes, { subject: 'Exporter' });
-            return changed(await update(id, valid), { url: valid.url });
+            return changed(await update(id, valid), { testTimeout: patience(options), url: valid.url });
         },
 
-        async start(id) {
-            return changed(await store.update(id, { state: 'running', stopReason: null }));
+        async start(id, options) {
+            return changed(await store.update(id, { state: 'running', stopReason: null }), { testTimeout: patience(options) });
         },
 
         async stop(id) {
@@ -198,11 +192,11 @@ export function exporters(context: WebhooksContext): Exporters {
 
         ...pausing(stored, context),
 
-        async test(id) {
-            return sendTest(await stored(id), context.claimDuration, context);
+        async test(id, options) {
+            return sendTest(await stored(id), patience(options), context);
         },
 
-        ...questions(stored, context),
+        ...exporterQuestions(stored, context),
 
         async remove(id) {
             if (!(await store.remove(id))) {
@@ -212,26 +206,6 @@ export function exporters(context: WebhooksContext): Exporters {
         },
 
         sealAnew: (after = null) => sealExportersAnew(context, after),
-    };
-}
-
-/** A new exporter with what is sealed of its settings. */
-async function withSealed(
-    exporter: Omit<StoredExporter, 'sealedSecret'>,
-    settings: CheckedExporterSettings,
-    secret: string,
-    context: WebhooksContext,
-): Promise<StoredExporter> {
-    const { id } = exporter;
-    const { keyRing, guard } = context;
-    const { url, headers, formatSecret } = settings;
-    return {
-        ...exporter,
-        url: await urlToStore(id, checkReceiverUrl(url, guardFor(guard, exporter.owner)), context),
-        sealedSecret: sealSecret(keyRing, id, secret),
-        ...sealHeaders(id, headers, context),
-        sealedFormatSecret: formatSecret === undefined ? null : sealFormatSecret(id, formatSecret, keyRing),
-        ...storedAuthentication(id, null, partAuthentication(settings)[0], keyRing),
     };
 }
 
@@ -250,26 +224,6 @@ function pausing(stored: (id: string) => Promise<StoredExporter>, context: Webho
             const resumed = await store.update(id, { pausedAt: null });
             dispatcher.wake();
             return visible(resumed, keyRing);
-        },
-    };
-}
-
-/** What can be asked about an exporter and an event. */
-function questions(stored: (id: string) => Promise<StoredExporter>, context: WebhooksContext): Pick<Exporters, 'explain' | 'preview'> {
-    function unpublished(kindName: string, body: unknown, about: Pick<UnaddressedEvent, 'rules' | 'owner'>): UnaddressedEvent {
-        const kind = publishableKind(context.kinds, kindName);
-        return { id: context.newId(), kind, body: eventBody(kind, body, context.maxBodyBytes), ...about };
-    }
-
-    return {
-        async explain(id, kindName, body, { rules = null, owner = null } = {}) {
-            const exporter = await stored(id);
-            return choiceOf(exporter, unpublished(kindName, body, { rules, owner }));
-        },
-
-        async preview(id, kindName, body) {
-            const event = unpublished(kindName, body, { rules: null, owner: null });
-            return previewOf(formatInput(event, await context.deliveries.now()), await stored(id), context);
         },
     };
 }

@@ -9,6 +9,7 @@ export type { Diagnosis, Doctor, Finding, FindingPart } from './doctor.ts';
 export type { EventKind, EventKinds } from './event-kinds.ts';
 export type * from './exporter.ts';
 export type { Backlog, BacklogAge, Breaker, ExporterHealth, Overview, ShownExporter } from './exporter-health.ts';
+export type { DraftPreview, ExplainOptions, ExporterDraft, ExporterQuestions } from './exporter-questions.ts';
 export type { ChangedExporter, CreatedExporter, Exporters, TestResult } from './exporters.ts';
 export type { Condition, FailedCondition, Filter, FilterOp, Scalar } from './filter.ts';
 export {

@@ -45,6 +45,9 @@ export interface QueuePlace {
  * any time; the dispatcher adds again what has gone missing and a worker's claim stops what comes twice.
  */
 export interface DeliveryQueue {
+    /** What the jobs are in, for people: `Redis`, `this process`. */
+    readonly name?: string;
+
     /**
      * Keeps the jobs of this deployment apart from those of others, and says where they are to be found; absent where no other process
      * can look for them. Called before anything else.

@@ -52,6 +52,7 @@ export function watchedQueue(queue: DeliveryQueue): WatchedQueue {
     return {
         failure: () => last,
         queue: {
+            ...(queue.name !== undefined && { name: queue.name }),
             ready: () => noted(queue.ready()),
             // It may have gone to a worker of this process, past the server: `lostJobs` asks that.
             add: (jobs) => noted(queue.add(jobs), queue.lostJobs === undefined),

@@ -195,6 +195,8 @@ export interface Listening {
 export interface DeliveryStore {
     /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be told. */
     readonly database?: object;
+    /** What the rows are in, for people: `PostgreSQL`. */
+    readonly name?: string;
     /** The store's time. */
     now(): Promise<Date>;
 
@@ -287,7 +289,7 @@ export interface DeliveryStore {
     keepAlive(session: Session, duration: number, begun?: BegunAttempts): Promise<Date>;
 
     /** Those that are alive. */
-    sessions(): Promise<readonly Required<Pick<Session, 'id' | 'process' | 'opensUrls'>>[]>;
+    sessions(): Promise<readonly Required<Pick<Session, 'id' | 'process' | 'slots' | 'opensUrls'>>[]>;
     /** Ends sessions: the next sweep takes their claims away. */
     endSessions(ids: readonly string[]): Promise<void>;
 

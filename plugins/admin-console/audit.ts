@@ -50,6 +50,7 @@ const RULES: { readonly [Name in OperationName]: Rule<Name> | null } = {
     removeExporter: byId,
     explainExporter: null,
     previewExporter: null,
+    previewDraft: null,
     // What passes through, at any rate: the event is kept itself.
     publishEvent: null,
     showEvent: null,

@@ -7,7 +7,7 @@ import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { ApiKeys } from '../../lib/keys/api-keys.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
-import type { ChangedExporter, TestResult } from '../../lib/webhooks/exporters.ts';
+import type { ChangedExporter, TestOptions, TestResult } from '../../lib/webhooks/exporters.ts';
 import type { Attempt } from '../../lib/webhooks/store.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { audited, type Caller } from './audit.ts';
@@ -107,7 +107,7 @@ function keyHandlers(keys: System['keys']): Partial<Handlers> {
 }
 
 function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> {
-    const start = async (id: string): Promise<TestedExporter> => tested(await exporters.start(id));
+    const start = async (id: string, options?: TestOptions): Promise<TestedExporter> => tested(await exporters.start(id, options));
 
     return {
         async createExporter({ start: starts = false, ...settings }) {
@@ -118,17 +118,18 @@ function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> 
         summarizeExporters: (query) => exporters.summaries(query),
         pageExporters: (query) => exporters.page(query),
         showExporter: ({ id, showUrl = false }) => exporters.show(id, { showUrl }),
-        async updateExporter({ id, start: starts = false, ...changes }) {
-            const changed = await exporters.update(id, changes);
-            return starts ? { ...(await start(id)), warnings: changed.warnings } : tested(changed);
+        async updateExporter({ id, start: starts = false, wait, ...changes }) {
+            const changed = await exporters.update(id, changes, { wait });
+            return starts ? { ...(await start(id, { wait })), warnings: changed.warnings } : tested(changed);
         },
-        startExporter: ({ id }) => start(id),
+        startExporter: ({ id, wait }) => start(id, { wait }),
         stopExporter: async ({ id }) => tested(await exporters.stop(id)),
         pauseExporter: ({ id }) => exporters.pause(id),
         resumeExporter: ({ id }) => exporters.resume(id),
-        testExporter: async ({ id }) => testView(await exporters.test(id)),
+        testExporter: async ({ id, wait }) => testView(await exporters.test(id, { wait })),
         explainExporter: ({ id, kind, body, ...options }) => exporters.explain(id, kind, body, options),
         previewExporter: ({ id, kind, body }) => exporters.preview(id, kind, body),
+        previewDraft: ({ draft, kind, body }) => exporters.previewDraft(draft, kind, body),
         async removeExporter({ id }) {
             await exporters.remove(id);
             return { id, removed: true };

@@ -23,6 +23,8 @@ import type { Diagnosis } from '../../lib/webhooks/doctor.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { ExporterPageQuery, ExporterSummary, PagedExporter, SummaryQuery } from '../../lib/webhooks/exporter-page.ts';
+import type { DraftPreview, ExporterDraft } from '../../lib/webhooks/exporter-questions.ts';
+import type { TestOptions } from '../../lib/webhooks/exporters.ts';
 import type { MessagePreview } from '../../lib/webhooks/formatting.ts';
 import type { AcceptedEvent, EventSummary } from '../../lib/webhooks/new-event.ts';
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
@@ -52,16 +54,18 @@ export interface Operations {
     pageExporters: Operation<ExporterPageQuery, readonly PagedExporter[]>;
     /** Answers with how it fares as well; with the whole URL of its receiver only for `showUrl`. */
     showExporter: Operation<ById & { readonly showUrl?: boolean }, ShownExporter>;
-    updateExporter: Operation<ExporterChanges & ById & Start, TestedExporter>;
-    startExporter: Operation<ById, TestedExporter>;
+    updateExporter: Operation<ExporterChanges & ById & Start & TestOptions, TestedExporter>;
+    startExporter: Operation<ById & TestOptions, TestedExporter>;
     stopExporter: Operation<ById, TestedExporter>;
     pauseExporter: Operation<ById, Exporter>;
     resumeExporter: Operation<ById, Exporter>;
-    testExporter: Operation<ById, TestView>;
+    testExporter: Operation<ById & TestOptions, TestView>;
     removeExporter: Operation<ById, { readonly id: string; readonly removed: true }>;
 
     explainExporter: Operation<NewEventInput & ById, Choice>;
     previewExporter: Operation<Pick<NewEventInput, 'kind' | 'body'> & ById, MessagePreview>;
+    /** What would become of an event with settings that are not saved: of a new exporter, or of the one of the `id`. */
+    previewDraft: Operation<{ readonly draft: ExporterDraft } & Pick<NewEventInput, 'kind' | 'body'>, DraftPreview>;
 
     publishEvent: Operation<NewEventInput & { readonly idempotencyKey?: string; readonly orderKey?: string }, AcceptedEvent>;
     /** An event without its body. */
@@ -205,6 +209,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
 
     explainExporter: { method: 'POST', path: '/exporters/{id}/explain' },
     previewExporter: { method: 'POST', path: '/exporters/{id}/preview' },
+    previewDraft: { method: 'POST', path: '/drafts/preview' },
 
     publishEvent: { method: 'POST', path: '/events/{kind}' },
     showEvent: { method: 'GET', path: '/events/{id}' },

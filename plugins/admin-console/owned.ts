@@ -141,6 +141,12 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
     removeExporter: toExporter,
     explainExporter: (explain, own) => toExporter((input) => explain({ ...input, owner: own.owner }), own),
     previewExporter: toExporter,
+    previewDraft: (preview, own) => async (input) => {
+        if (input.draft.id !== undefined) {
+            await own.exporter(input.draft.id);
+        }
+        return await preview({ ...input, draft: { ...input.draft, owner: own.owner } });
+    },
     // It would go to exporters of all as well.
     publishEvent: null,
     showEvent: (show, own) => async (input) => {

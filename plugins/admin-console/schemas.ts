@@ -15,6 +15,7 @@ import { deliveryFilterSchema, deliveryQuerySchema } from '../../lib/webhooks/de
 import { exporterChangesSchema, newExporterSchema } from '../../lib/webhooks/exporter.ts';
 import { MAX_COUNTED } from '../../lib/webhooks/exporter-health.ts';
 import { exporterPageSchema } from '../../lib/webhooks/exporter-page.ts';
+import { DRAFTED } from '../../lib/webhooks/exporter-questions.ts';
 import { replaySchema } from '../../lib/webhooks/replays.ts';
 import type { OperationName } from './operations.ts';
 import {
@@ -40,10 +41,12 @@ import {
     revealedKeySchema,
     shownExporterSchema,
     testedExporterSchema,
+    testOptionsSchema,
     testSchema,
     UNPLANNED,
     warningsSchema,
     withStart,
+    withWait,
     yes,
 } from './views.ts';
 
@@ -120,14 +123,24 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     updateExporter: {
         description: 'Changes settings of an exporter and sends a test event',
         params: byId,
-        payload: withStart(exporterChangesSchema),
+        payload: withWait(withStart(exporterChangesSchema)),
         response: testedExporterSchema,
     },
-    startExporter: { description: 'Starts an exporter and sends a test event', params: byId, response: testedExporterSchema },
+    startExporter: {
+        description: 'Starts an exporter and sends a test event',
+        params: byId,
+        payload: testOptionsSchema,
+        response: testedExporterSchema,
+    },
     stopExporter: { description: 'Stops an exporter; what was accepted waits', params: byId, response: testedExporterSchema },
     pauseExporter: { description: 'Pauses an exporter; what is accepted for it waits', params: byId, response: exporterSchema },
     resumeExporter: { description: 'Resumes an exporter; what waits is sent', params: byId, response: exporterSchema },
-    testExporter: { description: 'Sends a test event and waits for its outcome', params: byId, response: testSchema },
+    testExporter: {
+        description: 'Sends a test event and waits for its outcome',
+        params: byId,
+        payload: testOptionsSchema,
+        response: testSchema,
+    },
     removeExporter: {
         description: 'Removes an exporter with its secrets; its unfinished deliveries are cancelled',
         params: byId,
@@ -154,6 +167,22 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         params: byId,
         payload: Joi.object({ kind: id(), body: newEventSchema.extract('body') }).required(),
         response: Joi.object({ headers: maskedHeadersSchema.required(), body: text() }).label('Preview'),
+    },
+
+    previewDraft: {
+        description: 'What would become of an event with settings that are not saved',
+        payload: Joi.object({
+            draft: Joi.object({
+                id: Joi.string().description('The exporter that they would change; a new one when absent'),
+                ...Object.fromEntries([...DRAFTED, 'type'].map((name) => [name, exporterChangesSchema.extract(name)])),
+                ...Object.fromEntries(['owner', 'legacy'].map((name) => [name, newExporterSchema.extract(name).optional()])),
+            }).required(),
+            kind: id(),
+            body: newEventSchema.extract('body'),
+        }).required(),
+        response: Joi.object({ wanted: flag(), reason: text().optional(), headers: maskedHeadersSchema.required(), body: text() }).label(
+            'DraftPreview',
+        ),
     },
 
     showEvent: { description: 'An event without its body', params: byId, response: eventSchema },

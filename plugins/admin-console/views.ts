@@ -30,6 +30,14 @@ export const byId: Joi.ObjectSchema = Joi.object({ id: id().description('Id as l
 export const withStart = (settings: Joi.ObjectSchema): Joi.ObjectSchema =>
     settings.keys({ start: Joi.boolean().description('Starts it too, which sends a test event') });
 
+const waitSchema = Joi.boolean().description('Whether the outcome of the test is waited for; true when nothing is said');
+
+/** Of what sends a test and has nothing else to say. */
+export const testOptionsSchema: Joi.ObjectSchema = Joi.object({ wait: waitSchema }).allow(null);
+
+/** What changes settings, and sends a test. */
+export const withWait = (settings: Joi.ObjectSchema): Joi.ObjectSchema => settings.keys({ wait: waitSchema });
+
 export const revealedKeySchema: Joi.ObjectSchema = Joi.object({
     id: id(),
     name: text(),

@@ -60,6 +60,7 @@ const ATTACKS: { readonly [Name in OperationName]: readonly Asked[] | null } = {
     removeExporter: [exporterId],
     explainExporter: [question, (of) => ({ ...question(of), owner: 'bob' }), (of) => ({ ...question(of), kind: 'none' })],
     previewExporter: [question],
+    previewDraft: [({ exporter }) => ({ draft: { id: exporter, kinds: null }, kind: KIND, body: BODY })],
     publishEvent: null,
     showEvent: [({ event }) => ({ id: event })],
     eraseEvent: null,

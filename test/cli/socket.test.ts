@@ -62,7 +62,7 @@ t.test('answers commands through its socket', async (t) => {
     const found = await scanwire(['doctor', '--data', data]);
     t.match(found, {
         code: 0,
-        stdout: /^PART +STATE +FOUND\nstore +ok +The store answers\n(.+\n)+disk +(?:ok|warning) +[\d.]+ GiB are free at/,
+        stdout: /^PART +STATE +FOUND\nstore +ok +The embedded database answers\n(.+\n)+disk +(?:ok|warning) +[\d.]+ GiB are free at/,
     });
     t.match(await json(data, 'migrate'), { applied: [String] });
     t.match(await json(data, 'migrate'), { applied: [] });

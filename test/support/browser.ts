@@ -56,6 +56,11 @@ export async function fits(page: Page): Promise<boolean> {
     return (await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')) === 0;
 }
 
+/** The same of every list that is laid out for a phone. */
+export async function listsFit(page: Page): Promise<boolean> {
+    return (await page.evaluate("[...document.querySelectorAll('.cards')].every((list) => list.scrollWidth <= list.clientWidth)")) === true;
+}
+
 const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 
 /** What keeps people out of the page, as axe sees it: rule and the elements. It runs beside the page, whose policy it need not pass. */

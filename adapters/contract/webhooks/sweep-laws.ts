@@ -94,9 +94,9 @@ export const sweepLaws: Laws<WebhookBench> = {
 
     async 'takes the claims of a session away that is not heard of any more'(bench) {
         const [first, second, third] = await bench.queueMany(3);
-        const session = { id: randomUUID(), process: 'a process' };
+        const session = { id: randomUUID(), process: 'a process', slots: {} };
         await bench.setTime(at(0));
-        await bench.deliveries.keepAlive({ ...session, slots: {} }, 1000);
+        await bench.deliveries.keepAlive(session, 1000);
         await bench.claim([String(first)], at(0), session.id);
         await bench.claim([String(second)], at(0));
         const ended = { id: randomUUID(), process: 'another', slots: {} };
@@ -107,7 +107,7 @@ export const sweepLaws: Laws<WebhookBench> = {
 
         await sweep(bench, at(999));
         assert.deepEqual(ids(await bench.listed({ state: 'sending' })), [second, first], 'the third is of a session that nobody knows');
-        await bench.deliveries.keepAlive({ ...session, slots: {} }, 1000);
+        await bench.deliveries.keepAlive(session, 1000);
         await sweep(bench, at(1998));
         await bench.assertDelivery(String(first), { state: 'sending' });
         await sweep(bench, at(1999));
@@ -127,11 +127,20 @@ export const sweepLaws: Laws<WebhookBench> = {
         assert.equal(await said(), false, 'a version before has taken over');
     },
 
+    async 'says of a session for which collectors it sends, and how many attempts at once'(bench) {
+        const session = { id: randomUUID(), process: 'a process' };
+        const said = async (): Promise<unknown> => only(await bench.deliveries.sessions()).slots;
+        await bench.deliveries.keepAlive({ ...session, slots: { default: 3 } }, 1000);
+        assert.deepEqual(await said(), { default: 3 });
+        await bench.deliveries.keepAlive({ ...session, slots: { default: 3, other: 1 } }, 1000);
+        assert.deepEqual(await said(), { default: 3, other: 1 });
+    },
+
     async 'ends a session'(bench) {
         const id = only(await bench.queueMany(1));
-        const sessions = ['one', 'two'].map((process) => ({ id: randomUUID(), process }));
+        const sessions = ['one', 'two'].map((process) => ({ id: randomUUID(), process, slots: {} }));
         for (const session of sessions) {
-            await bench.deliveries.keepAlive({ ...session, slots: {} }, 1000);
+            await bench.deliveries.keepAlive(session, 1000);
         }
         await bench.claim([id], at(0), present(sessions[0]).id);
         await bench.deliveries.endSessions([present(sessions[0]).id, randomUUID()]);

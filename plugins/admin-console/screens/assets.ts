@@ -70,7 +70,15 @@ figure { margin-bottom: 1.5rem; }
 pre { max-height: 40rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.875rem; }
 details.part > summary span { color: var(--pico-muted-color); }
 @media (max-width: 48rem) {
-    .table table { min-width: 54rem; }
+    .table:not(.cards) table { min-width: 40rem; }
+    .cards thead { position: absolute; left: -100vw; }
+    .cards :is(table, tbody, tr, th, td) { display: block; }
+    .cards tbody tr { padding-block: 0.5rem; border-bottom: 1px solid var(--pico-muted-border-color); }
+    .cards tbody :is(th, td) { padding: 0.125rem 0; border: 0; overflow-wrap: anywhere; }
+    .cards tbody th { font-weight: bold; }
+    .cards tbody td { position: relative; min-height: 1.5rem; padding-left: 8rem; }
+    .cards td::before { content: attr(data-label); position: absolute; left: 0; max-width: 7.5rem; color: var(--pico-muted-color); }
+    .cards td:empty { display: none; }
     .filters { grid-template-columns: 1fr 1fr; }
     .filters label:has([type=datetime-local], [name=eventId]) { grid-column: span 2; }
     dl { grid-template-columns: 1fr; gap: 0; }

@@ -13,10 +13,10 @@ const AUDIT = `{% layout 'layout' %}{% block content %}
 {% render 'input', field: 'until', type: 'datetime-local', label: t.audit.until, value: values.until, error: error %}
 <button>{{ t.audit.show }}</button></div></form>
 {% if entries.length == 0 %}<p>{{ t.audit.empty }}</p>{% else %}
-<div class="table" role="region" tabindex="0" aria-label="{{ t.audit.title }}"><table>
+<div class="table cards" role="region" tabindex="0" aria-label="{{ t.audit.title }}"><table>
 <thead><tr><th scope="col">{{ t.audit.at }}</th><th scope="col">{{ t.audit.actor }}</th><th scope="col">{{ t.audit.operation }}</th><th scope="col">{{ t.audit.subject }}</th><th scope="col">{{ t.audit.outcome }}</th></tr></thead>
-<tbody>{% for entry in entries %}<tr><th scope="row">{% render 'time', at: entry.at %}</th><td>{{ entry.actor }}</td><td><code>{{ entry.operation }}</code></td>
-<td>{% if entry.subject %}<code>{{ entry.subject }}</code>{% else %}{{ t.none }}{% endif %}</td><td>{{ entry.outcome | default: t.audit.unknown }}</td></tr>
+<tbody>{% for entry in entries %}<tr><th scope="row">{% render 'time', at: entry.at %}</th><td data-label="{{ t.audit.actor }}">{{ entry.actor }}</td><td data-label="{{ t.audit.operation }}"><code>{{ entry.operation }}</code></td>
+<td data-label="{{ t.audit.subject }}">{% if entry.subject %}<code>{{ entry.subject }}</code>{% else %}{{ t.none }}{% endif %}</td><td data-label="{{ t.audit.outcome }}">{{ entry.outcome | default: t.audit.unknown }}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}
 {% if next %}<p><a rel="next" href="{{ base }}/audit?{{ next }}">{{ t.audit.older }}</a></p>{% endif %}
 {% endblock %}`;

@@ -2,12 +2,12 @@ import type { DeliveryCount, DeliveryFilter } from '../../../lib/webhooks/delive
 import { OUTCOME_CODES } from '../../../lib/webhooks/outcome.ts';
 import { DELIVERY_STATES, type Delivery } from '../../../lib/webhooks/store.ts';
 import { activityRoute, activityTemplates } from './activity.ts';
-import { countText, deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf } from './delivery.ts';
+import { deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf } from './delivery.ts';
 import { timeIn } from './forms.ts';
 import { type Fault, faultOf, type Page } from './frame.ts';
 import type { View } from './live.ts';
 import type { Redirect, Screen, Visit } from './screen.ts';
-import { texts } from './texts.ts';
+import { counted, texts } from './texts.ts';
 
 const LIST = `{% layout 'layout' %}{% block content %}
 <form method="get" action="{{ base }}/deliveries" aria-label="{{ t.deliveries.filter }}">{% render 'error', error: error %}
@@ -27,13 +27,13 @@ const LIST = `{% layout 'layout' %}{% block content %}
 /** What changes while somebody looks. */
 const LISTED = `<p>{{ counted }} · <a href="{{ base }}/deliveries/activity">{{ t.activity.title }}</a> · <a href="{{ base }}/deliveries/replays">{{ t.deliveries.replays }}</a></p>
 {% if deliveries.length > 0 %}
-<div class="table" role="region" tabindex="0" aria-label="{{ t.deliveries.title }}"><table>
+<div class="table cards" role="region" tabindex="0" aria-label="{{ t.deliveries.title }}"><table>
 <thead><tr><th scope="col">{{ t.deliveries.accepted }}</th><th scope="col">{{ t.deliveries.kind }}</th><th scope="col">{{ t.deliveries.exporter }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.deliveries.attempts }}</th><th scope="col">{{ t.deliveries.outcome }}</th></tr></thead>
 <tbody>{% for delivery in deliveries %}<tr>
 <th scope="row"><a href="{{ base }}/deliveries/{{ delivery.id }}">{% render 'time', at: delivery.createdAt %}</a></th>
-<td>{{ delivery.kind }}</td><td><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ delivery.exporter }}</a></td>
-<td>{{ t.deliveries.states[delivery.state] }}</td><td>{{ delivery.attempts }}</td>
-<td>{% if delivery.lastCode %}<code>{{ delivery.lastCode }}</code>{% else %}{{ t.none }}{% endif %}</td></tr>
+<td data-label="{{ t.deliveries.kind }}">{{ delivery.kind }}</td><td data-label="{{ t.deliveries.exporter }}"><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ delivery.exporter }}</a></td>
+<td data-label="{{ t.state }}">{{ t.deliveries.states[delivery.state] }}</td><td data-label="{{ t.deliveries.attempts }}">{{ delivery.attempts }}</td>
+<td data-label="{{ t.deliveries.outcome }}">{% if delivery.lastCode %}<code>{{ delivery.lastCode }}</code>{% else %}{{ t.none }}{% endif %}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}
 {% if next %}<p><a rel="next" href="{{ base }}/deliveries?{{ next }}">{{ t.deliveries.older }}</a></p>{% endif %}
 `;
@@ -44,17 +44,17 @@ const EXPORTER_CHOICE = `<select name="{{ field }}">{% if any %}<option value=""
 
 const REPLAYS = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
-{% if replays.length == 0 %}<p>{{ t.deliveries.noReplays }}</p>{% else %}
-<div class="table" role="region" tabindex="0" aria-label="{{ t.deliveries.replays }}"><table>
+<div id="replays">{% if replays.length == 0 %}<p>{{ t.deliveries.noReplays }}</p>{% else %}
+<div class="table cards" role="region" tabindex="0" aria-label="{{ t.deliveries.replays }}"><table>
 <thead><tr><th scope="col">{{ t.deliveries.begun }}</th><th scope="col">{{ t.deliveries.exporter }}</th><th scope="col">{{ t.deliveries.of }}</th><th scope="col">{{ t.deliveries.rate }}</th><th scope="col">{{ t.deliveries.progress }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.actions }}</th></tr></thead>
 <tbody>{% for replay in replays %}<tr><th scope="row">{% render 'time', at: replay.createdAt %}</th>
-<td>{{ replay.exporter }}</td>
-<td>{% if replay.failedSince %}{{ t.deliveries.failedSince }} {% render 'time', at: replay.failedSince %}{% else %}{{ t.deliveries.held }}{% endif %}</td>
-<td>{{ replay.rate }}/s</td>
-<td><progress value="{{ replay.done }}" max="{{ replay.total }}" aria-label="{{ t.deliveries.progress }}"></progress> {{ replay.done }} / {{ replay.total }}</td>
-<td>{{ t.deliveries.replayStates[replay.state] }}</td>
-<td>{% if replay.state == 'running' %}{% assign action = '/deliveries/replays/' | append: replay.id | append: '/cancel' %}{% render 'form', action: action %}<button>{{ t.deliveries.cancel }}</button></form>{% endif %}</td></tr>
-{% endfor %}</tbody></table></div>{% endif %}
+<td data-label="{{ t.deliveries.exporter }}">{{ replay.exporter }}</td>
+<td data-label="{{ t.deliveries.of }}">{% if replay.failedSince %}{{ t.deliveries.failedSince }} {% render 'time', at: replay.failedSince %}{% else %}{{ t.deliveries.held }}{% endif %}</td>
+<td data-label="{{ t.deliveries.rate }}">{{ replay.rate }}/s</td>
+<td data-label="{{ t.deliveries.progress }}"><progress value="{{ replay.done }}" max="{{ replay.total }}" aria-label="{{ t.deliveries.progress }}"></progress> {{ replay.done }} / {{ replay.total }}</td>
+<td data-label="{{ t.state }}">{{ t.deliveries.replayStates[replay.state] }}</td>
+<td data-label="{{ t.actions }}">{% if replay.state == 'running' %}{% assign action = '/deliveries/replays/' | append: replay.id | append: '/cancel' %}{% render 'form', action: action %}<button>{{ t.deliveries.cancel }}</button></form>{% endif %}</td></tr>
+{% endfor %}</tbody></table></div>{% endif %}{% if running %}{% render 'follow', path: '/deliveries/replays', part: '#replays' %}{% endif %}</div>
 <section aria-labelledby="begin"><h2 id="begin">{{ t.deliveries.replayMany }}</h2>
 {% if exporters.length == 0 %}<p>{{ t.exporters.empty }}</p>{% else %}
 {% render 'form', action: '/deliveries/replays' %}{% render 'error', error: error %}
@@ -64,7 +64,7 @@ const REPLAYS = `{% layout 'layout' %}{% block content %}
 <label><input type="radio" name="what" value="held"{% if values.what == 'held' %} checked{% endif %}> {{ t.deliveries.heldWhat }}</label></fieldset>
 {% render 'input', field: 'failedSince', type: 'datetime-local', label: t.deliveries.failedSinceLabel, value: values.failedSince, error: error %}
 {% render 'input', field: 'rate', type: 'number', label: t.deliveries.rateLabel, value: values.rate, error: error %}
-{% if total == null %}{% else %}<p role="status">{{ t.deliveries.wouldReplay | fill: total }}</p>{% endif %}
+{% if total == null %}{% else %}<p role="status">{{ totalText }}</p>{% endif %}
 <div class="actions"><button name="step" value="count" class="secondary">{{ t.deliveries.count }}</button>{% if total %}<button name="step" value="begin">{{ t.deliveries.begin }}</button>{% endif %}</div></form>{% endif %}</section>
 {% endblock %}`;
 
@@ -162,10 +162,13 @@ async function countOf(found: readonly Delivery[], filter: DeliveryFilter, perfo
 }
 
 /** A page of what was found, which may be one more than a page has. */
-function listOf(found: readonly Delivery[], count: DeliveryCount, exporters: readonly Named[], values: Values) {
+function listOf(found: readonly Delivery[], { count, more }: DeliveryCount, exporters: readonly Named[], values: Values) {
     const deliveries = found.slice(0, PAGE).map((delivery) => ({ ...delivery, exporter: nameOf(exporters, delivery.exporterId) }));
-    const counted = texts.deliveries.counted.replace('%', () => countText(count));
-    return { deliveries, counted, next: found.length > PAGE ? nextQuery(values, deliveries.at(-1)?.id ?? '') : null };
+    return {
+        deliveries,
+        counted: counted(texts.deliveries.counted, count, more),
+        next: found.length > PAGE ? nextQuery(values, deliveries.at(-1)?.id ?? '') : null,
+    };
 }
 
 function queryOf(values: Values): URLSearchParams {
@@ -202,6 +205,7 @@ async function replaysPage(visit: Visit, { values, total = null, error = null, s
     const notices: Readonly<Record<string, string>> = texts.deliveries.done;
     const done = query.get('done') ?? '';
     const data = {
+        running: all.some(({ state }) => state === 'running'),
         replays: all.map((replay) => ({ ...replay, exporter: nameOf(exporters, replay.exporterId) })),
         exporters,
         values: values ?? {
@@ -211,6 +215,7 @@ async function replaysPage(visit: Visit, { values, total = null, error = null, s
             rate: '100',
         },
         total,
+        totalText: counted(texts.deliveries.wouldReplay, total ?? 0),
         error,
         notice: Object.hasOwn(notices, done) ? notices[done] : null,
     };

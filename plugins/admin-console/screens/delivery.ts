@@ -19,13 +19,13 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 {% if discardable %}{% assign action = '/deliveries/' | append: delivery.id | append: '/discard' %}{% render 'form', action: action %}<button class="secondary" aria-describedby="discard">{{ t.deliveries.discard.button }}</button> <small id="discard">{{ t.deliveries.discard.hint }}</small></form>{% endif %}
 <h2 id="attempts">{{ t.deliveries.attempts }}</h2>
 {% if attempts.length == 0 %}<p>{{ t.deliveries.noAttempts }}</p>{% else %}
-<div class="table" role="region" tabindex="0" aria-labelledby="attempts"><table>
+<div class="table cards" role="region" tabindex="0" aria-labelledby="attempts"><table>
 <thead><tr><th scope="col">{{ t.deliveries.number }}</th><th scope="col">{{ t.deliveries.started }}</th><th scope="col">{{ t.deliveries.cameTo }}</th><th scope="col">{{ t.deliveries.times }}</th><th scope="col">{{ t.deliveries.response }}</th></tr></thead>
 <tbody>{% for attempt in attempts %}<tr><th scope="row">{{ attempt.number }}</th>
-<td>{% render 'time', at: attempt.startedAt %}</td>
-<td>{% if attempt.code %}<code>{{ attempt.code }}</code> {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
-<td>{% if attempt.bar %}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{{ attempt.took }}">{% for part in attempt.bar %}<rect class="{{ part.phase }}" x="{{ part.from }}" width="{{ part.width }}" height="8"></rect>{% endfor %}</svg><small>{{ attempt.took }}</small>{% else %}{{ t.none }}{% endif %}</td>
-<td>{% if attempt.response.length == 0 %}{{ t.none }}{% else %}{% for fact in attempt.response %}<div><small>{{ fact[0] }}</small> {{ fact[1] }}</div>{% endfor %}{% endif %}</td></tr>
+<td data-label="{{ t.deliveries.started }}">{% render 'time', at: attempt.startedAt %}</td>
+<td data-label="{{ t.deliveries.cameTo }}">{% if attempt.code %}<code>{{ attempt.code }}</code> {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
+<td data-label="{{ t.deliveries.times }}">{% if attempt.bar %}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{{ attempt.took }}">{% for part in attempt.bar %}<rect class="{{ part.phase }}" x="{{ part.from }}" width="{{ part.width }}" height="8"></rect>{% endfor %}</svg><small>{{ attempt.took }}</small>{% else %}{{ t.none }}{% endif %}</td>
+<td data-label="{{ t.deliveries.response }}">{% if attempt.response.length == 0 %}{{ t.none }}{% else %}{% for fact in attempt.response %}<div><small>{{ fact[0] }}</small> {{ fact[1] }}</div>{% endfor %}{% endif %}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}
 <section aria-labelledby="message"><h2 id="message">{{ t.deliveries.message }}</h2>
 {% if message.trouble %}<p role="alert" class="fault">{{ message.trouble }}</p>
@@ -69,11 +69,6 @@ export interface Named {
 export async function namedExporters({ perform }: Visit): Promise<readonly Named[]> {
     const all = await perform('summarizeExporters', {});
     return all.map(({ id, name }) => ({ id, name: name === '' ? id : name }));
-}
-
-/** `10,000+` where more were not counted. */
-export function countText({ count, more }: DeliveryCount): string {
-    return `${count.toLocaleString(texts.locale)}${more ? '+' : ''}`;
 }
 
 /** Of an exporter that was removed its id. */

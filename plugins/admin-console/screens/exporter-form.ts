@@ -68,6 +68,7 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 <fieldset><legend>{{ t.exporters.signatures }}</legend>
 {% for form in forms %}<label><input type="checkbox" name="signatures" value="{{ form }}"{% if values.signatures contains form %} checked{% endif %}> {{ form }}</label>
 {% endfor %}{% render 'said', field: 'signatures', error: error %}</fieldset>
+{% render 'exporter-preview', preview: preview, action: action %}
 {% render 'input', field: 'rate', label: t.exporters.rate, value: values.rate, hint: t.exporters.rateHint, error: error %}
 <fieldset><legend>{{ t.exporters.authentication }}</legend>{% render 'authentication-parts', parts: parts, error: error %}</fieldset>
 {% if isNew %}{% if isOwned %}{% else %}{% render 'input', field: 'owner', label: t.exporters.owner, value: values.owner, hint: t.exporters.ownerHint, error: error %}{% endif %}

@@ -1,8 +1,7 @@
 import type { Exporter } from '../../../lib/webhooks/exporter.ts';
 import { generateSecret } from '../../../lib/webhooks/signature.ts';
-import type { AttemptView, Output } from '../operations.ts';
+import type { Output } from '../operations.ts';
 import { drawn, type Part } from './chart.ts';
-import { countText } from './delivery.ts';
 import {
     changesOf,
     choicesFor,
@@ -13,24 +12,25 @@ import {
     valuesFrom,
     valuesOf,
 } from './exporter-form.ts';
+import { previewShown, previewTemplates } from './exporter-preview.ts';
 import { type Fault, faultOf, type Page } from './frame.ts';
 import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
-import { filled, texts } from './texts.ts';
+import { countText, filled, texts } from './texts.ts';
 
 const LIST = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
 <p><a href="{{ base }}/exporters/new">{{ t.exporters.add }}</a></p>
 {% if exporters.length == 0 %}<p>{{ t.exporters.empty }}</p>{% else %}
-<div class="table" role="region" tabindex="0" aria-label="{{ t.exporters.title }}"><table>
+<div class="table cards" role="region" tabindex="0" aria-label="{{ t.exporters.title }}"><table>
 <thead><tr><th scope="col">{{ t.exporters.name }}</th><th scope="col">{{ t.exporters.url }}</th><th scope="col">{{ t.exporters.collector }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.exporters.lastOutcome }}</th><th scope="col">{{ t.exporters.day.title }}</th><th scope="col">{{ t.exporters.health }}</th><th scope="col">{{ t.exporters.waiting }}</th></tr></thead>
 <tbody>{% for exporter in exporters %}<tr>
 <th scope="row"><a href="{{ base }}/exporters/{{ exporter.id }}">{% if exporter.name == '' %}{{ exporter.id }}{% else %}{{ exporter.name }}{% endif %}</a></th>
-<td>{{ exporter.url }}</td><td>{{ exporter.collector }}</td>
-<td>{% render 'exporter-state', exporter: exporter %}</td>
-<td>{% render 'exporter-outcome', health: exporter.health %}</td>
-<td>{% render 'exporter-day', day: exporter.day %}</td>
-<td>{% render 'exporter-health', exporter: exporter %}</td>
-<td>{% render 'exporter-waiting', backlog: exporter.health.backlog %}</td></tr>
+<td data-label="{{ t.exporters.url }}">{{ exporter.url }}</td><td data-label="{{ t.exporters.collector }}">{{ exporter.collector }}</td>
+<td data-label="{{ t.state }}">{% render 'exporter-state', exporter: exporter %}</td>
+<td data-label="{{ t.exporters.lastOutcome }}">{% render 'exporter-outcome', health: exporter.health %}</td>
+<td data-label="{{ t.exporters.day.title }}">{% render 'exporter-day', day: exporter.day %}</td>
+<td data-label="{{ t.exporters.health }}">{% render 'exporter-health', exporter: exporter %}</td>
+<td data-label="{{ t.exporters.waiting }}">{% render 'exporter-waiting', backlog: exporter.health.backlog %}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}
 {% if next %}<p><a rel="next" href="{{ base }}/exporters?after={{ next }}">{{ t.exporters.next }}</a></p>{% endif %}
 {% endblock %}`;
@@ -45,7 +45,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
 {% if held %}<p role="status">{{ t.exporters.wasHeld }} {{ held }}. <a href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}&amp;what=held">{{ t.exporters.replayHeld }}</a></p>{% endif %}
 {% for warning in warnings %}<p role="status"><strong>{{ t.exporters.warning }}</strong> {{ warning }}</p>{% endfor %}
-{% if shown %}<section role="status"><h2>{{ t.exporters.test }}</h2>{% render 'exporter-test', attempt: shown.attempt %}</section>{% endif %}
+{% if shown %}<section role="status" id="test"><h2>{{ t.exporters.test }}</h2>{% render 'exporter-test', attempt: shown.attempt %}{% unless shown.ended %}{% assign path = '/exporters/' | append: exporter.id | append: '?test=' | append: shown.id %}{% render 'follow', path: path, part: '#test' %}{% endunless %}</section>{% endif %}
 <dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}</dd>
 <dt>{{ t.exporters.lastOutcome }}</dt><dd>{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% endif %}</dd>
 <dt>{{ t.exporters.health }}</dt><dd>{% render 'exporter-health', exporter: exporter %}</dd>
@@ -54,18 +54,20 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <section class="actions" aria-label="{{ t.actions }}">
 {% for name in actions %}{% assign action = '/exporters/' | append: exporter.id | append: '/' | append: name %}{% render 'form', action: action %}<button>{{ t.exporters.actions[name] }}</button></form>{% endfor %}
 <a role="button" class="secondary" href="{{ base }}/exporters/{{ exporter.id }}/edit">{{ t.exporters.edit }}</a>
-<a role="button" class="secondary" href="{{ base }}/deliveries?exporterId={{ exporter.id }}">{{ t.deliveries.title }}</a></section>
+<a role="button" class="secondary" href="{{ base }}/deliveries?exporterId={{ exporter.id }}">{{ t.deliveries.title }}</a>
+<a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}">{{ t.deliveries.replays }}</a></section>
 <details{% if error %} open{% endif %}><summary>{{ t.exporters.rotate }}</summary>{% assign action = '/exporters/' | append: exporter.id | append: '/secret' %}{% render 'form', action: action %}
 {% render 'input', field: 'secret', label: t.exporters.secret, value: secret, hint: t.exporters.rotateHint, required: true, error: error %}
 {% render 'input', field: 'overlap', label: t.exporters.overlap, value: overlap, hint: t.exporters.overlapHint, error: error %}<button>{{ t.exporters.rotateNow }}</button></form></details>
 <details><summary>{{ t.exporters.remove }}</summary><p>{{ t.exporters.removeAsk }}</p>{% assign action = '/exporters/' | append: exporter.id | append: '/remove' %}{% render 'form', action: action %}<button>{{ t.exporters.removeNow }}</button></form></details>
 {% endblock %}`;
 
-const TEST = `{% if attempt %}<p><code>{{ attempt.code }}</code>{% if attempt.status %} {{ attempt.status }}{% endif %} {{ attempt.detail }}</p>
+const TEST = `{% if attempt and attempt.code == null %}<p>{{ t.exporters.underWay }} {% render 'time', at: attempt.startedAt %}.</p>
+{% elsif attempt %}<p><code>{{ attempt.code }}</code>{% if attempt.status and attempt.code != 'delivered' %} {{ attempt.status }}{% endif %} {{ attempt.detail }}</p>
 {% if attempt.timings %}<dl>{% for step in t.exporters.steps %}{% assign ms = attempt.timings[step[0]] %}<dt>{{ step[1] }}</dt><dd>{% if ms == null %}–{% else %}{{ ms }} ms{% endif %}</dd>{% endfor %}</dl>{% endif %}
 {% else %}<p>{{ t.exporters.noOutcome }}</p>{% endif %}`;
 
-const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, parts: parts %}{% endblock %}`;
+const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, parts: parts, preview: preview %}{% endblock %}`;
 
 /** Rows of a page. */
 const PAGE = 25;
@@ -88,6 +90,7 @@ export const exportersScreen: Screen = {
         'exporter-test': TEST,
         'exporter-edit': EDIT,
         ...formTemplates,
+        ...previewTemplates,
     },
     routes: [
         { method: 'GET', path: '/exporters', answer: listed },
@@ -167,7 +170,8 @@ interface FormState {
     readonly status?: number;
 }
 
-async function formPage({ perform, owner }: Visit, { values, before, error, status = 200 }: FormState): Promise<Page> {
+async function formPage(visit: Visit, { values, before, error, status = 200 }: FormState): Promise<Page> {
+    const { perform, owner } = visit;
     const all = await perform('summarizeExporters', {});
     const collectors = [...new Set([values.collector, ...all.map(({ collector }) => collector)])].filter((name) => name !== '');
     const [title, action] =
@@ -184,15 +188,21 @@ async function formPage({ perform, owner }: Visit, { values, before, error, stat
         isNew,
         isOwned: owner !== null,
         typeHint,
+        preview: await previewShown(visit, values, before),
         ...choicesFor(values, before),
     };
     return { template: 'exporter-edit', title, status, data };
 }
 
+/** Unless another button than that to save was pressed. */
+function isSaved(form: Visit['form']): boolean {
+    return !form.has('moreHeaders') && !form.has('preview');
+}
+
 async function created(visit: Visit): Promise<Page | Redirect> {
     const { form, perform } = visit;
     const values = valuesOf(form);
-    if (form.has('moreHeaders')) {
+    if (!isSaved(form)) {
         return await formPage(visit, { values });
     }
 
@@ -206,7 +216,7 @@ async function created(visit: Visit): Promise<Page | Redirect> {
     const warning = made.warnings.map(({ code }) => code).join(' ');
     const said = { done: 'created', ...(warning !== '' && { warning }) };
     try {
-        const started = values.start ? await perform('startExporter', { id: made.id }) : null;
+        const started = values.start ? await perform('startExporter', { id: made.id, wait: !visit.scripted }) : null;
         return { to: at(made.id, { ...said, ...(started !== null && { test: started.test.deliveryId }) }) };
     } catch (cause) {
         // Whoever sends the form once more would add another one.
@@ -223,7 +233,7 @@ async function changed(visit: Visit): Promise<Page | Redirect> {
     const { form, perform } = visit;
     const before = await perform('showExporter', { id: idOf(visit) });
     const values = valuesOf(form);
-    if (form.has('moreHeaders')) {
+    if (!isSaved(form)) {
         return await formPage(visit, { values, before });
     }
 
@@ -232,6 +242,7 @@ async function changed(visit: Visit): Promise<Page | Redirect> {
             ...changesOf(values, before),
             id: before.id,
             start: values.start,
+            wait: !visit.scripted,
         });
         const warning = warnings.map(({ code }) => code).join(' ');
         return { to: at(id, { done: 'changed', test: test.deliveryId, ...(warning !== '' && { warning }) }) };
@@ -248,7 +259,7 @@ async function rotated(visit: Visit): Promise<Page | Redirect> {
     const hours = (form.get('overlap') ?? '').trim();
     try {
         const overlap = hours === '' ? {} : { overlap: Number(hours) * HOUR };
-        const { id, test } = await perform('updateExporter', { id: idOf(visit), secret, ...overlap });
+        const { id, test } = await perform('updateExporter', { id: idOf(visit), secret, ...overlap, wait: !visit.scripted });
         return { to: at(id, { done: 'rotated', test: test.deliveryId }) };
     } catch (error) {
         const fault = faultOf(error);
@@ -270,12 +281,14 @@ function acting(name: (typeof ACTIONS)[number]): ScreenRoute['answer'] {
             return { to: at(id, { done: name }) };
         }
 
-        const test =
-            name === 'test'
-                ? await perform('testExporter', { id })
-                : (await perform(name === 'start' ? 'startExporter' : 'stopExporter', { id })).test;
-        return { to: at(id, { done: name, test: test.deliveryId }) };
+        const wait = !visit.scripted;
+        const { deliveryId } = name === 'test' ? await perform('testExporter', { id, wait }) : (await changedBy(name, id, visit)).test;
+        return { to: at(id, { done: name, test: deliveryId }) };
     };
+}
+
+async function changedBy(name: 'start' | 'stop', id: string, { perform, scripted }: Visit): Promise<Output<'startExporter'>> {
+    return name === 'start' ? await perform('startExporter', { id, wait: !scripted }) : await perform('stopExporter', { id });
 }
 
 async function exporterPage(visit: Visit, error: Fault | null = null): Promise<Page> {
@@ -295,7 +308,7 @@ async function exporterPage(visit: Visit, error: Fault | null = null): Promise<P
         warnings: said,
         held: done === '' ? null : await heldBack(visit, exporter),
         error,
-        shown: query.has('test') ? { attempt: await testOf(visit, exporter.id) } : null,
+        shown: query.has('test') ? await testOf(visit, exporter.id) : null,
     };
     return { template: 'exporter', title: exporter.name || exporter.id, data };
 }
@@ -306,11 +319,14 @@ async function heldBack({ perform }: Visit, { id, state }: Exporter): Promise<st
     return held === null || held.count === 0 ? null : countText(held);
 }
 
-/** What the test came to that the page was asked for; null while there is no outcome. One of another exporter is none. */
-async function testOf({ query, perform }: Visit, exporterId: string): Promise<AttemptView | null> {
-    const delivery = await perform('showDelivery', { id: query.get('test') ?? '' });
-    const last = delivery.exporterId === exporterId ? delivery.history.at(-1) : undefined;
-    return last === undefined || last.code === null ? null : last;
+/** What becomes of the test that the page was asked for: its attempt, null before there is one. One of another exporter is none. */
+async function testOf({ query, perform }: Visit, exporterId: string) {
+    const id = query.get('test') ?? '';
+    const delivery = await perform('showDelivery', { id });
+    if (delivery.exporterId !== exporterId) {
+        return { id, attempt: null, ended: true };
+    }
+    return { id, attempt: delivery.history.at(-1) ?? null, ended: delivery.finishedAt !== null };
 }
 
 function actionsOf({ state, pausedAt }: Exporter): readonly string[] {

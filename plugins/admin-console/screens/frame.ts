@@ -1,5 +1,6 @@
 import { Liquid } from 'liquidjs';
 import { ScanwireError } from '../../../lib/errors.ts';
+import { ICON } from '../../web-page.ts';
 import { formToken } from './forms.ts';
 import { type Texts, texts } from './texts.ts';
 
@@ -38,6 +39,7 @@ const LAYOUT = `<!DOCTYPE html>
 <meta name="color-scheme" content="light dark">
 <meta name="htmx-config" content='{"includeIndicatorCSS":false,"mode":"same-origin"}'>
 <title>{{ title }} · {{ t.product }}</title>
+${ICON}
 <link rel="stylesheet" href="{{ base }}/assets/pico.css">
 <link rel="stylesheet" href="{{ base }}/assets/screens.css">
 <script src="{{ base }}/assets/htmx.js" defer></script>
@@ -68,6 +70,8 @@ const PARTS: Templates = {
 <input type="hidden" name="formToken" value="{{ action | token }}">
 `,
     time: `{% if at %}<time datetime="{{ at | iso }}" title="{{ at | utc }}">{{ at | relative }}</time>{% else %}{{ t.never }}{% endif %}`,
+    /** With scripts, loads the part of the page again in which it stands, until that has it no more. */
+    follow: `<span hx-get="{{ base }}{{ path }}" hx-trigger="every 1s" hx-target="{{ part }}" hx-select="{{ part }}" hx-swap="outerMorph"></span>`,
     /** What is said of a field: what is wrong with it, else what it is. */
     said: `{% assign fault = error | fault: field %}{% if fault %}<small id="{{ field }}-said" class="fault">{{ fault }}</small>{% elsif again %}<small id="{{ field }}-said" class="fault">{{ t.again }}</small>{% elsif hint %}<small id="{{ field }}-said">{{ hint }}</small>{% endif %}`,
     input: `<label>{{ label }}

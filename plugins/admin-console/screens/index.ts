@@ -177,6 +177,7 @@ class Screens {
             query: request.url.searchParams,
             form,
             now: systemClock(),
+            scripted: request.headers['hx-request'] === 'true',
             owner: caller.owner ?? null,
             perform: performerOf(this.#settings.system, caller),
         };

@@ -9,7 +9,7 @@ const KEYS = `{% layout 'layout' %}{% block content %}
 {% render 'keys-made', shown: shown %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
 {% if keys.length == 0 %}<p>{{ t.keys.empty }}</p>{% else %}
-<div class="table" role="region" tabindex="0" aria-label="{{ t.keys.title }}"><table>
+<div class="table cards" role="region" tabindex="0" aria-label="{{ t.keys.title }}"><table>
 <thead><tr><th scope="col">{{ t.keys.name }}</th><th scope="col">{{ t.keys.token }}</th><th scope="col">{{ t.keys.scopes }}</th><th scope="col">{{ t.keys.workspaces }}</th><th scope="col">{{ t.keys.created }}</th><th scope="col">{{ t.keys.expiresAt }}</th><th scope="col">{{ t.keys.lastUsed }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.actions }}</th></tr></thead>
 <tbody>
 {% for key in keys %}{% render 'key', key: key %}{% endfor %}</tbody>
@@ -18,14 +18,14 @@ const KEYS = `{% layout 'layout' %}{% block content %}
 {% endblock %}`;
 
 const KEY = `<tr><th scope="row">{{ key.name }}</th>
-<td>{% if key.revealable and key.state != 'revoked' %}{% assign action = '/keys/' | append: key.id | append: '/reveal' %}{% render 'form', action: action %}<button class="outline" aria-label="{{ key.start }}••••••••: {{ t.keys.show | fill: key.name }}">{{ key.start }}••••••••</button></form>{% else %}{{ key.start }}••••••••{% endif %}</td>
-<td>{% for scope in key.scopes %}<code>{{ scope }}</code> {% endfor %}</td>
-<td>{% if key.workspaces %}{{ key.workspaces | join: ', ' }}{% else %}{{ t.keys.allWorkspaces }}{% endif %}</td>
-<td>{% render 'time', at: key.createdAt %}</td>
-<td>{% render 'time', at: key.expiresAt %}</td>
-<td>{% render 'time', at: key.lastUsedAt %}</td>
-<td>{{ t.keys[key.state] }}</td>
-<td>{% if key.state != 'revoked' %}{% assign action = '/keys/' | append: key.id | append: '/revoke' %}<details><summary aria-label="{{ t.keys.revokeNow | fill: key.name }}">{{ t.keys.revoke }}</summary>
+<td data-label="{{ t.keys.token }}">{% if key.revealable and key.state != 'revoked' %}{% assign action = '/keys/' | append: key.id | append: '/reveal' %}{% render 'form', action: action %}<button class="outline" aria-label="{{ key.start }}••••••••: {{ t.keys.show | fill: key.name }}">{{ key.start }}••••••••</button></form>{% else %}{{ key.start }}••••••••{% endif %}</td>
+<td data-label="{{ t.keys.scopes }}">{% for scope in key.scopes %}<code>{{ scope }}</code> {% endfor %}</td>
+<td data-label="{{ t.keys.workspaces }}">{% if key.workspaces %}{{ key.workspaces | join: ', ' }}{% else %}{{ t.keys.allWorkspaces }}{% endif %}</td>
+<td data-label="{{ t.keys.created }}">{% render 'time', at: key.createdAt %}</td>
+<td data-label="{{ t.keys.expiresAt }}">{% render 'time', at: key.expiresAt %}</td>
+<td data-label="{{ t.keys.lastUsed }}">{% render 'time', at: key.lastUsedAt %}</td>
+<td data-label="{{ t.state }}">{{ t.keys[key.state] }}</td>
+<td data-label="{{ t.actions }}">{% if key.state != 'revoked' %}{% assign action = '/keys/' | append: key.id | append: '/revoke' %}<details><summary aria-label="{{ t.keys.revokeNow | fill: key.name }}">{{ t.keys.revoke }}</summary>
 <p>{{ t.keys.revokeAsk | fill: key.name }}</p>
 {% render 'form', action: action %}<button>{{ t.keys.revokeNow | fill: key.name }}</button></form></details>{% endif %}</td></tr>
 `;

@@ -5,7 +5,7 @@ import type { ExporterSummary } from '../../../lib/webhooks/exporter-page.ts';
 import { within } from '../../../lib/within.ts';
 import type { Page } from './frame.ts';
 import type { Screen, Visit } from './screen.ts';
-import { texts } from './texts.ts';
+import { filled, texts } from './texts.ts';
 
 const OVERVIEW = `{% layout 'layout' %}{% block content %}
 {% if steps.length > 0 %}<section aria-labelledby="first"><h2 id="first">{{ t.overview.first }}</h2><ol>
@@ -13,10 +13,11 @@ const OVERVIEW = `{% layout 'layout' %}{% block content %}
 {% endfor %}</ol></section>{% endif %}
 <section aria-labelledby="attention"><h2 id="attention">{{ t.overview.attention }}</h2>
 {% if attention.length == 0 %}<p>{% if late %}{{ t.overview.looking }}{% else %}{{ t.overview.nothing }}{% endif %}</p>{% else %}<ul>
-{% for item in attention %}<li><strong>{{ t.overview.states[item.state] }}</strong> {{ item.text }}{% if item.to %}: <a href="{{ base }}{{ item.to }}">{{ item.link }}</a>{% endif %}{% if item.advice %}<br><small>{{ item.advice }}</small>{% endif %}</li>
+{% for item in attention %}<li><strong>{{ t.overview.states[item.state] }}</strong> {{ item.text }}{% if item.to %}: <a href="{{ base }}{{ item.to }}">{{ item.link }}</a>{% endif %}{% if item.advice %}<br><small>{{ item.advice }}</small>{% endif %}{% if item.command %}<br><code>{{ item.command }}</code>{% endif %}
+{% if item.action %}{% assign action = item.to | append: '/' | append: item.action %}{% render 'form', action: action %}<button class="outline" aria-label="{{ t.exporters.actions[item.action] }}: {{ item.link }}">{{ t.exporters.actions[item.action] }}</button></form>{% endif %}</li>
 {% endfor %}</ul>{% if late %}<p>{{ t.overview.looking }}</p>{% endif %}{% endif %}</section>
 <section aria-labelledby="runs"><h2 id="runs">{{ t.overview.runs }}</h2><ul>
-<li>{{ t.overview.version | fill: version }}</li>
+<li>{{ version }}</li>
 {% for finding in well %}<li>{{ finding.text }}</li>
 {% endfor %}</ul></section>
 {% endblock %}`;
@@ -32,6 +33,10 @@ interface Attention {
     /** Where it can be seen to. */
     readonly to?: string;
     readonly link?: string;
+    /** What can be done to it at once: a button of the page that it leads to. */
+    readonly action?: 'start' | 'test';
+    /** What helps, to be typed where the server runs. */
+    readonly command?: string;
 }
 
 /** Overview: what runs, what needs attention, and how to begin. */
@@ -93,7 +98,7 @@ async function overview(visit: Visit, look: ReturnType<typeof looking>): Promise
     const attention: readonly Attention[] = [
         ...findings.filter(({ state }) => state === 'wrong').map(seenTo),
         ...(exporters ?? []).flatMap(stopped),
-        ...(license !== null && !license.valid ? [{ state: 'wrong' as const, text: texts.overview.license, advice: license.reason }] : []),
+        ...(license !== null && !license.valid ? [unlicensed(license.reason)] : []),
         ...(exporters ?? []).flatMap(failing),
         ...findings.filter(({ state, part }) => state === 'warning' && part !== 'exporters').map(seenTo),
     ];
@@ -101,7 +106,7 @@ async function overview(visit: Visit, look: ReturnType<typeof looking>): Promise
         attention,
         late,
         steps: firstSteps(keys?.length ?? null, exporters),
-        version: VERSION,
+        version: filled(texts.overview.version, [VERSION, process.versions.node]),
         well: findings.filter(({ state }) => state === 'ok'),
     };
     return { template: 'overview', title: texts.overview.title, data };
@@ -123,6 +128,10 @@ function seenTo({ state, text, advice }: Finding): Attention {
     return { state: state === 'wrong' ? 'wrong' : 'warning', text, advice };
 }
 
+function unlicensed(reason: string | null): Attention {
+    return { state: 'wrong', text: texts.overview.license, advice: reason, command: 'scanwire license install FILE' };
+}
+
 function linkTo({ id, name }: ExporterSummary): Required<Pick<Attention, 'to' | 'link'>> {
     return { to: `/exporters/${encodeURIComponent(id)}`, link: name === '' ? id : name };
 }
@@ -137,6 +146,7 @@ function stopped(exporter: ExporterSummary): readonly Attention[] {
                   state: 'wrong',
                   text: texts.overview.stopped.replace('%', () => stopReason),
                   advice: texts.overview.stoppedAdvice,
+                  action: 'start',
                   ...linkTo(exporter),
               },
           ];
@@ -146,7 +156,15 @@ function failing(exporter: ExporterSummary): readonly Attention[] {
     const { consecutiveFailures, stopReason } = exporter;
     return consecutiveFailures === 0 || stopReason !== null
         ? []
-        : [{ state: 'warning', text: texts.exporters.failing.replace('%', () => String(consecutiveFailures)), ...linkTo(exporter) }];
+        : [
+              {
+                  state: 'warning',
+                  text: texts.exporters.failing.replace('%', () => String(consecutiveFailures)),
+                  advice: texts.overview.failingAdvice,
+                  action: 'test',
+                  ...linkTo(exporter),
+              },
+          ];
 }
 
 /** What is left to do of the first steps; null for what cannot be asked or done here. */

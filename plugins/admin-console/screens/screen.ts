@@ -10,6 +10,8 @@ export interface Visit {
     /** What a form has sent; empty for a GET. */
     readonly form: URLSearchParams;
     readonly now: Date;
+    /** Whether the page is asked for by a script, which can look at what goes on by itself. */
+    readonly scripted: boolean;
     /** Whose exporters and deliveries alone there are; null for those of all. */
     readonly owner: string | null;
     /** Does an operation of the console, as its route and its command do. */

@@ -38,9 +38,10 @@ export const texts = {
         states: { wrong: 'Wrong:', warning: 'Warning:' },
         stopped: 'Stopped by its receiver (%)',
         stoppedAdvice: 'Mend the receiver and start the exporter again. What was held meanwhile can be replayed.',
+        failingAdvice: 'Its page says what the receiver did last. Once that is mended, a test shows whether it is well.',
         license: 'There is no valid licence: the REST API refuses every key.',
         runs: 'What runs',
-        version: 'scanwire %',
+        version: 'scanwire % on Node.js %',
     },
 
     keys: {
@@ -82,7 +83,7 @@ export const texts = {
         at: 'Begun',
         actor: 'Who',
         operation: 'Operation',
-        subject: 'What it was done to',
+        subject: 'Done to',
         outcome: 'Outcome',
         since: 'From (UTC)',
         until: 'Before (UTC)',
@@ -119,7 +120,7 @@ export const texts = {
         filter: 'Which deliveries are shown',
         show: 'Show',
         any: 'any',
-        counted: '% deliveries',
+        counted: { one: '1 delivery', other: '% deliveries' },
         older: 'Older deliveries',
         live: {
             on: 'Changes are shown as they happen.',
@@ -190,7 +191,7 @@ export const texts = {
         failedSinceLabel: 'Failed since (UTC)',
         rateLabel: 'Deliveries a second',
         count: 'Count them',
-        wouldReplay: '% deliveries would be sent once more.',
+        wouldReplay: { one: '1 delivery would be sent once more.', other: '% deliveries would be sent once more.' },
         begin: 'Replay them',
         cancel: 'Cancel',
         replayStates: { running: 'running', done: 'done', cancelled: 'cancelled' },
@@ -202,6 +203,16 @@ export const texts = {
 export type Texts = Widened<typeof texts>;
 
 type Widened<T> = { readonly [Key in keyof T]: T[Key] extends string ? string : Widened<T[Key]> };
+
+/** A number, `10,000+` where more were not counted. */
+export function countText({ count, more = false }: { readonly count: number; readonly more?: boolean }): string {
+    return `${count.toLocaleString(texts.locale)}${more ? '+' : ''}`;
+}
+
+/** A text of a number, in the form that goes with it. @param more Whether there may be more than that. */
+export function counted(forms: { readonly one: string; readonly other: string }, count: number, more = false): string {
+    return count === 1 && !more ? forms.one : filled(forms.other, [countText({ count, more })]);
+}
 
 /** A text with a value for each `%`, in their order; what is filled in may have one itself. */
 export function filled(text: string, values: readonly string[]): string {

@@ -116,6 +116,31 @@ t.test('says that nobody sends', async (t) => {
     t.match((await webhooks.doctor()).findings, { 4: { part: 'workers', state: 'wrong', text: 'No process sends' } });
 });
 
+t.test('says who sends for each collector, and for which one nobody does', async (t) => {
+    const given = options();
+    const { doctor, exporters } = await running(t, given, ['default', 'urgent']);
+    const workers = async () => (await doctor()).findings.find(({ part }) => part === 'workers');
+    t.match(await workers(), {
+        state: 'ok',
+        text: /^Collectors that are sent for: default \(1 process, \d+ attempts at once\), urgent \(1 process, \d+ attempts at once\)$/,
+    });
+    const other = webhooksOf(given, { onError: () => {} }).webhooks;
+    await other.start();
+    await other.work(['urgent'], { concurrency: 3 });
+    t.teardown(() => other.close({ timeout: 100 }));
+    t.match((await workers())?.text, /urgent \(2 processes, /);
+
+    const { exporter } = await exporters.create({ url: 'http://127.0.0.1:9/', collector: 'elsewhere' });
+    t.equal((await workers())?.state, 'ok', 'one that is stopped needs nobody');
+    await given.stores.exporters.update(exporter.id, { state: 'running' });
+    t.match(await workers(), { state: 'wrong', text: /No process sends for the collector elsewhere/, advice: /--collector elsewhere/ });
+});
+
+t.test('names what keeps rows and jobs', async (t) => {
+    const { findings } = await (await running(t)).doctor();
+    t.match(findings, { 0: { text: 'The memory of this process answers' }, 3: { text: /^The queue in this process has taken/ } });
+});
+
 t.test('looks no further than a store that is away', async (t) => {
     const given = options();
     const now = () => Promise.reject(new ScanwireError('UNAVAILABLE', 'The database cannot be used now'));

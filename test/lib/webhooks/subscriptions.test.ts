@@ -238,6 +238,31 @@ t.test('explains who gets an event, and previews what is sent', async (t) => {
     t.ok(headers.some(([name]) => name === 'X-Vendor-Signature'));
 });
 
+t.test('previews what would be sent with settings that nobody has saved, and stores nothing', async (t) => {
+    const { add, exporters, sent } = await setting(t);
+    const filter = { path: 'title', op: 'contains', value: 'sign-in' } as const;
+    const made = await exporters.previewDraft({ kinds: ['idr_*'], filter, headers: [['Authorization', 'Bearer abc']] }, KIND, BODY);
+    t.match(made, { wanted: true, body: JSON.stringify(BODY) });
+    t.notMatch(JSON.stringify(made), /abc/);
+    t.match(await exporters.previewDraft({ filter: { ...filter, value: 'x' } }, KIND, BODY), { wanted: false, reason: /title/ });
+    t.match(await exporters.previewDraft({ owner: 'one' }, KIND, BODY), { wanted: true }, 'of an event of the same owner');
+    t.match(await exporters.previewDraft({ format: 'template', template: { says: '{{title}}' } }, KIND, BODY), { body: /sign-in/ });
+    await t.rejects(exporters.previewDraft({ kinds: ['none'] }, KIND, BODY), { code: 'INVALID_INPUT', field: 'kinds[0]' });
+    await t.rejects(exporters.previewDraft({}, KIND, {}), { code: 'INVALID_INPUT' });
+
+    const id = await add({ headers: [['X-Key', 'abc']], filter, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' });
+    const changed = await exporters.previewDraft({ id, filter: null, signatures: ['hex'] }, KIND, BODY);
+    t.match(new Map(changed.headers), new Map([['X-Key', '***']]));
+    const { headers } = await exporters.preview(id, KIND, BODY);
+    t.notSame(new Map(changed.headers).get('X-Vendor-Signature'), new Map(headers).get('X-Vendor-Signature'));
+    t.match(await exporters.previewDraft({ id }, KIND, BODY), { wanted: true });
+    await t.rejects(exporters.previewDraft({ id, type: 'investigation_legacy' }, KIND, BODY), { code: 'CONFLICT', field: 'type' });
+    await t.rejects(exporters.previewDraft({ id: 'none' }, KIND, BODY), { code: 'NOT_FOUND' });
+    t.match(await exporters.list(), [{ id, filter, signatures: ['base64'] }]);
+    t.equal((await exporters.list()).length, 1);
+    t.same(sent, []);
+});
+
 t.test('refuses what cannot be chosen', async (t) => {
     const { exporters } = await setting(t);
     for (const [settings, field] of [

@@ -11,9 +11,9 @@ import { receiver } from './host.ts';
 inBrowsers('people do all they can in a browser', everything);
 onServersInBrowser('people do all they can on PostgreSQL and Redis', everything);
 
-async function everything(t: Test, { page, check }: Opened): Promise<void> {
-    await keys(t, page, check);
-    await exporters(t, page, check);
+async function everything(t: Test, { page, check, scripts }: Opened): Promise<void> {
+    await keys(t, page, check, scripts);
+    await exporters(t, page, check, scripts);
     await page.getByRole('link', { name: 'Audit' }).click();
     await page.getByRole('cell', { name: 'revokeKey' }).waitFor();
     await check('Audit');
@@ -23,7 +23,7 @@ async function everything(t: Test, { page, check }: Opened): Promise<void> {
     t.equal(await page.getByRole('rowheader').count(), 2, 'one for each that was removed');
 }
 
-async function keys(t: Test, page: Page, check: Opened['check']): Promise<void> {
+async function keys(t: Test, page: Page, check: Opened['check'], scripts: boolean): Promise<void> {
     await page.goto('/admin');
     await page.getByRole('link', { name: 'Create an API Key' }).waitFor();
     await check('Overview, at first');
@@ -45,6 +45,10 @@ async function keys(t: Test, page: Page, check: Opened['check']): Promise<void> 
     await key.waitFor();
     const text = await key.textContent();
     t.match(String(text), /^scw_\w{49}$/);
+    if (scripts) {
+        await page.getByRole('button', { name: 'Copy' }).click();
+        await page.getByRole('button', { name: 'Copied' }).waitFor();
+    }
     await check('API Keys, made');
     await page.getByRole('link', { name: 'API Keys' }).click();
     await key.waitFor({ state: 'detached' });
@@ -59,7 +63,27 @@ async function keys(t: Test, page: Page, check: Opened['check']): Promise<void> 
     await check('API Keys, revoked');
 }
 
-async function exporters(t: Test, page: Page, check: Opened['check']): Promise<void> {
+/** Within a form; with scripts it follows what is typed. */
+async function preview(page: Page, check: Opened['check'], scripts: boolean): Promise<void> {
+    const show = page.getByRole('button', { name: 'Show what would be sent' });
+    await page.getByText('More', { exact: true }).click();
+    await show.click();
+    await page.getByText('It gets this event').waitFor();
+    await page.locator('#preview').getByText('X-Vendor-Signature').waitFor();
+    await check('Add Data Exporter, what would be sent');
+    const filter = page.getByLabel('Filter');
+    await filter.fill('{"path":"title","op":"=","value":"<b>other</b>"}');
+    if (!scripts) {
+        await show.click();
+    }
+    await page.getByText('It does not get this event').waitFor();
+    await filter.fill('');
+    if (scripts) {
+        await page.getByText('It gets this event').waitFor();
+    }
+}
+
+async function exporters(t: Test, page: Page, check: Opened['check'], scripts: boolean): Promise<void> {
     await page.getByRole('link', { name: 'Data Exporters' }).click();
     await page.getByText('There is no exporter yet').waitFor();
     await check('Data Exporters, empty');
@@ -67,6 +91,7 @@ async function exporters(t: Test, page: Page, check: Opened['check']): Promise<v
     await page.getByRole('textbox', { name: /^URL/ }).fill('ftp://example.com');
     await page.getByLabel('Header 1', { exact: true }).fill('X-Key');
     await page.getByLabel('Value 1', { exact: true }).fill('<i>1</i>');
+    await preview(page, check, scripts);
     await page.getByRole('button', { name: 'More headers' }).click();
     await page.getByLabel('Header 3', { exact: true }).waitFor();
     await check('Add Data Exporter');
@@ -109,6 +134,22 @@ async function exporters(t: Test, page: Page, check: Opened['check']): Promise<v
     await page.getByText('The exporter was removed').waitFor();
 }
 
+/** On the page of a legacy exporter. */
+async function oneWay(page: Page, check: Opened['check']): Promise<void> {
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByText('there is no way back').waitFor();
+    await check('Edit, legacy');
+    await page.getByLabel(/^Export type/).selectOption('investigation_legacy_and_library');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('The changes were saved').waitFor();
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByLabel(/^Export type/).selectOption('investigation_legacy');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.locator('#type-said.fault').waitFor();
+    await page.getByRole('link', { name: 'Data Exporters' }).click();
+    await page.getByRole('rowheader').getByRole('link').click();
+}
+
 /** Within a form that was refused, with all that is folded away open. */
 async function authentication(t: Test, page: Page, check: Opened['check']): Promise<void> {
     await page.getByText('OAuth 2', { exact: true }).click();
@@ -135,9 +176,11 @@ async function authentication(t: Test, page: Page, check: Opened['check']): Prom
     await page.getByLabel('Header 1', { exact: true }).fill('');
     await page.getByLabel('Value 1', { exact: true }).fill('');
     await page.getByRole('checkbox', { name: /^Start it/ }).uncheck();
+    await page.getByRole('checkbox', { name: /^Dates from before/ }).check();
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('The exporter was saved').waitFor();
     t.equal(await page.getByText('OAuth 2').count(), 0);
+    await oneWay(page, check);
     await page.getByText('Remove', { exact: true }).click();
     await page.getByRole('button', { name: 'Remove it for good' }).click();
     await page.getByText('The exporter was removed').waitFor();

@@ -1,7 +1,7 @@
 import type { Server } from '@hapi/hapi';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { barriers, findBrowser, fits, startBrowser, watchedPage } from '../../support/browser.ts';
+import { barriers, findBrowser, fits, listsFit, startBrowser, watchedPage } from '../../support/browser.ts';
 import { host, type Kept, onServers, register, systemOf } from './host.ts';
 
 const DESK = { viewport: { width: 1280, height: 900 } };
@@ -44,6 +44,9 @@ async function opened(t: Test, browser: Browser, options: BrowserContextOptions,
             if (scripts) {
                 t.same(await barriers(page), [], title);
                 t.ok(await fits(page), `${title}: fits the screen`);
+                if (options.isMobile === true) {
+                    t.ok(await listsFit(page), `${title}: lists are read without scrolling to the side`);
+                }
             }
         },
     };

@@ -26,7 +26,7 @@ async function deliveries(t: Test, { page, check, server, scripts }: Opened): Pr
     await page.getByLabel('Kind').fill('idr_investigation_created');
     await page.getByLabel('State').selectOption('delivered');
     await page.getByRole('button', { name: 'Show' }).click();
-    await page.getByText('1 deliveries').waitFor();
+    await page.getByText('1 delivery').waitFor();
     await page.getByLabel('Deliveries', { exact: true }).getByRole('rowheader').getByRole('link').click();
     await page.getByRole('heading', { name: 'Attempts' }).waitFor();
     await page.getByText('Headers', { exact: true }).click();
@@ -59,7 +59,7 @@ inBrowsers('people see deliveries as they happen, and over time', async (t, { pa
     if (scripts) {
         await seen.waitFor();
         await exporters.start(exporter.id);
-        await page.getByText('1 deliveries').waitFor();
+        await page.getByText('1 delivery').waitFor();
         const link = page.getByRole('rowheader').getByRole('link');
         await link.focus();
         await exporters.test(exporter.id);
@@ -79,7 +79,7 @@ inBrowsers('people see deliveries as they happen, and over time', async (t, { pa
         t.equal(await seen.count(), 0);
         await exporters.start(exporter.id);
         await page.reload();
-        await page.getByText('1 deliveries').waitFor();
+        await page.getByText('1 delivery').waitFor();
     }
 
     await page.getByRole('link', { name: 'Deliveries over time' }).click();

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Server } from '@hapi/hapi';
 import { decodeHTML } from 'entities';
 import t, { type Test } from 'tap';
@@ -5,7 +8,7 @@ import { until } from '../../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { OPERATOR } from '../../../plugins/admin-console/audit.ts';
 import { performerOf } from '../../../plugins/admin-console/handlers.ts';
-import { host, investigation, receiver, register, systemOf } from './host.ts';
+import { admin, host, investigation, receiver, register, systemOf } from './host.ts';
 import { fieldsOf, Visitor } from './visitor.ts';
 
 const ID = /\/exporters\/([0-9a-f-]{36})/;
@@ -33,7 +36,7 @@ t.test('adds an exporter by the fields of the specification and shows its test',
     t.match(new Map(fieldsOf(form.html, '/admin/exporters')).get('secret'), /^whsec_/, 'a secret is there already');
     t.match(page.html, /The exporter was saved/);
     t.match(page.html, /Warning:<\/strong> messages and header values go out unencrypted/);
-    t.match(page.html, /<code>delivered<\/code> 204/);
+    t.match(page.html, /<code>delivered<\/code> Answered 204/);
     t.match(page.html, /<dt>Connection<\/dt><dd>\d+ ms/);
     t.match(await exporters.show(id), {
         name: 'alerts',
@@ -74,6 +77,70 @@ t.test('says beside the field what is wrong with an exporter, and adds rows for 
     t.match((await visitor.get('/admin/exporters')).html, /There is no exporter yet/);
 });
 
+t.test('shows what would be sent with what the form holds, and saves nothing', async (t) => {
+    const { visitor, exporters, at } = await added(t, { headerName: 'X-Key', headerValue: 'hidden-word' });
+    const form = await visitor.get('/admin/exporters/new');
+    const preview = { preview: 'yes', url: '', headerName: 'X-Other', headerValue: 'hidden-word' };
+    const wanted = await visitor.send(form, '/admin/exporters', { ...preview, kinds: 'idr_*' });
+    t.equal(wanted.status, 200);
+    t.match(wanted.html, /It gets this event[\s\S]*X-Vendor-Event[\s\S]*X-Other<\/dt><dd><code>\*\*\*[\s\S]*Harvested credentials/);
+    t.notMatch(/id="preview"[\s\S]*<details>/.exec(wanted.html)?.[0], 'hidden-word');
+    t.match(wanted.html, 'value="idr_*"', 'what was typed is kept');
+    const filter = JSON.stringify({ path: 'title', op: '=', value: '<b>' });
+    t.match((await visitor.send(form, '/admin/exporters', { ...preview, filter })).html, /It does not get this event: Its filter/);
+    for (const [typed, said] of [
+        [{ filter: '{' }, 'filter must be JSON'],
+        [{ sampleBody: '{' }, 'The body of the event must be JSON'],
+        [{ sampleKind: '<i>' }, /&lt;i&gt;/],
+        [{ kinds: 'none' }, /<p class="fault">kinds\[0\]/i],
+    ] as const) {
+        const { status, html } = await visitor.send(form, '/admin/exporters', { ...preview, ...typed });
+        t.equal(status, 200);
+        t.match(html, said);
+        t.notMatch(html, /<i>|It gets this event\./);
+    }
+
+    const before = await exporters.list();
+    const changed = await visitor.send(await visitor.get(`${at}/edit`), `${at}/edit`, { preview: 'yes', kinds: 'exporter_failing' });
+    t.match(changed.html, /It does not get this event: Its kinds do not match/);
+    const kept = await visitor.send(await visitor.get(`${at}/edit`), `${at}/edit`, { preview: 'yes', dropHeaders: 'on' });
+    t.match(kept.html, 'It gets this event');
+    t.notMatch(kept.html, /<dt>X-Key/);
+    t.match(
+        (await visitor.send(await visitor.get(`${at}/edit`), `${at}/edit`, { preview: 'yes' })).html,
+        /<dt>X-Key<\/dt><dd><code>\*\*\*/,
+    );
+    t.same(await exporters.list(), before);
+});
+
+t.test('shows how a test goes to a script that looks, and waits for it otherwise', async (t) => {
+    const { server, visitor } = await visited(t);
+    const held: (() => void)[] = [];
+    const slow = createServer((request, response) => void request.resume().on('end', () => held.push(() => response.writeHead(204).end())));
+    await once(slow.listen(0, '127.0.0.1'), 'listening');
+    t.teardown(() => slow.close().closeAllConnections());
+    const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}/`;
+
+    const scripted = new Visitor(server, { ...admin, 'hx-request': 'true' });
+    const made = await scripted.send(await scripted.get('/admin/exporters/new'), '/admin/exporters', { url });
+    const ended = await followed(made.path);
+    const [at = ''] = made.path.split('?');
+    await followed((await scripted.send(await scripted.get(at), `${at}/test`)).path);
+    await followed((await scripted.send(await scripted.get(`${at}/edit`), `${at}/edit`, { name: 'other' })).path);
+    t.match(ended, 'The exporter was saved');
+
+    /** The page of a test, once that has its outcome. */
+    async function followed(path: string): Promise<string> {
+        await until(async () => /It is being sent, begun/.test((await visitor.get(path)).html) && held.length > 0);
+        t.match((await visitor.get(path)).html, /hx-get="[^"]*\?test=[0-9a-f-]{36}"/);
+        held.shift()?.();
+        await until(async () => /<code>delivered<\/code>/.test((await visitor.get(path)).html));
+        const { html } = await visitor.get(path);
+        t.notMatch(html, 'hx-get=', 'nothing more is looked for');
+        return html;
+    }
+});
+
 t.test('does to an exporter what its page offers', async (t) => {
     const { visitor, exporters, at, id } = await added(t, { start: null });
     const steps: readonly [string, RegExp, object][] = [
@@ -91,7 +158,7 @@ t.test('does to an exporter what its page offers', async (t) => {
         t.equal((await visitor.get(`${at}/${name}`)).path, at, 'loading it again shows the exporter');
     }
     const list = await visitor.get('/admin/exporters');
-    t.match(list.html, /alerts<\/a>[\s\S]*<td>stopped<\/td>\s*<td>none<\/td>\s*<td>[\s\S]*<\/td>\s*<td>well<\/td>/);
+    t.match(list.html, /alerts<\/a>[\s\S]*>stopped<\/td>\s*<td[^>]*>none<\/td>\s*<td[^>]*>[\s\S]*<\/td>\s*<td[^>]*>well<\/td>/);
 
     const rotated = await visitor.send(await visitor.get(at), `${at}/secret`);
     t.match(rotated.html, /The new secret signs from now on/);

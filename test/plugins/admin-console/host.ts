@@ -137,3 +137,22 @@ export async function receiver(t: Test, status: () => number = () => 204): Promi
     });
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 }
+
+/** A receiver whose answer the test may change. */
+export async function answering(t: Test): Promise<{ status: number; received: number; url: string }> {
+    const state = { status: 204, received: 0, url: '' };
+    const server = createServer((request, response) => {
+        request.resume().on('end', () => {
+            state.received += 1;
+            response.writeHead(state.status).end();
+        });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.teardown(() => {
+        server.closeAllConnections();
+        server.close();
+    });
+    state.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    return state;
+}

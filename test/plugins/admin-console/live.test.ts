@@ -255,7 +255,7 @@ t.test('streams the list of deliveries to who is signed in, until the session or
     const others = heard(await opened(admin, '?kind=another'));
 
     await exporters.start(exporter.id);
-    await until(() => /1 deliveries[\s\S]*&lt;b&gt;alerts&lt;\/b&gt;[\s\S]*delivered/.test(all.text), 20_000);
+    await until(() => /1 delivery[\s\S]*&lt;b&gt;alerts&lt;\/b&gt;[\s\S]*delivered/.test(all.text), 20_000);
     await until(() => refused.ended && others.text.includes('0 deliveries'), 20_000);
     t.notMatch(others.text, 'alerts');
 

@@ -26,8 +26,9 @@ t.test('shows the first steps until they are done', async (t) => {
     const first = await overview(visitor);
     t.match(first, /First steps[\s\S]*Create an API Key[\s\S]*Add Data Exporter/);
     t.match(first, /Wrong:<\/strong> There is no valid licence/);
-    t.match(first, /scanwire \d/);
-    t.match(first, /The store answers/);
+    t.match(first, /scanwire \d\S* on Node\.js \d/);
+    t.match(first, '<code>scanwire license install FILE</code>');
+    t.match(first, /The memory of this process answers/);
 
     await server.plugins['token-auth'].create('ci');
     await system.license.install(VALID_LICENSE);
@@ -59,6 +60,11 @@ t.test('names exporters that fail or were stopped, the stopped ones first', asyn
     t.match(html, /Warning:<\/strong> 3 failures in a row: <a href="[^"]*">&lt;i&gt;failing/);
     t.ok(html.indexOf('stopped&lt;') < html.indexOf('failing&lt;'), 'the most urgent first');
     t.notMatch(html, '<i>');
+
+    const [failing, halted] = made.map(({ id }) => id);
+    const page = await visitor.get('/admin/overview');
+    t.match((await visitor.send(page, `/admin/exporters/${halted}/start`)).html, 'The exporter runs');
+    t.match((await visitor.send(page, `/admin/exporters/${failing}/test`)).html, 'A test event was sent');
 });
 
 t.test('waits for a slow doctor no longer than a page should, and shows what he said then', async (t) => {

@@ -81,18 +81,23 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.match(await as('showExporter', { id }), { name: 'Renamed', state: 'running', url: shownUrl });
     t.match(await as('showExporter', { id, showUrl: true }), { name: 'Renamed', url });
     t.match(await as('testExporter', { id }), { attempt: { code: 'delivered' } });
+    const unheard = await as('testExporter', { id, wait: false });
+    t.equal(unheard.attempt, null, 'not waited for');
+    await until(async () => (await as('showDelivery', { id: unheard.deliveryId })).finishedAt !== null);
     t.match(await as('diagnose', {}), { healthy: true, findings: [{ part: 'store', state: 'ok', advice: null }] });
     t.match((await as('diagnoseExporter', { id })).findings.at(-1), { part: 'answer', state: 'ok' });
 
     const question = { id, kind: 'idr_investigation_created', body: investigation };
     t.same(await as('explainExporter', question), { wanted: true });
     t.match(JSON.parse((await as('previewExporter', question)).body), { title: 'One' });
+    const draft = { id, kinds: ['idr_*'] };
+    t.match(await as('previewDraft', { draft, kind: question.kind, body: investigation }), { wanted: true, body: /One/ });
     const published = await as('publishEvent', { kind: 'idr_investigation_created', body: investigation, rules: 'legacy' });
     const [deliveryId = ''] = published.deliveries;
     const { deliveries } = server.plugins['webhook-exporter'];
     await until(async () => (await deliveries.show(deliveryId)).state === 'delivered');
-    t.match(await as('listDeliveries', { state: 'delivered', exporterId: id, limit: 10 }), { length: 5 });
-    t.match(await as('listDeliveries', { outcome: 'delivered', exporterId: id }), { length: 5 });
+    t.match(await as('listDeliveries', { state: 'delivered', exporterId: id, limit: 10 }), { length: 6 });
+    t.match(await as('listDeliveries', { outcome: 'delivered', exporterId: id }), { length: 6 });
     t.match(await as('listDeliveries', { outcome: 'connect_refused' }), { length: 0 });
     t.same(await as('countDeliveries', { kind: 'idr_investigation_created', exporterId: id }), { count: 1, more: false });
     t.match(await as('listDeliveries', { since: new Date(0), until: new Date(1) }), { length: 0 });
@@ -100,7 +105,7 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.equal(slices.length, 24);
     t.equal(
         slices.reduce((sum, { delivered }) => sum + delivered, 0),
-        5,
+        6,
     );
     const message = await as('showMessage', { id: deliveryId });
     t.match(message, { body: /investigationRrn/, bytes: Number, erasedAt: null, failure: null });

@@ -89,6 +89,9 @@ const MUTANTS: Mutants = {
     'says of a session whether its process opens sealed URLs': (_, deliveries) => ({
         deliveries: { sessions: async () => (await deliveries.sessions()).map((session) => ({ ...session, opensUrls: true })) },
     }),
+    'says of a session for which collectors it sends, and how many attempts at once': (_, deliveries) => ({
+        deliveries: { sessions: async () => (await deliveries.sessions()).map((session) => ({ ...session, slots: { default: 3 } })) },
+    }),
     'ends a session': (_, deliveries) => ({ deliveries: { endSessions: async () => await deliveries.endSessions([]) } }),
     'counts no failure for an interrupted attempt': (exporters, deliveries) => ({
         exporters: {

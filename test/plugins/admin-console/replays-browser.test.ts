@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs';
+import type { Locator } from 'playwright-core';
+import { until } from '../../../adapters/contract/assertions.ts';
+import { fixture } from '../../support/served.ts';
+import { inBrowsers } from './browsing.ts';
+import { answering } from './host.ts';
+
+const KIND = 'idr_investigation_created';
+
+inBrowsers('people find out why deliveries fail, and replay them once that is mended', async (t, { page, check, server, scripts }) => {
+    const body = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8'));
+    const { exporters, publish, deliveries: kept } = server.plugins['webhook-exporter'];
+    const receiver = await answering(t);
+    receiver.status = 500;
+    const { exporter } = await exporters.create({ url: receiver.url, name: 'alerts' });
+    await exporters.start(exporter.id);
+    for (let times = 0; times < 8; times += 1) {
+        await publish(KIND, body);
+    }
+    await until(async () => (await kept.list({ kind: KIND, outcome: 'server_error' })).length === 8);
+
+    await page.goto('/admin');
+    await page.getByText('in a row').waitFor();
+    await page.getByRole('link', { name: 'alerts' }).click();
+    await page.getByRole('button', { name: 'Deliveries' }).click();
+    await page.getByRole('rowheader').getByRole('link').first().click();
+    await page.getByText('Answered 500').first().waitFor();
+    await check('A delivery that fails');
+    receiver.status = 204;
+    await page.getByRole('definition').getByRole('link', { name: 'alerts' }).click();
+    await page.getByRole('button', { name: 'Send test' }).click();
+    await page.locator('#test').getByText('Answered 204').waitFor();
+
+    await page.getByRole('button', { name: 'Replays' }).click();
+    await counted('1');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByText('The replay was cancelled').waitFor();
+    await check('Replays, cancelled');
+    await counted('1000');
+    await seen(page.getByRole('cell', { name: /done$/ }));
+    await check('Replays, done');
+    const received = receiver.received;
+
+    await exporters.pause(exporter.id);
+    const { deliveries } = await publish(KIND, body);
+    await page.goto(`/admin/deliveries/${deliveries[0]}`);
+    await page.getByRole('button', { name: 'Discard it' }).click();
+    await page.getByText('It was discarded').waitFor();
+    await check('A delivery, discarded');
+    t.equal(receiver.received, received, 'it is not sent');
+
+    /** Counted and begun. @param rate Deliveries a second. */
+    async function counted(rate: string): Promise<void> {
+        await page.getByLabel('Deliveries a second').fill(rate);
+        await page.getByRole('button', { name: 'Count them' }).click();
+        await page.getByText('would be sent once more').waitFor();
+        await page.getByRole('button', { name: 'Replay them' }).click();
+        await page.getByText('The replay has begun').waitFor();
+    }
+
+    /** Without a script one has to look again. */
+    async function seen(what: Locator): Promise<void> {
+        if (scripts) {
+            await what.waitFor();
+        } else {
+            await until(async () => {
+                await page.reload();
+                return (await what.count()) > 0;
+            });
+        }
+    }
+});

@@ -1,5 +1,5 @@
 import { ScanwireError } from '../../../lib/errors.ts';
-import type { DeliveryCount, DeliveryMessage } from '../../../lib/webhooks/deliveries.ts';
+import type { DeliveryMessage } from '../../../lib/webhooks/deliveries.ts';
 import type { Timings } from '../../../lib/webhooks/outcome.ts';
 import { DISCARDABLE, REPLAYABLE } from '../../../lib/webhooks/store-refusals.ts';
 import type { AttemptView } from '../operations.ts';

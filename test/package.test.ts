@@ -51,6 +51,13 @@ t.test('offers one and the same class of errors wherever it is thrown', async (t
     }
 });
 
+t.test('makes an answer of them by the same function in every plugin', async (t) => {
+    const { toBoom } = await import('scanwire/webhook-exporter');
+    for (const subpath of subpaths.filter((one) => existsSync(`plugins/${one}`))) {
+        t.equal((await import(`scanwire/${subpath}`)).toBoom, toBoom, subpath);
+    }
+});
+
 t.test('loads by require, and each plugin registers alone', (t) => {
     const output = execFileSync(process.execPath, ['test/support/register-every-plugin.cjs'], { encoding: 'utf8' });
     const { names, plugins } = JSON.parse(output) as { names: Record<string, string[]>; plugins: string[] };

@@ -13,6 +13,7 @@ import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen
 import { callTool, type ReadDeliveries, type Sight, type Sources, toolsOf } from './tools.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
+export { type ErrorDetails, toBoom } from '../errors.ts';
 export type { ScanwireEvent } from '../instance.ts';
 
 /** Options of the plugin. */

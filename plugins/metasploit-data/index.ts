@@ -17,6 +17,7 @@ import { called } from './json-rpc.ts';
 import { type Asked, frameworkRow, type ListName, listed, type Reader, related, type WholeInventory } from './rows.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
+export { type ErrorDetails, toBoom } from '../errors.ts';
 export type { ScanwireEvent } from '../instance.ts';
 export type { WholeInventory } from './rows.ts';
 

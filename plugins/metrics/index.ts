@@ -11,6 +11,7 @@ import { needsAllWorkspaces, needsScope, withStrategy } from '../strategy.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export type { MetricsRegistry } from '../../lib/webhooks/metrics.ts';
+export { type ErrorDetails, toBoom } from '../errors.ts';
 
 /** Options of the plugin. */
 export interface MetricsPluginOptions extends InstanceOptions {

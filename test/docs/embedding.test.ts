@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import pg from 'pg';
 import t, { type Test } from 'tap';
 import { migrate, type PoolLike } from '../../adapters/postgres/index.ts';
+import { installedAbove } from '../peers/peers.ts';
 import { packed, run } from '../support/packed.ts';
 import { testDatabase } from '../support/test-database.ts';
 
@@ -68,6 +69,13 @@ async function printedBy(t: Test, program: string): Promise<readonly string[]> {
 }
 
 const DELIVERED = ['test: verified', 'idr_investigation_created: verified'];
+
+t.test('brings no more than a host can bear', (t) => {
+    const { packages, bytes } = installedAbove(project);
+    t.ok(packages.includes(join('node_modules', '@electric-sql', 'pglite')), 'what is optional is there');
+    t.ok(bytes <= 60_000_000, `${bytes} bytes above hapi and joi, at most 60 MB`);
+    t.end();
+});
 
 t.test('leads from an existing server to a verified delivery', async (t) => {
     const [curl = '', ...said] = await printedBy(t, 'server.js');

@@ -15,7 +15,8 @@ export async function filesIn(folder: string): Promise<readonly string[]> {
     return stdout.split('\n').map((path) => path.replace(/^package\//, ''));
 }
 
-function projectOf({ hapi, joi }: Peers, folder: string): string {
+/** Where {@link hostWith} has made its project. */
+export function projectOf({ hapi, joi }: Peers, folder: string): string {
     return join(folder, `hapi-${hapi}-joi-${joi}`);
 }
 
@@ -97,9 +98,8 @@ function bytesOf(folder: string): number {
         .reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** What the project of {@link hostWith} has installed above hapi, joi and what those two need: paths and bytes, the package itself among them. */
-export function installedAbove(peers: Peers, folder: string): { readonly packages: readonly string[]; readonly bytes: number } {
-    const project = projectOf(peers, folder);
+/** What a project has installed above hapi, joi and what those two need: paths and bytes, the package itself among them. */
+export function installedAbove(project: string): { readonly packages: readonly string[]; readonly bytes: number } {
     const { packages: lock } = JSON.parse(readFileSync(join(project, 'node_modules', '.package-lock.json'), 'utf8')) as {
         readonly packages: Readonly<Record<string, LockedPackage>>;
     };

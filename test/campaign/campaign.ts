@@ -8,7 +8,7 @@ import type { Delivery } from 'scanwire/webhooks';
 import { seeded } from '../support/seeded.ts';
 import { type Deployment, deployment, ORDERED } from './deployment.ts';
 import { type Fault, faultPlan, happen, type RecordedFault } from './faults.ts';
-import { type Accepted, type Answer, type Arrival, journalLines, type Publication, trueTime } from './journal.ts';
+import { type Accepted, type Answer, type Arrival, journalLines, type Publication, TOGETHER, trueTime } from './journal.ts';
 import { grouped, type Verdict, verdict } from './ledger.ts';
 
 export interface CampaignOptions {
@@ -47,8 +47,8 @@ const patienceOf = (minutes: number): number => Math.min(2 * MINUTE, 15_000 + 10
 /** Milliseconds between two orders to publish. */
 const PACE = 100;
 
-/** Of ten events, so many go through a transaction of the host's own, and so many through one that is rolled back. */
-const [COMMITTED, ROLLED_BACK] = [0.2, 0.1];
+/** Of ten orders to publish, so many are for a transaction of the host's own, for one that is rolled back, and for several events at once. */
+const [COMMITTED, ROLLED_BACK, SEVERAL] = [0.2, 0.1, 0.1];
 
 /** Publishes events and lets things fail, then waits until all is delivered, and judges. */
 export async function campaign(options: CampaignOptions): Promise<Campaign> {
@@ -103,6 +103,7 @@ async function carriedOut(
         faults,
         exporters: new Map([...running.exporters].map(([name, id]) => [id, name])),
         ordered: ORDERED,
+        contentTypes: running.contentTypes,
     });
     write(folder, 'faults.json', faults);
     write(folder, 'exporters.json', await running.admin.webhooks.exporters.list());
@@ -189,7 +190,7 @@ async function publishAll(
         turn += 1;
         if (host !== undefined && count > 0) {
             const publications = Array.from({ length: count }, () => publicationOf(random()));
-            asked += publications.filter((publication) => publication !== 'rolled back').length;
+            asked += publications.reduce((sum, publication) => sum + countOf(publication), 0);
             host.send({ publish: publications });
         }
     };
@@ -209,7 +210,16 @@ const MAKE_UP_ROUNDS = 5;
 const MAKE_UP_PAUSE = 1_000;
 
 function publicationOf(number: number): Publication {
-    return number < ROLLED_BACK ? 'rolled back' : number < ROLLED_BACK + COMMITTED ? 'committed' : 'alone';
+    if (number < ROLLED_BACK) {
+        return 'rolled back';
+    }
+    const rest = number - ROLLED_BACK;
+    return rest < COMMITTED ? 'committed' : rest < COMMITTED + SEVERAL ? 'together' : 'alone';
+}
+
+/** How many events come of it. */
+function countOf(publication: Publication): number {
+    return publication === 'rolled back' ? 0 : publication === 'together' ? TOGETHER : 1;
 }
 
 async function settledWithin({ admin: { webhooks } }: Deployment, patience: number, signal: AbortSignal): Promise<boolean> {

@@ -21,6 +21,8 @@ export interface Deployment {
     readonly admin: Engine;
     /** Ids of the exporters by their names. */
     readonly exporters: ReadonlyMap<string, string>;
+    /** What the bodies of each exporter are, by its name. */
+    readonly contentTypes: ReadonlyMap<string, string>;
     /** Secrets and header values, none of which may be seen anywhere. */
     readonly secrets: readonly string[];
     readonly files: { readonly accepted: string; readonly received: string };
@@ -36,6 +38,11 @@ export const EXPORTERS = ['alpha', 'beta', 'gamma'] as const;
 
 /** The one that gets what has an order key in that order. */
 export const ORDERED: (typeof EXPORTERS)[number] = 'gamma';
+
+/** The one that gets events in the envelope of CloudEvents. */
+const FORMATTED: (typeof EXPORTERS)[number] = 'beta';
+
+const [PLAIN, ENVELOPED] = ['application/json; charset=UTF-8', 'application/cloudevents+json; charset=utf-8'];
 
 const ROLES: readonly Member['role'][] = ['host', 'host', 'worker', 'worker'];
 
@@ -96,6 +103,7 @@ async function opened(folder: string, closers: (() => Promise<unknown>)[], versi
         postgres,
         admin,
         exporters,
+        contentTypes: new Map(EXPORTERS.map((name) => [name, settings.ordered && name === FORMATTED ? ENVELOPED : PLAIN])),
         secrets,
         files,
         tellReceiver,
@@ -124,6 +132,7 @@ async function createExporters(
             schedule: SCHEDULE,
             headers: [['X-Api-Key', header]],
             ...(ordered && name === ORDERED && { ordered }),
+            ...(ordered && name === FORMATTED && { format: 'cloudevents' }),
         });
         exporters.set(name, exporter.id);
         secrets.push(secret, secret.slice('whsec_'.length), header);

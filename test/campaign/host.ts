@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { type Engine, engineSettings, HOST_PATIENCE, runEngine } from './engine.ts';
-import { type Accepted, journal, type Publication, trueTime } from './journal.ts';
+import { type Accepted, journal, type Publication, TOGETHER, trueTime } from './journal.ts';
 
 const KIND = 'idr_investigation_created';
 /** Every second event has an order key, one of half as many. */
@@ -30,8 +30,17 @@ await runEngine({
 });
 
 async function accept(publication: Publication, { webhooks, pool }: Engine): Promise<void> {
-    const body = investigation(publication);
     const from = trueTime();
+    if (publication === 'together') {
+        const events = Array.from({ length: TOGETHER }, () => ({ kind: KIND, body: investigation(publication), ...nextOrder() }));
+        for (const [index, published] of (await webhooks.publishAll(events)).entries()) {
+            const { orderKey } = events[index] as (typeof events)[0];
+            note(published, { from, ...(orderKey !== undefined && { orderKey }) });
+        }
+        return;
+    }
+
+    const body = investigation(publication);
     const order = nextOrder();
     if (publication === 'alone') {
         note(await webhooks.publish(KIND, body, order), { from, ...order });

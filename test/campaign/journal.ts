@@ -5,11 +5,14 @@ export function trueTime(): number {
     return performance.timeOrigin + performance.now();
 }
 
-/** What hosts publish: `alone`, or in a transaction of their own. */
-export const PUBLICATIONS = ['alone', 'committed', 'rolled back'] as const;
+/** What hosts publish: `alone`, several `together` in one statement, or in a transaction of their own. */
+export const PUBLICATIONS = ['alone', 'together', 'committed', 'rolled back'] as const;
 
 /** One of {@link PUBLICATIONS}. */
 export type Publication = (typeof PUBLICATIONS)[number];
+
+/** So many events are published `together`. */
+export const TOGETHER = 3;
 
 /** An event that a host knows to be accepted. */
 export interface Accepted {
@@ -32,6 +35,8 @@ export interface Arrival {
     readonly to: string;
     readonly kind: string;
     readonly messageId: string;
+    /** The type of its body, which tells the format that it was made in. */
+    readonly contentType: string;
     /** SHA-256 of the body. */
     readonly bodyHash: string;
     /** Of the body alone, the same on every try. */

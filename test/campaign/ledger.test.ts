@@ -14,6 +14,7 @@ function evidence(given: Partial<Evidence> = {}): Evidence {
         faults: [],
         exporters,
         ordered: 'alpha',
+        contentTypes: new Map(['alpha', 'beta'].map((name) => [name, 'application/json'])),
         ...given,
     };
 }
@@ -44,6 +45,7 @@ function post(number: number, at: number, arrival: Partial<Arrival> = {}, answer
             to: '127.1.0.1',
             kind: 'idr_investigation_created',
             messageId: 'event',
+            contentType: 'application/json',
             bodyHash: 'hash',
             signature: 'signature',
             refusal: null,
@@ -143,8 +145,18 @@ t.test('finds what must never arrive, or not so', (t) => {
         'Two tries of a message differ in body or signature',
     ]);
     t.strictSame(wrong([...post(1, 1000), ...post(2, 1000, { exporter: 'beta', bodyHash: 'another' })]), [
-        'Two exporters got different bodies of an event',
+        'Two exporters of one format got different bodies of an event',
     ]);
+    const enveloped = [
+        ...post(1, 1000),
+        ...post(2, 1000, { exporter: 'beta', contentType: 'application/cloudevents+json', bodyHash: 'another' }),
+    ];
+    t.strictSame(wrong(enveloped), ['A message came in another format than that of its exporter']);
+    const contentTypes = new Map([
+        ['alpha', 'application/json'],
+        ['beta', 'application/cloudevents+json'],
+    ]);
+    t.strictSame(wrong(enveloped, { contentTypes }), []);
     t.strictSame(wrong(post(1, 1000), { deliveries: [row('exhausted')] }), ['A message that was answered 2xx is exhausted in the store']);
     t.strictSame(wrong(post(1, 1000, { kind: 'test', messageId: 'a test' }), { accepted: [], deliveries: [] }), []);
     t.end();

@@ -13,6 +13,8 @@ export interface Evidence {
     readonly exporters: ReadonlyMap<string, string>;
     /** The name of the one whose messages come in the order of their keys. */
     readonly ordered: string;
+    /** What the bodies of each are, by its name. */
+    readonly contentTypes: ReadonlyMap<string, string>;
 }
 
 /** A POST, with how it ended. */
@@ -61,7 +63,7 @@ const RECORDED_WITHIN = 3_000;
 const SENT_WITHIN = 5_000;
 
 /** Judges a campaign. */
-export function verdict({ accepted, received, deliveries, faults, exporters, ordered }: Evidence): Verdict {
+export function verdict({ accepted, received, deliveries, faults, exporters, ordered, contentTypes }: Evidence): Verdict {
     const posts = postsOf(received);
     const messages = grouped(posts, keyOf);
     const rows = new Map(deliveries.map((row) => [`${row.eventId} ${exporters.get(row.exporterId)}`, row]));
@@ -86,6 +88,9 @@ export function verdict({ accepted, received, deliveries, faults, exporters, ord
         }
         if (post.publication === 'rolled back') {
             wrong.add('An event arrived whose transaction was rolled back');
+        }
+        if (post.contentType !== contentTypes.get(post.exporter)) {
+            wrong.add('A message came in another format than that of its exporter');
         }
         if (post.refusal !== null) {
             wrong.add(`A receiver refuses a message: ${post.refusal}`);
@@ -156,10 +161,11 @@ function addDifferences(messages: ReadonlyMap<string, readonly Post[]>, wrong: C
         if (first === undefined) {
             continue;
         }
-        if ((bodies.get(first.messageId) ?? first.bodyHash) !== first.bodyHash) {
-            wrong.add('Two exporters got different bodies of an event');
+        const made = `${first.messageId} ${first.contentType}`;
+        if ((bodies.get(made) ?? first.bodyHash) !== first.bodyHash) {
+            wrong.add('Two exporters of one format got different bodies of an event');
         }
-        bodies.set(first.messageId, first.bodyHash);
+        bodies.set(made, first.bodyHash);
         if (others.some(({ bodyHash, signature }) => bodyHash !== first.bodyHash || signature !== first.signature)) {
             wrong.add('Two tries of a message differ in body or signature');
         }

@@ -120,11 +120,17 @@ function arrival(post: number, { exporter, secret }: Endpoint, { headers, socket
         to: socket.localAddress ?? '',
         kind,
         messageId: String(headers['webhook-id']),
+        contentType: String(headers['content-type']),
         bodyHash: createHash('sha256').update(body).digest('hex'),
         signature,
         refusal: secret === '' ? null : refusal(secret, signature, headers as Record<string, string>, body),
-        publication: kind === 'test' ? '' : JSON.parse(body.toString()).title,
+        publication: kind === 'test' ? '' : titleIn(JSON.parse(body.toString())),
     };
+}
+
+/** Of an event as it was published, or in the envelope of CloudEvents. */
+function titleIn(body: { readonly title?: string; readonly data?: { readonly title: string } }): string {
+    return String(body.data?.title ?? body.title);
 }
 
 /** As receivers check: the plain form by HMAC, the other by the library of Standard Webhooks, which also looks at the time. */

@@ -44,6 +44,10 @@ const publish = fc.integer({ min: 1, max: 5 }).map((count) =>
     }),
 );
 
+const publishTogether = fc
+    .integer({ min: 2, max: 6 })
+    .map((count) => command(`publish ${count} together`, always, (deployment) => deployment.publishTogether(count)));
+
 const publishIn = fc.record({ milliseconds: fc.integer({ min: 1, max: 10 * second }), commits: fc.boolean() }).map((how) =>
     command(`publish, ${how.commits ? 'committed' : 'rolled back'} after ${how.milliseconds} ms`, always, (deployment) => {
         deployment.publishIn(how);
@@ -271,7 +275,7 @@ export const commandSequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
     [
         publish,
         publish,
-        publish,
+        publishTogether,
         publishIn,
         publishIn,
         wait,

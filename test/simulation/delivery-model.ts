@@ -45,7 +45,9 @@ export interface AcceptedDelivery {
     readonly exporterId: string;
     /** A `test`, which is tried once. */
     readonly single: boolean;
+    /** In the format of its exporter. */
     readonly body: string;
+    readonly contentType: string;
     /** Where its exporter is ordered. */
     readonly orderKey: string | null;
     readonly acceptedAt: number;
@@ -129,13 +131,14 @@ export class DeliveryModel {
     /** Whether message id and bytes are those of what was accepted, and all else as it was to be when the attempt was claimed. */
     fits({ url, body, headers }: Message, { settings, vendor, claimedAt }: Pick<Claimed, 'settings' | 'vendor' | 'claimedAt'>): boolean {
         const values = new Map(headers.map(([header, value]) => [header.toLowerCase(), value]));
-        const { eventId, body: accepted } = this.accepted;
+        const { eventId, body: accepted, contentType } = this.accepted;
         const signed = Buffer.concat([Buffer.from(`${eventId}.${values.get('webhook-timestamp')}.`), body]);
         const valid = settings.secrets.filter(({ until }) => until > claimedAt).map(({ secret }) => secret);
         return (
             url === settings.url &&
             (values.get(OWN_HEADER.toLowerCase()) ?? null) === settings.header &&
             Buffer.from(body).toString() === accepted &&
+            values.get('content-type') === contentType &&
             values.get('webhook-id') === eventId &&
             values.get(`x-${vendor.toLowerCase()}-signature`) === hmac(body, valid[0] ?? '') &&
             values.get('webhook-signature') === valid.map((secret) => `v1,${hmac(signed, secret)}`).join(' ')

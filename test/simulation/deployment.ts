@@ -55,6 +55,9 @@ export const EXPORTERS = 3;
 /** Which of them is ordered. */
 const ORDERED = 2;
 
+/** Which of them gets events in a format of its own. */
+const FORMATTED = 1;
+
 /** For whom processes send; an exporter belongs to one of them. The first process sends for all. */
 const COLLECTORS = ['default', 'other'] as const;
 
@@ -273,6 +276,19 @@ export class Deployment {
         });
     }
 
+    /** Publishes so many events in one statement: there are all of them, or none. */
+    publishTogether(count: number): void {
+        const events = Array.from({ length: count }, () => {
+            const title = `${++this.titles}`;
+            return { kind: KIND, body: { ...INVESTIGATION, title }, ...this.keyed() };
+        });
+        this.publishes(async ({ engine }) => {
+            for (const published of await engine.publishAll(events)) {
+                this.ledger.promise(published);
+            }
+        });
+    }
+
     /** Publishes an event in a transaction that ends after so many milliseconds, and with the process that has begun it. */
     publishIn({ milliseconds, commits }: { readonly milliseconds: number; readonly commits: boolean }): void {
         const title = `${++this.titles}`;
@@ -394,6 +410,7 @@ export class Deployment {
             collector: COLLECTORS[index % COLLECTORS.length] as string,
             signatures: ['base64', 'standard-webhooks'],
             ordered: index === ORDERED,
+            ...(index === FORMATTED && { format: 'cloudevents' }),
         });
         await exporters.start(exporter.id);
         this.exporterIds.push(exporter.id);

@@ -2,7 +2,7 @@ import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
 import type { ExporterPatch, StoredExporter } from '../../lib/webhooks/exporter.ts';
 import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
 import { openHeaders } from '../../lib/webhooks/headers.ts';
-import type { NewEvent } from '../../lib/webhooks/new-event.ts';
+import type { NewEvent, Recipients } from '../../lib/webhooks/new-event.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import type { PublishedEvent } from '../../lib/webhooks/publisher.ts';
 import { openUrl } from '../../lib/webhooks/sealed-url.ts';
@@ -26,6 +26,17 @@ const TEST_WITHIN = 60_000;
 /** The last milliseconds of a stop are for giving back what was not finished. */
 const GIVING_BACK = 1_000;
 
+const NATIVE = 'application/json; charset=UTF-8';
+
+type Made = Pick<AcceptedDelivery, 'body' | 'contentType'>;
+
+interface AcceptedEvent extends Pick<AcceptedDelivery, 'single' | 'orderKey'> {
+    /** What goes to those who have chosen no format. */
+    readonly native: Made;
+    /** What was made for the others, by their ids. */
+    readonly formatted: ReadonlyMap<string, Made>;
+}
+
 /** Keeps account of what stores and receivers are told, and says what must not be. */
 export class Ledger {
     readonly violations: string[] = [];
@@ -36,7 +47,7 @@ export class Ledger {
     /** Events of transactions that have not been committed. */
     private readonly withheld = new Set<string>();
     /** What was to be accepted, by the ids of the events. */
-    private readonly events = new Map<string, Pick<AcceptedDelivery, 'body' | 'single' | 'orderKey'>>();
+    private readonly events = new Map<string, AcceptedEvent>();
     private readonly byMessage = new Map<string, DeliveryModel>();
     readonly sessions: SessionLedger;
     readonly timeline: Timeline;
@@ -183,7 +194,8 @@ export class Ledger {
 
     async accepted(newEvents: readonly NewEvent[], store: DeliveryStore): Promise<void> {
         for (const { event, recipients, orderKey = null } of newEvents) {
-            this.events.set(event.id, { body: event.body, single: 'exporterId' in recipients, orderKey });
+            const native = { body: event.body, contentType: NATIVE };
+            this.events.set(event.id, { native, formatted: madeFor(recipients), single: 'exporterId' in recipients, orderKey });
         }
         const newest = await store.list({ limit: newEvents.length * this.exporters.size });
         const eventIds = new Set(newEvents.map(({ event }) => event.id));
@@ -206,8 +218,10 @@ export class Ledger {
         for (const { id, eventId, exporterId, state } of rows) {
             const event = this.events.get(eventId);
             if (event !== undefined && eventIds.has(eventId) && !this.entries.has(id)) {
+                const { native, formatted, single } = event;
                 const orderKey = this.exporters.get(exporterId)?.ordered === true ? event.orderKey : null;
-                const accepted = { id, eventId, exporterId, ...event, orderKey, acceptedAt: this.timeline.now };
+                const made = formatted.get(exporterId) ?? native;
+                const accepted = { id, eventId, exporterId, single, ...made, orderKey, acceptedAt: this.timeline.now };
                 const entry = new DeliveryModel(accepted, state === 'held');
                 this.entries.set(id, entry);
                 this.byMessage.set(`${exporterId} ${eventId}`, entry);
@@ -407,6 +421,12 @@ export class Ledger {
         this.timeline.endTail();
         this.violations.push(what);
     }
+}
+
+/** What was made of an event for those who have a format of their own. */
+function madeFor(recipients: Recipients): ReadonlyMap<string, Made> {
+    const { subscribers = [] } = 'types' in recipients ? recipients : { subscribers: [{ message: null, ...recipients }] };
+    return new Map(subscribers.flatMap(({ exporterId, message }) => (message === null ? [] : [[exporterId, message] as const])));
 }
 
 /** The window of one of the settings that there are, whatever is asked for. */

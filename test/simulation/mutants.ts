@@ -99,6 +99,20 @@ function remembering(): {
 
 /** Engines that are wrong in one thing each. */
 export const mutants: Readonly<Record<string, () => Mutant>> = {
+    'a format that is forgotten with a claim: the body of the event goes out in its place': () =>
+        asked((store) => ({
+            claim: async (requests, session, maxBytes) =>
+                (await store.claim(requests, session, maxBytes)).map((claim) => claim && { ...claim, message: null }),
+        })),
+
+    'a batch that is promised as soon as its first event is stored': () =>
+        asked((store) => ({
+            accept: async (newEvents, options) => {
+                const accepted = await store.accept(newEvents.slice(0, 1), options);
+                return newEvents.map(({ event: { id } }, index) => accepted[index] ?? { eventId: id, deliveries: [], handedOut: [] });
+            },
+        })),
+
     'a claim that fences nobody off: who comes second gets it too': () =>
         asked((store) => {
             const { claims, noted } = remembering();

@@ -226,5 +226,6 @@ async function interrupted(): Promise<never> {
 }
 
 function titleOf({ body }: Message): string {
-    return JSON.parse(Buffer.from(body).toString()).title;
+    const { title, data = { title } } = JSON.parse(Buffer.from(body).toString());
+    return data.title;
 }

@@ -1,0 +1,60 @@
+/*
+ * Slack is set up by the command of docs/formats.md and nothing else. Slack itself cannot run here: a stand-in takes what Slack's documentation says of a
+ * message, and answers as it does, `ok` or `invalid_payload`.
+ */
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import t, { type Test } from 'tap';
+import { until } from '../../adapters/contract/assertions.ts';
+import { scanwire } from '../support/scanwire.ts';
+import { dataOf, fixture, serveIn } from '../support/served.ts';
+import { brokenRules, SLACK_RULES } from '../support/vendor-rules.ts';
+
+const PAGE = readFileSync('docs/formats.md', 'utf8');
+
+interface Posted {
+    readonly path: string | undefined;
+    readonly broken: readonly string[];
+    readonly text: string;
+}
+
+async function channel(t: Test): Promise<{ readonly origin: string; readonly posted: readonly Posted[] }> {
+    const posted: Posted[] = [];
+    const server = createServer(async (request, response) => {
+        const body = await text(request);
+        const message = body.startsWith('{') ? JSON.parse(body) : null;
+        const isJson = request.headers['content-type']?.startsWith('application/json') === true;
+        const broken = isJson ? brokenRules(SLACK_RULES, message) : ['no JSON'];
+        posted.push({ path: request.url, broken, text: message?.text });
+        response.writeHead(broken.length === 0 ? 200 : 400).end(broken.length === 0 ? 'ok' : 'invalid_payload');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.teardown(() => {
+        server.closeAllConnections();
+        server.close();
+    });
+    return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, posted };
+}
+
+t.test('a channel of Slack gets a test and an investigation by the command of the page', async (t) => {
+    const { origin, posted } = await channel(t);
+    const data = dataOf(t);
+    await serveIn(t, { SCANWIRE_EGRESS_ALLOW: '127.0.0.1' }, data);
+    const [, command = ''] = /^ {4}scanwire (exporters create .*--format slack.*)$/m.exec(PAGE) ?? [];
+    const words = command.split(' ').map((word) => word.replace('https://hooks.slack.com', origin));
+    const created = await scanwire([...words, '--data', data]);
+    t.match(created, { code: 0, stdout: /^Test +delivered: 200 /m }, created.stderr);
+    const published = ['events', 'publish', 'idr_investigation_created', fixture('events/investigation.json')];
+    t.equal((await scanwire([...published, '--data', data])).code, 0);
+    await until(() => posted.length === 2);
+    const { title } = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as { readonly title: string };
+    t.strictSame(posted, [
+        { path: '/services/T0/B0/XX', broken: [], text: 'Test of Channel' },
+        { path: '/services/T0/B0/XX', broken: [], text: title },
+    ]);
+
+    const other = await scanwire(['exporters', 'create', '--url', `${origin}/services/T0/B0/XX`, '--start', '--data', data]);
+    t.match(other.stdout, /^Test +failed: .*400/m, 'the stand-in refuses what Slack does');
+});

@@ -64,7 +64,9 @@ export function checkReceiverUrl(text: string, guard: Pick<EgressGuard, 'allow' 
     const [host, port] = [hostOf(url), portOf(url)];
     const refusal = guard.vetHost(host, port);
     if (refusal !== null) {
-        throw refused(`points to ${refusal}, which is not open to receivers; whoever runs the server can open it: egress.allow, or SCANWIRE_EGRESS_ALLOW`);
+        throw refused(
+            `points to ${refusal}, which is not open to receivers; whoever runs the server can open it: egress.allow, or SCANWIRE_EGRESS_ALLOW`,
+        );
     }
 
     const allow = new Set(guard.allow?.map((entry) => entry.trim().toLowerCase()));

@@ -164,7 +164,11 @@ async function countOf(found: readonly Delivery[], filter: DeliveryFilter, perfo
 /** A page of what was found, which may be one more than a page has. */
 function listOf(found: readonly Delivery[], { count, more }: DeliveryCount, exporters: readonly Named[], values: Values) {
     const deliveries = found.slice(0, PAGE).map((delivery) => ({ ...delivery, exporter: nameOf(exporters, delivery.exporterId) }));
-    return { deliveries, counted: counted(texts.deliveries.counted, count, more), next: found.length > PAGE ? nextQuery(values, deliveries.at(-1)?.id ?? '') : null };
+    return {
+        deliveries,
+        counted: counted(texts.deliveries.counted, count, more),
+        next: found.length > PAGE ? nextQuery(values, deliveries.at(-1)?.id ?? '') : null,
+    };
 }
 
 function queryOf(values: Values): URLSearchParams {

@@ -40,7 +40,10 @@ t.test('lists deliveries, filters them and says how many there are', async (t) =
     const all = await visitor.get('/admin/deliveries');
     t.match(all.html, /2 deliveries/);
     t.match(all.html, `/admin/deliveries/${id}"`);
-    t.match(all.html, />test<\/td><td[^>]*><a href="[^"]*">alerts<\/a><\/td>\s*<td[^>]*>delivered<\/td><td[^>]*>1<\/td>\s*<td[^>]*><code>delivered<\/code>/);
+    t.match(
+        all.html,
+        />test<\/td><td[^>]*><a href="[^"]*">alerts<\/a><\/td>\s*<td[^>]*>delivered<\/td><td[^>]*>1<\/td>\s*<td[^>]*><code>delivered<\/code>/,
+    );
 
     const cases: readonly [string, RegExp][] = [
         [`kind=${KIND}`, /1 delivery/],

@@ -13,7 +13,7 @@ const EXPORTERS: readonly (readonly [name: string, url: string, ...more: string[
     ['SIEM ingest', 'https://siem.example.com/api/v1/events', '--rate', '50/s'],
     ['SOC channel', 'https://hooks.chat.example.com/services/T024/B88', '--format', 'slack'],
     ['Ticketing', 'https://tickets.example.com/hooks/scanwire', '--ordered'],
-    ['Duty pager', 'https://events.pager.example.com/v2/enqueue', '--collector', 'urgent', '--kinds', 'idr_investigation_*'],
+    ['Duty pager', 'https://events.pager.example.com/v2/enqueue', '--kinds', 'idr_investigation_*'],
     ['Data lake', 'https://lake.example.com/ingest', '--format', 'cloudevents'],
     ['Northwind', 'https://soc.northwind.example/webhooks', '--owner', 'northwind'],
     ['Former archive', 'https://archive.example.net/in'],

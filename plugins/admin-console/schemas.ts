@@ -1,13 +1,7 @@
 import Joi from 'joi';
 import { auditQuerySchema } from '../../lib/audit/audit-trail.ts';
 import { nameSchema } from '../../lib/checked.ts';
-import { workspaceChangesSchema } from '../../lib/inventory/boundary.ts';
-import { exportQuerySchema } from '../../lib/inventory/export.ts';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
-import { hostSchema } from '../../lib/inventory/host.ts';
-import { hostMoveSchema } from '../../lib/inventory/host-moves.ts';
-import { hostsQuerySchema } from '../../lib/inventory/host-pages.ts';
-import { noteSchema, serviceSchema, workspaceSchema, workspaceVulnSchema } from '../../lib/inventory/resources.ts';
 import { newKeySchema, scopesSchema } from '../../lib/keys/limits.ts';
 import { DEFAULT_SCOPES } from '../../lib/keys/scopes.ts';
 import { activityQuerySchema } from '../../lib/webhooks/activity.ts';
@@ -17,12 +11,12 @@ import { MAX_COUNTED } from '../../lib/webhooks/exporter-health.ts';
 import { exporterPageSchema } from '../../lib/webhooks/exporter-page.ts';
 import { DRAFTED } from '../../lib/webhooks/exporter-questions.ts';
 import { replaySchema } from '../../lib/webhooks/replays.ts';
+import { inventorySchemas } from './inventory-schemas.ts';
 import type { OperationName } from './operations.ts';
 import {
     activitySchema,
     auditEntrySchema,
     byId,
-    countsSchema,
     deliverySchema,
     deliveryViewSchema,
     diagnosisSchema,
@@ -72,13 +66,6 @@ export const errorSchema: Joi.ObjectSchema = Joi.object({
 }).label('Error');
 
 const { count, text } = FIELD_SCHEMAS;
-
-const inWorkspace = hostsQuerySchema.extract('workspace');
-const anyHost: Joi.ObjectSchema = hostSchema;
-const addressSchema = hostsQuerySchema.extract('address').required();
-const byName = Joi.object({ name: nameSchema.trim().required().description('Its name') });
-const dryRunSchema = Joi.boolean().description('Only says how many hosts that would be');
-const removedHostsSchema = Joi.object({ hosts: count().description('How many were removed, or would be') });
 
 /** The schemas of every operation. What a setting of an exporter or a body may be is the rule of the library, which checks it again. */
 export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
@@ -247,88 +234,7 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         response: licenseSchema,
     },
 
-    importScan: {
-        description: 'Imports a scan, XML of nmap, Metasploit or Nessus or JSON lines of hosts or findings: all hosts of it or none',
-        query: Joi.object({
-            workspace: nameSchema.trim().required().description('Workspace to import into, made when missing'),
-            replace: Joi.boolean().description(
-                'The scan is the whole workspace: hosts and what is below them that are not in it are removed',
-            ),
-            dryRun: Joi.boolean().description('Only says what would be changed'),
-        }),
-        response: Joi.object({
-            workspace: workspaceSchema.required(),
-            hosts: countsSchema,
-            services: countsSchema,
-            notes: countsSchema.optional(),
-            vulns: countsSchema.optional(),
-        }).label('Imported'),
-    },
-    exportWorkspace: {
-        description: 'The hosts of a workspace with what is below them, as a file that begins at once',
-        query: exportQuerySchema,
-        response: Joi.string().description('Of the type that the format has'),
-    },
-    listWorkspaces: { description: 'All workspaces, oldest first', response: Joi.array().items(workspaceSchema) },
-    showWorkspace: {
-        description: 'A workspace with how much it holds',
-        params: byName,
-        response: workspaceSchema
-            .keys(Object.fromEntries(['hosts', 'services', 'notes', 'vulns'].map((kind) => [kind, count().allow(null).required()])))
-            .label('ShownWorkspace'),
-    },
-    updateWorkspace: {
-        description: 'Changes what a workspace is limited to',
-        params: byName,
-        payload: workspaceChangesSchema,
-        response: workspaceSchema,
-    },
-    removeWorkspace: {
-        description: 'Removes a workspace with all that is in it; never the one that is there from the start',
-        params: byName,
-        response: removedHostsSchema,
-    },
-    listHosts: {
-        description: 'A page of the hosts of a workspace, oldest first',
-        query: hostsQuerySchema,
-        response: Joi.object({
-            hosts: Joi.array()
-                .items(anyHost.keys({ services: Joi.array().items(serviceSchema) }))
-                .required(),
-            next: count().allow(null).description('`after` of the next page; null after the last'),
-        }).label('HostsPage'),
-    },
-    showHost: {
-        description: 'A host with its services, notes and vulnerabilities',
-        params: Joi.object({ address: addressSchema }),
-        query: Joi.object({ workspace: inWorkspace }),
-        response: anyHost
-            .keys({
-                services: Joi.array().items(serviceSchema).required(),
-                notes: Joi.array().items(noteSchema).required(),
-                vulns: Joi.array().items(workspaceVulnSchema).required(),
-            })
-            .label('ShownHost'),
-    },
-    moveHosts: {
-        description: 'Moves hosts into another workspace with all that is below them, all of them or none',
-        payload: hostMoveSchema.required(),
-        response: Joi.object({ hosts: count().description('How many were moved') }),
-    },
-    removeHosts: {
-        description: 'Removes the hosts of an address, a block or a range from a workspace',
-        payload: Joi.object({ workspace: inWorkspace, address: addressSchema, dryRun: dryRunSchema }).required(),
-        response: removedHostsSchema,
-    },
-    expireHosts: {
-        description: 'Removes the hosts of a workspace that no import has seen for a while',
-        payload: Joi.object({
-            workspace: inWorkspace,
-            notSeenSince: Joi.date().iso().required().description('Those that no import has seen since'),
-            dryRun: dryRunSchema,
-        }).required(),
-        response: removedHostsSchema,
-    },
+    ...inventorySchemas,
     rotateKeyRing: {
         description: 'Seals a batch of what is sealed at rest with the current key of the ring',
         payload: Joi.object({

@@ -7,9 +7,9 @@ import { DELIVERY_COLUMNS, STAGES } from './delivery-sql.ts';
 
 /** The newest deliveries that a query asks for. */
 export async function listDeliveries(db: Executor, { limit, ...filter }: DeliveryQuery): Promise<readonly Delivery[]> {
-    const withOld = await needsOld(db, filter);
+    const lastOld = await lastOldOf(db, filter);
     return await withinSpans(db, filter, async (span) => {
-        const { source, values } = chosenBy(filter, span, limit, { newest: true, withOld });
+        const { source, values } = chosenBy(filter, span, limit, { newest: true, lastOld });
         const { rows } = await db.query<Row<Delivery>>(
             `select ${DELIVERY_COLUMNS}
             from (select d.* from (${source}) d order by d.seq desc limit $1) d
@@ -24,9 +24,9 @@ export async function listDeliveries(db: Executor, { limit, ...filter }: Deliver
 
 /** How many there are of them, `max` at most. */
 export async function countDeliveries(db: Executor, filter: DeliveryFilter, max: number): Promise<number> {
-    const withOld = await needsOld(db, filter);
+    const lastOld = await lastOldOf(db, filter);
     const [counted = 0] = await withinSpans(db, filter, async (span) => {
-        const { source, values } = chosenBy(filter, span, max, { newest: false, withOld });
+        const { source, values } = chosenBy(filter, span, max, { newest: false, lastOld });
         const sql = `select count(*)::integer as count from (select from (${source}) d limit $1) d`;
         const { rows } = await db.query<{ count: number }>(sql, values);
         return rows.flatMap(({ count }) => (count === 0 ? [] : [count]));
@@ -98,19 +98,25 @@ async function firstSince(db: Executor, time: Date): Promise<string | null> {
     return rows[0]?.first ?? null;
 }
 
-/** Whether deliveries from before they had the kind and the time of their events may be among those that are asked for. */
-async function needsOld(db: Executor, { kind, since, until }: DeliveryFilter): Promise<boolean> {
+/** By their own index only, in this order: the planner knows how many have no kind, and not that all of these are old. */
+const LAST_OLD = 'select d.seq from scanwire.deliveries d where d.kind is null order by d.kind desc, d.seq desc limit 1';
+
+/**
+ * The number of the last delivery from before they had the kind and the time of their events, where that is asked for; null where there is none.
+ * What was being accepted when they got these is among them.
+ */
+async function lastOldOf(db: Executor, { kind, since, until }: DeliveryFilter): Promise<string | null> {
     if (kind === undefined && since === undefined && until === undefined) {
-        return false;
+        return null;
     }
-    const sql = 'select min(d.seq) <= scanwire.last_without_kind() as old from scanwire.deliveries d';
-    return (await db.query<{ old: boolean | null }>(sql)).rows[0]?.old === true;
+    return (await db.query<{ seq: string }>(LAST_OLD)).rows[0]?.seq ?? null;
 }
 
 interface Choice {
     /** Whether it matters which of them there are, as in a list: not where they are counted. */
     readonly newest: boolean;
-    readonly withOld: boolean;
+    /** As {@link lastOldOf} says. */
+    readonly lastOld: string | null;
 }
 
 /** `$1` of `values` is `limit`. */
@@ -118,15 +124,16 @@ function chosenBy(
     filter: DeliveryFilter,
     span: Span,
     limit: number,
-    { newest, withOld }: Choice,
+    { newest, lastOld }: Choice,
 ): { readonly source: string; readonly values: unknown[] } {
     const values: unknown[] = [limit];
     const parameter = (value: unknown): string => `$${values.push(value)}`;
     const conditions = conditionsOf(filter, span, parameter);
     const { exporterIds } = filter;
     const source = exporterIds === undefined ? ofAll : ofEach(parameter(exporterIds.filter(isUuid)), newest);
-    const [current = [], old = []] = eventConditionsOf(filter, parameter);
-    const sources = (withOld ? [current, old] : [current]).map((ofEvent) => `(${source([...conditions, ...ofEvent].join(' and '))})`);
+    const sources = eventConditionsOf(filter, lastOld, parameter).map(
+        (ofEvent) => `(${source([...conditions, ...ofEvent].join(' and '))})`,
+    );
     return { source: sources.join(' union all '), values };
 }
 
@@ -157,8 +164,12 @@ function ofEach(exporterIds: string, newest: boolean): Source {
             : `select o.* from ${each} cross join lateral (${of('d.*', condition, '$1')}) o`;
 }
 
-/** Those of deliveries, and those of {@link needsOld}, which are looked up by their events. */
-function eventConditionsOf({ kind, since, until }: DeliveryFilter, parameter: (value: unknown) => string): readonly (readonly string[])[] {
+/** Those of deliveries, and those of old ones, which are looked up by their events. */
+function eventConditionsOf(
+    { kind, since, until }: DeliveryFilter,
+    lastOld: string | null,
+    parameter: (value: unknown) => string,
+): readonly (readonly string[])[] {
     const asked = [
         ...(kind === undefined ? [] : [['kind', '=', parameter(kind)]]),
         ...(since === undefined ? [] : [['accepted_at', '>=', parameter(since)]]),
@@ -167,12 +178,16 @@ function eventConditionsOf({ kind, since, until }: DeliveryFilter, parameter: (v
     if (asked.length === 0) {
         return [[]];
     }
+    const current = ['d.kind is not null', ...asked.map(([column, operator, value]) => `d.${column} ${operator} ${value}`)];
+    if (lastOld === null) {
+        return [current];
+    }
     const ofEvent = asked.map(([column, operator, value]) => `v.${column === 'kind' ? 'kind' : 'created_at'} ${operator} ${value}`);
     return [
-        ['d.kind is not null', ...asked.map(([column, operator, value]) => `d.${column} ${operator} ${value}`)],
+        current,
         [
             'd.kind is null',
-            'd.seq <= scanwire.last_without_kind()',
+            `d.seq <= ${parameter(lastOld)}`,
             `exists (select from scanwire.events v where v.id = d.event_id and ${ofEvent.join(' and ')})`,
         ],
     ];

@@ -22,10 +22,12 @@ function compare(one: Address, other: Address): number {
     );
 }
 
-/** How many addresses a range has; of large ones about. */
-export function addressesIn({ first, last }: AddressRange): number {
-    const value = (text: string): number => (parseAddress(text)?.toByteArray() ?? []).reduce((sum, byte) => sum * 256 + byte, 0);
-    return value(last) - value(first) + 1;
+/** In how many blocks of so many bytes in common the addresses of a range lie; of very many about. Of all bytes: how many addresses it has. */
+export function blocksIn({ first, last }: AddressRange, bytes: number): number {
+    const from = parseAddress(first)?.toByteArray() ?? [];
+    const to = parseAddress(last)?.toByteArray() ?? [];
+    // Byte by byte: of version 6 the difference is exact where both addresses are not.
+    return to.slice(0, bytes).reduce((sum, byte, index) => sum * 256 + byte - (from[index] as number), 0) + 1;
 }
 
 const PREFIX_LENGTH = /^(?:0|[1-9]\d{0,2})$/;

@@ -25,7 +25,7 @@ interface Ranked {
 export function dispatch(state: WebhookState, options: DispatchOptions): DispatchResult {
     const now = state.clock();
     const candidates = candidatesOf(state, options, now);
-    const room = Math.min(options.limit, unpaidOf(options.rate ?? null, state.ratePaidUntil, now));
+    const unpaid = Math.max(0, unpaidOf(options.rate ?? null, state.ratePaidUntil, now));
     const collectors = new Set(candidates.map(({ exporter }) => exporter.collector));
 
     const pools = [...collectors].flatMap((collector) => {
@@ -39,7 +39,7 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
     const picked = pools
         .flatMap((pool) => pool.picked)
         .sort(byTurn)
-        .slice(0, room);
+        .slice(0, Math.min(options.limit, unpaid));
     payRates(candidates, picked, now);
     const left = new Set(candidates.flatMap(({ due, window }) => due.filter(({ priority }) => priority === 0 || window > 0)));
     for (const { row } of picked) {
@@ -48,9 +48,10 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
     if (options.rate !== undefined) {
         state.ratePaidUntil = paidUntil(state.ratePaidUntil, now) + (picked.length * 1_000) / options.rate;
     }
+    const isUsedUp = unpaid < options.limit && picked.length === unpaid;
     return {
         handedOut: picked.map(({ row }) => handOut(state, row, now, options.beginWithin)),
-        waitsFor: room < options.limit ? [] : [...new Set(pools.flatMap((pool) => whomItWaitsFor(pool, left, candidates, options, now)))],
+        waitsFor: isUsedUp ? [] : [...new Set(pools.flatMap((pool) => whomItWaitsFor(pool, left, candidates, options, now)))],
     };
 }
 
@@ -159,8 +160,10 @@ function unpaidOf(rate: number | null, ratePaidUntil: number | null, now: Date):
     return rate === null ? Number.POSITIVE_INFINITY : Math.floor((rate * (now.getTime() - paidUntil(ratePaidUntil, now))) / 1_000);
 }
 
+/** What is used up until more than a second from now was used up before the clock was set back. */
 function paidUntil(time: number | null, now: Date): number {
-    return Math.max(time ?? 0, now.getTime() - 1_000);
+    const known = time !== null && time <= now.getTime() + 1_000 ? time : 0;
+    return Math.max(known, now.getTime() - 1_000);
 }
 
 function payRates(candidates: readonly Candidate[], picked: readonly Ranked[], now: Date): void {

@@ -7,9 +7,9 @@ import { DELIVERY_COLUMNS, STAGES } from './delivery-sql.ts';
 
 /** The newest deliveries that a query asks for. */
 export async function listDeliveries(db: Executor, { limit, ...filter }: DeliveryQuery): Promise<readonly Delivery[]> {
-    const withOld = await needsOld(db, filter);
+    const lastOld = await lastOldOf(db, filter);
     return await withinSpans(db, filter, async (span) => {
-        const { source, values } = chosenBy(filter, span, limit, { newest: true, withOld });
+        const { source, values } = chosenBy(filter, span, limit, { newest: true, lastOld });
         const { rows } = await db.query<Row<Delivery>>(
             `select ${DELIVERY_COLUMNS}
             from (select d.* from (${source}) d order by d.seq desc limit $1) d
@@ -24,9 +24,9 @@ export async function listDeliveries(db: Executor, { limit, ...filter }: Deliver
 
 /** How many there are of them, `max` at most. */
 export async function countDeliveries(db: Executor, filter: DeliveryFilter, max: number): Promise<number> {
-    const withOld = await needsOld(db, filter);
+    const lastOld = await lastOldOf(db, filter);
     const [counted = 0] = await withinSpans(db, filter, async (span) => {
-        const { source, values } = chosenBy(filter, span, max, { newest: false, withOld });
+        const { source, values } = chosenBy(filter, span, max, { newest: false, lastOld });
         const sql = `select count(*)::integer as count from (select from (${source}) d limit $1) d`;
         const { rows } = await db.query<{ count: number }>(sql, values);
         return rows.flatMap(({ count }) => (count === 0 ? [] : [count]));
@@ -98,13 +98,18 @@ async function firstSince(db: Executor, time: Date): Promise<string | null> {
     return rows[0]?.first ?? null;
 }
 
-/** Whether deliveries from before they had what they are asked for by may be among those that are asked for. */
-async function needsOld(db: Executor, { kind, state, since, until }: DeliveryFilter): Promise<boolean> {
+/** By their own index only, in this order: the planner knows how many have no kind, and not that all of these are old. */
+const LAST_OLD = 'select d.seq from scanwire.deliveries d where d.kind is null order by d.kind desc, d.seq desc limit 1';
+
+/**
+ * The number of the last delivery from before they had what they are asked for by; null where there is none, and where what is asked for all have.
+ * What was being accepted when they got it is among them.
+ */
+async function lastOldOf(db: Executor, { kind, state, since, until }: DeliveryFilter): Promise<string | null> {
     if (kind === undefined && since === undefined && until === undefined && !isFailed(state)) {
-        return false;
+        return null;
     }
-    const sql = 'select min(d.seq) <= scanwire.last_without_kind() as old from scanwire.deliveries d';
-    return (await db.query<{ old: boolean | null }>(sql)).rows[0]?.old === true;
+    return (await db.query<{ seq: string }>(LAST_OLD)).rows[0]?.seq ?? null;
 }
 
 function isFailed(state: DeliveryState | undefined): boolean {
@@ -114,7 +119,8 @@ function isFailed(state: DeliveryState | undefined): boolean {
 interface Choice {
     /** Whether it matters which of them there are, as in a list: not where they are counted. */
     readonly newest: boolean;
-    readonly withOld: boolean;
+    /** As {@link lastOldOf} says. */
+    readonly lastOld: string | null;
 }
 
 /** `$1` of `values` is `limit`. */
@@ -122,15 +128,16 @@ function chosenBy(
     filter: DeliveryFilter,
     span: Span,
     limit: number,
-    { newest, withOld }: Choice,
+    { newest, lastOld }: Choice,
 ): { readonly source: string; readonly values: unknown[] } {
     const values: unknown[] = [limit];
     const parameter = (value: unknown): string => `$${values.push(value)}`;
     const conditions = conditionsOf(filter, span, parameter);
     const { exporterIds } = filter;
     const source = exporterIds === undefined ? ofAll : ofEach(parameter(exporterIds.filter(isUuid)), newest);
-    const [current = [], old = []] = copiedConditionsOf(filter, parameter);
-    const sources = (withOld ? [current, old] : [current]).map((ofCopied) => `(${source([...conditions, ...ofCopied].join(' and '))})`);
+    const sources = copiedConditionsOf(filter, lastOld, parameter).map(
+        (ofCopied) => `(${source([...conditions, ...ofCopied].join(' and '))})`,
+    );
     return { source: sources.join(' union all '), values };
 }
 
@@ -161,9 +168,10 @@ function ofEach(exporterIds: string, newest: boolean): Source {
             : `select o.* from ${each} cross join lateral (${of('d.*', condition, '$1')}) o`;
 }
 
-/** On what deliveries have for the sake of lists, and for those of {@link needsOld}, which do not have it, on what it is copied from. */
+/** On what deliveries have for the sake of lists, and for old ones, which do not have it, on what it is copied from. */
 function copiedConditionsOf(
     { kind, state, since, until }: DeliveryFilter,
+    lastOld: string | null,
     parameter: (value: unknown) => string,
 ): readonly (readonly string[])[] {
     const asked = [
@@ -175,18 +183,22 @@ function copiedConditionsOf(
     if (asked.length === 0 && failedAs === null) {
         return [[]];
     }
+    const current = [
+        'd.kind is not null',
+        ...asked.map(([column, operator, value]) => `d.${column} ${operator} ${value}`),
+        ...(failedAs === null ? [] : [`d.ended_as = ${failedAs}`]),
+    ];
+    if (lastOld === null) {
+        return [current];
+    }
     const ofEvent = asked.map(([column, operator, value]) => `v.${column === 'kind' ? 'kind' : 'created_at'} ${operator} ${value}`);
     return [
-        [
-            'd.kind is not null',
-            ...asked.map(([column, operator, value]) => `d.${column} ${operator} ${value}`),
-            ...(failedAs === null ? [] : [`d.ended_as = ${failedAs}`]),
-        ],
+        current,
         [
             'd.kind is null',
-            'd.seq <= scanwire.last_without_kind()',
+            `d.seq <= ${parameter(lastOld)}`,
             ...(asked.length === 0 ? [] : [`exists (select from scanwire.events v where v.id = d.event_id and ${ofEvent.join(' and ')})`]),
-            ...(failedAs === null ? [] : [`d.stage = 'failed'`, `d.state = ${failedAs}`]),
+            ...(failedAs === null ? [] : [`d.state = ${failedAs}`]),
         ],
     ];
 }
@@ -196,7 +208,8 @@ function conditionsOf(filter: DeliveryFilter, { first, end }: Span, parameter: (
     return [
         'true',
         // as the partial indexes have them, whatever the planner knows of the parameters
-        ...(state === undefined || isFailed(state) ? [] : [`d.stage = '${STAGES[state]}'`, `d.state = ${parameter(state)}`]),
+        ...(state === undefined ? [] : [`d.stage = '${STAGES[state]}'`]),
+        ...(state === undefined || isFailed(state) ? [] : [`d.state = ${parameter(state)}`]),
         ...(outcome === undefined ? [] : [`d.last_code = ${parameter(outcome)}`]),
         ...(outcome === undefined || outcome === 'delivered' ? [] : [`d.last_code <> 'delivered'`]),
         ...(exporterId === undefined ? [] : [`d.exporter_id = ${parameter(uuidOrNull(exporterId))}`]),

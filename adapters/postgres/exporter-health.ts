@@ -27,6 +27,11 @@ ages as materialized (
     select a.age, clock.at - a.below * interval '1 ms' as since, clock.at - a.from * interval '1 ms' as until
     from clock
     cross join json_to_recordset($2::json) as a (age text, "from" double precision, below double precision)
+),
+flying as materialized (
+    select d.exporter_id, count(*)::integer as count from scanwire.deliveries d
+    where d.stage = 'in flight' and d.flight >= (select l.last_value from scanwire.landed_flights l) and d.priority > 0
+    group by d.exporter_id
 )
 select
     e.id,
@@ -37,17 +42,13 @@ select
     e.slow_start as "slowStart",
     case when s.at is null or s.at <= e.last_outcome_at then e.last_outcome else s.outcome end as "lastOutcome",
     greatest(s.at, e.last_outcome_at) as "lastOutcomeAt",
-    (
-        select count(*)::integer from scanwire.deliveries d
-        where
-            d.stage = 'in flight' and d.flight >= (select l.last_value from scanwire.landed_flights l)
-            and d.exporter_id = e.id and d.priority > 0
-    ) as "inFlight",
+    coalesce(f.count, 0) as "inFlight",
     b.counted,
     b.more as "moreRetries"
 from scanwire.exporters e
 cross join clock
 left join scanwire.last_successes s on s.exporter_id = e.id
+left join flying f on f.exporter_id = e.id
 cross join lateral (
     with retries as materialized (
         select v.created_at

@@ -175,13 +175,16 @@ function claimsInTurn({ deliveries, session, kept, bodies, traces }: WebhooksCon
         const maxBytes = Math.min(...waiting.map(({ exporterId }) => bodies.allowance(exporterId, expected)));
         const requests = waiting.map(({ request }) => request);
         expected += maxBytes;
-        const claimed = await kept.reads(deliveries.claim(requests, session.id, maxBytes)).finally(() => {
-            expected -= maxBytes;
-        });
-        for (const one of claimed) {
-            if (one !== null) {
-                bodies.take(one.exporter.id, bodyBytes(one));
+        let claimed: readonly (Claim | null)[];
+        try {
+            claimed = await kept.reads(deliveries.claim(requests, session.id, maxBytes));
+            for (const one of claimed) {
+                if (one !== null) {
+                    bodies.take(one.exporter.id, bodyBytes(one));
+                }
             }
+        } finally {
+            expected -= maxBytes;
         }
         return await traces.known(claimed);
     }

@@ -55,7 +55,7 @@ const BATCH = 500;
 
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
-    const { begin, handOut, sweepNext, replayNext, enqueue, isBehind, waitsFor } = handingOut(context);
+    const { begin, handOut, sweepNext, replayNext, enqueue, isBehind, ended } = handingOut(context);
     const { window, rate, breakerAfter, onError } = context;
     const adding = new Set<Promise<void>>();
     let running: Promise<void> | null = null;
@@ -99,7 +99,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
         },
 
         freed(exporterId) {
-            if (waitsFor(exporterId)) {
+            if (ended(exporterId)) {
                 wake();
             }
         },
@@ -150,8 +150,8 @@ interface HandingOut {
     enqueue(handedOut: readonly Dispatched[]): Promise<void>;
     /** Whether jobs wait for the queue. */
     isBehind(): boolean;
-    /** Whether the last dispatch left some that the end of a delivery of this exporter may let go. */
-    waitsFor(exporterId: string): boolean;
+    /** A delivery of this exporter has ended. Whether to hand out what that may let go; a dispatch that is under way sees to it itself. */
+    ended(exporterId: string): boolean;
 }
 
 /** Sweeps when it is time, and puts what is lost or due into the queue. */
@@ -162,7 +162,8 @@ function handingOut(context: DispatcherContext): HandingOut {
     let graceEnds = Number.POSITIVE_INFINITY;
     /** Marked queued in their rows, not yet in the queue. */
     let unqueued: readonly DeliveryJob[] = [];
-    let awaited: ReadonlySet<string> = new Set();
+    const { looks, leaves, ended } = awaitedEnds();
+    const options = { window, breakerAfter, beginWithin: GRANTS.beginWithin, limit: BATCH, ...(rate !== null && { rate }) };
 
     async function fromStore<T>(answer: Promise<T>): Promise<T> {
         try {
@@ -203,13 +204,13 @@ function handingOut(context: DispatcherContext): HandingOut {
 
     async function dispatch(): Promise<void> {
         let dispatched: DispatchResult;
+        let again: boolean;
         do {
-            const limits = { limit: BATCH, ...(rate !== null && { rate }) };
-            const options = { window, breakerAfter, beginWithin: GRANTS.beginWithin, ...limits };
+            looks();
             dispatched = await fromStore(deliveries.dispatch(options));
-            awaited = new Set(dispatched.waitsFor);
+            again = leaves(dispatched.waitsFor) || dispatched.handedOut.length === BATCH;
             await enqueue(dispatched.handedOut);
-        } while (dispatched.handedOut.length === BATCH);
+        } while (again);
     }
 
     async function enqueue(handedOut: readonly Dispatched[]): Promise<void> {
@@ -232,7 +233,7 @@ function handingOut(context: DispatcherContext): HandingOut {
     return {
         enqueue,
         isBehind: () => unqueued.length > 0,
-        waitsFor: (exporterId) => awaited.has(exporterId),
+        ended,
 
         begin() {
             graceEnds = monotonic() + GRACE;
@@ -255,6 +256,31 @@ function handingOut(context: DispatcherContext): HandingOut {
                 await advanceReplays();
             }
             await dispatch();
+        },
+    };
+}
+
+/** The ends of deliveries that may let go what dispatches have left. */
+function awaitedEnds() {
+    let awaited: ReadonlySet<string> = new Set();
+    /** Exporters of which some have ended since the last dispatch began: it may not have seen them. */
+    const unseen = new Set<string>();
+    return {
+        /** A dispatch begins. */
+        looks(): void {
+            unseen.clear();
+        },
+
+        /** It has left what waits for these. Whether one of them has ended meanwhile. */
+        leaves(waitsFor: readonly string[]): boolean {
+            awaited = new Set(waitsFor);
+            return waitsFor.some((exporterId) => unseen.has(exporterId));
+        },
+
+        /** Whether the last dispatch has left what the end of a delivery of this exporter may let go. */
+        ended(exporterId: string): boolean {
+            unseen.add(exporterId);
+            return awaited.has(exporterId);
         },
     };
 }

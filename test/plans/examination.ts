@@ -4,7 +4,7 @@ import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { testDatabase } from '../support/test-database.ts';
 import { type Execution, type ExplainedConnection, explainedConnection, type Scan } from './executed-plans.ts';
 import { keep, neverVacuum, type Sending, send } from './kept-rows.ts';
-import { LOOK_THROUGH, type Way, wayOf } from './way.ts';
+import { AT_RATE, LOOK_THROUGH, type Way, wayOf } from './way.ts';
 
 /** The most that a statement may ask for, for one row. */
 const MAX_PAGES = 60;
@@ -147,8 +147,9 @@ function findingsOf(where: string, runs: readonly Way[], isEmpty: boolean): read
         const mayBeCostly = statement === LOOK_THROUGH;
         // All but the two most: a connection learns what it needs of the catalogue, and once more when there is something to do.
         const [, , pages = 0] = executions.map((execution) => execution.pages).sort((one, other) => other - one);
+        const unused = statement.startsWith(AT_RATE) ? new Set<string>() : UNUSED;
         const costly = ({ type, table, pages }: Scan): boolean =>
-            (pages > MAX_PAGES && !mayBeCostly) || UNUSED.has(table) || (type === 'Seq Scan' && GROWING.has(table) && !isEmpty);
+            (pages > MAX_PAGES && !mayBeCostly) || unused.has(table) || (type === 'Seq Scan' && GROWING.has(table) && !isEmpty);
         const scans = executions.flatMap((execution) => execution.scans).filter(costly);
         const problems = [
             ...(pages > MAX_PAGES && !mayBeCostly ? [`${pages} pages`] : []),

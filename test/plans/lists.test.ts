@@ -1,9 +1,9 @@
 import pg from 'pg';
 import t, { type Test } from 'tap';
-import { only, present } from '../../adapters/contract/assertions.ts';
+import { only, present, until } from '../../adapters/contract/assertions.ts';
 import { failure, forAll, holderOf, sampleEvent, sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
-import { type Migration, migrations } from '../../adapters/postgres/migrate.ts';
+import { type Migration, migrationFiles, migrations } from '../../adapters/postgres/migrate.ts';
 import type { DeliveryFilter } from '../../lib/webhooks/deliveries.ts';
 import { testDatabase } from '../support/test-database.ts';
 import { explainedConnection } from './executed-plans.ts';
@@ -96,12 +96,13 @@ t.test('lists of several exporters have the newest of all, whoever has them', as
     t.equal(await deliveries.count({ exporterIds: own }, 30), 30);
 });
 
+const BEFORE = migrations.slice(
+    0,
+    migrations.findIndex(({ id }) => id === '0065-listed'),
+);
+
 t.test('finds deliveries from before they had what they are listed by', async (t) => {
-    const before = migrations.slice(
-        0,
-        migrations.findIndex(({ id }) => id === '0065-listed'),
-    );
-    const { pool, exporters, deliveries } = await emptyTables(t, before);
+    const { pool, exporters, deliveries } = await emptyTables(t, BEFORE);
     await exporters.insert(sampleExporter());
     const accept = async () => {
         const accepted = await deliveries.accept(['one', 'other', 'one'].map((kind) => forAll(sampleEvent({ kind }))));
@@ -139,4 +140,51 @@ t.test('finds deliveries from before they had what they are listed by', async (t
     );
     const slices = await deliveries.activity?.([new Date(0), since, new Date(Date.now() + 60_000)], { max: 10 });
     t.match(slices, [{ deliveries: 3 }, { deliveries: 3 }]);
+});
+
+t.test('finds deliveries that were being accepted while these got the kind and the time of their events', async (t) => {
+    const { pool, exporters, deliveries } = await emptyTables(t, BEFORE);
+    await exporters.insert(sampleExporter());
+    const accept = async () => only(only(await deliveries.accept([forAll(sampleEvent({ kind: 'one' }))])).deliveries);
+    const old = await accept();
+    const migrating = await pool.connect();
+    await migrating.query('begin');
+    await migrating.query(migrationFiles()[BEFORE.length]?.sql ?? '');
+    const accepting = accept();
+    await until(async () => {
+        const { rows } = await pool.query(
+            'select from pg_locks l join pg_stat_activity a using (pid) where a.datname = current_database() and not l.granted',
+        );
+        return rows.length > 0;
+    });
+    await migrating.query('commit');
+    migrating.release();
+    const meanwhile = await accepting;
+    await migrate(pool);
+    const recent = await accept();
+    for (const filter of [{ kind: 'one' }, { since: new Date(0) }, { kind: 'one', until: new Date(Date.now() + 60_000) }]) {
+        const listed = await deliveries.list({ ...filter, limit: 10 });
+        t.same(
+            listed.map(({ id }) => id),
+            [recent, meanwhile, old],
+        );
+        t.equal(await deliveries.count(filter, 10_001), 3);
+    }
+});
+
+t.test('looks for old deliveries by their own index, however many have come since', async (t) => {
+    const { url, pool, exporters, deliveries } = await emptyTables(t, BEFORE);
+    await exporters.insert(sampleExporter());
+    await deliveries.accept([forAll(sampleEvent({ kind: 'rare' }))]);
+    await migrate(pool);
+    await keep(pool, KEPT);
+    await pool.query('vacuum analyze');
+    const connection = await explainedConnection(url);
+    t.teardown(() => connection.end());
+    const explained = postgresWebhooks({ pool: connection.pool, notify: false }).deliveries;
+    for (let run = 0; run < 5; run += 1) {
+        const { pages } = await connection.executed(() => explained.list({ kind: 'rare', limit: 51 }));
+        t.ok(pages <= MAX_PAGES || run < 2, `${pages} pages`);
+    }
+    t.equal((await deliveries.list({ kind: 'rare', limit: 51 })).length, 1);
 });

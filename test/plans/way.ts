@@ -16,6 +16,10 @@ export const BREAKER: BreakerRules = { after: 1_000_000, firstProbe: 1_000, maxP
 const DISPATCH: DispatchOptions = { ...HAND_OUT, limit: 500 };
 const SWEEP: SweepOptions = { requeueAfter: 60_000, limit: 500 };
 
+/** What begins so needs what is kept of rates. */
+export const AT_RATE = 'at a rate: ';
+const RATE = 1_000;
+
 /** The first dispatch of a second raises marks, and every fifth passes all that has waited, dead or not. */
 export const LOOK_THROUGH = 'look through all that waits';
 
@@ -41,6 +45,7 @@ export async function wayOf(connection: ExplainedConnection): Promise<Way> {
     await waitingWay(connection, deliveries, step);
     await lostWay(deliveries, step);
     await step('hand out nothing', () => deliveries.dispatch(DISPATCH));
+    await ratedWay(deliveries, step);
     await step('sweep nothing', () => deliveries.sweep(SWEEP));
     await step('name the sessions', () => deliveries.sessions());
     return way;
@@ -108,6 +113,15 @@ async function waitingWay({ pool }: ExplainedConnection, deliveries: DeliverySto
     );
     await step('finish what was claimed', () => deliveries.recordOutcomes([success(claim as NonNullable<typeof claim>)], BREAKER));
     await step('end sessions', () => deliveries.endSessions([session.id]));
+}
+
+/** Handed out while there is a rate for all exporters together. */
+async function ratedWay(deliveries: DeliveryStore, step: Step): Promise<void> {
+    await deliveries.accept([forAll(sampleEvent())]);
+    const rated = { ...DISPATCH, rate: RATE };
+    const one = only((await step(`${AT_RATE}hand out one`, () => deliveries.dispatch(rated))).handedOut);
+    await deliveries.recordOutcomes([success(holderOf(one), { begunAt: await deliveries.now() })], BREAKER);
+    await step(`${AT_RATE}hand out nothing`, () => deliveries.dispatch(rated));
 }
 
 /** Handed out and never begun; claimed and never finished; its job lost. */

@@ -53,6 +53,16 @@ export const rateLaws: Laws<WebhookBench> = {
         assert.deepEqual(await bench.dispatchedIds({ now: at(1_000) }), [second]);
     },
 
+    async 'goes on with a rate when the clock was set back'(bench) {
+        const { id } = await bench.addExporter({ rate: 2 });
+        await bench.publish(...Array(20).fill({}));
+        const counts = [];
+        for (const time of [0, 3_600_000, 10_000, 10_200, 10_500]) {
+            counts.push(...(await countsAt(bench, time, [id])));
+        }
+        assert.deepEqual(counts, [2, 2, 2, 0, 1]);
+    },
+
     async 'hands out the rest once an exporter has no rate any more'(bench) {
         const { id } = await bench.addExporter({ rate: 1 });
         await bench.publish(...Array(5).fill({}));
@@ -103,6 +113,23 @@ export const deploymentRateLaws: Laws<WebhookBench> = {
         assert.deepEqual(await bench.deliveries.dispatch({ ...options, limit: 10 }), { handedOut: [], waitsFor: [] });
         await bench.setTime(at(1_000));
         assert.deepEqual((await bench.deliveries.dispatch({ ...options, limit: 1 })).waitsFor, [id], 'a small limit leaves some');
+    },
+
+    async 'says what is left for want of places while the rate of all is not used up'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.publish(...Array(5).fill({}));
+        const { handedOut, waitsFor } = await bench.deliveries.dispatch({ window: 2, breakerAfter: 3, rate: 100, limit: 500 });
+        assert.deepEqual([handedOut.length, waitsFor], [2, [id]]);
+    },
+
+    async 'goes on with the rate of all when the clock was set back'(bench) {
+        await bench.addExporter();
+        await bench.publish(...Array(20).fill({}));
+        const counts = [];
+        for (const time of [0, 3_600_000, 10_000, 10_200, 10_500]) {
+            counts.push((await bench.dispatch({ now: at(time), window: 100, rate: 2 })).length);
+        }
+        assert.deepEqual(counts, [2, 2, 2, 0, 1]);
     },
 
     async 'hands out the rest once there is no rate of all any more'(bench) {

@@ -1,10 +1,13 @@
 import t from 'tap';
 import { present } from '../../../adapters/contract/assertions.ts';
 import { sampleExporter } from '../../../adapters/contract/webhooks/fixture.ts';
-import { exporters } from '../../../adapters/postgres/exporters.ts';
-import { migrate, postgresWebhooks } from '../../../adapters/postgres/index.ts';
+import { healths } from '../../../adapters/postgres/exporter-health.ts';
+import { migrate, type PoolLike, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { MAX_COUNTED } from '../../../lib/webhooks/exporter-health.ts';
 import { databases } from './databases.ts';
+
+const EXPORTERS = 20;
+const IN_FLIGHT = 1_000;
 
 /** Of a plan with what it did. */
 interface Node {
@@ -43,17 +46,45 @@ for (const { name, open } of databases) {
         await add(MAX_COUNTED + 2_000, 'pending', 2, '30 minutes');
         t.match(await store.exporters.health(id), { backlog: { more: true, waiting: 2 * MAX_COUNTED + 300 } });
 
-        const plan: { rows: readonly { 'QUERY PLAN': readonly [{ Plan: Node }] }[] } = { rows: [] };
-        const explaining = {
-            query: async <Row>(sql: string, values?: unknown[]) => {
-                Object.assign(plan, await pool.query(`explain (analyze, format json) ${sql}`, values));
-                return { rows: [] as Row[], rowCount: 0 };
-            },
-        };
-        await exporters(explaining).health(id);
-        const read = rowsRead(present(plan.rows[0])['QUERY PLAN'][0].Plan);
+        const read = await readFor(pool, [id]);
         t.ok(read <= 4 * MAX_COUNTED, `${read} rows read of ${20_000 + 2 * MAX_COUNTED + 4_300}`);
     });
+
+    t.test(`reads what is in flight once for many exporters on ${name}`, async (t) => {
+        const { pool, stop } = await open();
+        t.after(stop);
+        await migrate(pool);
+        const store = postgresWebhooks({ pool });
+        const ids: string[] = [];
+        for (let number = 0; number < EXPORTERS; number += 1) {
+            const exporter = sampleExporter();
+            await store.exporters.insert(exporter);
+            ids.push(exporter.id);
+        }
+        await pool.query(
+            `insert into scanwire.deliveries (event_id, exporter_id, due_at, priority, collector, state)
+            select gen_random_uuid(), e.id, scanwire.now(), 1, 'default', 'queued' from scanwire.exporters e cross join generate_series(1, $1)`,
+            [IN_FLIGHT / EXPORTERS],
+        );
+        const read = await readFor(pool, ids);
+        t.ok(read <= 2 * IN_FLIGHT, `${read} rows read of ${IN_FLIGHT} in flight`);
+        for (const id of ids) {
+            t.match(await store.exporters.health(id), { inFlight: IN_FLIGHT / EXPORTERS });
+        }
+    });
+}
+
+/** How many rows are read to tell how these fare. */
+async function readFor(pool: PoolLike, ids: readonly string[]): Promise<number> {
+    const plan: { rows: readonly { 'QUERY PLAN': readonly [{ Plan: Node }] }[] } = { rows: [] };
+    const explaining = {
+        query: async <Row>(sql: string, values?: unknown[]) => {
+            Object.assign(plan, await pool.query(`explain (analyze, format json) ${sql}`, values));
+            return { rows: [] as Row[], rowCount: 0 };
+        },
+    };
+    await healths(explaining, ids);
+    return rowsRead(present(plan.rows[0])['QUERY PLAN'][0].Plan);
 }
 
 function rowsRead(node: Node): number {

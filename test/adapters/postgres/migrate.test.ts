@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import t from 'tap';
+import { present, until } from '../../../adapters/contract/assertions.ts';
 import { migrate, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { migrationFiles, migrations } from '../../../adapters/postgres/migrate.ts';
 import { testDatabase } from '../../support/test-database.ts';
@@ -67,6 +68,34 @@ t.test('for a day, where URLs are not sealed, there may be processes that keep n
         `create or replace function scanwire.now() returns timestamptz language sql volatile as $$ select now() + interval '1 day 1 s' $$`,
     );
     t.same(await deliveries.sessions(), []);
+});
+
+t.test('deletions are known from a time on at which all are written down', async (t) => {
+    const { url, drop } = await testDatabase();
+    t.after(drop);
+    const pool = new pg.Pool({ connectionString: url });
+    t.after(() => pool.end());
+    const upTo = migrations.findIndex(({ id }) => id === '0068-tombstones');
+    await migrate(pool, { steps: migrations.slice(0, upTo) });
+    await pool.query(`insert into scanwire.workspaces (name, created_at, updated_at) values ('gone', now(), now())`);
+    const deleting = await pool.connect();
+    await deleting.query('begin');
+    await deleting.query(`delete from scanwire.workspaces where name = 'gone'`);
+    const migrating = migrate(pool);
+    await until(async () => {
+        const { rows } = await pool.query(
+            'select from pg_locks l join pg_stat_activity a using (pid) where a.datname = current_database() and not l.granted',
+        );
+        return rows.length > 0;
+    });
+    const { rows: before } = await pool.query<{ at: Date }>('select clock_timestamp() as at');
+    await deleting.query('commit');
+    deleting.release();
+    await migrating;
+    const { rows: known } = await pool.query<{ at: Date }>('select begun_at as at from scanwire.tombstone_keeping');
+    const { rows: told } = await pool.query('select from scanwire.tombstones');
+    t.equal(told.length, 0);
+    t.ok(present(known[0]).at >= present(before[0]).at);
 });
 
 t.test('two processes that start together migrate an empty database once', async (t) => {

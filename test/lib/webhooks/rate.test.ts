@@ -2,7 +2,7 @@ import t from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { recordingProcess, taken } from '../../support/recording-process.ts';
-import { INVESTIGATION } from '../../support/simulated-deployment.ts';
+import { INVESTIGATION, simulatedDeployment } from '../../support/simulated-deployment.ts';
 
 const RATE = 5;
 const EVENTS = 11;
@@ -37,6 +37,18 @@ t.test('sends no more in a second than the rate of the deployment, by two proces
         const within = sentAt.filter((one) => one >= time && one < time + 900).length;
         t.ok(within <= 2 * RATE, `${within} within a second: a second's worth that was left and what has come since`);
     }
+});
+
+t.test('sends as many as the rate of the deployment allows where an exporter may have few in flight', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const process = await deployment.start('only', { rate: 40, window: 5 });
+    await deployment.exporter(process);
+    await deployment.publish(process, 100);
+    await deployment.advance(1_000);
+    t.ok(deployment.posts.length >= 40, `${deployment.posts.length} in the first second`);
+    t.ok(deployment.posts.length <= 80, `${deployment.posts.length}: what was left and what has come since`);
+    await deployment.advance(2_000);
+    t.equal(deployment.posts.length, 100);
 });
 
 t.test('refuses a rate with a store that heeds none, and one that is none', async (t) => {

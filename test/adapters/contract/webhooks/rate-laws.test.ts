@@ -1,6 +1,23 @@
 import t from 'tap';
 import { deploymentRateLaws, rateLaws } from '../../../../adapters/contract/webhooks/rate-laws.ts';
-import { handingOut, type Mutants, proveWebhookLaws } from './mutants.ts';
+import { handingOut, type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
+
+/** Hands out nothing before the last time at which it did. */
+const waitingForTheClock: Mutant = (_, deliveries) => {
+    let last = 0;
+    return {
+        deliveries: {
+            dispatch: async (options) => {
+                const now = (await deliveries.now()).getTime();
+                if (now < last) {
+                    return { handedOut: [], waitsFor: [] };
+                }
+                last = now;
+                return await deliveries.dispatch(options);
+            },
+        },
+    };
+};
 
 const MUTANTS: Mutants = {
     'hands out no more of an exporter in a second than its rate, and of others as many as there are': (exporters) => ({
@@ -29,6 +46,7 @@ const MUTANTS: Mutants = {
             },
         },
     }),
+    'goes on with a rate when the clock was set back': waitingForTheClock,
     'hands out the rest once an exporter has no rate any more': (exporters) => ({
         exporters: { update: (id, { rate: _, ...patch }) => exporters.update(id, patch) },
     }),
@@ -47,6 +65,10 @@ const OF_ALL: Mutants = {
     'says that none are left that it may hand out while the rate of all is used up': (_, deliveries) => ({
         deliveries: { dispatch: async (options) => ({ ...(await deliveries.dispatch(options)), waitsFor: ['somebody'] }) },
     }),
+    'says what is left for want of places while the rate of all is not used up': (_, deliveries) => ({
+        deliveries: { dispatch: async (options) => ({ ...(await deliveries.dispatch(options)), waitsFor: [] }) },
+    }),
+    'goes on with the rate of all when the clock was set back': waitingForTheClock,
     'hands out the rest once there is no rate of all any more': (_, deliveries) => ({
         deliveries: { dispatch: ({ rate = 1, ...options }) => deliveries.dispatch({ ...options, rate }) },
     }),

@@ -41,16 +41,6 @@ before update of state on scanwire.deliveries
 for each row
 when (new.ended_as is not null or new.state not in ('pending', 'queued', 'sending', 'delivered'))
 execute function scanwire.set_ended_as();
-
--- The number of the last delivery that may have no kind.
-do $do$
-begin
-    execute format(
-        'create function scanwire.last_without_kind() returns bigint language sql immutable as $$ select %s::bigint $$',
-        (select coalesce(max(d.seq), 0) from scanwire.deliveries d)
-    );
-end
-$do$;
 `;
 
 /** The text with each of the parts replaced, wherever it stands. @throws Error for a part that is not there. */

@@ -1,8 +1,8 @@
 import type { Migration } from '../migrate.ts';
 
 /**
- * The last delivery without a kind is looked up, and is no longer the last from before the migration `0065-listed`: what was being accepted then,
- * and waited for its end, was stored after it and has none either. Lists by kind or time did not find it.
+ * For the last delivery without a kind. It need not be from before the migration `0065-listed`: what was being accepted then, and waited for its end,
+ * was stored after it and has none either.
  *
  * The index holds such deliveries only. Writers wait while it is made, for as long as it takes to read all deliveries once.
  */

@@ -89,6 +89,7 @@ t.test('outcomes do not wait for one whose connection fell silent as it was reco
     t.strictSame(errors, [], 'while the first is waited for');
 
     proxy.reset();
+    await until(() => errors.length > 0, WITHIN);
     await until(() => isDelivered(first), WITHIN);
     t.match(errors, [{ code: 'UNAVAILABLE' }]);
 });

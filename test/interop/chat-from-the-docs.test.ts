@@ -2,9 +2,10 @@
  * Slack is set up by the command of docs/formats.md and nothing else. Slack itself cannot run here: a stand-in takes what Slack's documentation says of a
  * message, and answers as it does, `ok` or `invalid_payload`.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
@@ -43,7 +44,9 @@ t.test('a channel of Slack gets a test and an investigation by the command of th
     const data = dataOf(t);
     await serveIn(t, { SCANWIRE_EGRESS_ALLOW: '127.0.0.1' }, data);
     const [, command = ''] = /^ {4}scanwire (exporters create .*--format slack.*)$/m.exec(PAGE) ?? [];
-    const words = command.split(' ').map((word) => word.replace('https://hooks.slack.com', origin));
+    const url = join(dirname(data), 'slack-url');
+    writeFileSync(url, `${origin}/services/T0/B0/XX\n`);
+    const words = command.split(' ').map((word) => (word === 'slack-url' ? url : word));
     const created = await scanwire([...words, '--data', data]);
     t.match(created, { code: 0, stdout: /^Test +delivered: 200 /m }, created.stderr);
     const published = ['events', 'publish', 'idr_investigation_created', fixture('events/investigation.json')];

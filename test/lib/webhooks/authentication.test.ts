@@ -194,7 +194,7 @@ t.test('takes the secret of a format nowhere else unasked', async (t) => {
     await exporters.update(id, { url: 'https://good.test/b' });
     await t.rejects(exporters.update(id, { url }), { code: 'INVALID_INPUT', field: 'formatSecret', message: /must be given again/ });
     await t.rejects(exporters.update(id, { url, format: 'pagerduty' }), { code: 'INVALID_INPUT', field: 'formatSecret' });
-    t.match(await exporters.get(id), { url: 'https://good.test/b' });
+    t.match(await exporters.show(id, { showUrl: true }), { url: 'https://good.test/b' });
     await exporters.update(id, { url, keepHeaders: true });
     t.equal(await sealed(), before);
     await exporters.update(id, { url: 'https://good.test/', formatSecret: 'b'.repeat(32) });

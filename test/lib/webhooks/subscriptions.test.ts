@@ -246,7 +246,7 @@ t.test('previews what would be sent with settings that nobody has saved, and sto
     t.notMatch(JSON.stringify(made), /abc/);
     t.match(await exporters.previewDraft({ filter: { ...filter, value: 'x' } }, KIND, BODY), { wanted: false, reason: /title/ });
     t.match(await exporters.previewDraft({ owner: 'one' }, KIND, BODY), { wanted: true }, 'of an event of the same owner');
-    t.match(await exporters.previewDraft({ format: 'template', template: { says: '{{title}}' } }, KIND, BODY), { body: /sign-in/ });
+    t.match(await exporters.previewDraft({ format: 'template', template: { says: '{{body.title}}' } }, KIND, BODY), { body: /sign-in/ });
     await t.rejects(exporters.previewDraft({ kinds: ['none'] }, KIND, BODY), { code: 'INVALID_INPUT', field: 'kinds[0]' });
     await t.rejects(exporters.previewDraft({}, KIND, {}), { code: 'INVALID_INPUT' });
 

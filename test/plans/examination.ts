@@ -8,6 +8,8 @@ import { AT_RATE, LOOK_THROUGH, type Way, wayOf } from './way.ts';
 
 /** The most that a statement may ask for, for one row. */
 const MAX_PAGES = 60;
+/** At a rate, which is looked up and paid besides. */
+const MAX_PAGES_AT_RATE = 80;
 /** Whatever is kept is kept in these. One that is empty may be read as a whole, by who plans again once it is not. */
 const GROWING = new Set(['events', 'deliveries', 'attempts']);
 /** Of abilities that no exporter here uses: not even planned for, so that they cost nothing. */
@@ -147,12 +149,13 @@ function findingsOf(where: string, runs: readonly Way[], isEmpty: boolean): read
         const mayBeCostly = statement === LOOK_THROUGH;
         // All but the two most: a connection learns what it needs of the catalogue, and once more when there is something to do.
         const [, , pages = 0] = executions.map((execution) => execution.pages).sort((one, other) => other - one);
-        const unused = statement.startsWith(AT_RATE) ? new Set<string>() : UNUSED;
+        const isRated = statement.startsWith(AT_RATE);
+        const most = isRated ? MAX_PAGES_AT_RATE : MAX_PAGES;
         const costly = ({ type, table, pages }: Scan): boolean =>
-            (pages > MAX_PAGES && !mayBeCostly) || unused.has(table) || (type === 'Seq Scan' && GROWING.has(table) && !isEmpty);
+            (pages > most && !mayBeCostly) || (UNUSED.has(table) && !isRated) || (type === 'Seq Scan' && GROWING.has(table) && !isEmpty);
         const scans = executions.flatMap((execution) => execution.scans).filter(costly);
         const problems = [
-            ...(pages > MAX_PAGES && !mayBeCostly ? [`${pages} pages`] : []),
+            ...(pages > most && !mayBeCostly ? [`${pages} pages`] : []),
             ...scans.map(({ type, table, index, pages, statement }) => `${type} of ${index ?? table}, ${pages} pages: ${statement}`),
         ];
         return { where, statement, pages, problems: problems.slice(0, 2) };

@@ -76,7 +76,8 @@ const restarted = (signal: 'SIGINT' | 'SIGQUIT'): Kind => ({
 
 /** All that fails in a campaign. */
 const KINDS: Readonly<Record<string, Kind>> = {
-    'process killed': onProcess((member, milliseconds) => member.kill(milliseconds), [0.2, 3], { recovery: 25, excuses: 0 }),
+    // What it has sent may be taken a while after its end; the one that takes its place has another address.
+    'process killed': onProcess((member, milliseconds) => member.kill(milliseconds), [0.2, 3], { recovery: 25, excuses: 1 }),
     'process stands still': onProcess(
         lasting(
             (member) => member.signal('SIGSTOP'),

@@ -47,9 +47,6 @@ import { deploymentRate } from './migrations/0067-deployment-rate.ts';
 import { tombstones } from './migrations/0068-tombstones.ts';
 import { addressBlocks } from './migrations/0069-address-blocks.ts';
 import { activityOfEach } from './migrations/0071-activity-of-each.ts';
-import { ratesGoOn } from './migrations/0072-rates-go-on.ts';
-import { withoutKind } from './migrations/0073-without-kind.ts';
-import { deletionsKnown } from './migrations/0074-deletions-known.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -235,9 +232,6 @@ export const migrations: readonly Migration[] = [
     tombstones,
     addressBlocks,
     activityOfEach,
-    ratesGoOn,
-    withoutKind,
-    deletionsKnown,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. */

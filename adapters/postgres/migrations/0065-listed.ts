@@ -10,7 +10,8 @@ import { acceptSingleBesideLate } from './0060-single.ts';
  * state in which it ended undelivered, apart from the state itself, which no index may have: each claim changes that. Of the indexes that of kinds is
  * all that each event pays for; what the others hold was not delivered.
  *
- * Deliveries from before have none of them, and are not rewritten: they are looked up by their events until they are removed.
+ * Deliveries from before have none of them, and are not rewritten: they are looked up by their events until they are removed, the last of them by an
+ * index of its own. What was being accepted meanwhile, and waited for its end, is among them.
  */
 const columns = `
 alter table scanwire.deliveries
@@ -19,6 +20,7 @@ alter table scanwire.deliveries
     add column ended_as text;
 
 create index deliveries_kind on scanwire.deliveries (kind, seq) where kind is not null;
+create index deliveries_without_kind on scanwire.deliveries (kind, seq) where kind is null;
 create index deliveries_outcome on scanwire.deliveries (last_code, seq) where last_code <> 'delivered';
 create index deliveries_ended_as on scanwire.deliveries (ended_as, seq) where ended_as is not null;
 create index deliveries_undelivered on scanwire.deliveries (exporter_id, seq) where last_code <> 'delivered' or stage = 'failed';

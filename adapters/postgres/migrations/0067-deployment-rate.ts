@@ -2,8 +2,37 @@ import type { Migration } from '../migrate.ts';
 
 /** A rate for all exporters together. Who has none calls hand_out_due_deliveries as before. */
 const sql = `
+-- As before, but a clock that is set back stops no rate: what is used up until more than a second from now was used up before the clock was set back.
+create or replace function scanwire.unpaid_of(exporter uuid, rate integer, at timestamptz)
+returns integer
+language plpgsql
+stable
+as $$
+begin
+    return floor(rate * least(1, extract(epoch from at - coalesce(
+        (select p.paid_until from scanwire.exporter_rates p where p.exporter_id = exporter and p.paid_until <= at + interval '1 second'),
+        at - interval '1 second'
+    ))));
+end
+$$;
+
+create or replace function scanwire.pay_rate(exporter uuid, rate integer, at timestamptz, handed_out bigint)
+returns void
+language plpgsql
+as $$
+declare
+    second_ago timestamptz := at - interval '1 second';
+    price interval := handed_out * interval '1 second' / rate;
+begin
+    insert into scanwire.exporter_rates as p (exporter_id, paid_until)
+    values (exporter, second_ago + price)
+    on conflict (exporter_id) do update
+    set paid_until = greatest(case when p.paid_until <= at + interval '1 second' then p.paid_until end, second_ago) + price;
+end
+$$;
+
 -- As hand_out_due_deliveries, which it calls, but no more in a second than the rate of the deployment allows; tests count, and come first. It is used up
--- like that of an exporter, of one that there is not. What is left because of it is not left to be asked for once more.
+-- like that of an exporter, of one that there is not. Where it is used up, what is left waits for nobody.
 create function scanwire.hand_out_at_rate(
     max_in_flight integer, breaker_after integer, max_rows integer, default_slots integer, slow_after double precision, begin_within interval,
     rate integer
@@ -22,13 +51,11 @@ declare
     everybody constant uuid := '00000000-0000-0000-0000-000000000000';
     at timestamptz;
     unpaid integer;
-    handed_out bigint;
+    told bigint;
 begin
     -- as hand_out_due_deliveries does, so that nobody else hands out what is left
     perform pg_advisory_xact_lock(hashtextextended('scanwire.dispatch_deliveries', 0));
     at := scanwire.now();
-    -- a clock that was set back
-    update scanwire.exporter_rates p set paid_until = at where p.exporter_id = everybody and p.paid_until > at;
     unpaid := scanwire.unpaid_of(everybody, rate, at);
     if unpaid < 1 then
         waits_for := '{}';
@@ -37,15 +64,20 @@ begin
     end if;
 
     return query
+    with due as materialized (
+        select * from scanwire.hand_out_due_deliveries(
+            max_in_flight, breaker_after, least(max_rows, unpaid), default_slots, slow_after, begin_within
+        ) with ordinality
+    )
     select
-        h.delivery_id, h.collector, h.attempt, h.single, h.exporter_id, h.token, h.begin_by, h.generation, h.settings, h.round,
-        case when unpaid >= max_rows then h.waits_for else '{}' end
-    from scanwire.hand_out_due_deliveries(
-        max_in_flight, breaker_after, least(max_rows, unpaid), default_slots, slow_after, begin_within
-    ) h;
-    get diagnostics handed_out = row_count;
-    if handed_out > 1 then
-        perform scanwire.pay_rate(everybody, rate, at, handed_out - 1);
+        d.delivery_id, d.collector, d.attempt, d.single, d.exporter_id, d.token, d.begin_by, d.generation, d.settings, d.round,
+        -- the first row is no delivery
+        case when unpaid < max_rows and (select count(*) - 1 from due) = unpaid then '{}' else d.waits_for end
+    from due d
+    order by d.ordinality;
+    get diagnostics told = row_count;
+    if told > 1 then
+        perform scanwire.pay_rate(everybody, rate, at, told - 1);
     end if;
 end
 $$;

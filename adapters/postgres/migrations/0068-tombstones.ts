@@ -54,7 +54,6 @@ create table scanwire.tombstone_keeping (
     single boolean primary key default true check (single),
     begun_at timestamptz(3) not null
 );
-insert into scanwire.tombstone_keeping (begun_at) values (scanwire.now());
 
 create function scanwire.bury_workspaces() returns trigger language plpgsql as $$
 begin
@@ -94,5 +93,8 @@ end $$;
 
 create trigger bury_moved after update of workspace_id on scanwire.hosts
     for each row when (old.workspace_id <> new.workspace_id) execute function scanwire.bury_moved_host();
+
+-- Once the triggers are there: whoever deleted meanwhile was waited for.
+insert into scanwire.tombstone_keeping (begun_at) values (scanwire.now());
 `,
 };

@@ -12,7 +12,8 @@ inBrowsers('people find out why deliveries fail, and replay them once that is me
     const { exporters, publish, deliveries: kept } = server.plugins['webhook-exporter'];
     const receiver = await answering(t);
     receiver.status = 500;
-    const { exporter } = await exporters.create({ url: receiver.url, name: 'alerts' });
+    // Nothing is tried again by itself meanwhile.
+    const { exporter } = await exporters.create({ url: receiver.url, name: 'alerts', schedule: [86_400_000] });
     await exporters.start(exporter.id);
     for (let times = 0; times < 8; times += 1) {
         await publish(KIND, body);

@@ -8,60 +8,8 @@ import { receiver } from './host.ts';
  * else, or keep anybody out.
  */
 
-inBrowsers('people do all they can in a browser', everything);
-onServersInBrowser('people do all they can on PostgreSQL and Redis', everything);
-
-async function everything(t: Test, { page, check, scripts }: Opened): Promise<void> {
-    await keys(t, page, check, scripts);
-    await exporters(t, page, check, scripts);
-    await page.getByRole('link', { name: 'Audit' }).click();
-    await page.getByRole('cell', { name: 'revokeKey' }).waitFor();
-    await check('Audit');
-    await page.getByLabel('Operation').fill('removeExporter');
-    await page.getByRole('button', { name: 'Show' }).click();
-    await page.getByRole('cell', { name: 'revokeKey' }).waitFor({ state: 'detached' });
-    t.equal(await page.getByRole('rowheader').count(), 2, 'one for each that was removed');
-}
-
-async function keys(t: Test, page: Page, check: Opened['check'], scripts: boolean): Promise<void> {
-    await page.goto('/admin');
-    await page.getByRole('link', { name: 'Create an API Key' }).waitFor();
-    await check('Overview, at first');
-    await page.getByRole('link', { name: 'Create an API Key' }).click();
-    await page.getByText('There is no key yet').waitFor();
-    t.equal(await page.title(), 'API Keys · Administration');
-    await check('API Keys, empty');
-    await page.getByRole('textbox', { name: 'Name' }).fill('<b>nightly</b>');
-    await page.getByText('Scopes, workspaces, end').click();
-    await page.getByLabel('admin', { exact: true }).check();
-    await page.getByRole('textbox', { name: 'Workspaces' }).fill('none');
-    await page.getByRole('button', { name: 'Create an API Key' }).click();
-    await page.getByText('workspaces[0] must be a number').first().waitFor();
-    t.equal(await page.getByRole('textbox', { name: 'Name' }).inputValue(), '<b>nightly</b>', 'what was typed is kept');
-    await check('API Keys, refused');
-    await page.getByRole('textbox', { name: 'Workspaces' }).fill('');
-    await page.getByRole('button', { name: 'Create an API Key' }).click();
-    const key = page.locator('#shown-key');
-    await key.waitFor();
-    const text = await key.textContent();
-    t.match(String(text), /^scw_\w{49}$/);
-    if (scripts) {
-        await page.getByRole('button', { name: 'Copy' }).click();
-        await page.getByRole('button', { name: 'Copied' }).waitFor();
-    }
-    await check('API Keys, made');
-    await page.getByRole('link', { name: 'API Keys' }).click();
-    await key.waitFor({ state: 'detached' });
-    await page.getByRole('button', { name: /Show the full key of <b>nightly<\/b>/ }).click();
-    await key.waitFor();
-    t.equal(await key.textContent(), text);
-    await page.getByText('Revoke', { exact: true }).click();
-    await check('API Keys, asked');
-    await page.getByRole('button', { name: 'Revoke <b>nightly</b>' }).click();
-    await page.getByText('The key was revoked').waitFor();
-    t.equal(new URL(page.url()).pathname, '/admin/keys');
-    await check('API Keys, revoked');
-}
+inBrowsers('people add, try, change and remove exporters in a browser', exporters);
+onServersInBrowser('people do so on PostgreSQL and Redis', exporters);
 
 /** Within a form; with scripts it follows what is typed. */
 async function preview(page: Page, check: Opened['check'], scripts: boolean): Promise<void> {
@@ -83,7 +31,8 @@ async function preview(page: Page, check: Opened['check'], scripts: boolean): Pr
     }
 }
 
-async function exporters(t: Test, page: Page, check: Opened['check'], scripts: boolean): Promise<void> {
+async function exporters(t: Test, { page, check, scripts }: Opened): Promise<void> {
+    await page.goto('/admin');
     await page.getByRole('link', { name: 'Data Exporters' }).click();
     await page.getByText('There is no exporter yet').waitFor();
     await check('Data Exporters, empty');

@@ -1,0 +1,53 @@
+import type { Test } from 'tap';
+import { inBrowsers, type Opened, onServersInBrowser } from './browsing.ts';
+
+inBrowsers('people make, look at and revoke keys in a browser', keys);
+onServersInBrowser('people do so with keys that PostgreSQL keeps', keys);
+
+async function keys(t: Test, { page, check, scripts }: Opened): Promise<void> {
+    await page.goto('/admin');
+    await page.getByRole('link', { name: 'Create an API Key' }).waitFor();
+    await check('Overview, at first');
+    await page.getByRole('link', { name: 'Create an API Key' }).click();
+    await page.getByText('There is no key yet').waitFor();
+    t.equal(await page.title(), 'API Keys · Administration');
+    await check('API Keys, empty');
+    await page.getByRole('textbox', { name: 'Name' }).fill('<b>nightly</b>');
+    await page.getByText('Scopes, workspaces, end').click();
+    await page.getByLabel('admin', { exact: true }).check();
+    await page.getByRole('textbox', { name: 'Workspaces' }).fill('none');
+    await page.getByRole('button', { name: 'Create an API Key' }).click();
+    await page.getByText('workspaces[0] must be a number').first().waitFor();
+    t.equal(await page.getByRole('textbox', { name: 'Name' }).inputValue(), '<b>nightly</b>', 'what was typed is kept');
+    await check('API Keys, refused');
+    await page.getByRole('textbox', { name: 'Workspaces' }).fill('');
+    await page.getByRole('button', { name: 'Create an API Key' }).click();
+    const key = page.locator('#shown-key');
+    await key.waitFor();
+    const text = await key.textContent();
+    t.match(String(text), /^scw_\w{49}$/);
+    if (scripts) {
+        await page.getByRole('button', { name: 'Copy' }).click();
+        await page.getByRole('button', { name: 'Copied' }).waitFor();
+    }
+    await check('API Keys, made');
+    await page.getByRole('link', { name: 'API Keys' }).click();
+    await key.waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: /Show the full key of <b>nightly<\/b>/ }).click();
+    await key.waitFor();
+    t.equal(await key.textContent(), text);
+    await page.getByText('Revoke', { exact: true }).click();
+    await check('API Keys, asked');
+    await page.getByRole('button', { name: 'Revoke <b>nightly</b>' }).click();
+    await page.getByText('The key was revoked').waitFor();
+    t.equal(new URL(page.url()).pathname, '/admin/keys');
+    await check('API Keys, revoked');
+
+    await page.getByRole('link', { name: 'Audit' }).click();
+    await page.getByRole('cell', { name: 'revokeKey' }).waitFor();
+    await check('Audit');
+    await page.getByLabel('Operation').fill('revokeKey');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByRole('cell', { name: 'createKey' }).first().waitFor({ state: 'detached' });
+    t.equal(await page.getByRole('rowheader').count(), 1, 'only what is asked for');
+}

@@ -180,7 +180,8 @@ async function rowPage(rows: AnyRows, path: readonly number[], where: Filters, a
     const page = found.slice(0, PAGE);
     const last = page.at(-1);
     const next = last === undefined || found.length <= PAGE ? null : byChange ? `${Number(last.updated_at)}-${last.id}` : `${last.id}`;
-    return { rows: page, total: await totalOf(rows, path, where), cursor: next };
+    const total = (await rows.count?.(path, where)) ?? (await lengthOf(select(path, { where })));
+    return { rows: page, total, cursor: next };
 }
 
 const CURSOR = /^(?:(\d{1,15})-)?(\d{1,10})$/;
@@ -197,15 +198,10 @@ function wrongCursor(): ScanwireError {
     return new ScanwireError('INVALID_INPUT', 'cursor must be that of the page before, with the same input', { field: 'cursor' });
 }
 
-/** A store that does not count is counted out. */
-async function totalOf(rows: AnyRows, path: readonly number[], where: Filters): Promise<number> {
-    if (rows.count !== undefined) {
-        return await rows.count(path, where);
-    }
-
+async function lengthOf(batches: AsyncIterable<readonly unknown[]>): Promise<number> {
     let total = 0;
-    for await (const batch of rows.list(path)) {
-        total += batch.length;
+    for await (const { length } of batches) {
+        total += length;
     }
     return total;
 }

@@ -210,6 +210,9 @@ t.test('reads from stores that can do less, and says what they cannot', async (t
     );
     t.same((await allOf(assistant, 'hosts')).totals, [250, 250, 250]);
     t.match(await assistant.call('hosts', { search: 'x' }), { error: /^search cannot be met/ });
+    const { count: ___, ...uncounted } = hosts as Required<typeof hosts>;
+    const counting = await (await served(t, { store: { workspaces, hosts: uncounted } })).connected();
+    t.same((await allOf(counting, 'hosts', { updated_since: '2026-11-21T10:00:00Z' })).totals, [120, 120], 'of those that are asked for');
     const { list, get } = hosts;
     const plain = await (await served(t, { store: { workspaces, hosts: { list, get } } })).connected();
     t.match(await plain.call('hosts'), { error: /^cursor cannot be met/ });

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { present } from '../../../adapters/contract/assertions.ts';
 import { openMemoryDatabase } from '../../../adapters/pglite/index.ts';
 import { migrate, type PoolLike } from '../../../adapters/postgres/index.ts';
 import { testDatabase } from '../../support/test-database.ts';
@@ -8,8 +9,13 @@ export interface OpenDatabase {
     stop(): Promise<void>;
 }
 
-/** Ways to a database that is empty, with no schema of ours. */
-export const databases: readonly { readonly name: string; open(): Promise<OpenDatabase> }[] = [
+export interface TestedDatabase {
+    readonly name: string;
+    /** One that is empty, with no schema of ours. */
+    open(): Promise<OpenDatabase>;
+}
+
+export const databases: readonly TestedDatabase[] = [
     {
         name: 'PostgreSQL',
         async open() {
@@ -34,6 +40,14 @@ export const databases: readonly { readonly name: string; open(): Promise<OpenDa
         },
     },
 ];
+
+/** The one of this name. @throws Error when there is none. */
+export function databaseNamed(name: string): TestedDatabase {
+    return present(
+        databases.find((one) => one.name === name),
+        name,
+    );
+}
 
 /** Brings the database to where a fresh one is after its migrations. */
 export async function startAfresh(pool: PoolLike): Promise<void> {

@@ -1,17 +1,14 @@
 import t from 'tap';
-import { present } from '../../../adapters/contract/assertions.ts';
-import { apiKeyStoreContract, inventoryContract, recordStoreContract } from '../../../adapters/contract/index.ts';
+import { apiKeyStoreContract, inventoryContract, recordStoreContract, webhookStoresContract } from '../../../adapters/contract/index.ts';
 import { migrate, type PoolLike, postgresApiKeys, postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
 import { tapTest } from '../contract/tap-test.ts';
-import { databases, startAfresh } from './databases.ts';
+import { databaseNamed, startAfresh } from './databases.ts';
+import { emptyWebhookStores } from './empty-webhook-stores.ts';
 
 /** The laws of inventories, keys and records on one kind of database. A file for each: together they take longer than a file may. */
-export function keepsLaws(name: (typeof databases)[number]['name']): void {
+export function keepsLaws(name: string): void {
     t.test(`keeps the laws on ${name}`, async (t) => {
-        const { pool, stop } = await present(
-            databases.find((one) => one.name === name),
-            name,
-        ).open();
+        const { pool, stop } = await databaseNamed(name).open();
         t.after(stop);
         await migrate(pool);
         const start = () => startAfresh(pool);
@@ -35,6 +32,16 @@ export function keepsLaws(name: (typeof databases)[number]['name']): void {
                 start,
             };
         });
+    });
+}
+
+/** The laws of webhook stores on one kind of database, in files of their own for the same reason. */
+export function keepsWebhookLaws(name: string): void {
+    t.test(`keeps the laws of webhook stores on ${name}`, async (t) => {
+        const { pool, stop } = await databaseNamed(name).open();
+        t.after(stop);
+        await migrate(pool);
+        webhookStoresContract(tapTest(t), () => emptyWebhookStores(pool));
     });
 }
 

@@ -4,7 +4,7 @@ import { tellPoisoned } from './host-events.ts';
 import type { WebhooksContext } from './options.ts';
 import { newProgress, outcomeOf } from './outcome.ts';
 import type { DeliveryJob } from './queue.ts';
-import type { Dispatched, DispatchResult, Listening, SweepResult } from './store.ts';
+import type { Dispatched, Listening, SweepResult } from './store.ts';
 
 /**
  * Moves due deliveries from their rows into the queue, a window of each exporter at a time. Any number of dispatchers may
@@ -44,10 +44,11 @@ const GRACE = 5_000;
 const REQUEUE_AFTER = 10_000;
 
 /**
- * How often replays go on, and how often they are looked for when none is known, in milliseconds. A replay may queue as many at once as its
- * rate allows for a second, so it has to go on more often than that.
+ * How often replays go on, how often when nothing of them is handed out, and how often they are looked for when none is known, in milliseconds.
+ * What becomes due at once goes out before the events of that moment are through.
  */
-const REPLAY_EVERY = 500;
+const REPLAY_EVERY = 100;
+const REPLAY_SLOWLY_EVERY = 500;
 const LOOK_FOR_REPLAYS_EVERY = 10_000;
 
 /** Deliveries moved per statement. */
@@ -62,13 +63,23 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
     let woken = false;
     let stopped = true;
     let poll: NodeJS.Timeout | undefined;
+    let again: NodeJS.Timeout | undefined;
     let listening: Listening | undefined;
 
     async function handOutUntilQuiet(): Promise<void> {
+        let soon: number | null = null;
         do {
             woken = false;
-            await handOut().catch(onError);
+            soon = await handOut().catch((error: Error) => {
+                onError(error);
+                return null;
+            });
         } while (woken && !stopped);
+
+        clearTimeout(again);
+        if (soon !== null && !stopped) {
+            again = setTimeout(wake, soon);
+        }
     }
 
     function wake(): void {
@@ -126,6 +137,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
         async stop() {
             stopped = true;
             clearInterval(poll);
+            clearTimeout(again);
             const closed = listening?.close();
             listening = undefined;
             await Promise.all([running, closed, ...adding]);
@@ -141,7 +153,8 @@ type DispatcherContext = Omit<
 interface HandingOut {
     /** To be called when the process starts, which has not watched the store before. */
     begin(): void;
-    handOut(): Promise<void>;
+    /** @returns After how many milliseconds to do so again, should nobody ask for it sooner than the poll; else null. */
+    handOut(): Promise<number | null>;
     /** The next hand-out sweeps. */
     sweepNext(): void;
     /** The next hand-out looks for replays. */
@@ -158,11 +171,11 @@ interface HandingOut {
 function handingOut(context: DispatcherContext): HandingOut {
     const { deliveries, queue, monotonic, window, rate, breakerAfter, onError } = context;
     let nextSweep = Number.NEGATIVE_INFINITY;
-    let nextReplay = Number.NEGATIVE_INFINITY;
     let graceEnds = Number.POSITIVE_INFINITY;
     /** Marked queued in their rows, not yet in the queue. */
     let unqueued: readonly DeliveryJob[] = [];
     const { looks, leaves, ended } = awaitedEnds();
+    const replays = replaying(context);
     const options = { window, breakerAfter, beginWithin: GRANTS.beginWithin, limit: BATCH, ...(rate !== null && { rate }) };
 
     async function fromStore<T>(answer: Promise<T>): Promise<T> {
@@ -195,22 +208,18 @@ function handingOut(context: DispatcherContext): HandingOut {
         } while (swept.lost.length === BATCH);
     }
 
-    async function advanceReplays(): Promise<void> {
-        // First tries of others go on when this fails.
-        nextReplay = monotonic() + LOOK_FOR_REPLAYS_EVERY;
-        const open = deliveries.replays !== undefined && (await fromStore(deliveries.replays.advance(2 * BATCH)));
-        nextReplay = open ? monotonic() + REPLAY_EVERY : nextReplay;
-    }
-
-    async function dispatch(): Promise<void> {
-        let dispatched: DispatchResult;
+    /** @returns How many were handed out. */
+    async function dispatch(): Promise<number> {
+        let count = 0;
         let again: boolean;
         do {
             looks();
-            dispatched = await fromStore(deliveries.dispatch(options));
-            again = leaves(dispatched.waitsFor) || dispatched.handedOut.length === BATCH;
-            await enqueue(dispatched.handedOut);
+            const { handedOut, waitsFor } = await fromStore(deliveries.dispatch(options));
+            again = leaves(waitsFor) || handedOut.length === BATCH;
+            count += handedOut.length;
+            await enqueue(handedOut);
         } while (again);
+        return count;
     }
 
     async function enqueue(handedOut: readonly Dispatched[]): Promise<void> {
@@ -243,19 +252,47 @@ function handingOut(context: DispatcherContext): HandingOut {
             nextSweep = Number.NEGATIVE_INFINITY;
         },
 
-        replayNext() {
-            nextReplay = Number.NEGATIVE_INFINITY;
-        },
+        replayNext: replays.now,
 
         async handOut() {
             await enqueue([]);
             if (monotonic() >= nextSweep) {
                 await sweep();
             }
-            if (monotonic() >= nextReplay) {
-                await advanceReplays();
+            const advanced = await fromStore(replays.advance());
+            const count = await dispatch();
+            return replays.goOnAfter(advanced && count === 0);
+        },
+    };
+}
+
+/** Lets replays go on when it is time. */
+function replaying({ deliveries: { replays }, monotonic }: DispatcherContext) {
+    let next = Number.NEGATIVE_INFINITY;
+    let isOpen = false;
+    return {
+        now(): void {
+            next = Number.NEGATIVE_INFINITY;
+        },
+
+        /** @returns Whether it was time. */
+        async advance(): Promise<boolean> {
+            if (replays === undefined || monotonic() < next) {
+                return false;
             }
-            await dispatch();
+
+            // First tries of others go on when this fails.
+            next = monotonic() + LOOK_FOR_REPLAYS_EVERY;
+            isOpen = false;
+            isOpen = await replays.advance(2 * BATCH);
+            next = isOpen ? monotonic() + REPLAY_EVERY : next;
+            return true;
+        },
+
+        /** In milliseconds; null while none is open. */
+        goOnAfter(nothingCame: boolean): number | null {
+            next += isOpen && nothingCame ? REPLAY_SLOWLY_EVERY - REPLAY_EVERY : 0;
+            return isOpen ? Math.max(0, next - monotonic()) : null;
         },
     };
 }

@@ -185,12 +185,12 @@ function isKnownProtocol(protocol: string): protocol is ServiceInput['proto'] {
 }
 
 /** As nmap prints it: `ssl/http` for HTTP inside of TLS. */
-function serviceName({ name = '', tunnel = '' }: Attributes): string {
+export function serviceName({ name = '', tunnel = '' }: Attributes): string {
     return tunnel === '' ? name : `${tunnel}/${name}`;
 }
 
 /** As nmap prints it: `OpenSSH 9.2p1 Debian 2 (protocol 2.0)`. */
-function serviceInfo({ product = '', version = '', extrainfo = '' }: Attributes): string | null {
+export function serviceInfo({ product = '', version = '', extrainfo = '' }: Attributes): string | null {
     const info = [product, version, extrainfo && `(${extrainfo})`].filter((part) => part !== '').join(' ');
     return info === '' ? null : info;
 }

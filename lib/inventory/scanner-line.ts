@@ -3,6 +3,7 @@ import { isObject } from '../checked.ts';
 import { PROTOCOLS } from './fields.ts';
 import { serviceInfo, serviceName } from './nmap-host.ts';
 import type { ScannedHost } from './read-xml.ts';
+import { bannerService } from './scanner-text.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -24,11 +25,6 @@ export function hostOfLine(line: JsonObject): ScannedHost | null {
     const form = 'address' in line ? undefined : FORMS.find(({ fits }) => fits(line));
     return form === undefined ? line : form.host(line);
 }
-
-/** Of the banners that masscan names, those that name the protocol of the port; the others are about a part of what was read. */
-const BANNERS = new Set([
-    ...['coap', 'ftp', 'http', 'imap', 'memcached', 'nbtstat', 'ntp', 'pop', 'rdp', 'smb', 'smtp', 'snmp', 'ssh', 'ssl', 'telnet', 'vnc'],
-]);
 
 /** From its sources of 2026-11: a finding a line, `status` when it answered, `service` for what it said. */
 const masscanList: Form = {
@@ -57,8 +53,7 @@ function masscanService({ port, proto, status, name, banner }: JsonObject): read
         return [];
     }
 
-    const said = typeof name === 'string' && BANNERS.has(name);
-    return [{ port, proto, state: status === 'closed' ? 'closed' : 'open', ...(said && { name, info: banner === '' ? null : banner }) }];
+    return [{ port, proto, state: status === 'closed' ? 'closed' : 'open', ...bannerService(name, banner) }];
 }
 
 /**

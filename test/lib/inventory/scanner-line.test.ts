@@ -21,6 +21,28 @@ t.test('reads what masscan has written', async (t) => {
     }
 });
 
+t.test('reads the banners of masscan alike from XML and JSON', async (t) => {
+    const service = { port: 80, proto: 'tcp', state: 'open' };
+    const banner = [
+        'HTTP/1.0 200 OK',
+        'Server: SimpleHTTP/0.6 Python/3.11.7',
+        'Date: Thu, 26 Nov 2026 01:37:09 GMT',
+        'Content-type: text/html; charset=utf-8',
+        'Content-Length: 735',
+        '',
+        '',
+    ].join('\r\n');
+    // The last line break is cut, after its first half.
+    const http = { ...service, name: 'http', info: banner.slice(0, -1) };
+    for (const [name, state] of [
+        ['masscan.xml', {}],
+        ['masscan-banners.json', { state: 'alive' }],
+    ] as const) {
+        const expected = [service, service, service, http].map((one) => ({ address: '198.18.9.2', ...state, services: [one] }));
+        t.same(await fixture(name), expected, name);
+    }
+});
+
 // As its writer `out-json.c` of 2026-11 prints it.
 t.test('reads the list of masscan, a finding a line', async (t) => {
     const hosts = await read(

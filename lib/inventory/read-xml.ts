@@ -11,6 +11,8 @@ import { nmapForm } from './nmap-host.ts';
 const SLICE = 64 * 1024;
 /** Longest tag, text or comment, in characters. The output of a script sits in one attribute and can be long. */
 const MAX_TOKEN = 1024 * 1024;
+/** Longest text outside of hosts, in so many of these: the policy of a report of Nessus has all plugins in one. */
+const MAX_BESIDE = 8;
 /** Longest host, in so many of these: it is held until it has ended. */
 const MAX_HOST = 32;
 const MAX_DEPTH = 64;
@@ -99,7 +101,7 @@ type Fail = (reason: string, field?: string) => ScanwireError;
 function scanParser(maxHost: number, bad: BadLines) {
     // `strictEntities` is missing in the parser's types.
     const options = { position: true, strictEntities: true };
-    const parser = Object.assign(sax.parser(true, options), { bufferCheckPosition: Number.POSITIVE_INFINITY });
+    const parser = Object.assign(sax.parser(true, options), { bufferCheckPosition: Number.POSITIVE_INFINITY, textNode: '' });
     const fail: Fail = (reason, field) =>
         new ScanwireError(
             'INVALID_INPUT',
@@ -108,10 +110,20 @@ function scanParser(maxHost: number, bad: BadLines) {
         );
     const line = (): number => parser.line + 1;
     const elements = scanElements(fail, { position: () => parser.position, onBad: (error) => bad.add(line(), error) });
-    let tokenStart = 0;
+    let [tokenStart, passed] = [0, 0];
 
     const endToken = (): void => {
         tokenStart = parser.position;
+        passed = 0;
+    };
+    /** What has come of a text that nobody reads is not held. */
+    const passOver = (): void => {
+        passed += parser.textNode.length;
+        if (passed > MAX_BESIDE * MAX_TOKEN) {
+            throw fail(`a single text outside of hosts is longer than ${MAX_BESIDE} MiB`);
+        }
+        tokenStart = parser.textNode === '' ? tokenStart : parser.position;
+        parser.textNode = '';
     };
     const takeText = (text: string): void => {
         endToken();
@@ -151,6 +163,10 @@ function scanParser(maxHost: number, bad: BadLines) {
         /** Hosts that ended within the text; none behind a bad one. */
         write(text: string): readonly HostInput[] {
             parser.write(text);
+            if (elements.lengthOfHost() === 0) {
+                passOver();
+            }
+
             if (parser.position - tokenStart > MAX_TOKEN) {
                 throw fail('a single tag, text or comment is longer than 1 MiB');
             }

@@ -175,6 +175,17 @@ t.test('cuts off what a scanner says of a vulnerability at the length that is ke
     }
 });
 
+t.test('reads a report whose policy lists more plugins than a text may be long', async (t) => {
+    const plugins = '123456;'.repeat(400_000);
+    const policy = `<Policy><policyName>x</policyName><Preferences><preference><name>plugin_set</name><value>${plugins}</value></preference></Preferences></Policy>`;
+    const report = nessus('').replace('<Report>', `${policy}<Report>`);
+    t.match(await collect(readScan(bytes(report))), [{ address: '192.0.2.1' }]);
+    const within = await refusal(readScan(bytes(nessus(`<HostProperties>${plugins}</HostProperties>`))));
+    t.match(within.message, /a single tag, text or comment is longer than 1 MiB/, 'but not of a host');
+    const tag = await refusal(readScan(bytes(report.replace('<value>', `x<value x="${plugins}">`))));
+    t.match(tag.message, /a single tag, text or comment is longer than 1 MiB/, 'nor a tag behind a text');
+});
+
 t.test('refuses what is broken in them, with the line and the reason', async (t) => {
     const cases: [string, RegExp][] = [
         [metasploit('<services><service><port>x</port><proto>tcp</proto></service></services>'), /services\[0\].port/],

@@ -175,15 +175,22 @@ t.test('cuts off what a scanner says of a vulnerability at the length that is ke
     }
 });
 
-t.test('reads a report whose policy lists more plugins than a text may be long', async (t) => {
+t.test('reads a report whose policy lists more plugins than a tag may be long, and a long output', async (t) => {
     const plugins = '123456;'.repeat(400_000);
     const policy = `<Policy><policyName>x</policyName><Preferences><preference><name>plugin_set</name><value>${plugins}</value></preference></Preferences></Policy>`;
-    const report = nessus('').replace('<Report>', `${policy}<Report>`);
-    t.match(await collect(readScan(bytes(report))), [{ address: '192.0.2.1' }]);
-    const within = await refusal(readScan(bytes(nessus(`<HostProperties>${plugins}</HostProperties>`))));
-    t.match(within.message, /a single tag, text or comment is longer than 1 MiB/, 'but not of a host');
-    const tag = await refusal(readScan(bytes(report.replace('<value>', `x<value x="${plugins}">`))));
-    t.match(tag.message, /a single tag, text or comment is longer than 1 MiB/, 'nor a tag behind a text');
+    const item = `<ReportItem port="0" severity="0" pluginID="1" pluginName="x"><plugin_output>${plugins}</plugin_output></ReportItem>`;
+    const report = nessus(item).replace('<Report>', `${policy}<Report>`);
+    const [host] = await collect(readScan(bytes(report)));
+    t.strictSame(host?.notes?.[0]?.data, { name: 'x', family: '', plugin_output: plugins });
+
+    for (const [text, message] of [
+        [report.replace('<value>', `<value>${plugins.repeat(3)}`), /a single text is longer than 8 MiB/],
+        [report.replace('<plugin_output>', `<plugin_output>${plugins.repeat(3)}`), /a single text is longer than 8 MiB/],
+        [report.replace('<value>', `x<value x="${plugins}">`), /a single tag or comment is longer than 1 MiB/],
+        [report.replace('<plugin_output>', `x<plugin_output x="${plugins}">`), /a single tag or comment is longer than 1 MiB/],
+    ] as const) {
+        t.match((await refusal(readScan(bytes(text)))).message, message);
+    }
 });
 
 t.test('refuses what is broken in them, with the line and the reason', async (t) => {

@@ -27,7 +27,8 @@ export interface Findings {
 const MAX_FINDINGS = 16_384;
 /** So many of them may have service and type, or name, in common: each is found by counting through them. */
 const MAX_ALIKE = 1_000;
-const MAX_NAME = 255;
+/** Longest name of a vulnerability, in UTF-16 code units. */
+export const MAX_NAME = 255;
 /** Of the data of a note; as deep as a scan may be. */
 const MAX_DEPTH = 64;
 
@@ -158,15 +159,6 @@ function refuseUnstorable(data: object, field: string): void {
 
 function isDeeper(value: unknown, depth: number): boolean {
     return typeof value === 'object' && value !== null && (depth === 0 || Object.values(value).some((part) => isDeeper(part, depth - 1)));
-}
-
-/** A name that is not too long, of what a scanner calls a vulnerability. */
-export function vulnName(text: string): string {
-    // Half a surrogate pair could not be stored.
-    return text
-        .trim()
-        .slice(0, MAX_NAME)
-        .replace(/[\ud800-\udbff]$/, '');
 }
 
 const REFERENCES = 'References: ';

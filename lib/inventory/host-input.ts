@@ -8,7 +8,7 @@ import { checkedFindings, findingSchemas } from './findings.ts';
 import { byHostField, HOST_STATES, type HostFieldKind, type HostInput, normaliseArch, type ServiceInput } from './host.ts';
 
 /** Longest text of one field, in UTF-16 code units. */
-const MAX_TEXT = 65_536;
+export const MAX_TEXT = 65_536;
 /** Every port once with each protocol. */
 const MAX_SERVICES = 2 * 65_535;
 /** Every other port. */

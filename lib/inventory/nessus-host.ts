@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { PROTOCOLS } from './fields.ts';
-import { vulnName } from './findings.ts';
 import type { Attributes, HostElements, ScannedHost, XmlForm } from './read-xml.ts';
+import { vulnInfo, vulnName } from './scanner-text.ts';
 
 /** The reports of Nessus (`.nessus`), as "Nessus v2 File Format" of 2016-11-18 has them. */
 export const nessusForm: XmlForm = {
@@ -128,7 +128,7 @@ function vulnOf(item: Item): object {
     const score = textOf(item, 'cvss3_base_score') || textOf(item, 'cvss_base_score');
     const severity = SEVERITIES[severityOf(item)] ?? item.attributes.severity;
     const info = [`Severity: ${severity}${score === '' ? '' : `, CVSS ${score}`}`, ...TOLD.map((element) => textOf(item, element))];
-    return { ...placeOf(item), name: nameOf(item), info: info.filter((text) => text !== '').join('\n\n'), refs: refsOf(item) };
+    return { ...placeOf(item), name: nameOf(item), info: vulnInfo(info.filter((text) => text !== '').join('\n\n')), refs: refsOf(item) };
 }
 
 function refsOf(item: Item): readonly string[] {

@@ -2,6 +2,7 @@ import { type ClosedPorts, countPorts, mergedRanges, type PortRange, portRanges,
 import type { HostState, ServiceInput } from './host.ts';
 import { nmapScripts } from './nmap-script.ts';
 import type { Attributes, HostElements, ScannedHost, XmlForm } from './read-xml.ts';
+import { bannerService, withoutByteEscapes } from './scanner-text.ts';
 
 const STATES: Readonly<Record<string, HostState>> = { up: 'alive', down: 'down' };
 const PORT_STATES: Readonly<Record<string, ServiceInput['state']>> = {
@@ -16,8 +17,9 @@ interface Port {
     readonly port: number;
     readonly proto: ServiceInput['proto'];
     state: ServiceInput['state'];
-    name: string;
-    info: string | null;
+    /** Both or none: where the scan only says that the port is there, a service keeps those that it has. */
+    name?: string;
+    info?: string | null;
 }
 
 /** The ports that a scan went through, by protocol. */
@@ -67,7 +69,7 @@ function nmapHost(scanned: ScannedPorts): HostElements {
             }
         },
         port: ({ portid, protocol = '' }) => {
-            port = { port: Number(portid), proto: protocol as Port['proto'], state: 'unknown', name: '', info: null };
+            port = { port: Number(portid), proto: protocol as Port['proto'], state: 'unknown' };
             // Nor does it know a port 0.
             if (isKnownProtocol(protocol) && port.port !== 0) {
                 ports.set(`${protocol}/${port.port}`, port);
@@ -83,8 +85,7 @@ function nmapHost(scanned: ScannedPorts): HostElements {
         service: (attributes) => {
             serviceOs ||= attributes.ostype ?? '';
             if (port !== null) {
-                port.name = serviceName(attributes);
-                port.info = serviceInfo(attributes);
+                Object.assign(port, serviceOf(attributes));
             }
         },
         osmatch: os.match,
@@ -184,13 +185,23 @@ function isKnownProtocol(protocol: string): protocol is ServiceInput['proto'] {
     return protocol === 'tcp' || protocol === 'udp';
 }
 
+/** Only masscan writes banners, each in a host of its own, with bytes as `\\x0d`. */
+function serviceOf(attributes: Attributes): object {
+    const { name, banner } = attributes;
+    return banner === undefined
+        ? { name: serviceName(attributes), info: serviceInfo(attributes) }
+        : bannerService(name, withoutByteEscapes(banner, BYTES));
+}
+
+const BYTES = /(?:\\x[0-9a-f]{2})+/g;
+
 /** As nmap prints it: `ssl/http` for HTTP inside of TLS. */
-function serviceName({ name = '', tunnel = '' }: Attributes): string {
+export function serviceName({ name = '', tunnel = '' }: Attributes): string {
     return tunnel === '' ? name : `${tunnel}/${name}`;
 }
 
 /** As nmap prints it: `OpenSSH 9.2p1 Debian 2 (protocol 2.0)`. */
-function serviceInfo({ product = '', version = '', extrainfo = '' }: Attributes): string | null {
+export function serviceInfo({ product = '', version = '', extrainfo = '' }: Attributes): string | null {
     const info = [product, version, extrainfo && `(${extrainfo})`].filter((part) => part !== '').join(' ');
     return info === '' ? null : info;
 }

@@ -1,6 +1,7 @@
-import { type Findings, type NoteInput, type VulnInput, vulnName } from './findings.ts';
+import type { Findings, NoteInput, VulnInput } from './findings.ts';
 import type { ServiceInput } from './host.ts';
 import type { Attributes } from './read-xml.ts';
+import { vulnInfo, vulnName } from './scanner-text.ts';
 
 /** What a script is about; a port, or the host. */
 type On = Partial<Pick<ServiceInput, 'port' | 'proto'>>;
@@ -131,10 +132,12 @@ function libraryVuln(key: string, table: Value): FoundVuln | null {
     const lines = [`State: ${state}`, ...textsAt(table, 'description')];
     return {
         name: vulnName(textAt(table, 'title') || key),
-        info: lines
-            .map((line) => line.trim())
-            .filter((line) => line !== '')
-            .join('\n'),
+        info: vulnInfo(
+            lines
+                .map((line) => line.trim())
+                .filter((line) => line !== '')
+                .join('\n'),
+        ),
         refs: [...textsAt(table, 'ids').map(idName), ...textsAt(table, 'refs').map((url) => `URL-${url}`)],
     };
 }

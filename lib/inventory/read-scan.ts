@@ -78,11 +78,14 @@ export async function* readHostLines(source: AsyncIterable<Uint8Array>): AsyncGe
     bad.end();
 }
 
+/** The last line of masscan until 2017, which is no JSON. */
+const MASSCAN_END = '{finished: 1}';
+
 /** Null for a line without one; a bad line is noted. */
 function hostOn(line: Line, bad: BadLines): HostInput | null {
     try {
         const text = elementOf(textOf(line));
-        return text === '' ? null : hostOf(text, line.number);
+        return text === '' || text === MASSCAN_END ? null : hostOf(text, line.number);
     } catch (error) {
         bad.add(line.number, error);
         return null;

@@ -9,8 +9,10 @@ import { nessusForm } from './nessus-host.ts';
 import { nmapForm } from './nmap-host.ts';
 
 const SLICE = 64 * 1024;
-/** Longest tag, text or comment, in characters. The output of a script sits in one attribute and can be long. */
+/** Longest tag or comment, in characters. The output of a script of nmap sits in one attribute and can be long. */
 const MAX_TOKEN = 1024 * 1024;
+/** Longest text, in so many of these. Nessus has the output of a plugin in one, and before all hosts the numbers of all plugins. */
+const MAX_TEXT = 8;
 /** Longest host, in so many of these: it is held until it has ended. */
 const MAX_HOST = 32;
 const MAX_DEPTH = 64;
@@ -99,7 +101,7 @@ type Fail = (reason: string, field?: string) => ScanwireError;
 function scanParser(maxHost: number, bad: BadLines) {
     // `strictEntities` is missing in the parser's types.
     const options = { position: true, strictEntities: true };
-    const parser = Object.assign(sax.parser(true, options), { bufferCheckPosition: Number.POSITIVE_INFINITY });
+    const parser = Object.assign(sax.parser(true, options), { bufferCheckPosition: Number.POSITIVE_INFINITY, textNode: '' });
     const fail: Fail = (reason, field) =>
         new ScanwireError(
             'INVALID_INPUT',
@@ -109,9 +111,29 @@ function scanParser(maxHost: number, bad: BadLines) {
     const line = (): number => parser.line + 1;
     const elements = scanElements(fail, { position: () => parser.position, onBad: (error) => bad.add(line(), error) });
     let tokenStart = 0;
+    /** Of the text that the parser is in: how much of it is held, and how much has come. */
+    let [held, come] = [0, 0];
 
     const endToken = (): void => {
         tokenStart = parser.position;
+        [held, come] = [0, 0];
+    };
+    /** A text may be long: it is held in one piece, and one that nobody reads not at all. */
+    const boundText = (): void => {
+        const grown = parser.textNode.length - held;
+        if (grown === 0) {
+            return;
+        }
+
+        come += grown;
+        if (come > MAX_TEXT * MAX_TOKEN) {
+            throw fail(`a single text is longer than ${MAX_TEXT} MiB`);
+        }
+
+        tokenStart = parser.position;
+        parser.textNode = elements.lengthOfHost() === 0 ? '' : parser.textNode;
+        held = parser.textNode.length;
+        flatten(parser.textNode);
     };
     const takeText = (text: string): void => {
         endToken();
@@ -151,8 +173,9 @@ function scanParser(maxHost: number, bad: BadLines) {
         /** Hosts that ended within the text; none behind a bad one. */
         write(text: string): readonly HostInput[] {
             parser.write(text);
+            boundText();
             if (parser.position - tokenStart > MAX_TOKEN) {
-                throw fail('a single tag, text or comment is longer than 1 MiB');
+                throw fail('a single tag or comment is longer than 1 MiB');
             }
 
             if (elements.lengthOfHost() > maxHost * MAX_TOKEN) {

@@ -1,7 +1,9 @@
 import { isIP } from 'node:net';
 import { isObject } from '../checked.ts';
 import { PROTOCOLS } from './fields.ts';
+import { serviceInfo, serviceName } from './nmap-host.ts';
 import type { ScannedHost } from './read-xml.ts';
+import { bannerService } from './scanner-text.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -23,11 +25,6 @@ export function hostOfLine(line: JsonObject): ScannedHost | null {
     const form = 'address' in line ? undefined : FORMS.find(({ fits }) => fits(line));
     return form === undefined ? line : form.host(line);
 }
-
-/** Of the banners that masscan names, those that name the protocol of the port; the others are about a part of what was read. */
-const BANNERS = new Set([
-    ...['coap', 'ftp', 'http', 'imap', 'memcached', 'nbtstat', 'ntp', 'pop', 'rdp', 'smb', 'smtp', 'snmp', 'ssh', 'ssl', 'telnet', 'vnc'],
-]);
 
 /** From its sources of 2026-11: a finding a line, `status` when it answered, `service` for what it said. */
 const masscanList: Form = {
@@ -56,22 +53,41 @@ function masscanService({ port, proto, status, name, banner }: JsonObject): read
         return [];
     }
 
-    const said = typeof name === 'string' && BANNERS.has(name);
-    return [{ port, proto, state: status === 'closed' ? 'closed' : 'open', ...(said && { name, info: banner === '' ? null : banner }) }];
+    return [{ port, proto, state: status === 'closed' ? 'closed' : 'open', ...bannerService(name, banner) }];
 }
 
-/** From its sources of 2026-11. Version 2.0 had the port in an object. */
+/**
+ * From its sources of 2026-05. Version 2.0 had the port in an object. Whoever asks it for services (`-sV`) gets what nmap would say of them;
+ * of a host that it has only discovered (`-sn`) it writes the port 0.
+ */
 const naabu: Form = {
     fits: ({ ip, port, url }) => typeof ip === 'string' && port !== undefined && url === undefined,
-    host({ ip, host, port, protocol = 'tcp' }) {
-        const number = isObject(port) ? port.Port : port;
-        return alive(ip, protocol === '' ? [{ port: number }] : [{ port: number, proto: protocol }], host);
+    host(line) {
+        const { ip, host, protocol, mac_address: mac, os_type: system } = line;
+        const port = isObject(line.port) ? line.port.Port : line.port;
+        const proto = protocol === '' || protocol === undefined ? {} : { proto: protocol };
+        return {
+            ...alive(ip, port === 0 ? [] : [{ port, ...proto, ...nmapService(line) }], host),
+            ...(typeof mac === 'string' && mac !== '' && { mac }),
+            ...(typeof system === 'string' && system !== '' && { os_name: system }),
+        };
     },
 };
 
-/** From its sources of 2026-11; `host` is the address that was asked, or its name where there is a `host_ip`. */
+/** Name and info from fields that are called as nmap's attributes are; nothing where it has not told the service. */
+function nmapService(line: JsonObject): JsonObject {
+    const [name, tunnel, product, version, extrainfo] = ['name', 'tunnel', 'product', 'version', 'extra_info'].map((key) =>
+        typeof line[key] === 'string' ? line[key] : undefined,
+    );
+    return name === undefined ? {} : { name: serviceName({ name, tunnel }), info: serviceInfo({ product, version, extrainfo }) };
+}
+
+/**
+ * From its sources of 2026-02. `host` is the address that was asked, since 2025-12 its name, with the address as `host_ip`. Until 2022-08 there were dashes in
+ * the names of fields.
+ */
 const httpx: Form = {
-    fits: ({ url, status_code }) => typeof url === 'string' && status_code !== undefined,
+    fits: (line) => typeof line.url === 'string' && (line.status_code ?? line['status-code']) !== undefined,
     host({ url, host_ip, host, a, aaaa, port, scheme, webserver, failed }) {
         if (failed === true) {
             return null;
@@ -84,20 +100,26 @@ const httpx: Form = {
     },
 };
 
-/** As its documentation of 2026-11 says; the ports are not in what its older versions wrote. */
+/** Modules of zgrab2 that ask over UDP. `omronfins` does unless it is told otherwise, which what it writes does not say. */
+const UDP_MODULES: ReadonlySet<unknown> = new Set(['bacnet', 'ntp', 'omronfins']);
+
+/** From its sources of 2026-07. Until 2025-09 it wrote no ports: of what those versions found, the host alone is known. Of a name without an address it tells an error only. */
 const zgrab: Form = {
-    fits: ({ ip, domain, data }) => (typeof ip === 'string' || typeof domain === 'string') && isObject(data),
+    fits: ({ ip, domain, data, error }) =>
+        (typeof ip === 'string' || typeof domain === 'string') && (isObject(data) || typeof error === 'string'),
     host({ ip, domain, data }) {
-        const answers = Object.values(data as JsonObject).filter(
-            (answer) => isObject(answer) && answer.status === 'success',
-        ) as JsonObject[];
-        const services = new Map(
-            answers.map(({ port, protocol }) => [port, { port, name: protocol === 'tls' ? 'ssl' : protocol, info: null }]),
-        );
-        services.delete(undefined);
-        return answers.length === 0 ? null : alive(ip, [...services.values()], domain);
+        const all: readonly unknown[] = isObject(data) ? Object.values(data) : [];
+        const answers = all.filter((answer) => isObject(answer) && answer.status === 'success') as JsonObject[];
+        const services = answers.filter(({ port }) => port !== undefined).map(zgrabService);
+        const places = new Map(services.map((service) => [`${service.port}/${service.proto}`, service]));
+        return answers.length === 0 ? null : alive(ip, [...places.values()], domain);
     },
 };
+
+function zgrabService({ port, protocol }: JsonObject): JsonObject {
+    const proto = UDP_MODULES.has(protocol) ? 'udp' : 'tcp';
+    return { port, proto, name: protocol === 'tls' ? 'ssl' : protocol, info: null };
+}
 
 /** What fits two of them is of the first. */
 const FORMS: readonly Form[] = [masscanLines, masscanList, httpx, zgrab, naabu];

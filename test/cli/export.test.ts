@@ -22,11 +22,11 @@ t.test('exports what was imported, and an import of that into another workspace 
     const exported = await scanwire(['export', '--output', file, '--data', data]);
     t.match(exported, { code: 0, stderr: '', stdout: /^Exported default to .*office\.jsonl: [\d,]+ bytes\n$/ });
     t.match(await scanwire(['import', file, '--workspace', 'copy', '--data', data]), {
-        stdout: 'Imported into copy: hosts 6 new; services 10 new; notes 13 new; vulns 6 new\n',
+        stdout: 'Imported into copy: hosts 6 new; services 10 new; notes 15 new; vulns 8 new\n',
     });
     t.equal(await contents(t, data, 'copy'), await contents(t, data, 'default'));
     t.match(await scanwire(['import', file, '--data', data]), {
-        stdout: 'Imported into default: hosts 6 unchanged; services 10 unchanged; notes 13 unchanged; vulns 6 unchanged\n',
+        stdout: 'Imported into default: hosts 6 unchanged; services 10 unchanged; notes 15 unchanged; vulns 8 unchanged\n',
     });
 
     const xml = await scanwire(['export', '--format', 'nmap-xml', '--output', '-', '--json', '--data', data]);

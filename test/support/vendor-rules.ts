@@ -7,6 +7,13 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 
 type Rules = Readonly<Record<string, unknown>>;
 
+const object = (required: readonly string[], properties: Rules): Rules => ({
+    type: 'object',
+    required,
+    properties,
+    additionalProperties: false,
+});
+
 const text = (max: number, min = 1): Rules => ({ type: 'string', minLength: min, maxLength: max });
 
 const slackText = (max: number): Rules => ({
@@ -43,6 +50,7 @@ export const SLACK_RULES: Rules = {
                     {
                         properties: {
                             type: { const: 'header' },
+                            block_id: text(255),
                             text: { allOf: [slackText(150), { properties: { type: { const: 'plain_text' } } }] },
                         },
                         required: ['type', 'text'],
@@ -51,6 +59,7 @@ export const SLACK_RULES: Rules = {
                     {
                         properties: {
                             type: { const: 'section' },
+                            block_id: text(255),
                             text: slackText(3000),
                             fields: { type: 'array', minItems: 1, maxItems: 10, items: slackText(2000) },
                         },
@@ -61,6 +70,7 @@ export const SLACK_RULES: Rules = {
                     {
                         properties: {
                             type: { const: 'context' },
+                            block_id: text(255),
                             elements: { type: 'array', minItems: 1, maxItems: 10, items: slackText(3000) },
                         },
                         required: ['type', 'elements'],
@@ -72,9 +82,72 @@ export const SLACK_RULES: Rules = {
     },
 };
 
+const elementOf = (type: string, required: readonly string[], properties: Rules): Rules =>
+    object(['type', ...required], {
+        type: { const: type },
+        id: { type: 'string' },
+        separator: { type: 'boolean' },
+        spacing: { enum: ['default', 'none', 'small', 'medium', 'large', 'extraLarge', 'padding'] },
+        isVisible: { type: 'boolean' },
+        ...properties,
+    });
+
+/** Microsoft's schema takes these words with a small first letter and with a large one. */
+const word = (...words: readonly string[]): Rules => ({ enum: words.flatMap((one) => [one, one[0]?.toUpperCase() + one.slice(1)]) });
+
+const LOOKS: Rules = {
+    text: { type: 'string' },
+    color: word('default', 'dark', 'light', 'accent', 'good', 'warning', 'attention'),
+    fontType: word('default', 'monospace'),
+    isSubtle: { type: 'boolean' },
+    size: word('default', 'small', 'medium', 'large', 'extraLarge'),
+    weight: word('default', 'lighter', 'bolder'),
+};
+
+/**
+ * Of Adaptive Cards, read on 2026-11-26: microsoft/AdaptiveCards, schemas/1.2.1/adaptive-card.json of 2020-07-20, MIT: names, types, enumerations and what is required of
+ * the elements that a message of ours can have, and of the one in Microsoft's sample.
+ */
+const CARD_RULES: Rules = object(['type', 'version', 'body'], {
+    $schema: { type: 'string' },
+    type: { const: 'AdaptiveCard' },
+    version: { enum: ['1.0', '1.1', '1.2'] },
+    body: {
+        type: 'array',
+        items: {
+            oneOf: [
+                elementOf('RichTextBlock', ['inlines'], {
+                    inlines: {
+                        type: 'array',
+                        items: object(['type', 'text'], {
+                            type: { const: 'TextRun' },
+                            highlight: { type: 'boolean' },
+                            italic: { type: 'boolean' },
+                            strikethrough: { type: 'boolean' },
+                            ...LOOKS,
+                        }),
+                    },
+                    horizontalAlignment: word('left', 'center', 'right'),
+                }),
+                elementOf('TextBlock', ['text'], { wrap: { type: 'boolean' }, maxLines: { type: 'number' }, ...LOOKS }),
+            ],
+        },
+    },
+    actions: {
+        type: 'array',
+        items: object(['type', 'url'], {
+            type: { const: 'Action.OpenUrl' },
+            title: { type: 'string' },
+            url: { type: 'string' },
+            iconUrl: { type: 'string' },
+            style: word('default', 'positive', 'destructive'),
+        }),
+    },
+});
+
 /**
  * Teams, read on 2026-11-23: MicrosoftDocs/msteams-docs, webhooks-and-connectors/how-to/connectors-using.md (`type` is `message`, a list of
- * attachments, each of the type of Adaptive Cards with the card as `content`). The card itself is read by the `adaptivecards` package.
+ * attachments, each of the type of Adaptive Cards with the card as `content`). The card is held to Microsoft's schema, and read by the `adaptivecards` package.
  */
 export const TEAMS_RULES: Rules = {
     type: 'object',
@@ -92,21 +165,26 @@ export const TEAMS_RULES: Rules = {
                 properties: {
                     contentType: { const: 'application/vnd.microsoft.card.adaptive' },
                     contentUrl: { type: 'null' },
-                    content: { type: 'object', required: ['type', 'version', 'body'], properties: { type: { const: 'AdaptiveCard' } } },
+                    content: CARD_RULES,
                 },
             },
         },
     },
 };
 
-/** The most that Teams takes as one message, and PagerDuty as one event. */
+/** The most that Teams takes as one message, PagerDuty as one event, Azure Monitor (MicrosoftDocs/azure-monitor-docs, azure-monitor-limits-custom-logs.md) as one call. */
 export const TEAMS_BYTES: number = 28 * 1024;
 export const PAGERDUTY_BYTES: number = 512 * 1024;
+export const SENTINEL_BYTES: number = 1_000_000;
 
 /** PagerDuty, read on 2026-11-23: PagerDuty/developer-docs, docs/events-API-v2/02-Trigger-Events.md and 01-Overview.md (512 KB in all). */
 export const PAGERDUTY_RULES: Rules = {
     type: 'object',
-    required: ['routing_key', 'event_action', 'payload'],
+    required: ['routing_key', 'event_action'],
+    if: { properties: { event_action: { const: 'trigger' } } },
+    // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
+    then: { required: ['payload'] },
+    else: { required: ['dedup_key'] },
     additionalProperties: false,
     properties: {
         routing_key: text(32, 32),
@@ -127,7 +205,7 @@ export const PAGERDUTY_RULES: Rules = {
                 custom_details: { type: 'object' },
             },
         },
-        images: { type: 'array' },
+        images: { type: 'array', items: object(['src'], { src: { type: 'string' }, href: { type: 'string' }, alt: { type: 'string' } }) },
         links: {
             type: 'array',
             items: {
@@ -150,7 +228,7 @@ export const SPLUNK_RULES: Rules = {
     required: ['event'],
     additionalProperties: false,
     properties: {
-        time: { type: 'number', minimum: 0, maximum: 1e11 },
+        time: { type: ['number', 'string'], minimum: 0, maximum: 1e11, pattern: '^\\d{1,10}(?:\\.\\d+)?$' },
         host: { type: 'string', minLength: 1 },
         source: { type: 'string' },
         sourcetype: { type: 'string' },
@@ -172,7 +250,6 @@ export const SENTINEL_RULES: Rules = {
     minItems: 1,
     items: {
         type: 'object',
-        required: ['TimeGenerated'],
         propertyNames: {
             pattern: '^[A-Za-z][A-Za-z0-9_]{0,44}$',
             not: { enum: ['_ResourceId', 'id', '_SubscriptionId', 'TenantId', 'Type', 'UniqueId', 'Title'] },

@@ -41,7 +41,7 @@ export const pagerduty: Format = {
                 severity: PAGERDUTY_SEVERITIES[summary.severity],
                 timestamp: summary.time.toISOString(),
                 class: event.kind,
-                custom_details: detailsOf(event),
+                custom_details: omission(event, PAGERDUTY_DETAILS_BYTES, 'PagerDuty') ?? event.body,
             },
             client: vendor,
             ...(summary.link !== null && { client_url: summary.link, links: [{ href: summary.link, text: `Open in ${vendor}` }] }),
@@ -55,9 +55,10 @@ function dedupKey({ id, body }: FormatEvent): string {
     return typeof body.investigationId === 'string' ? body.investigationId : id;
 }
 
-function detailsOf({ id, text, body }: FormatEvent): unknown {
+/** What stands for a body that a receiver would not take; null for one that it does. */
+function omission({ id, text }: FormatEvent, max: number, receiver: string): object | null {
     const bytes = Buffer.byteLength(text);
-    return bytes <= PAGERDUTY_DETAILS_BYTES ? body : { event_id: id, omitted: `The body has ${bytes} bytes, more than PagerDuty takes` };
+    return bytes <= max ? null : { event_id: id, omitted: `The body has ${bytes} bytes, more than ${receiver} takes` };
 }
 
 /** An event of Splunk's HTTP Event Collector, for its endpoint `/services/collector/event`. */
@@ -77,6 +78,10 @@ export const splunkHec: Format = {
     },
 };
 
+/** A call of the Logs Ingestion API has 1 MB at most; this leaves room for the other columns. */
+const SENTINEL_BODY_BYTES = 900 * 1024;
+const SENTINEL_TEXT = 8192;
+
 /** Rows of the Logs Ingestion API of Azure Monitor, which Microsoft Sentinel reads: a list of one, whose columns have no reserved name. */
 export const sentinel: Format = {
     name: 'sentinel',
@@ -87,11 +92,12 @@ export const sentinel: Format = {
             TimeGenerated: time.toISOString(),
             EventKind: event.kind,
             EventId: event.id,
-            EventTitle: title,
+            EventTitle: truncated(title, SENTINEL_TEXT),
             EventSeverity: severity,
-            EventHost: host ?? '',
+            EventHost: truncated(host ?? '', SENTINEL_TEXT),
             EventLink: link ?? '',
         });
-        return { body: `[${row.slice(0, -1)},"EventBody":${event.text}}]` };
+        const omitted = omission(event, SENTINEL_BODY_BYTES, 'Azure Monitor');
+        return { body: `[${row.slice(0, -1)},"EventBody":${omitted === null ? event.text : JSON.stringify(omitted)}}]` };
     },
 };

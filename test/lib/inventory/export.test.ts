@@ -34,7 +34,7 @@ const HOSTS: readonly HostInput[] = [
         ],
     },
     { address: '192.0.2.1' },
-    { address: '192.0.2.2', state: 'unknown', services: [{ port: 1, proto: 'tcp', state: 'closed', name: '', info: null }] },
+    { address: '192.0.2.2', state: 'unknown', services: [{ port: 1, proto: 'tcp', state: 'closed' }] },
 ];
 
 async function office(hosts: readonly HostInput[] = HOSTS): Promise<MemoryInventory> {
@@ -266,12 +266,12 @@ t.test('writes the XML of nmap, by its document type, from which an import makes
             os_flavor: 'Debian',
             services: [
                 { port: 443, proto: 'tcp', state: 'open', name: 'ssl/http', info },
-                { port: 53, proto: 'udp', state: 'filtered', name: '', info: null },
+                { port: 53, proto: 'udp', state: 'filtered' },
                 { port: 22, proto: 'tcp', state: 'unknown', name: 'ssh', info: null },
             ],
         },
         { address: '192.0.2.1', state: 'alive' },
-        { address: '192.0.2.2', state: 'unknown', services: [{ port: 1, proto: 'tcp', state: 'closed', name: '', info: null }] },
+        { address: '192.0.2.2', state: 'unknown', services: [{ port: 1, proto: 'tcp', state: 'closed' }] },
         { ...windows, state: 'alive' },
         { address: '192.0.2.3', state: 'down', if_known: true },
         { address: '192.0.2.4', state: 'alive' },

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { referencesOf, vulnName, withReferences } from '../../../lib/inventory/findings.ts';
+import { referencesOf, withReferences } from '../../../lib/inventory/findings.ts';
 import { normaliseHost } from '../../../lib/inventory/host-input.ts';
 
 const address = '192.0.2.1';
@@ -83,9 +83,4 @@ t.test('writes references where they are found again', async (t) => {
         'URL-https://a/?b=c',
     ]);
     t.strictSame(referencesOf({ name: 'CVE-2026-0001', info: null }), ['CVE-2026-0001']);
-});
-
-t.test('cuts names that are too long where they can be cut', async (t) => {
-    t.equal(vulnName(` ${'x'.repeat(300)}`), 'x'.repeat(255));
-    t.equal(vulnName(`${'x'.repeat(254)}💾`), 'x'.repeat(254));
 });

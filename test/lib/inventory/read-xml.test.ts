@@ -80,6 +80,16 @@ t.test('maps states, addresses and names', async (t) => {
     );
 });
 
+t.test('leaves name and info open where the scanner says only that the port is there', async (t) => {
+    const ports =
+        '<port protocol="tcp" portid="80"><state state="open"/></port><port protocol="tcp" portid="81"><state state="open"/><service name="http"/></port>';
+    const [host] = await hostsOf(`<host>${ADDRESS}<ports>${ports}</ports></host>`);
+    t.strictSame((host as { services: unknown }).services, [
+        { port: 80, proto: 'tcp', state: 'open' },
+        { port: 81, proto: 'tcp', state: 'open', name: 'http', info: null },
+    ]);
+});
+
 t.test('leaves the state open where the scanner says nothing about it', async (t) => {
     const [host] = await hostsOf(`<host>${ADDRESS}<ports><port protocol="tcp" portid="80"><state state="open"/></port></ports></host>`);
     t.notOk('state' in (host as object));

@@ -7,6 +7,7 @@ import { collect } from '../../support/collect.ts';
 import { bytes, refusal } from './scan-source.ts';
 
 const read = (...lines: readonly string[]) => collect(readScan(bytes(lines.join('\n'))));
+const fixture = (name: string) => collect(readScan(createReadStream(new URL(`../../../../fixtures/scans/${name}`, import.meta.url))));
 
 t.test('reads what masscan has written', async (t) => {
     const [open, closed] = [
@@ -14,9 +15,31 @@ t.test('reads what masscan has written', async (t) => {
         { port: 22, proto: 'tcp', state: 'closed' },
     ];
     for (const name of ['masscan.json', 'masscan.ndjson']) {
-        const hosts = await collect(readScan(createReadStream(new URL(`../../../../fixtures/scans/${name}`, import.meta.url))));
+        const hosts = await fixture(name);
         const expected = [open, closed].map((service) => ({ address: '198.18.7.2', state: 'alive', services: [service] }));
         t.same(name === 'masscan.json' ? hosts.toReversed() : hosts, expected, name);
+    }
+});
+
+t.test('reads the banners of masscan alike from XML and JSON', async (t) => {
+    const service = { port: 80, proto: 'tcp', state: 'open' };
+    const banner = [
+        'HTTP/1.0 200 OK',
+        'Server: SimpleHTTP/0.6 Python/3.11.7',
+        'Date: Thu, 26 Nov 2026 01:37:09 GMT',
+        'Content-type: text/html; charset=utf-8',
+        'Content-Length: 735',
+        '',
+        '',
+    ].join('\r\n');
+    // The last line break is cut, after its first half.
+    const http = { ...service, name: 'http', info: banner.slice(0, -1) };
+    for (const [name, state] of [
+        ['masscan.xml', {}],
+        ['masscan-banners.json', { state: 'alive' }],
+    ] as const) {
+        const expected = [service, service, service, http].map((one) => ({ address: '198.18.9.2', ...state, services: [one] }));
+        t.same(await fixture(name), expected, name);
     }
 });
 
@@ -63,56 +86,81 @@ t.test('reads the lines of masscan', async (t) => {
     ]);
 });
 
-// As its writer `output.go` of 2026-11 prints it, and that of version 2.0.
-t.test('reads the lines of naabu', async (t) => {
-    const hosts = await read(
-        '{"host":"web.example.test","ip":"192.0.2.1","timestamp":"2026-11-20T10:00:00.5Z","port":443,"protocol":"tcp","tls":true}',
-        '{"ip":"192.0.2.2","timestamp":"2026-11-20T10:00:00.5Z","port":{"Port":53,"Protocol":1,"TLS":false},"protocol":"","tls":false}',
-        '{"ip":"192.0.2.3","timestamp":"2026-11-20T10:00:00.5Z","port":53,"protocol":"udp","tls":false}',
-    );
-    t.same(hosts, [
-        { address: '192.0.2.1', state: 'alive', name: 'web.example.test', services: [{ port: 443, proto: 'tcp', state: 'open' }] },
-        { address: '192.0.2.2', state: 'alive', services: [{ port: 53, proto: 'tcp', state: 'open' }] },
-        { address: '192.0.2.3', state: 'alive', services: [{ port: 53, proto: 'udp', state: 'open' }] },
+// Sources and dates of these three are in `fixtures/scans/README.md`.
+t.test('reads what naabu writes, with the services that it was asked for', async (t) => {
+    t.same(await fixture('naabu.jsonl'), [
+        { address: '192.0.2.41', state: 'alive', services: [{ port: 443, proto: 'tcp', state: 'open' }] },
+        { address: '192.0.2.41', state: 'alive', name: 'web.example.test', services: [{ port: 80, proto: 'tcp', state: 'open' }] },
+        { address: '192.0.2.42', state: 'alive', services: [{ port: 53, proto: 'udp', state: 'open' }] },
+        {
+            address: '192.0.2.43',
+            state: 'alive',
+            name: 'mail.example.test',
+            mac: '00:16:3e:5a:21:43',
+            os_name: 'Linux',
+            services: [{ port: 22, proto: 'tcp', state: 'open', name: 'ssh', info: 'OpenSSH 9.2p1 (protocol 2.0)' }],
+        },
+        {
+            address: '192.0.2.43',
+            state: 'alive',
+            name: 'mail.example.test',
+            services: [{ port: 993, proto: 'tcp', state: 'open', name: 'ssl/imap', info: 'Dovecot imapd' }],
+        },
+        { address: '192.0.2.44', state: 'alive', mac: '00:16:3e:5a:21:44', services: [] },
+        { address: '2001:db8::44', state: 'alive', services: [{ port: 8443, proto: 'tcp', state: 'open' }] },
     ]);
 });
 
-// Fields of `runner/types.go` of 2026-11; those that nobody reads are left out.
-t.test('reads the lines of httpx', async (t) => {
-    const hosts = await read(
-        '{"port":"443","url":"https://web.example.test","input":"web.example.test","scheme":"https","webserver":"nginx","host":"192.0.2.1","a":["192.0.2.1"],"status_code":200,"failed":false}',
-        '{"port":"8080","url":"http://[2001:db8::1]:8080","scheme":"http","host":"api.example.test","host_ip":"2001:db8::1","status_code":404,"failed":false}',
-        '{"port":"80","url":"http://192.0.2.3","scheme":"http","host":"192.0.2.3","status_code":0,"failed":true}',
-    );
-    t.same(hosts, [
+t.test('reads what httpx writes, and has written', async (t) => {
+    t.same(await fixture('httpx.jsonl'), [
         {
-            address: '192.0.2.1',
+            address: '192.0.2.51',
             state: 'alive',
             name: 'web.example.test',
             services: [{ port: 443, proto: 'tcp', state: 'open', name: 'ssl/http', info: 'nginx' }],
         },
-        { address: '2001:db8::1', state: 'alive', services: [{ port: 8080, proto: 'tcp', state: 'open', name: 'http', info: null }] },
+        {
+            address: '192.0.2.52',
+            state: 'alive',
+            name: 'api.example.test',
+            services: [{ port: 8080, proto: 'tcp', state: 'open', name: 'http', info: null }],
+        },
+        {
+            address: '192.0.2.53',
+            state: 'alive',
+            services: [{ port: 8443, proto: 'tcp', state: 'open', name: 'ssl/http', info: 'Apache/2.4.54' }],
+        },
     ]);
+    const v6 = '{"port":"8080","url":"http://[2001:db8::1]:8080","scheme":"http","host":"2001:db8::1","status_code":404,"failed":false}';
+    t.match(await read(v6), [{ address: '2001:db8::1', name: undefined }], 'an address is no name');
 });
 
-t.test('reads the lines of zgrab2', async (t) => {
-    const hosts = await read(
-        '{"ip":"192.0.2.1","domain":"web.example.test","data":{"http":{"status":"success","protocol":"http","port":8080},"again":{"status":"success","protocol":"tls","port":443}}}',
-        '{"ip":"192.0.2.2","data":{"ssh":{"status":"success","protocol":"ssh"}}}',
-        '{"ip":"192.0.2.3","data":{"ssh":{"status":"connection-timeout","protocol":"ssh","port":22}}}',
-    );
-    t.same(hosts, [
+t.test('reads what zgrab2 writes: over UDP, on several ports, of nobody, and without ports', async (t) => {
+    t.same(await fixture('zgrab2.jsonl'), [
         {
-            address: '192.0.2.1',
+            address: '192.0.2.61',
+            state: 'alive',
+            name: 'time.example.test',
+            services: [{ port: 123, proto: 'udp', state: 'open', name: 'ntp', info: null }],
+        },
+        {
+            address: '192.0.2.62',
             state: 'alive',
             name: 'web.example.test',
             services: [
-                { port: 8080, proto: 'tcp', state: 'open', name: 'http', info: null },
+                { port: 8443, proto: 'tcp', state: 'open', name: 'http', info: null },
                 { port: 443, proto: 'tcp', state: 'open', name: 'ssl', info: null },
             ],
         },
-        { address: '192.0.2.2', state: 'alive', services: [] },
+        { address: '192.0.2.64', state: 'alive', name: 'old.example.test', services: [] },
     ]);
+    t.same(await read('{"ip":"192.0.2.65","port":22,"data":null,"error":"no answer"}'), [], 'an error is no open port');
+});
+
+t.test('reads the list of masscan until 2017, whose last line is no JSON', async (t) => {
+    const finding =
+        '{   "ip": "192.0.2.1",   "timestamp": "1480000000", "ports": [ {"port": 80, "proto": "tcp", "status": "open", "reason": "syn-ack", "ttl": 57} ] },';
+    t.match(await read(finding, '{finished: 1}', ''), [{ address: '192.0.2.1', services: [{ port: 80 }] }]);
 });
 
 t.test('names line and field of what cannot be', async (t) => {
@@ -146,6 +194,8 @@ t.test('throws nothing but refusals', async () => {
         'host',
         'host_ip',
         'a',
+        'error',
+        'name',
         'domain',
         'scheme',
     ];

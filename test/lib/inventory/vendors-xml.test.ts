@@ -23,7 +23,7 @@ t.test('reads hosts, services, notes, vulnerabilities and web sites of an export
             os_sp: '12',
             arch: 'x64',
             purpose: 'server',
-            comments: 'the shop & its database',
+            comments: 'the shop & its café in C:\\x64',
             virtual_host: 'VMWare',
             state: 'alive',
             services: [
@@ -34,6 +34,8 @@ t.test('reads hosts, services, notes, vulnerabilities and web sites of an export
                 { ntype: 'host.os.session_fingerprint', data: { raw: 'BAh7BjoJbmFtZSINd2luZG93cyA=' }, seen: true },
                 { port: 443, proto: 'tcp', ntype: 'http.title', data: { title: 'Shop', port: 443 }, critical: true },
                 { ntype: null, data: {} },
+                { port: 443, proto: 'tcp', ntype: 'vuln.evidence', data: { raw: 'leaked 64 bytes' } },
+                { ntype: 'kernel.version', data: {} },
             ],
             vulns: [
                 {
@@ -64,6 +66,31 @@ t.test('reads hosts, services, notes, vulnerabilities and web sites of an export
                 {
                     ntype: 'metasploit.web_site.443.shop.example.test',
                     data: { vhost: 'shop.example.test', port: 443, ssl: true, comments: 'the old shop' },
+                },
+            ],
+        },
+        {
+            address: '192.0.2.10',
+            vulns: [
+                {
+                    name: 'Reflected cross-site scripting: GET https://shop.example.test:443/search?q=shoes, parameter q',
+                    info: [
+                        'Risk: 3, confidence: 90, category: XSS',
+                        'GET https://shop.example.test:443/search?q=shoes, parameter q',
+                        'What is searched for comes back as it is.',
+                        'App Developer',
+                        'Payload: <b>',
+                        'Proof: <b>shoes</b>',
+                    ].join('\n\n'),
+                },
+            ],
+        },
+        {
+            address: '2001:db8::8',
+            vulns: [
+                {
+                    name: 'Information: http://[2001:db8::8]:8080/',
+                    info: 'category: Information\n\nhttp://[2001:db8::8]:8080/',
                 },
             ],
         },
@@ -134,6 +161,38 @@ t.test('reads a report of Nessus: what is informational as notes', async (t) => 
     t.strictSame(printer, { address: '192.0.2.26', state: 'alive', name: 'PRINTER' });
 });
 
+t.test('cuts off what a scanner says of a vulnerability at the length that is kept', async (t) => {
+    const long = '😀'.repeat(40_000);
+    const ofNessus = nessus(
+        `<ReportItem port="0" protocol="tcp" severity="2" pluginID="1" pluginName="x"><plugin_output>${long}</plugin_output><cve>CVE-2026-0001</cve></ReportItem>`,
+    );
+    for (const [text, end] of [
+        [ofNessus, /😀…\nReferences: CVE-2026-0001 NSS-1$/],
+        [metasploit(`<vulns><vuln><name>x</name><info>${long}</info></vuln></vulns>`), /😀…$/],
+    ] as const) {
+        const [host] = await collect(readScan(bytes(text)));
+        t.match(host?.vulns?.[0]?.info, end);
+    }
+});
+
+t.test('reads a report whose policy lists more plugins than a tag may be long, and a long output', async (t) => {
+    const plugins = '123456;'.repeat(400_000);
+    const policy = `<Policy><policyName>x</policyName><Preferences><preference><name>plugin_set</name><value>${plugins}</value></preference></Preferences></Policy>`;
+    const item = `<ReportItem port="0" severity="0" pluginID="1" pluginName="x"><plugin_output>${plugins}</plugin_output></ReportItem>`;
+    const report = nessus(item).replace('<Report>', `${policy}<Report>`);
+    const [host] = await collect(readScan(bytes(report)));
+    t.strictSame(host?.notes?.[0]?.data, { name: 'x', family: '', plugin_output: plugins });
+
+    for (const [text, message] of [
+        [report.replace('<value>', `<value>${plugins.repeat(3)}`), /a single text is longer than 8 MiB/],
+        [report.replace('<plugin_output>', `<plugin_output>${plugins.repeat(3)}`), /a single text is longer than 8 MiB/],
+        [report.replace('<value>', `x<value x="${plugins}">`), /a single tag or comment is longer than 1 MiB/],
+        [report.replace('<plugin_output>', `x<plugin_output x="${plugins}">`), /a single tag or comment is longer than 1 MiB/],
+    ] as const) {
+        t.match((await refusal(readScan(bytes(text)))).message, message);
+    }
+});
+
 t.test('refuses what is broken in them, with the line and the reason', async (t) => {
     const cases: [string, RegExp][] = [
         [metasploit('<services><service><port>x</port><proto>tcp</proto></service></services>'), /services\[0\].port/],
@@ -141,6 +200,7 @@ t.test('refuses what is broken in them, with the line and the reason', async (t)
         [metasploit('<vulns><vuln><name>x</name><exploited-at>soon</exploited-at></vuln></vulns>'), /vulns\[0\].exploited_at/],
         [metasploit('').replace('192.0.2.1', 'nowhere'), /address/],
         ['<MetasploitV5><web_sites><web_site><port>80</port></web_site></web_sites></MetasploitV5>', /address is required/],
+        ['<MetasploitV5><web_vulns><web_vuln><name>x</name></web_vuln></web_vulns></MetasploitV5>', /address is required/],
         [metasploit('').replace('</MetasploitV4>', ''), /the file ends before <\/MetasploitV4>/],
         [metasploit('<notes>'.repeat(80)), /nested deeper than 64/],
         [metasploit('&bomb;'), /invalid character entity/],

@@ -17,6 +17,7 @@ import {
     brokenRules,
     PAGERDUTY_BYTES,
     PAGERDUTY_RULES,
+    SENTINEL_BYTES,
     SENTINEL_RULES,
     SLACK_RULES,
     SPLUNK_RULES,
@@ -101,6 +102,7 @@ t.test('the rules refuse what their vendors do', (t) => {
     t.not(brokenRules(PAGERDUTY_RULES, { ...parsed('pagerduty'), routing_key: SECRET_PLACEHOLDER }).length, 0);
     t.not(brokenRules(SPLUNK_RULES, { ...parsed('splunk-hec'), fields: { a: { b: 1 } } }).length, 0);
     t.not(brokenRules(SENTINEL_RULES, { TimeGenerated: '2026-11-21T09:30:00Z' }).length, 0);
+    t.not(brokenRules(SENTINEL_RULES, [{ Title: 'reserved' }]).length, 0);
     t.end();
 });
 
@@ -158,6 +160,13 @@ t.test('long texts are cut to what each vendor takes, between characters', (t) =
     const huge = sent('pagerduty', eventOf({ text: 'x'.repeat(600_000) }, 'huge'));
     t.ok(huge.length <= PAGERDUTY_BYTES);
     t.match(JSON.parse(huge.toString()).payload.custom_details, { event_id: ID, omitted: /600011 bytes/ });
+
+    const row = sent('sentinel', eventOf({ title: '"'.repeat(480_000), host: '😀'.repeat(100_000) }, 'huge'));
+    t.ok(row.length <= SENTINEL_BYTES, `${row.length} bytes for Sentinel`);
+    t.match(JSON.parse(row.toString())[0].EventBody, {
+        event_id: ID,
+        omitted: /^The body has 1360022 bytes, more than Azure Monitor takes$/,
+    });
     t.end();
 });
 

@@ -1,15 +1,8 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
-import type {
-    Authentication,
-    AuthenticationSettings,
-    BasicCredentials,
-    ClientCertificate,
-    ProxySettings,
-} from '../lib/webhooks/authentication.ts';
 import type { HeaderPairs } from '../lib/webhooks/exporter.ts';
-import { definedFields, repeated } from './command.ts';
-import { readJson, readText } from './input.ts';
+import { repeated } from './command.ts';
+import { readText } from './input.ts';
 import { printWarning } from './output/errors.ts';
 
 /*
@@ -49,34 +42,34 @@ export function addHeaders(target: Command): Command {
         .option('--header <header>', 'additional header, for trials: other users can see it; repeatable', repeated);
 }
 
-/** Adds the flags of what an exporter authenticates by, all of them files; and those that drop it, where there may be some. */
-export function addAuthentication(target: Command, dropping: boolean): Command {
-    target
-        .option('--basic-file <file>', 'user:password for Authorization: Basic, read from a file, - for stdin')
-        .option('--ca <file>', "authorities to trust instead of the system's, read from a PEM file")
-        .option('--client-cert <file>', 'certificate to present, with those above it, read from a PEM file')
-        .option('--client-key <file>', 'its key, not encrypted, read from a PEM file')
-        .option('--oauth <file>', 'client of a token server (OAuth 2), read from a JSON file, - for stdin')
-        .option('--proxy-file <file>', 'URL of a proxy, with user and password, read from a file, - for stdin');
-    return dropping
-        ? target
-              .option('--no-basic', 'drop user and password')
-              .option('--no-ca', "trust the system's authorities again")
-              .option('--no-client-cert', 'present no certificate any more')
-              .option('--no-oauth', 'send no token any more')
-              .option('--no-proxy', 'call the receiver straight again')
-        : target;
-}
+/** As the command line was parsed. */
+export type Options = Readonly<Record<string, unknown>>;
 
-type Options = Readonly<Record<string, unknown>>;
+/** What nobody else may see: the option that names its file, and the one that names its variable. */
+const SOURCES = {
+    url: ['urlFile', 'urlEnv'],
+    secret: ['secretFile', 'secretEnv'],
+    header: ['headerFile', 'headerEnv'],
+    basic: ['basicFile', 'basicEnv'],
+    clientKey: ['clientKey', 'clientKeyEnv'],
+    oauth: ['oauth', 'oauthEnv'],
+    proxy: ['proxyFile', 'proxyEnv'],
+    formatSecret: ['formatSecretFile', 'formatSecretEnv'],
+    tlsKey: ['tlsKey', 'tlsKeyEnv'],
+} as const;
+
+/** Something secret that an option names the place of. */
+export type HiddenName = keyof typeof SOURCES;
 
 /** Options that name a file, any of which may be stdin. */
-const FILES = ['urlFile', 'secretFile', 'headerFile', 'basicFile', 'ca', 'clientCert', 'clientKey', 'oauth', 'proxyFile'] as const;
-const MORE_FILES = ['filter', 'template', 'formatSecretFile'] as const;
+const FILES: readonly string[] = [
+    ...Object.values(SOURCES).map(([file]) => file),
+    ...['ca', 'clientCert', 'filter', 'template', 'tlsCert', 'scanDatabaseFile'],
+];
 
 /** What comes after the first would read nothing, or what was meant for another. @throws ScanwireError `INVALID_INPUT`. */
 export function assertOneStdin(options: Options): void {
-    const [first, second] = [...FILES, ...MORE_FILES].filter((name) => options[name] === '-').map(flagOf);
+    const [first, second] = FILES.filter((name) => options[name] === '-').map(flagOf);
     if (first !== undefined && second !== undefined) {
         throw refused(first.slice(2), `Only one of ${first} and ${second} can be read from stdin`);
     }
@@ -116,7 +109,7 @@ async function oneOf(name: 'secret' | 'url', options: Options, isWarnedOf: (valu
     }
 
     if (typed === undefined) {
-        return await hidden(name, options);
+        return await hiddenLine(name, options);
     }
 
     if (isWarnedOf(String(typed))) {
@@ -133,7 +126,7 @@ async function oneOf(name: 'secret' | 'url', options: Options, isWarnedOf: (valu
  */
 export async function headersOf(options: Options): Promise<HeaderPairs | undefined> {
     const { header } = options;
-    const text = await hidden('header', options);
+    const text = await hiddenLine('header', options);
     if (header === false) {
         if (text !== undefined) {
             throw refused('header', 'Give either --no-header or headers');
@@ -152,83 +145,34 @@ export async function headersOf(options: Options): Promise<HeaderPairs | undefin
 }
 
 /**
- * What the options name of what an exporter authenticates by; null for what is dropped, absent when there is nothing about it.
+ * What the file, stdin or the variable holds that the options name for it; undefined where they name none.
  *
- * @throws ScanwireError `INVALID_INPUT` for files that cannot be read or do not fit together; never with what they hold.
+ * @throws ScanwireError `INVALID_INPUT` for both, for what cannot be read and for what holds nothing; never with what it holds.
  */
-export async function authenticationOf(options: Options): Promise<AuthenticationSettings> {
-    return definedFields<Authentication>({
-        basic: await fileOf(options.basicFile, basicIn, options.basic),
-        ca: await fileOf(options.ca, (text) => text, options.ca),
-        clientCertificate: await clientCertificateOf(options),
-        proxy: await fileOf(options.proxyFile, proxyIn, options.proxy),
-        oauth: typeof options.oauth === 'string' ? await readJson(options.oauth) : options.oauth === false ? null : undefined,
-    }) as AuthenticationSettings;
-}
-
-/** What a file holds; null where a flag says that there is to be none, undefined where nothing says anything. */
-async function fileOf<T>(file: unknown, parse: (text: string) => T, flag: unknown): Promise<T | null | undefined> {
-    if (typeof file === 'string') {
-        return parse(await readText(file));
-    }
-
-    return flag === false ? null : undefined;
-}
-
-async function clientCertificateOf({ clientCert, clientKey }: Options): Promise<ClientCertificate | null | undefined> {
-    if ((typeof clientCert === 'string') !== (typeof clientKey === 'string')) {
-        throw refused('client-cert', 'Give --client-cert and --client-key together');
-    }
-
-    const key = typeof clientKey === 'string' ? await readText(clientKey) : '';
-    return await fileOf(clientCert, (certificate) => ({ certificate, key }), clientCert);
-}
-
-function basicIn(text: string): BasicCredentials {
-    const line = text.replace(/\r?\n$/, '');
-    const colon = line.indexOf(':');
-    if (colon === -1) {
-        throw refused('basic-file', 'The file of --basic-file must hold one line, user:password');
-    }
-
-    return { username: line.slice(0, colon), password: line.slice(colon + 1) };
-}
-
-/** A URL, or JSON of all that can be said of a proxy. */
-function proxyIn(text: string): ProxySettings {
-    const trimmed = text.trim();
-    if (!trimmed.startsWith('{')) {
-        return { url: trimmed };
-    }
-
-    try {
-        return JSON.parse(trimmed);
-    } catch {
-        throw refused('proxy-file', 'The file of --proxy-file must hold a URL, or valid JSON');
-    }
-}
-
-type HiddenName = 'secret' | 'header' | 'url';
-
-/** What the file or the variable holds. */
-async function hidden(name: HiddenName, options: Options): Promise<string | undefined> {
-    const { [`${name}File`]: file, [`${name}Env`]: variable } = options;
+export async function hiddenText(name: HiddenName, options: Options): Promise<string | undefined> {
+    const [fileOption, variableOption] = SOURCES[name];
+    // `--no-oauth` leaves a false.
+    const [file, variable] = [options[fileOption] === false ? undefined : options[fileOption], options[variableOption]];
     if (file !== undefined && variable !== undefined) {
-        throw refused(name, `Give --${name}-file or --${name}-env, and only one of them`);
+        throw refused(flagOf(name).slice(2), `Give ${flagOf(fileOption)} or ${flagOf(variableOption)}, and only one of them`);
     }
 
     if (file === undefined && variable === undefined) {
         return undefined;
     }
 
+    const [option, source] = variable === undefined ? [fileOption, file === '-' ? 'stdin' : file] : [variableOption, variable];
     const text = variable === undefined ? await readText(String(file)) : process.env[String(variable)];
-    const held = text?.replace(/\r?\n$/, '') ?? '';
-    if (held === '') {
-        const [option, source] = variable === undefined ? ['file', file === '-' ? 'stdin' : file] : ['env', variable];
-        throw refused(`${name}-${option}`, `There is no ${name} in ${String(source)}, which --${name}-${option} names`);
+    if (text === undefined || text.trim() === '') {
+        throw refused(flagOf(option).slice(2), `There is nothing in ${String(source)}, which ${flagOf(option)} names`);
     }
 
-    return held;
+    return text;
+}
+
+/** The same without a line break at its end. */
+async function hiddenLine(name: HiddenName, options: Options): Promise<string | undefined> {
+    return (await hiddenText(name, options))?.replace(/\r?\n$/, '');
 }
 
 function headerPair(text: string): readonly [string, string] {
@@ -240,11 +184,12 @@ function headerPair(text: string): readonly [string, string] {
     return [text.slice(0, colon).trim(), text.slice(colon + 1).trim()];
 }
 
-function refused(field: string, message: string): ScanwireError {
+/** What is refused names an option, never what it was given. */
+export function refused(field: string, message: string): ScanwireError {
     return new ScanwireError('INVALID_INPUT', message, { field });
 }
 
-function warn(name: HiddenName, { json }: Options): void {
+function warn(name: 'secret' | 'header' | 'url', { json }: Options): void {
     const other = `--${name}-file FILE, --${name}-file - or --${name}-env VARIABLE`;
     printWarning(name, `Every user of this machine can see what --${name} is given, in the list of processes: use ${other}`, json === true);
 }

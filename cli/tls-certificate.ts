@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import type { Clock } from '../lib/clock.ts';
 import { optionalPackage, ScanwireError } from '../lib/errors.ts';
 import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
+import { hiddenText } from './secret-input.ts';
 
 export interface TlsPair {
     readonly key: string;
@@ -17,9 +18,10 @@ export interface TlsOptions {
     /** Address or name that the server listens on; the certificate covers it. */
     readonly host: string;
     readonly clock: Clock;
-    /** The user's own files, both or none. */
+    /** The user's own, both or none: a file for each, for the key also `-` for stdin, or in its place the name of an environment variable. */
     readonly certificateFile?: string | undefined;
     readonly keyFile?: string | undefined;
+    readonly keyVariable?: string | undefined;
 }
 
 const DAY = 86_400_000;
@@ -34,11 +36,12 @@ const EVERYWHERE = new Set(['0.0.0.0', '::']);
  * when it is about to expire or does not cover the host.
  *
  * @throws ScanwireError `MISCONFIGURED` for files that cannot be read or do not belong together, and for a pair to be made without the
- *     optional package that makes it.
+ *     optional package that makes it; `INVALID_INPUT` for a variable, or stdin, without a key.
  */
-export async function tlsCertificate({ folder, host, clock, certificateFile, keyFile }: TlsOptions): Promise<TlsPair> {
-    if (certificateFile !== undefined || keyFile !== undefined) {
-        const own = { cert: await readPem('tls-cert', certificateFile), key: await readPem('tls-key', keyFile) };
+export async function tlsCertificate(options: TlsOptions): Promise<TlsPair> {
+    const { folder, host, clock, certificateFile, keyFile, keyVariable } = options;
+    if (certificateFile !== undefined || keyFile !== undefined || keyVariable !== undefined) {
+        const own = { cert: await readPem('tls-cert', certificateFile), key: await readKey(options) };
         assertPair(own);
         return { ...own, selfSigned: null };
     }
@@ -68,6 +71,13 @@ async function readPem(option: string, path: string | undefined): Promise<string
     }
 }
 
+/** A key that is in no file of its own comes like any other secret. */
+async function readKey({ keyFile, keyVariable }: TlsOptions): Promise<string> {
+    return keyVariable === undefined && keyFile !== '-'
+        ? await readPem('tls-key', keyFile)
+        : ((await hiddenText('tlsKey', { tlsKey: keyFile, tlsKeyEnv: keyVariable })) ?? '');
+}
+
 function assertPair({ cert, key }: { readonly cert: string; readonly key: string }): void {
     const certificate = parsed('tls-cert', 'a certificate', () => new X509Certificate(cert));
     const privateKey = parsed('tls-key', 'a private key without a password', () => createPrivateKey(key));
@@ -83,7 +93,7 @@ function parsed<T>(option: string, what: string, parse: () => T): T {
     try {
         return parse();
     } catch (cause) {
-        throw new ScanwireError('MISCONFIGURED', `The file of --${option} is not ${what} in PEM form`, { field: option, cause });
+        throw new ScanwireError('MISCONFIGURED', `What is given for --${option} is not ${what} in PEM form`, { field: option, cause });
     }
 }
 

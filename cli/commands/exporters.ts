@@ -6,21 +6,12 @@ import type { Exporter, ExporterChanges, ExporterSettings, NewExporterSettings }
 import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
 import type { TestView, WarnedExporter } from '../../plugins/admin-console/operations.ts';
+import { addAuthentication, authenticationOf } from '../authentication-input.ts';
 import { type Answer, type Call, command, definedFields, perSecond, repeated, span } from '../command.ts';
-import { readJson, readText } from '../input.ts';
+import { readJson } from '../input.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
-import {
-    addAuthentication,
-    addHeaders,
-    addSecret,
-    addUrl,
-    assertOneStdin,
-    authenticationOf,
-    headersOf,
-    secretOf,
-    urlOf,
-} from '../secret-input.ts';
+import { addHeaders, addSecret, addUrl, assertOneStdin, headersOf, hiddenText, secretOf, urlOf } from '../secret-input.ts';
 
 export function define(exporters: Command): void {
     const create = command(exporters, 'create', 'configure a receiver', created);
@@ -92,6 +83,7 @@ function addSettings(target: Command, creating: boolean): Command {
         .option('--format <format>', 'what is sent of an event: native, cloudevents, slack …')
         .option('--template <file>', 'document of the format template, read from a JSON file')
         .option('--format-secret-file <file>', 'what the format needs and nobody may see, read from a file, - for stdin')
+        .option('--format-secret-env <variable>', 'the same, taken from an environment variable')
         .option('--collector <name>', 'worker pool that sends for it')
         .option('--rate <n/s>', 'the most attempts a second, by all workers together', perSecond)
         .option('--ordered', 'events with the same order key go one after another')
@@ -165,13 +157,13 @@ async function listed({ perform }: Call): Promise<Answer> {
 
 async function settingsOf(options: Call['options']): Promise<Partial<ExporterSettings>> {
     assertOneStdin(options);
-    const { name, collector, rate, ordered, afterExhausted, trust, signature, kinds, filter, format, template, formatSecretFile } = options;
+    const { name, collector, rate, ordered, afterExhausted, trust, signature, kinds, filter, format, template } = options;
     const settings = definedFields<Omit<ExporterSettings, 'schedule' | AuthenticationPart>>({
         kinds,
         filter: filter === undefined ? undefined : await readJson(String(filter)),
         format,
         template: template === undefined ? undefined : await readJson(String(template)),
-        formatSecret: formatSecretFile === undefined ? undefined : (await readText(String(formatSecretFile))).trim(),
+        formatSecret: (await hiddenText('formatSecret', options))?.trim(),
         url: await urlOf(options),
         name,
         secret: await secretOf(options),

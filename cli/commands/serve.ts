@@ -21,6 +21,7 @@ import { addMetrics, type MetricsAddress, startMetrics } from '../metrics-server
 import { errorLog } from '../output/errors.ts';
 import { type Serving, serving } from '../output/serving.ts';
 import { assertOnlyRead, openScanSource, readOnly } from '../scan-database.ts';
+import { assertOneStdin } from '../secret-input.ts';
 import {
     addMcp,
     assertCanListen,
@@ -41,7 +42,8 @@ export function define(self: Command): void {
     self.option('--host <host>', 'address or name to listen on', '127.0.0.1')
         .option('--port <port>', 'port of the REST API', wholeNumber(0, 65535), 3790)
         .option('--tls-cert <file>', 'certificate chain in PEM form; self-signed when absent')
-        .option('--tls-key <file>', 'its private key in PEM form')
+        .option('--tls-key <file>', 'its private key in PEM form, - for stdin')
+        .option('--tls-key-env <variable>', 'the same, taken from an environment variable')
         .option('--enrich <workspace>', 'make hosts and services of imported HTTPS scan records in this workspace')
         .option('--hsts <s>', 'seconds for which browsers shall use nothing but https for this host', wholeNumber(0, 63_072_000), 0)
         .option('--max-connections <n>', 'connections at once', wholeNumber(1, 1_000_000), 8192)
@@ -51,7 +53,10 @@ export function define(self: Command): void {
             wholeNumber(1, 1_000_000),
         )
         .option('--max-requests <n>', 'requests of one API key in a minute; not limited unless given', wholeNumber(1, 1_000_000))
-        .option('--scan-database-file <file>', 'read the inventory from the scan database whose URL is in this file')
+        .option(
+            '--scan-database-file <file>',
+            'read the inventory from the scan database whose URL is in this file, - for stdin, or in SCAN_DATABASE_URL',
+        )
         .option('--metasploit-port <port>', 'port of its own for clients of the Metasploit data service', wholeNumber(1, 65535))
         .option(
             '--keep-for <span>',
@@ -68,6 +73,7 @@ export function define(self: Command): void {
 interface ServeOptions extends ServersOptions {
     readonly tlsCert?: string;
     readonly tlsKey?: string;
+    readonly tlsKeyEnv?: string;
     readonly scanDatabaseFile?: string;
     readonly demo?: boolean;
     readonly metrics?: MetricsAddress;
@@ -78,6 +84,7 @@ const COMMAND_PATIENCE = 500;
 
 /** Runs the server until it is told to stop. */
 async function serve({ data, options, json }: Call): Promise<undefined> {
+    assertOneStdin(options);
     const folder = dataFolder(data);
     await prepareDataFolder(folder);
 
@@ -107,7 +114,7 @@ async function start(
     undo: Undo[],
     onError: (error: unknown) => void,
 ): Promise<Pick<Serving, 'uri' | 'tls' | 'license' | 'scan'> & { readonly signIn: SignIn | null; demo(): Promise<DemoShown | null> }> {
-    const { host, port, tlsCert, tlsKey } = options;
+    const { host, port, tlsCert, tlsKey, tlsKeyEnv } = options;
     const socket = await claimSocket(folder, ownIdentity());
     undo.push(() => withdrawSocket(folder, socket, process.pid));
     await assertCanListen(host, port);
@@ -119,7 +126,8 @@ async function start(
     const parts = await openParts({ folder, environment: process.env, onError });
     undo.push(() => parts.close());
     // The key ring is there by now, by which the next start knows the folder, whatever goes wrong here.
-    const tls = await tlsCertificate({ folder, host, clock: systemClock, certificateFile: tlsCert, keyFile: tlsKey });
+    const pair = { certificateFile: tlsCert, keyFile: tlsKey, keyVariable: tlsKeyEnv };
+    const tls = await tlsCertificate({ folder, host, clock: systemClock, ...pair });
 
     const demo = options.demo === true ? await startDemo(folder) : null;
     undo.push(async () => demo?.receiver.close());

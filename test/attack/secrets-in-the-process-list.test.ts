@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { type Credentials, certificate } from '../support/certificates.ts';
 import { ended, linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
 import { dataOf, json, serveIn } from '../support/served.ts';
 
@@ -22,36 +23,92 @@ async function receiver(t: Test): Promise<{ readonly url: string; readonly token
     return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/in`, tokens };
 }
 
-t.test('takes secrets and headers from files, stdin and the environment, so that no argument holds one', async (t) => {
-    const folder = t.testdir({
-        secret: `${SECRET}\n`,
-        headers: HEADERS,
-        basic: `siem:${SECRET}\n`,
-        proxy: `http://siem:${encodeURIComponent(SECRET)}@proxy.example.com:3128\n`,
-    });
-    const ways: { readonly args: string[]; readonly input?: string; readonly env?: Record<string, string> }[] = [
-        { args: ['--secret-file', join(folder, 'secret'), '--header-file', join(folder, 'headers')] },
-        { args: ['--secret-file', '-', '--header-file', join(folder, 'headers')], input: SECRET },
-        { args: ['--secret-file', join(folder, 'secret'), '--header-file', '-'], input: HEADERS },
-        { args: ['--secret-env', 'HOOK_SECRET', '--header-env', 'HOOK_HEADERS'], env: { HOOK_SECRET: SECRET, HOOK_HEADERS: HEADERS } },
+/** Every secret that an exporter is given: what it is, how its file and its variable are named, and what the exporter shows of it. */
+function secretsOf(
+    pair: Credentials,
+    certificateFile: string,
+): readonly (readonly [text: string, file: string, variable: string, shown: object, ...more: string[]])[] {
+    const oauth = { tokenUrl: 'https://sign-in.example.com/token', clientId: 'siem', clientSecret: SECRET };
+    const withPassword = `http://siem:${encodeURIComponent(SECRET)}@proxy.example.com:3128\n`;
+    return [
+        [`${SECRET}\n`, '--secret-file', '--secret-env', { secret: SECRET }],
+        [HEADERS, '--header-file', '--header-env', { headerNames: ['Authorization', 'X-Tenant'] }],
+        [`siem:${SECRET}\n`, '--basic-file', '--basic-env', { authentication: ['basic'] }],
+        [pair.key, '--client-key', '--client-key-env', { authentication: ['clientCertificate'] }, '--client-cert', certificateFile],
+        [JSON.stringify(oauth), '--oauth', '--oauth-env', { authentication: ['oauth'] }],
+        [withPassword, '--proxy-file', '--proxy-env', { authentication: ['proxy'] }],
+        [
+            `${'0123456789abcdef'.repeat(2)}\n`,
+            '--format-secret-file',
+            '--format-secret-env',
+            { format: 'pagerduty' },
+            '--format',
+            'pagerduty',
+        ],
     ];
+}
+
+/** A server that got its private key from stdin. */
+async function servedByStdin(t: Test, data: string, cert: string, key: string): Promise<void> {
+    const server = startScanwire(['serve', '--data', data, '--port', '0', '--json', '--tls-cert', cert, '--tls-key', '-']);
+    t.teardown(() => server.kill('SIGKILL'));
+    server.stdin?.end(key);
+    t.match(await nextJson(server, linesOf(server)), { url: /^https:/ });
+}
+
+t.test('takes each secret from a file, stdin and the environment, so that no argument holds one', async (t) => {
     const data = dataOf(t);
-    const credentials = ['--basic-file', join(folder, 'basic'), '--proxy-file', join(folder, 'proxy')];
-    const made = await scanwire(['exporters', 'create', '--url', 'https://example.com/', ...credentials, '--data', data]);
-    t.match(made, { code: 0, stdout: /^Authentication {2}(basic, proxy|proxy, basic)$/m });
-    t.notMatch(made.stdout + made.stderr, SECRET);
-    for (const { args, ...options } of ways) {
-        const said = await scanwire(['exporters', 'create', '--url', 'https://example.com/', ...args, '--data', data, '--json'], options);
-        t.match(said, { code: 0, stderr: '' }, args.join(' '));
-        t.match(JSON.parse(said.stdout), { secret: SECRET, headerNames: ['Authorization', 'X-Tenant'] });
+    const pair = await certificate();
+    const folder = t.testdir({ cert: pair.cert });
+    const [held, cert] = [join(folder, 'held'), join(folder, 'cert')];
+    await servedByStdin(t, data, cert, pair.key);
+    for (const [text, file, variable, shown, ...more] of secretsOf(pair, cert)) {
+        writeFileSync(held, text);
+        for (const { args, ...options } of [
+            { args: [file, held] },
+            { args: [file, '-'], input: text },
+            { args: [variable, 'HELD'], env: { HELD: text } },
+        ]) {
+            const said = await scanwire(
+                ['exporters', 'create', '--url', 'https://example.com/', ...args, ...more, '--data', data, '--json'],
+                options,
+            );
+            t.match(said, { code: 0, stderr: '' }, args.join(' '));
+            t.match(JSON.parse(said.stdout), shown, args.join(' '));
+        }
     }
+});
+
+/** Has a variable of its own. */
+const OTHERWISE: Readonly<Record<string, string>> = { 'scan-database-file': 'SCAN_DATABASE_URL' };
+/** Options whose file holds what others may see. */
+const OPEN = /^(?:body|ca|client-cert|config|filter|output|report|targets|template|tls-cert)$/;
+
+t.test('leaves no command with an option for a secret that no variable can hold', (t) => {
+    const sections = readFileSync('docs/command-line.md', 'utf8').split(/^### /m);
+    let seen = 0;
+    for (const section of sections) {
+        const options = Array.from(section.matchAll(/^ {2}--([\w-]+) <(?:file|variable)> /gm), ([, name = '']) => name);
+        for (const name of options.filter((one) => !one.endsWith('-env') && !OPEN.test(one))) {
+            seen += 1;
+            const variable = `${name.replace(/-file$/, '')}-env`;
+            t.ok(
+                options.includes(variable) || section.includes(OTHERWISE[name] ?? variable),
+                `${section.split('\n', 1)[0]}: --${variable} beside --${name}`,
+            );
+        }
+    }
+    t.ok(seen >= 15, `${seen} options are looked at`);
+    t.end();
 });
 
 t.test('takes the URL of a receiver, whose path may be a token, in the same ways', async (t) => {
     const url = 'https://hooks.example.com/services/T0/B0/hidden-token';
-    const file = join(t.testdir({ url: `${url}\n` }), 'url');
+    const { key, cert } = await certificate();
+    const folder = t.testdir({ url: `${url}\n`, cert });
+    const file = join(folder, 'url');
     const data = dataOf(t);
-    await serveIn(t, {}, data);
+    await serveIn(t, { SERVER_KEY: key }, data, '--tls-cert', join(folder, 'cert'), '--tls-key-env', 'SERVER_KEY');
     const ways: { readonly args: string[]; readonly input?: string; readonly env?: Record<string, string> }[] = [
         { args: ['--url-file', file] },
         { args: ['--url-file', '-'], input: url },
@@ -118,8 +175,8 @@ t.test('refuses what names no secret, or several, without repeating one', async 
     const data = dataOf(t);
     const folder = t.testdir({ empty: '\n', broken: 'Authorization hidden-token' });
     const cases: [string[], RegExp][] = [
-        [['--secret-env', 'NO_SUCH_VARIABLE'], /There is no secret in NO_SUCH_VARIABLE/],
-        [['--secret-file', join(folder, 'empty')], /There is no secret in .*empty/],
+        [['--secret-env', 'NO_SUCH_VARIABLE'], /There is nothing in NO_SUCH_VARIABLE, which --secret-env names/],
+        [['--secret-file', join(folder, 'empty')], /There is nothing in .*empty, which --secret-file names/],
         [['--secret-file', join(folder, 'missing')], /Cannot read .*missing: there is no such file/],
         [['--secret-file', '-', '--header-file', '-'], /Only one of --secret-file and --header-file can be read from stdin/],
         [['--secret-file', '-', '--basic-file', '-'], /Only one of --secret-file and --basic-file can be read from stdin/],
@@ -127,6 +184,7 @@ t.test('refuses what names no secret, or several, without repeating one', async 
         [['--secret-file', '-', '--secret-env', 'HOME'], /only one of them/],
         [['--header-file', join(folder, 'broken')], /A header must have the form "Name: value"/],
         [['--header-file', '-', '--header-env', 'HOME'], /only one of them/],
+        [['--client-key', '-', '--oauth', '-'], /Only one of --client-key and --oauth can be read from stdin/],
     ];
     for (const [args, message] of cases) {
         const said = await scanwire(['exporters', 'create', '--url', 'https://example.com/', ...args, '--data', data]);

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import t, { type Test } from 'tap';
-import { addAuthentication, authenticationOf } from '../../cli/secret-input.ts';
+import { addAuthentication, authenticationOf } from '../../cli/authentication-input.ts';
 import type { AuthenticationSettings } from '../../lib/webhooks/authentication.ts';
 
 /** What is asked for by arguments, each that ends in `.file` a file of this folder. */
@@ -41,10 +41,26 @@ t.test('drops what is not wanted any more', async (t) => {
 
 t.test('refuses files that do not fit, without what they hold', async (t) => {
     const error = await given(t, { basic: 'hidden' }, '--basic-file', 'basic').catch((thrown) => thrown);
-    t.match(error, { code: 'INVALID_INPUT', field: 'basic-file', message: /user:password/ });
+    t.match(error, { code: 'INVALID_INPUT', field: 'basic', message: /user:password/ });
     t.notMatch(error.message, /hidden/);
-    await t.rejects(given(t, { text: '{"url' }, '--proxy-file', 'text'), { code: 'INVALID_INPUT', field: 'proxy-file' });
-    await t.rejects(given(t, { cert: '' }, '--client-cert', 'cert'), { field: 'client-cert', message: /together/ });
-    await t.rejects(given(t, { key: '' }, '--no-client-cert', '--client-key', 'key'), { code: 'INVALID_INPUT', field: 'client-cert' });
+    await t.rejects(given(t, { text: '{"url' }, '--proxy-file', 'text'), {
+        code: 'INVALID_INPUT',
+        field: 'proxy',
+        message: /must be a URL, or valid JSON$/,
+    });
+    await t.rejects(given(t, { text: '{"url' }, '--oauth', 'text'), {
+        code: 'INVALID_INPUT',
+        field: 'oauth',
+        message: /must be valid JSON$/,
+    });
+    await t.rejects(given(t, { cert: 'cert' }, '--client-cert', 'cert'), { field: 'client-cert', message: /together/ });
+    await t.rejects(given(t, { key: 'key' }, '--no-client-cert', '--client-key', 'key'), { code: 'INVALID_INPUT', field: 'client-cert' });
+    await t.rejects(given(t, { key: '' }, '--client-key', 'key'), {
+        field: 'client-key',
+        message: /^There is nothing in .*key, which --client-key/,
+    });
+    const both = given(t, { key: 'key' }, '--client-key', 'key', '--client-key-env', 'HOME');
+    await t.rejects(both, { field: 'client-key', message: 'Give --client-key or --client-key-env, and only one of them' });
+    await t.rejects(given(t, {}, '--no-proxy', '--proxy-env', 'HOME'), { field: 'proxy', message: /^Give either --no-proxy or / });
     await t.rejects(given(t, {}, '--ca', '/no/such/file'), { code: 'INVALID_INPUT' });
 });

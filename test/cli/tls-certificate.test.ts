@@ -59,17 +59,24 @@ t.test('takes the files of the user, both or none', async (t) => {
     };
     const given = { certificateFile: await pem('cert.pem', made.cert), keyFile: await pem('key.pem', made.key) };
     t.same(await tlsCertificate({ folder, host: 'x', clock, ...given }), { ...made, selfSigned: null });
+    process.env.SERVER_KEY = made.key;
+    t.teardown(() => delete process.env.SERVER_KEY);
+    const { certificateFile } = given;
+    t.same(await tlsCertificate({ folder, host: 'x', clock, certificateFile, keyVariable: 'SERVER_KEY' }), { ...made, selfSigned: null });
 
     const refused: [object, string, RegExp][] = [
         [{ keyFile: undefined }, 'tls-key', /--tls-key is missing/],
         [{ keyFile: join(dir, 'no.pem') }, 'tls-key', /Cannot read the file of --tls-key/],
         [{ keyFile: join(dir, 'other.txt') }, 'tls-key', /--tls-key is not a private key/],
+        [{ certificateFile: undefined }, 'tls-cert', /--tls-cert is missing/],
         [{ certificateFile: join(dir, 'other.txt') }, 'tls-cert', /--tls-cert is not a certificate/],
         [{ keyFile: await pem('others.pem', others.key) }, 'tls-key', /does not belong to the certificate/],
     ];
     for (const [change, field, message] of refused) {
         await t.rejects(tlsCertificate({ folder, host: 'x', clock, ...given, ...change }), { code: 'MISCONFIGURED', field, message });
     }
+    const twice = tlsCertificate({ folder, host: 'x', clock, ...given, keyVariable: 'SERVER_KEY' });
+    await t.rejects(twice, { code: 'INVALID_INPUT', message: 'Give --tls-key or --tls-key-env, and only one of them' });
 });
 
 t.test('makes a pair anew of which a crash has left two halves', async (t) => {

@@ -56,7 +56,13 @@ function withoutValue(detail: SchemaComplaint | undefined): string {
         return 'is invalid';
     }
 
-    const quotesValue = /with value/.test(detail.message) || 'invalids' in (detail.context ?? {});
+    const context: { readonly regex?: unknown; readonly name?: unknown } = detail.context ?? {};
+    // What is given to a pattern as its name is the rule.
+    if (context.regex !== undefined && typeof context.name === 'string') {
+        return `${fieldPath(detail.path) || 'value'} must be ${context.name}`;
+    }
+
+    const quotesValue = /with value/.test(detail.message) || 'invalids' in context;
     // Joi calls another field, which a limit is taken from, a `ref:`.
     return quotesValue ? `${fieldPath(detail.path) || 'value'} is invalid` : detail.message.replace(' ref:', ' ');
 }

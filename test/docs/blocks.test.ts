@@ -1,13 +1,13 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import t from 'tap';
 import { run } from '../support/packed.ts';
+import { pastedPages } from '../support/pages.ts';
 
 /*
  * The blocks of every page, pasted one after the other, as a checker of types sees them: that they parse, that what they import is exported,
- * that each name is there and once, and each option and function is called as it is. A block whose first line names a file, `// worker.js`,
- * and those after it go into that file. What runs them besides: embedding, readme and admin-console here, receivers and transactions in
- * `test/interop/`.
+ * that each name is there and once, and each option and function is called as it is. What runs them besides: the other files here, and for
+ * receivers and transactions of others `test/interop/`.
  */
 
 /** Where `import 'scanwire/…'` finds the built package, as it does for whoever installed it. */
@@ -23,7 +23,8 @@ const PRESUMED: Readonly<Record<string, readonly string[]>> = {
     'errors/page.js': ['exporters', 'server'],
     'exposing/page.js': ['server'],
     'filters/page.js': ['exporters'],
-    'https-record-schema/page.js': HOST,
+    'https-record-schema/page.js': ['server'],
+    'https-record-schema/storing.js': HOST,
     'metrics/page.js': ['server'],
     'metrics/sender.js': SENDER,
     'observing/page.js': ['alertSomebody', 'count', 'hapiPino', 'server', 'webhookExporter', ...SENDER],
@@ -50,6 +51,7 @@ const PRESUMED: Readonly<Record<string, readonly string[]>> = {
     'rest-api-v2/campaigns.js': ['pool'],
     'running/page.js': ['server'],
     'scan-database/page.js': ['license', 'server'],
+    'token-auth/partners.js': ['ring', 'server'],
     'token-auth/my-api-keys.test.js': ['emptyTable', 'myApiKeys', 'pool'],
     'webhook-exporter/server.js': ['drizzle', 'findings', 'knex', 'kysely', 'postgres', ...HOST],
     'webhook-exporter/worker.js': ['onOutdated', 'pool'],
@@ -60,20 +62,6 @@ const NOT_INSTALLED = /Cannot find module '@bull-board\//;
 
 /** What only a page in TypeScript would say: types of texts, what is not null, which of several. */
 const UNTYPED = /error TS(?:18046|18047|18048|2322|2339|2345|2531|2532|2769):/;
-
-/** Of every page the files that it is pasted into, by `page/file.js`. */
-function pasted(): ReadonlyMap<string, string> {
-    const files = new Map<string, string>();
-    for (const page of ['README.md', ...readdirSync('docs').map((name) => `docs/${name}`)].filter((name) => name.endsWith('.md'))) {
-        let file = 'page.js';
-        for (const [, block = ''] of readFileSync(page, 'utf8').matchAll(/^```js\n(.*?)^```$/gms)) {
-            file = /^\/\/ (\S+\.js)\n/.exec(block)?.[1] ?? file;
-            const name = `${basename(page, '.md')}/${file}`;
-            files.set(name, `${files.get(name) ?? ''}${block}\n`);
-        }
-    }
-    return files;
-}
 
 /** What a checker of types says of them. */
 async function faultsOf(files: ReadonlyMap<string, string>): Promise<readonly string[]> {
@@ -92,7 +80,7 @@ async function faultsOf(files: ReadonlyMap<string, string>): Promise<readonly st
 }
 
 t.test('pastes every block after the one before it', async (t) => {
-    const files = pasted();
+    const files = pastedPages();
     t.ok(files.size > 30);
     t.strictSame(
         Object.keys(PRESUMED).filter((name) => !files.has(name)),

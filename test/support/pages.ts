@@ -1,0 +1,79 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/** Of every page the files that it is pasted into, by `page/file.js`: a block whose first line names a file, and those after it, go into that file. */
+export function pastedPages(withoutPackage?: string): ReadonlyMap<string, string> {
+    const files = new Map<string, string>();
+    for (const page of ['README.md', ...readdirSync('docs').map((name) => `docs/${name}`)].filter((name) => name.endsWith('.md'))) {
+        let file = 'page.js';
+        for (const [, block = ''] of readFileSync(page, 'utf8').matchAll(/^```js\n(.*?)^```$/gms)) {
+            file = /^\/\/ (\S+\.js)\n/.exec(block)?.[1] ?? file;
+            const name = `${basename(page, '.md')}/${file}`;
+            const isLeftOut = withoutPackage !== undefined && block.includes(`from '${withoutPackage}/`);
+            files.set(name, `${files.get(name) ?? ''}${isLeftOut ? '' : block}\n`);
+        }
+    }
+    return files;
+}
+
+/** How a page is run. */
+export interface PageRun {
+    /** What the page presumes of the host that it is pasted into, by name. */
+    readonly given?: Readonly<Record<string, unknown>>;
+    /** Names of the page's own that are looked at afterwards. */
+    readonly gives?: readonly string[];
+    /** What only whoever runs it knows, such as an address or a path, in place of what the page has: each must be there. */
+    readonly with?: Readonly<Record<string, string>>;
+    /** A block with this package is left out: it is another's product, which no test needs. */
+    readonly withoutPackage?: string;
+}
+
+/** Where `import 'scanwire/…'` finds the built package, as it does for whoever installed it. */
+const FOLDER = 'build/run-pages';
+
+/**
+ * The page as a module that finds what it presumes.
+ *
+ * @throws Error for a page without what is to be replaced: it has been rewritten, and its run has to be.
+ */
+export function writePage(name: string, { given = {}, gives = [], with: replaced = {}, withoutPackage }: PageRun = {}): string {
+    const page = pastedPages(withoutPackage).get(name);
+    if (page === undefined) {
+        throw new Error(`There is no ${name}`);
+    }
+
+    const source = Object.entries(replaced).reduce((text, [theirs, ours]) => {
+        if (!text.includes(theirs)) {
+            throw new Error(`${name} has no ${theirs} any more`);
+        }
+
+        return text.replaceAll(theirs, ours);
+    }, page);
+    const path = join(FOLDER, name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(
+        path,
+        `const { ${Object.keys(given).join(', ')} } = globalThis.presumed ?? {};\n${source}\nexport { ${gives.join(', ')} };\n`,
+    );
+    return path;
+}
+
+/** Names of the pages that this process has run. */
+export const ranPages: Set<string> = new Set();
+
+/** Runs the page in this process, and answers with those names of its own that the run asks for. */
+// biome-ignore lint/suspicious/noExplicitAny: pages are in JavaScript
+export async function runPage(name: string, run: PageRun = {}): Promise<any> {
+    const path = writePage(name, run);
+    ranPages.add(name);
+    Object.assign(globalThis, { presumed: run.given });
+    const { log, error } = console;
+    // What pages print is for people, not for those who read what tests say.
+    Object.assign(console, { log() {}, error() {} });
+    try {
+        return await import(pathToFileURL(path).href);
+    } finally {
+        Object.assign(console, { log, error });
+    }
+}

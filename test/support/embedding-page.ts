@@ -1,21 +1,17 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { run } from './packed.ts';
+import { pastedPages } from './pages.ts';
 import { testDatabase } from './test-database.ts';
 
 /** The blocks of `docs/embedding.md`, pasted one below the other into the files that their first lines name. */
 export function pastedPage(): ReadonlyMap<string, string> {
-    const files = new Map<string, string>();
-    let file = '';
-    for (const [, block = ''] of readFileSync('docs/embedding.md', 'utf8').matchAll(/^```js\n(.*?)^```$/gms)) {
-        file = /^\/\/ (\S+\.js)$/m.exec(block)?.[1] ?? file;
-        files.set(file, `${files.get(file) ?? ''}${block}\n`);
-    }
-    return files;
+    const [page, files] = ['embedding/', [...pastedPages()]];
+    return new Map(files.filter(([name]) => name.startsWith(page)).map(([name, source]) => [name.slice(page.length), source]));
 }
 
 /** What somebody who writes TypeScript adds: the types of what has none in JavaScript. */

@@ -95,4 +95,4 @@ export const clockSchema: Joi.FunctionSchema = Joi.function().default((): Clock 
 export const nameSchema: Joi.StringSchema = Joi.string()
     .max(255)
     .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
-    .messages({ 'string.pattern.base': '{{#label}} must not contain control characters' });
+    .message('{{#label}} must not contain control characters');

@@ -14,7 +14,7 @@ export const healthSchema: Joi.ObjectSchema<HealthRoutes> = Joi.object({
     prefix: Joi.string()
         .allow('')
         .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
-        .messages({ 'string.pattern.base': '{{#label}} must look like /webhooks' })
+        .message('{{#label}} must look like /webhooks')
         .default(''),
 });
 

@@ -14,7 +14,7 @@ export interface InstanceOptions {
 /** Rule of the option `instance`. */
 export const instanceSchema: Joi.StringSchema = Joi.string()
     .pattern(/^[A-Za-z0-9_-]{1,64}$/)
-    .messages({ 'string.pattern.base': '{{#label}} must be 1 to 64 letters, digits, "-" and "_"' });
+    .message('{{#label}} must be 1 to 64 letters, digits, "-" and "_"');
 
 /** What `server.plugins[name]` has besides what the instance without a name offers. */
 export interface Instances<Api> {

@@ -3,8 +3,8 @@ import t from 'tap';
 
 const HEAVY = ['bullmq', 'ioredis', 'pg', '@electric-sql/pglite', 'undici', 'sax'];
 
-/** The packages of which a process that imports these modules has parsed a script, as its own debugger sees them. */
-function loadedPackages(...modules: readonly string[]): Set<string> {
+/** The scripts that a process which imports these modules has parsed, as its own debugger sees them. */
+function loadedScripts(...modules: readonly string[]): readonly string[] {
     const program = `
         import { Session } from 'node:inspector';
         const urls = [];
@@ -18,8 +18,12 @@ function loadedPackages(...modules: readonly string[]): Set<string> {
 
         process.stdout.write(JSON.stringify(urls));
         process.exit();`;
-    const urls = JSON.parse(execFileSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' })) as string[];
-    return new Set(urls.flatMap((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []));
+    return JSON.parse(execFileSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' })) as string[];
+}
+
+/** The packages that these belong to. */
+function loadedPackages(...modules: readonly string[]): Set<string> {
+    return new Set(loadedScripts(...modules).flatMap((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []));
 }
 
 t.test('token-auth, rest-api-v2 and admin-console load no queue, no database driver and no HTTP client', (t) => {
@@ -29,6 +33,17 @@ t.test('token-auth, rest-api-v2 and admin-console load no queue, no database dri
         HEAVY.filter((name) => loaded.has(name)),
         [],
     );
+    t.end();
+});
+
+/** What Joi loads, and what it makes then, for the first schema that has preferences, of whose kind `messages` are: a tenth of the start. */
+const PREFERENCES = /\/joi\/lib\/schemas\.js$/;
+
+t.test('a start makes neither the schema of preferences of Joi nor those of records', (t) => {
+    const isCostly = (url: string): boolean => PREFERENCES.test(url) || url.endsWith('/records/record-schema.js');
+    const own = ['scanwire/token-auth', 'scanwire/rest-api-v2', 'scanwire/license', 'scanwire/memory'];
+    t.same(loadedScripts(...own).filter(isCostly), []);
+    t.equal(loadedScripts('scanwire/records').filter(isCostly).length, 2, 'it is seen where it is');
     t.end();
 });
 

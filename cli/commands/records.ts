@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { MEND_PROFILES, type MendProfile } from '../../lib/records/mend-record.ts';
-import { MAX_LINE_BYTES, recordJsonSchema } from '../../lib/records/record.ts';
+import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
+import { recordJsonSchema } from '../../lib/records/record-schema.ts';
 import { type Answer, type Call, command, wholeNumber } from '../command.ts';
 import { openInput } from '../input.ts';
 import { followed } from '../output/progress.ts';

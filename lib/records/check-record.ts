@@ -2,7 +2,8 @@ import type Joi from 'joi';
 import { fieldPath, isObject } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { isBase64 } from './base64.ts';
-import { type HttpsRecord, recordSchema } from './record.ts';
+import type { HttpsRecord } from './record.ts';
+import { recordSchema } from './record-schema.ts';
 
 /** What is wrong with one field. */
 export interface RecordProblem {

@@ -29,7 +29,8 @@ export {
     readRecords,
     recordSource,
 } from './read-records.ts';
-export { type HttpsRecord, type JsonSchema, RECORD_SCHEMA_VERSION, recordJsonSchema, recordSchema, stringifyRecord } from './record.ts';
+export { type HttpsRecord, stringifyRecord } from './record.ts';
+export { type JsonSchema, RECORD_SCHEMA_VERSION, recordJsonSchema, recordSchema } from './record-schema.ts';
 export {
     type HttpResponse,
     type OtherResponse,

@@ -46,7 +46,7 @@ const size = (): Joi.NumberSchema => Joi.number().integer().min(1);
 export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, true>({
     path: Joi.string()
         .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
-        .messages({ 'string.pattern.base': '{{#label}} must look like /https-record-schema' })
+        .message('{{#label}} must look like /https-record-schema')
         .default('/https-record-schema'),
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)),
     license: objectWith<LicenseSource>('valid'),

@@ -41,7 +41,7 @@ export const optionsSchema: Joi.ObjectSchema<McpOptions> = Joi.object<McpOptions
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).default('token'),
     path: Joi.string()
         .pattern(/^(?:\/[\w.-]+)+$/)
-        .messages({ 'string.pattern.base': '{{#label}} must look like /mcp' })
+        .message('{{#label}} must look like /mcp')
         .default('/mcp'),
     instance: instanceSchema,
 }).required();

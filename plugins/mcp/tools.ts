@@ -9,7 +9,7 @@ import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
 import { assertFilters, type Filters } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
-import type { JsonSchema } from '../../lib/records/record.ts';
+import type { JsonSchema } from '../../lib/records/record-schema.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import { type Deliveries, deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
 import { jsonSchemaOf } from '../json-schema.ts';

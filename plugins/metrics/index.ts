@@ -35,7 +35,7 @@ type Defaulted = 'path' | 'perExporter' | 'processMetrics';
 export const optionsSchema: Joi.ObjectSchema<MetricsPluginOptions & Required<Pick<MetricsPluginOptions, Defaulted>>> = Joi.object({
     path: Joi.string()
         .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
-        .messages({ 'string.pattern.base': '{{#label}} must look like /metrics' })
+        .message('{{#label}} must look like /metrics')
         .default('/metrics'),
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).required(),
     of: instanceSchema,

@@ -3,7 +3,7 @@ import type { RequestRoute, Server } from '@hapi/hapi';
 import type { ApplicationSchema } from '../../lib/application-schema.ts';
 import { isObject } from '../../lib/checked.ts';
 import type { FilterName } from '../../lib/inventory/selection.ts';
-import type { JsonSchema } from '../../lib/records/record.ts';
+import type { JsonSchema } from '../../lib/records/record-schema.ts';
 import { VERSION } from '../../lib/version.ts';
 import type { EventKinds } from '../../lib/webhooks/event-kinds.ts';
 import { exampleOf, jsonSchemaOf } from '../json-schema.ts';

@@ -58,7 +58,7 @@ export const MAX_STREAMS = 32;
 const ownResourceSchema: Joi.ObjectSchema<OwnResource> = Joi.object<OwnResource>({
     path: Joi.string()
         .pattern(/^(\/[a-z0-9_-]+\/\{\w+\})*\/[a-z0-9_-]+$/)
-        .messages({ 'string.pattern.base': '{{#label}} must look like /workspaces/\\{workspace_id}/campaigns' })
+        .message('{{#label}} must look like /workspaces/\\{workspace_id}/campaigns')
         .required(),
     ...applicationSchemaRules,
     store: objectWith<Collection<ResourceRow>>('list', 'get').required(),
@@ -78,7 +78,7 @@ export const optionsSchema: Joi.ObjectSchema<RestApiV2Options> = Joi.object<Rest
         public: Joi.boolean().default(false),
         page: Joi.string()
             .pattern(/^(?:\/[\w.-]+)+$/)
-            .messages({ 'string.pattern.base': '{{#label}} must look like /api-docs' }),
+            .message('{{#label}} must look like /api-docs'),
     }).default({ enabled: true, public: false }),
     instance: instanceSchema,
 }).required();

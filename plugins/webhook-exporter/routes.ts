@@ -29,7 +29,7 @@ export interface ExporterRoutes {
 export const routesSchema: Joi.ObjectSchema<CheckedRoutes> = Joi.object({
     prefix: Joi.string()
         .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
-        .messages({ 'string.pattern.base': '{{#label}} must look like /webhook-exporter' })
+        .message('{{#label}} must look like /webhook-exporter')
         .default('/webhook-exporter'),
     auth: Joi.string().default('token'),
     license: objectWith<LicenseSource>('valid'),

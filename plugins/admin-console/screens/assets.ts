@@ -66,6 +66,7 @@ figure { margin-bottom: 1.5rem; }
 .axis { display: flex; justify-content: space-between; font-size: 0.75rem; }
 .legend { white-space: nowrap; margin-inline-end: 0.75rem; }
 .legend .chart { display: inline-block; width: 0.75rem; height: 0.75rem; }
+p.words { margin: 0.25rem 0 0; max-width: 40rem; }
 .key { overflow-wrap: anywhere; }
 pre { max-height: 40rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.875rem; }
 details.part > summary span { color: var(--pico-muted-color); }

@@ -5,7 +5,7 @@ import { DISCARDABLE, REPLAYABLE } from '../../../lib/webhooks/store-refusals.ts
 import type { AttemptView } from '../operations.ts';
 import type { Page, Templates } from './frame.ts';
 import type { Redirect, ScreenRoute, Visit } from './screen.ts';
-import { texts } from './texts.ts';
+import { texts, wordsOf } from './texts.ts';
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
@@ -23,7 +23,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <thead><tr><th scope="col">{{ t.deliveries.number }}</th><th scope="col">{{ t.deliveries.started }}</th><th scope="col">{{ t.deliveries.cameTo }}</th><th scope="col">{{ t.deliveries.times }}</th><th scope="col">{{ t.deliveries.response }}</th></tr></thead>
 <tbody>{% for attempt in attempts %}<tr><th scope="row">{{ attempt.number }}</th>
 <td data-label="{{ t.deliveries.started }}">{% render 'time', at: attempt.startedAt %}</td>
-<td data-label="{{ t.deliveries.cameTo }}">{% if attempt.code %}<code>{{ attempt.code }}</code> {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
+<td data-label="{{ t.deliveries.cameTo }}">{% if attempt.code %}<code>{{ attempt.code }}</code> {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% render 'outcome-words', words: attempt.words %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
 <td data-label="{{ t.deliveries.times }}">{% if attempt.bar %}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{{ attempt.took }}">{% for part in attempt.bar %}<rect class="{{ part.phase }}" x="{{ part.from }}" width="{{ part.width }}" height="8"></rect>{% endfor %}</svg><small>{{ attempt.took }}</small>{% else %}{{ t.none }}{% endif %}</td>
 <td data-label="{{ t.deliveries.response }}">{% if attempt.response.length == 0 %}{{ t.none }}{% else %}{% for fact in attempt.response %}<div><small>{{ fact[0] }}</small> {{ fact[1] }}</div>{% endfor %}{% endif %}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}
@@ -77,7 +77,7 @@ export function nameOf(exporters: readonly Named[], exporterId: string): string 
 }
 
 async function shown(visit: Visit): Promise<Page> {
-    const { params, query, perform } = visit;
+    const { params, query, perform, offers } = visit;
     const delivery = await perform('showDelivery', { id: params.id ?? '' });
     const [message, exporters] = await Promise.all([
         messageOf(visit, delivery.id),
@@ -88,11 +88,11 @@ async function shown(visit: Visit): Promise<Page> {
         title: texts.deliveries.one.replace('%', () => delivery.kind),
         data: {
             delivery,
-            attempts: delivery.history.map(attemptShown),
+            attempts: delivery.history.map((attempt, index, all) => attemptShown(attempt, all[index + 1])),
             message,
             exporter: nameOf(exporters, delivery.exporterId),
             replayable: delivery.finishedAt !== null && REPLAYABLE.includes(delivery.state),
-            discardable: DISCARDABLE.includes(delivery.state),
+            discardable: offers('discardDelivery') && DISCARDABLE.includes(delivery.state),
             notice: noticeOf(query),
         },
     };
@@ -105,7 +105,8 @@ function noticeOf(query: Visit['query']): string | null {
     return query.has('replayed') ? texts.deliveries.wasReplayed : null;
 }
 
-function attemptShown(attempt: AttemptView) {
+/** @param next The one after it: what several came to, one after the other, is explained once. */
+function attemptShown(attempt: AttemptView, next?: AttemptView) {
     const { timings, status, retryAfter, address, fingerprint, certificate } = attempt;
     const t = texts.deliveries;
     const facts: readonly (readonly [string, string | number | null | undefined])[] = [
@@ -117,7 +118,8 @@ function attemptShown(attempt: AttemptView) {
         [t.fingerprint, fingerprint],
     ];
     const response = facts.filter(([, value]) => value !== null && value !== undefined);
-    return { ...attempt, response, ...(timings === null ? { bar: null, took: '' } : barOf(timings)) };
+    const words = attempt.code === next?.code ? null : wordsOf(attempt.code);
+    return { ...attempt, words, response, ...(timings === null ? { bar: null, took: '' } : barOf(timings)) };
 }
 
 const PHASES = ['dns', 'connect', 'tls', 'firstByte'] as const;

@@ -44,10 +44,14 @@ export const listTemplates: Templates = {
 /** The list of exporters, a page of it. */
 export async function listed({ query, perform }: Visit): Promise<Page> {
     const after = query.get('after') ?? '';
-    const found = await perform('pageExporters', { ...(after !== '' && { after }), limit: PAGE + 1 });
+    const [found, before] = await Promise.all([
+        perform('pageExporters', { ...(after !== '' && { after }), limit: PAGE + 1 }),
+        after === '' ? null : perform('summarizeExporters', { ids: [after] }),
+    ]);
     const exporters = found.slice(0, PAGE).map((exporter) => ({ ...exporter, day: dayOf(exporter.day) }));
     const next = found.length > PAGE ? exporters.at(-1)?.id : null;
-    const notice = query.has('removed') ? texts.exporters.wasRemoved : null;
+    const { wasRemoved, fromFirst } = texts.exporters;
+    const notice = query.has('removed') ? wasRemoved : before?.length === 0 ? fromFirst : null;
     return { template: 'exporters', title: texts.exporters.title, data: { exporters, next, notice } };
 }
 

@@ -145,6 +145,8 @@ export const exporterTexts = {
         ['firstByte', 'First byte'],
         ['total', 'In all'],
     ],
+    notYet: 'not yet',
+    notNeeded: '–',
     rotate: 'Rotate the secret',
     rotateHint:
         'The secret before it goes on signing for a while, in the forms that can carry several. Give the new one to the receiver now.',
@@ -155,6 +157,7 @@ export const exporterTexts = {
     removeAsk: 'It is removed with its secrets, and what waits for it is never sent.',
     removeNow: 'Remove it for good',
     wasRemoved: 'The exporter was removed.',
+    fromFirst: 'The exporter behind which this page began was removed: this is the beginning of the list.',
     warning: 'Warning:',
     warnings: {
         plain_http: 'messages and header values go out unencrypted, for the URL is plain http.',

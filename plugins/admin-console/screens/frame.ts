@@ -71,7 +71,7 @@ const PARTS: Templates = {
 `,
     time: `{% if at %}<time datetime="{{ at | iso }}" title="{{ at | utc }}">{{ at | relative }}</time>{% else %}{{ t.never }}{% endif %}`,
     /** With scripts, loads the part of the page again in which it stands, until that has it no more. */
-    follow: `<span hx-get="{{ base }}{{ path }}" hx-trigger="every 1s" hx-target="{{ part }}" hx-select="{{ part }}" hx-swap="outerMorph"></span>`,
+    follow: `<span hx-get="{{ base }}{{ path }}" hx-trigger="every {{ every | default: '1s' }}" hx-target="{{ part }}" hx-select="{{ part }}" hx-swap="outerMorph"></span>`,
     /** What is said of a field: what is wrong with it, else what it is. */
     said: `{% assign fault = error | fault: field %}{% if fault %}<small id="{{ field }}-said" class="fault">{{ fault }}</small>{% elsif again %}<small id="{{ field }}-said" class="fault">{{ t.again }}</small>{% elsif hint %}<small id="{{ field }}-said">{{ hint }}</small>{% endif %}`,
     input: `<label>{{ label }}
@@ -84,6 +84,8 @@ const PARTS: Templates = {
 {% render 'said', field: field, hint: hint, again: again, error: error %}</label>
 `,
     state: `{% assign fault = error | fault: field %}{% if fault %}aria-invalid="true"{% endif %}{% if fault or again or hint %} aria-describedby="{{ field }}-said"{% endif %}`,
+    /** What an outcome means and what to do about it. */
+    'outcome-words': `{% if words %}<p class="words"><small>{{ words.meaning }}. {{ words.advice }}.</small></p>{% endif %}`,
     error: `{% if error %}<p role="alert" class="fault">{{ error.message }}</p>{% endif %}`,
     refusal: `{% layout 'layout' %}{% block content %}<p role="alert">{{ message }}</p>{% if back %}<p><a href="{{ back }}">{{ t.refusals.back }}</a></p>{% endif %}{% endblock %}`,
 };
@@ -114,10 +116,9 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
 
 /** What a part, or a page, may be given or not. */
 const OPTIONAL = Object.fromEntries(
-    ['again', 'back', 'error', 'hint', 'list', 'name', 'names', 'notice', 'required', 'rows', 'shown', 'type', 'typeHint'].map((name) => [
-        name,
-        null,
-    ]),
+    ['again', 'back', 'error', 'every', 'hint', 'list', 'name', 'names', 'notice', 'required', 'rows', 'shown', 'type', 'typeHint'].map(
+        (name) => [name, null],
+    ),
 );
 
 /** What can be chosen. */

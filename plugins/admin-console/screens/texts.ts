@@ -1,3 +1,5 @@
+import type { OutcomeCode } from '../../../lib/webhooks/outcome.ts';
+import { OUTCOME_WORDS, type OutcomeWords } from '../../../lib/webhooks/outcome-words.ts';
 import { exporterTexts } from './exporter-texts.ts';
 
 /** What the screens say, in English: another language is another object of this form. `%` stands for what is filled in. */
@@ -76,6 +78,7 @@ export const texts = {
     },
 
     exporters: exporterTexts as typeof exporterTexts,
+    outcomes: OUTCOME_WORDS as typeof OUTCOME_WORDS,
 
     audit: {
         title: 'Audit',
@@ -203,6 +206,12 @@ export const texts = {
 export type Texts = Widened<typeof texts>;
 
 type Widened<T> = { readonly [Key in keyof T]: T[Key] extends string ? string : Widened<T[Key]> };
+
+/** What an outcome that wants somebody is in words; null for one that does not, and for one of a newer version. */
+export function wordsOf(code: OutcomeCode | null | undefined): OutcomeWords | null {
+    const words: OutcomeWords | undefined = code == null ? undefined : texts.outcomes[code];
+    return words?.advice == null ? null : words;
+}
 
 /** A number, `10,000+` where more were not counted. */
 export function countText({ count, more = false }: { readonly count: number; readonly more?: boolean }): string {

@@ -8,7 +8,7 @@ import { receiver } from './host.ts';
 inBrowsers('people see in a browser what became of deliveries', deliveries);
 onServersInBrowser('people see what became of deliveries on PostgreSQL and Redis', deliveries);
 
-async function deliveries(t: Test, { page, check, server, scripts }: Opened): Promise<void> {
+async function deliveries(t: Test, { page, check, expect, server, scripts }: Opened): Promise<void> {
     await page.goto('/admin/deliveries');
     await page.getByText('0 deliveries').waitFor();
     await check('Deliveries, empty');
@@ -41,6 +41,7 @@ async function deliveries(t: Test, { page, check, server, scripts }: Opened): Pr
     await page.getByText('Nothing was replayed yet').waitFor();
     await check('Replays, empty');
     await page.getByLabel('Deliveries a second').fill('0');
+    expect('400 /admin/deliveries/replays');
     await page.getByRole('button', { name: 'Count them' }).click();
     await page.locator('#rate-said.fault').waitFor();
     await check('Replays, refused');

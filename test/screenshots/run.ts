@@ -21,6 +21,9 @@ const LOOKS: Readonly<Record<string, BrowserContextOptions>> = {
     phone: { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, colorScheme: 'light' },
 };
 
+/** The page that all begin with. */
+const SIGN_IN = 'sign-in';
+
 /** How somebody gets to a page from the first one. */
 const PAGES: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
     overview: async (page) => page.goto('/admin/overview'),
@@ -51,9 +54,9 @@ const PAGES: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
 };
 
 const names = process.argv.slice(2);
-const unknown = names.filter((name) => !Object.hasOwn(PAGES, name));
+const unknown = names.filter((name) => name !== SIGN_IN && !Object.hasOwn(PAGES, name));
 if (unknown.length > 0) {
-    process.stderr.write(`Unknown page ${unknown.join(', ')}. There are ${Object.keys(PAGES).join(', ')}.\n`);
+    process.stderr.write(`Unknown page ${unknown.join(', ')}. There are ${[SIGN_IN, ...Object.keys(PAGES)].join(', ')}.\n`);
     process.exit(2);
 }
 
@@ -93,10 +96,7 @@ async function shoot(data: string, origin: string): Promise<void> {
 /** What complains is told of, so that no picture is kept of a page that is broken. */
 async function shootAll(browser: Browser, data: string, origin: string, look: string, options: BrowserContextOptions): Promise<void> {
     const { page, complaints, close } = await watchedPage(browser, origin, { baseURL: origin, ...options });
-    await page.goto((await json<{ url: string }>(data, 'console')).url);
-    await page.getByRole('button').click();
-    await page.getByRole('heading', { level: 1 }).waitFor();
-    for (const [name, go] of Object.entries(PAGES)) {
+    const shot = async (name: string, go: (page: Page) => Promise<unknown>): Promise<void> => {
         if (names.length === 0 || names.includes(name)) {
             await go(page);
             const file = join(TO, `${name}-${look}.webp`);
@@ -104,6 +104,13 @@ async function shootAll(browser: Browser, data: string, origin: string, look: st
             await writeFile(file, picture);
             process.stdout.write(`${file} ${picture.length}\n`);
         }
+    };
+    await page.goto((await json<{ url: string }>(data, 'console')).url);
+    await shot(SIGN_IN, async () => {});
+    await page.getByRole('button').click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    for (const [name, go] of Object.entries(PAGES)) {
+        await shot(name, go);
     }
     await close();
     if (complaints.length > 0) {

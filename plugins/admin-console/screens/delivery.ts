@@ -5,7 +5,7 @@ import { DISCARDABLE, REPLAYABLE } from '../../../lib/webhooks/store-refusals.ts
 import type { AttemptView } from '../operations.ts';
 import type { Page, Templates } from './frame.ts';
 import type { Redirect, ScreenRoute, Visit } from './screen.ts';
-import { texts, wordsOf } from './texts.ts';
+import { durationText, filled, texts, wordsOf } from './texts.ts';
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
@@ -16,6 +16,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <dt>{{ t.deliveries.accepted }}</dt><dd>{% render 'time', at: delivery.createdAt %}</dd>
 {% if delivery.finishedAt %}<dt>{{ t.deliveries.finished }}</dt><dd>{% render 'time', at: delivery.finishedAt %}</dd>{% else %}<dt>{{ t.deliveries.due }}</dt><dd>{% render 'time', at: delivery.dueAt %}</dd>{% endif %}</dl>
 {% if replayable %}{% assign action = '/deliveries/' | append: delivery.id | append: '/replay' %}{% render 'form', action: action %}<button>{{ t.deliveries.replay }}</button></form>{% endif %}
+{% if triedAgain %}<p>{{ t.deliveries.triedAgain }} <a href="{{ base }}/deliveries/replays?exporterId={{ delivery.exporterId }}">{{ t.deliveries.sendNow }}</a></p>{% endif %}
 {% if discardable %}{% assign action = '/deliveries/' | append: delivery.id | append: '/discard' %}{% render 'form', action: action %}<button class="secondary" aria-describedby="discard">{{ t.deliveries.discard.button }}</button> <small id="discard">{{ t.deliveries.discard.hint }}</small></form>{% endif %}
 <h2 id="attempts">{{ t.deliveries.attempts }}</h2>
 {% if attempts.length == 0 %}<p>{{ t.deliveries.noAttempts }}</p>{% else %}
@@ -92,6 +93,7 @@ async function shown(visit: Visit): Promise<Page> {
             message,
             exporter: nameOf(exporters, delivery.exporterId),
             replayable: delivery.finishedAt !== null && REPLAYABLE.includes(delivery.state),
+            triedAgain: delivery.state === 'pending' && delivery.lastCode !== null,
             discardable: offers('discardDelivery') && DISCARDABLE.includes(delivery.state),
             notice: noticeOf(query),
         },
@@ -111,7 +113,7 @@ function attemptShown(attempt: AttemptView, next?: AttemptView) {
     const t = texts.deliveries;
     const facts: readonly (readonly [string, string | number | null | undefined])[] = [
         [t.status, status],
-        [t.retryAfter, retryAfter === null ? null : `${Math.ceil(retryAfter / 1000)} s`],
+        [t.retryAfter, retryAfter === null ? null : filled(texts.units.seconds, [String(Math.ceil(retryAfter / 1000))])],
         [t.address, address],
         [t.issuer, certificate?.issuer],
         [t.certificateEnds, certificate?.expiresAt.slice(0, 10)],
@@ -136,7 +138,7 @@ function barOf(timings: Timings) {
     });
     const words = [...PHASES, 'total' as const].flatMap((phase) => {
         const milliseconds = timings[phase];
-        return milliseconds === null ? [] : [`${names.get(phase)} ${milliseconds} ms`];
+        return milliseconds === null ? [] : [`${names.get(phase)} ${durationText(milliseconds)}`];
     });
     return { bar, took: words.join(', ') };
 }

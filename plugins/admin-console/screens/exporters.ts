@@ -16,7 +16,7 @@ import { listed, listTemplates } from './exporter-list.ts';
 import { previewShown, previewTemplates } from './exporter-preview.ts';
 import { type Fault, faultOf, type Page } from './frame.ts';
 import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
-import { countText, texts, wordsOf } from './texts.ts';
+import { countText, durationText, texts, wordsOf } from './texts.ts';
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
@@ -265,7 +265,7 @@ function stepsOf(timings: Timings, isOver: boolean): readonly (readonly [string,
     const last = steps.findLastIndex(([name]) => name !== 'total' && timings[name] !== null);
     return steps.slice(0, isOver ? undefined : -1).map(([name, label], index) => {
         const took = timings[name];
-        return [label, took === null ? (isOver || index < last ? notNeeded : notYet) : `${took.toLocaleString(texts.locale)} ms`];
+        return [label, took === null ? (isOver || index < last ? notNeeded : notYet) : durationText(took)];
     });
 }
 

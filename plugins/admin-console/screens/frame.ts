@@ -2,7 +2,7 @@ import { Liquid } from 'liquidjs';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { ICON } from '../../web-page.ts';
 import { formToken } from './forms.ts';
-import { type Texts, texts } from './texts.ts';
+import { counted, type Forms, filled, type Texts, texts } from './texts.ts';
 
 /** A page as it is to be shown: a template of a screen and what it shows. */
 export interface Page {
@@ -157,8 +157,9 @@ export class Renderer {
         });
         const filters: Readonly<Record<string, (value: never, argument: never) => unknown>> = {
             iso: (at: string | Date) => new Date(at).toISOString(),
-            utc: (at: string | Date) => `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`,
+            utc: (at: string | Date) => filled(texts.units.utc, [new Date(at).toISOString().slice(0, 19).replace('T', ' ')]),
             fill: (text: string, value: string | number) => text.replace('%', () => String(value)),
+            counted: (forms: Forms, count: number) => counted(forms, count),
             json: (value: unknown) => JSON.stringify(value),
             options: (all: readonly Option[], chosen: string) => all.map((one) => optionOf(one, chosen)).join(''),
             fault: (error: Fault | null, field: string) => (isAbout(error, field) ? error?.message : null),

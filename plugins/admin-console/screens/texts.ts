@@ -18,6 +18,17 @@ export const texts = {
     more: 'More',
     required: 'required',
     again: 'Enter it again: a secret is not sent back.',
+    units: { milliseconds: '% ms', seconds: '% s', perSecond: '%/s', utc: '% UTC' },
+
+    /** Of the pages of `scanwire serve` by which somebody comes in. The `%` is a command. */
+    signIn: {
+        title: 'Sign in',
+        button: 'Sign in with this browser',
+        link: 'A link signs you in.',
+        how: 'Run % where the server runs for a new one, and open it here.',
+        used: 'This link was used already, or its time is over.',
+        tooMany: 'Too many links that lead nowhere came from here. Try again in a minute.',
+    },
 
     refusals: {
         title: 'This cannot be done',
@@ -167,6 +178,8 @@ export const texts = {
         underWay: 'under way',
         late: 'Its claim had run out: another attempt may have sent the same message.',
         replay: 'Send it once more',
+        triedAgain: 'It is tried again by itself.',
+        sendNow: 'Send at once all that this exporter was sent in vain',
         discard: { button: 'Discard it', hint: 'It is not sent any more, and others of its order key go on.', done: 'It was discarded.' },
         wasReplayed: 'It is sent once more: the same bytes, the same message id.',
         states: {
@@ -218,8 +231,21 @@ export function countText({ count, more = false }: { readonly count: number; rea
     return `${count.toLocaleString(texts.locale)}${more ? '+' : ''}`;
 }
 
+/** A length of time in words. @param milliseconds Whole ones. */
+export function durationText(milliseconds: number): string {
+    const { units, locale } = texts;
+    const [form, count] = milliseconds < 10_000 ? [units.milliseconds, milliseconds] : [units.seconds, Math.round(milliseconds / 1000)];
+    return filled(form, [count.toLocaleString(locale)]);
+}
+
+/** A text of a number in its forms. */
+export interface Forms {
+    readonly one: string;
+    readonly other: string;
+}
+
 /** A text of a number, in the form that goes with it. @param more Whether there may be more than that. */
-export function counted(forms: { readonly one: string; readonly other: string }, count: number, more = false): string {
+export function counted(forms: Forms, count: number, more = false): string {
     return count === 1 && !more ? forms.one : filled(forms.other, [countText({ count, more })]);
 }
 

@@ -71,7 +71,7 @@ async function exporters(t: Test, { page, check, expect, scripts }: Opened): Pro
     await page.getByText('More', { exact: true }).click();
     await page.getByLabel('Trust self-signed certificates').check();
     await page.getByLabel('Events with the same order key').check();
-    await page.getByLabel('Rate').fill('50');
+    await page.locator('[name=rate]').fill('50');
     await check('Edit');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('The changes were saved').waitFor();

@@ -72,7 +72,7 @@ async function held(t: Test, { page, check, see, server }: Opened): Promise<void
     receiver.status = 500;
     await publish(KIND, BODY);
     await page.goto('/admin/overview');
-    await see(page.getByText('1 failures in a row'));
+    await see(page.getByText('1 failure in a row'));
     await page.getByRole('button', { name: 'Send test: <b>alerts</b>' }).click();
     await page.locator('#test').getByText('Answered 500').waitFor();
     await check('An exporter, its test failed');

@@ -9,6 +9,7 @@ import { durationText, filled, texts, wordsOf } from './texts.ts';
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
+<div id="delivery">{% if follows %}{% assign path = '/deliveries/' | append: delivery.id | append: '?replayed' %}{% render 'follow', path: path, part: '#delivery' %}{% endif %}
 <dl><dt>{{ t.state }}</dt><dd>{{ t.deliveries.states[delivery.state] }}</dd>
 <dt>{{ t.deliveries.exporter }}</dt><dd><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ exporter }}</a></dd>
 <dt>{{ t.deliveries.kind }}</dt><dd>{{ delivery.kind }}</dd>
@@ -27,7 +28,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <td data-label="{{ t.deliveries.cameTo }}">{% if attempt.code %}<code>{{ attempt.code }}</code> {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% render 'outcome-words', words: attempt.words %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
 <td data-label="{{ t.deliveries.times }}">{% if attempt.bar %}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{{ attempt.took }}">{% for part in attempt.bar %}<rect class="{{ part.phase }}" x="{{ part.from }}" width="{{ part.width }}" height="8"></rect>{% endfor %}</svg><small>{{ attempt.took }}</small>{% else %}{{ t.none }}{% endif %}</td>
 <td data-label="{{ t.deliveries.response }}">{% if attempt.response.length == 0 %}{{ t.none }}{% else %}{% for fact in attempt.response %}<div><small>{{ fact[0] }}</small> {{ fact[1] }}</div>{% endfor %}{% endif %}</td></tr>
-{% endfor %}</tbody></table></div>{% endif %}
+{% endfor %}</tbody></table></div>{% endif %}</div>
 <section aria-labelledby="message"><h2 id="message">{{ t.deliveries.message }}</h2>
 {% if message.trouble %}<p role="alert" class="fault">{{ message.trouble }}</p>
 {% elsif message.erasedAt %}<p>{{ t.deliveries.erased }} {% render 'time', at: message.erasedAt %}.</p>
@@ -77,8 +78,11 @@ export function nameOf(exporters: readonly Named[], exporterId: string): string 
     return exporters.find(({ id }) => id === exporterId)?.name || exporterId;
 }
 
+/** What is due by then is about to be sent, in milliseconds from now: the store's clock may be another one. */
+const AT_ONCE = 5_000;
+
 async function shown(visit: Visit): Promise<Page> {
-    const { params, query, perform, offers } = visit;
+    const { params, query, now, perform, offers } = visit;
     const delivery = await perform('showDelivery', { id: params.id ?? '' });
     const [message, exporters] = await Promise.all([
         messageOf(visit, delivery.id),
@@ -96,6 +100,7 @@ async function shown(visit: Visit): Promise<Page> {
             triedAgain: delivery.state === 'pending' && delivery.lastCode !== null,
             discardable: offers('discardDelivery') && DISCARDABLE.includes(delivery.state),
             notice: noticeOf(query),
+            follows: query.has('replayed') && delivery.finishedAt === null && delivery.dueAt.getTime() < now.getTime() + AT_ONCE,
         },
     };
 }

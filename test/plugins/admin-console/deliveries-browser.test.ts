@@ -8,7 +8,7 @@ import { receiver } from './host.ts';
 inBrowsers('people see in a browser what became of deliveries', deliveries);
 onServersInBrowser('people see what became of deliveries on PostgreSQL and Redis', deliveries);
 
-async function deliveries(t: Test, { page, check, expect, server, scripts }: Opened): Promise<void> {
+async function deliveries(t: Test, { page, check, expect, see, server, scripts }: Opened): Promise<void> {
     await page.goto('/admin/deliveries');
     await page.getByText('0 deliveries').waitFor();
     await check('Deliveries, empty');
@@ -34,6 +34,8 @@ async function deliveries(t: Test, { page, check, expect, server, scripts }: Ope
     await check('A delivery');
     await page.getByRole('button', { name: 'Send it once more' }).click();
     await page.getByText('It is sent once more').waitFor();
+    await see(page.getByRole('rowheader', { name: '2' }));
+    await see(page.getByText('delivered', { exact: true }));
     await check('A delivery, sent once more');
 
     await page.getByRole('link', { name: 'Deliveries', exact: true }).click();

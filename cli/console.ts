@@ -222,7 +222,7 @@ function signInPage(h: ResponseToolkit, link: string) {
         h,
         words.title,
         TOKEN.test(link)
-            ? `<form method="post" action="${PREFIX}/sign-in"><input type="hidden" name="link" value="${link}"><button>${words.button}</button></form>`
+            ? `<p>${words.about}</p><form method="post" action="${PREFIX}/sign-in"><input type="hidden" name="link" value="${link}"><button>${words.button}</button></form>`
             : `<p>${words.link} ${HOW}</p>`,
     );
 }

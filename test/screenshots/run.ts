@@ -14,6 +14,19 @@ import { fill } from './content.ts';
 
 const TO = 'docs/screenshots';
 
+/** In the folder of the run, so that no page shows where that is. */
+const DATA = 'scanwire-data';
+
+/** The receivers exist in the pictures only: all names have an address of documentation. */
+const KNOWN_NAMES = `--import data:text/javascript,${encodeURIComponent(`
+import dns from 'node:dns';
+import { syncBuiltinESMExports } from 'node:module';
+const { lookup } = dns;
+const known = (_, __, done) => done(null, [{ address: '192.0.2.17', family: 4 }]);
+dns.lookup = (name, ...more) => (/[.]example([.]com|[.]net)?$/.test(name) ? known : lookup)(name, ...more);
+syncBuiltinESMExports();
+`)}`;
+
 const DESK = { width: 1280, height: 800 };
 const LOOKS: Readonly<Record<string, BrowserContextOptions>> = {
     light: { viewport: DESK, colorScheme: 'light' },
@@ -42,7 +55,10 @@ const PAGES: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
         await page.getByText('Authentication and network').scrollIntoViewIfNeeded();
         await page.evaluate('document.querySelector(\'[name="rate"]\').scrollIntoView()');
     },
-    deliveries: async (page) => page.goto('/admin/deliveries'),
+    deliveries: async (page) => {
+        await page.goto('/admin/deliveries');
+        await page.getByText('Changes are shown as they happen').waitFor();
+    },
     delivery: async (page) => {
         await page.goto('/admin/deliveries?state=exhausted');
         await page.locator('tbody th a').first().click();
@@ -62,7 +78,7 @@ if (unknown.length > 0) {
 
 const folder = await mkdtemp(join(tmpdir(), 'scanwire-screenshots-'));
 try {
-    const data = join(folder, 'data');
+    const data = join(folder, DATA);
     await fill(data);
     await served(data, shoot);
 } finally {
@@ -71,7 +87,10 @@ try {
 
 /** Does something while the deployment runs. */
 async function served(data: string, act: (data: string, origin: string) => Promise<void>): Promise<void> {
-    const server = startScanwire(['serve', '--data', data, '--port', '0', '--json']);
+    const server = startScanwire(['serve', '--data', DATA, '--port', '0', '--json'], {
+        cwd: folder,
+        env: { NODE_OPTIONS: KNOWN_NAMES, SCANWIRE_RESOLVER: 'system' },
+    });
     try {
         const { url } = await nextJson(server, linesOf(server));
         await act(data, new URL(String(url)).origin);

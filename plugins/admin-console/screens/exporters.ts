@@ -23,16 +23,16 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 {% if held %}<p role="status">{{ t.exporters.wasHeld }} {{ held }}. <a href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}&amp;what=held">{{ t.exporters.replayHeld }}</a></p>{% endif %}
 {% for warning in warnings %}<p role="status"><strong>{{ t.exporters.warning }}</strong> {{ warning }}</p>{% endfor %}
 {% if shown %}<section role="status" id="test"><h2>{{ t.exporters.test }}</h2>{% render 'exporter-test', attempt: shown.attempt, steps: shown.steps, words: shown.words %}{% unless shown.ended %}{% assign path = '/exporters/' | append: exporter.id | append: '?test=' | append: shown.id %}{% render 'follow', path: path, part: '#test', every: '250ms' %}{% endunless %}</section>{% endif %}
-<dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}</dd>
-<dt>{{ t.exporters.lastOutcome }}</dt><dd>{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% render 'outcome-words', words: words %}{% endif %}</dd>
-<dt>{{ t.exporters.health }}</dt><dd>{% render 'exporter-health', exporter: exporter %}</dd>
-<dt>{{ t.exporters.waiting }}</dt><dd>{% render 'exporter-waiting', backlog: exporter.health.backlog %}</dd>
-{% for fact in facts %}<dt>{{ fact[0] }}</dt><dd>{{ fact[1] }}</dd>{% endfor %}</dl>
 <section class="actions" aria-label="{{ t.actions }}">
 {% for name in actions %}{% assign action = '/exporters/' | append: exporter.id | append: '/' | append: name %}{% render 'form', action: action %}<button>{{ t.exporters.actions[name] }}</button></form>{% endfor %}
 <a role="button" class="secondary" href="{{ base }}/exporters/{{ exporter.id }}/edit">{{ t.exporters.edit }}</a>
 <a role="button" class="secondary" href="{{ base }}/deliveries?exporterId={{ exporter.id }}">{{ t.deliveries.title }}</a>
 <a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}">{{ t.deliveries.replays }}</a></section>
+<dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}</dd>
+<dt>{{ t.exporters.lastOutcome }}</dt><dd>{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% render 'outcome-words', words: words %}{% endif %}</dd>
+<dt>{{ t.exporters.health }}</dt><dd>{% render 'exporter-health', exporter: exporter %}</dd>
+<dt>{{ t.exporters.waiting }}</dt><dd>{% render 'exporter-waiting', backlog: exporter.health.backlog %}</dd>
+{% for fact in facts %}<dt>{{ fact[0] }}</dt><dd>{{ fact[1] }}</dd>{% endfor %}</dl>
 <details{% if error %} open{% endif %}><summary>{{ t.exporters.rotate }}</summary>{% assign action = '/exporters/' | append: exporter.id | append: '/secret' %}{% render 'form', action: action %}
 {% render 'input', field: 'secret', label: t.exporters.secret, value: secret, hint: t.exporters.rotateHint, required: true, error: error %}
 {% render 'input', field: 'overlap', label: t.exporters.overlap, value: overlap, hint: t.exporters.overlapHint, error: error %}<button>{{ t.exporters.rotateNow }}</button></form></details>

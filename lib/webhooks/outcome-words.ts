@@ -98,11 +98,17 @@ export const OUTCOME_WORDS: { readonly [Code in OutcomeCode]: OutcomeWords } = {
         'Give the exporter a rate, or let the receiver send Retry-After or allow more',
     ),
     client_error: words(
-        'The answer was another 4xx; 408 and 425 are tried again as usual, the others on a shorter schedule',
+        'The receiver refused the message with a 4xx status; after 408 and 425 it is tried again as usual, after others only a few times',
         'Correct the URL, the authentication or the additional headers, or what the receiver accepts',
     ),
-    server_error: words('The answer was a 5xx', 'Repair the receiver: its log says what failed; failed deliveries can be replayed then'),
-    unexpected_status: words('The answer had a status that is none of these, for example 304', 'Let the receiver answer with a 2xx status'),
+    server_error: words(
+        'The receiver failed, with a 5xx status',
+        'Repair the receiver: its log says what failed; failed deliveries can be replayed then',
+    ),
+    unexpected_status: words(
+        'The answer had a status that says neither success nor failure, for example 304',
+        'Let the receiver answer with a 2xx status',
+    ),
 };
 
 function words(meaning: string, advice: string | null): OutcomeWords {

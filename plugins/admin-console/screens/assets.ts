@@ -99,7 +99,7 @@ details.part > summary span { color: var(--pico-muted-color); }
 
 /**
  * Only what cannot be done without a script: to copy, and to show a list as it changes. What htmx puts into a page has such parts too. A list
- * that changes keeps its focus and is held when somebody says so; a stream that ends for good says that it has.
+ * that changes keeps its focus and is held when somebody says so; a stream that ends for good says that it has, and so does a page whose server is away.
  */
 const SCRIPT = `'use strict';
 (() => {
@@ -172,10 +172,13 @@ const SCRIPT = `'use strict';
             say(paused ? 'paused' : 'on');
         });
     };
+    const away = (isAway) => document.getElementById('away')?.toggleAttribute('hidden', !isAway);
     const begin = () => {
+        away(false);
         show();
         follow();
     };
+    document.addEventListener('htmx:error', ({ detail }) => detail.ctx && away(true));
     document.addEventListener('htmx:after:swap', begin);
     window.addEventListener('pagehide', () => source?.close());
     window.addEventListener('pageshow', ({ persisted }) => persisted && follow());

@@ -39,9 +39,10 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <details><summary>{{ t.exporters.remove }}</summary><p>{{ t.exporters.removeAsk }}</p>{% assign action = '/exporters/' | append: exporter.id | append: '/remove' %}{% render 'form', action: action %}<button>{{ t.exporters.removeNow }}</button></form></details>
 {% endblock %}`;
 
-const TEST = `{% if attempt and attempt.code == null %}<p>{{ t.exporters.underWay }} {% render 'time', at: attempt.startedAt %}.</p>
-{% elsif attempt %}<p><code>{{ attempt.code }}</code>{% if attempt.status and attempt.code != 'delivered' %} {{ attempt.status }}{% endif %} {{ attempt.detail }}</p>
-{% render 'outcome-words', words: words %}{% else %}<p>{{ t.exporters.noOutcome }}</p>{% endif %}
+const TEST = `{% if attempt == null and steps.length > 0 %}<p>{{ t.exporters.sending }}</p>
+{% elsif attempt and attempt.code == null %}<p>{{ t.exporters.underWay }} {% render 'time', at: attempt.startedAt %}.</p>
+{% elsif attempt %}<p><code>{{ attempt.code }}</code> {{ attempt.detail }}</p>
+{% render 'outcome-words', words: words %}{% else %}<p>{{ t.exporters.noOutcome }}<noscript> {{ t.exporters.lookAgain }}</noscript></p>{% endif %}
 {% if steps.length > 0 %}<dl class="steps">{% for step in steps %}<dt>{{ step[0] }}</dt><dd>{{ step[1] }}</dd>{% endfor %}</dl>{% endif %}`;
 
 const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, parts: parts, preview: preview %}{% endblock %}`;

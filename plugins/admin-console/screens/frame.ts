@@ -54,6 +54,7 @@ ${ICON}
 {% for screen in screens %}<li><a href="{{ base }}{{ screen.path }}"{% if here == screen.path %} aria-current="page"{% endif %}>{{ screen.title }}</a></li>
 {% endfor %}{% if signOut %}<li><a href="{{ signOut }}" hx-boost="false">{{ t.signOut }}</a></li>{% endif %}</ul>
 </nav>
+<p id="away" role="alert" class="fault" hidden>{{ t.away }}</p>
 </header>
 <main id="content" tabindex="-1">
 <h1>{{ title }}</h1>

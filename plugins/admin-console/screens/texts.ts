@@ -18,6 +18,7 @@ export const texts = {
     more: 'More',
     required: 'required',
     again: 'Enter it again: a secret is not sent back.',
+    away: 'The server cannot be reached: what is shown is from before. Try again in a moment.',
     units: { milliseconds: '% ms', seconds: '% s', perSecond: '%/s', utc: '% UTC' },
 
     /** Of the pages of `scanwire serve` by which somebody comes in. The `%` is a command. */

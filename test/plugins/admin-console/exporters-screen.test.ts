@@ -131,7 +131,7 @@ t.test('shows how a test goes to a script that looks, and waits for it otherwise
 
     /** The page of a test, once that has its outcome. */
     async function followed(path: string): Promise<string> {
-        await until(async () => /It is being sent, begun/.test((await visitor.get(path)).html) && held.length > 0);
+        await until(async () => /It is being sent/.test((await visitor.get(path)).html) && held.length > 0);
         const { html: meanwhile } = await visitor.get(path);
         t.match(meanwhile, /hx-get="[^"]*\?test=[0-9a-f-]{36}"/);
         t.match(meanwhile, /<dt>Connection<\/dt><dd>\d+ ms<\/dd>[\s\S]*<dt>First byte<\/dt><dd>not yet</, 'step by step');
@@ -160,7 +160,10 @@ t.test('does to an exporter what its page offers', async (t) => {
         t.equal((await visitor.get(`${at}/${name}`)).path, at, 'loading it again shows the exporter');
     }
     const list = await visitor.get('/admin/exporters');
-    t.match(list.html, /alerts<\/a>[\s\S]*>stopped<\/td>\s*<td[^>]*>none<\/td>\s*<td[^>]*>[\s\S]*<\/td>\s*<td[^>]*>well<\/td>/);
+    t.match(
+        list.html,
+        /alerts<\/a>[\s\S]*>stopped<\/td>\s*<td[^>]*>none<\/td>\s*<td[^>]*>[\s\S]*<\/td>\s*<td[^>]*>nothing but tests was sent yet<\/td>/,
+    );
 
     const rotated = await visitor.send(await visitor.get(at), `${at}/secret`);
     t.match(rotated.html, /The new secret signs from now on/);
@@ -379,7 +382,7 @@ t.test('says in words what the last outcome and that of a test mean, and what to
     t.notMatch((await visitor.get(at)).html, 'class="words"', 'nothing where all is well');
     status.now = 503;
     await server.plugins['webhook-exporter'].publish('idr_investigation_created', investigation);
-    const repair = /<code>server_error<\/code>[\s\S]*The answer was a 5xx\. Repair the receiver/;
+    const repair = /<code>server_error<\/code>[\s\S]*The receiver failed, with a 5xx status\. Repair the receiver/;
     await until(async () => repair.test((await visitor.get(at)).html));
     status.now = 301;
     const tested = await visitor.send(await visitor.get(at), `${at}/test`);

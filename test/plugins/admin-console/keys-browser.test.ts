@@ -52,3 +52,18 @@ async function keys(t: Test, { page, check, expect, scripts }: Opened): Promise<
     await page.getByRole('cell', { name: 'createKey' }).first().waitFor({ state: 'detached' });
     t.equal(await page.getByRole('rowheader').count(), 1, 'only what is asked for');
 }
+
+inBrowsers('people are told when the server is away', async (t, { page, complaints, scripts }) => {
+    await page.goto('/admin/keys');
+    await page.context().setOffline(true);
+    // Without scripts the browser says so itself.
+    if (scripts) {
+        await page.getByRole('link', { name: 'Audit' }).click();
+        await page.getByText('The server cannot be reached').waitFor();
+    }
+    await page.context().setOffline(false);
+    await page.getByRole('link', { name: 'Audit' }).click();
+    await page.getByRole('heading', { name: 'Audit' }).waitFor();
+    t.equal(await page.getByText('The server cannot be reached').isVisible(), false);
+    complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('net::ERR_INTERNET_DISCONNECTED')));
+});

@@ -90,7 +90,8 @@ async function acted(t: Test, act: Act, browser: Browser, options: BrowserContex
 
 /** A test with a browser of its own. */
 export function inBrowser(title: string, act: (t: Test, browser: Browser) => Promise<void>): void {
-    t.test(title, { skip, timeout: 600_000 }, async (t) => {
+    // The list of what may be skipped has one name for all of them.
+    t.test(skip === false ? title : 'people do all they can in a browser', { skip, timeout: 600_000 }, async (t) => {
         const browser = await startBrowser();
         t.teardown(() => browser.close());
         await act(t, browser);

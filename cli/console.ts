@@ -7,6 +7,7 @@ import { addressBlock } from '../lib/protect/connections.ts';
 import { OPERATOR } from '../plugins/admin-console/audit.ts';
 import type { System } from '../plugins/admin-console/handlers.ts';
 import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
+import { texts } from '../plugins/admin-console/screens/texts.ts';
 import { contentPolicy, ICON } from '../plugins/web-page.ts';
 
 /*
@@ -25,6 +26,8 @@ export interface SignIn {
     /** A new link; the one before it stays good for its time. */
     link(): SignInLink;
 }
+
+const words = texts.signIn;
 
 const PREFIX = '/admin';
 const STRATEGY = 'console';
@@ -198,34 +201,34 @@ function addSignIn(server: Server, signIns: SignIns): void {
 function enter(request: Request, h: ResponseToolkit, signIns: SignIns) {
     const address = addressBlock(request.info.remoteAddress);
     if (signIns.isTiresome(address)) {
-        return page(h, 'Sign in', '<p role="alert">Too many links that lead nowhere came from here. Try again in a minute.</p>').code(429);
+        return page(h, words.title, `<p role="alert">${words.tooMany}</p>`).code(429);
     }
 
     const { link } = (request.payload ?? {}) as { readonly link?: unknown };
     const id = signIns.take(typeof link === 'string' ? link : '');
     if (id === null) {
         signIns.triedInVain(address);
-        return page(h, 'Sign in', `<p role="alert">This link was used already, or its time is over. ${HOW}</p>`).code(403);
+        return page(h, words.title, `<p role="alert">${words.used} ${HOW}</p>`).code(403);
     }
 
     request.cookieAuth.set({ id });
     return h.redirect(PREFIX).code(303);
 }
 
-const HOW = 'Run <code>scanwire console</code> where the server runs for a new one, and open it here.';
+const HOW = words.how.replace('%', '<code>scanwire console</code>');
 
 function signInPage(h: ResponseToolkit, link: string) {
     return page(
         h,
-        'Sign in',
+        words.title,
         TOKEN.test(link)
-            ? `<form method="post" action="${PREFIX}/sign-in"><input type="hidden" name="link" value="${link}"><button>Sign in with this browser</button></form>`
-            : `<p>A link signs you in. ${HOW}</p>`,
+            ? `<p>${words.about}</p><form method="post" action="${PREFIX}/sign-in"><input type="hidden" name="link" value="${link}"><button>${words.button}</button></form>`
+            : `<p>${words.link} ${HOW}</p>`,
     );
 }
 
 function signOutPage(h: ResponseToolkit) {
-    return page(h, 'Sign out', `<form method="post" action="${PREFIX}/sign-out"><button>Sign out</button></form>`);
+    return page(h, texts.signOut, `<form method="post" action="${PREFIX}/sign-out"><button>${texts.signOut}</button></form>`);
 }
 
 /** @param content HTML. */
@@ -233,7 +236,7 @@ function page(h: ResponseToolkit, title: string, content: string) {
     return h
         .response(
             `<!DOCTYPE html>
-<html lang="en">
+<html lang="${texts.locale}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -8,7 +8,7 @@ import { maskedBody, maskedMessage } from './formatting.ts';
 import { GRANTS } from './grants.ts';
 import type { EventSummary } from './new-event.ts';
 import type { WebhooksContext } from './options.ts';
-import { OUTCOME_CODES, type OutcomeCode } from './outcome.ts';
+import { OUTCOME_CODES, type OutcomeCode, type Timings } from './outcome.ts';
 import { type Replays, replaysOf } from './replays.ts';
 import { type Attempt, DELIVERY_STATES, type Delivery, type DeliveryState, type DeliveryStore } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
@@ -16,6 +16,8 @@ import { storeRefusals } from './store-refusals.ts';
 /** A delivery with all its attempts, first to last. */
 export interface DeliveryHistory extends Delivery {
     readonly history: readonly Attempt[];
+    /** Of a test that this process is sending: the times of the phases that are over, and of all of it so far. Null for everything else. */
+    readonly progress: Timings | null;
 }
 
 /** Which deliveries are asked for. */
@@ -94,6 +96,8 @@ export interface Deliveries {
      * @throws ScanwireError `NOT_FOUND`; `CONFLICT` while it is being sent, or when it has ended otherwise; `MISCONFIGURED` when the store cannot.
      */
     discard(id: string): Promise<Delivery>;
+    /** Whether the store can. */
+    readonly discards: boolean;
 }
 
 /** What of a filter can be asked for from outside. */
@@ -158,7 +162,7 @@ function heeded<Filter extends DeliveryFilter>(filter: Filter, { filtersByExport
 
 /** The deliveries of a store. */
 export function deliveriesOf(context: WebhooksContext): Deliveries {
-    const { deliveries: store, dispatcher } = context;
+    const { deliveries: store, dispatcher, tests } = context;
     return {
         async list(query) {
             return store.list(heeded(checked(wholeQuerySchema, query), store));
@@ -177,10 +181,11 @@ export function deliveriesOf(context: WebhooksContext): Deliveries {
                 throw storeRefusals.unknownDelivery();
             }
 
-            return { ...delivery, history };
+            return { ...delivery, history, progress: delivery.finishedAt === null ? tests.timings(id) : null };
         },
 
         message: (id) => messageOf(id, context),
+        discards: store.discard !== undefined,
         replays: replaysOf(context),
 
         async replay(id) {

@@ -120,6 +120,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             }
         } finally {
             bodies.giveBack(claim.exporter.id, bodyBytes(claim));
+            context.tests.end(claim.deliveryId);
         }
     }
 
@@ -220,10 +221,11 @@ function traced({ tracing }: WebhooksContext, claim: Claim, run: (post: Post) =>
     return tracing === null ? run(untraced) : tracing.attempting(claim, run);
 }
 
-async function attempt(claim: Claim, keyRing: KeyRing, { sender, vendor, tracing }: WebhooksContext, post: Post): Promise<Outcome> {
+async function attempt(claim: Claim, keyRing: KeyRing, { sender, vendor, tracing, tests }: WebhooksContext, post: Post): Promise<Outcome> {
     let message: Message;
     try {
-        message = messageOf(claim, keyRing, vendor);
+        const made = messageOf(claim, keyRing, vendor);
+        message = claim.singleAttempt ? { ...made, progress: tests.begin(claim.deliveryId) } : made;
     } catch (error) {
         return outcomeOf(resultOfError(error), newProgress(), 0);
     }

@@ -147,7 +147,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
 
 type DispatcherContext = Omit<
     WebhooksContext,
-    'dispatcher' | 'session' | 'grants' | 'bodies' | 'kept' | 'subscriptions' | 'traces' | 'notices'
+    'dispatcher' | 'session' | 'grants' | 'bodies' | 'kept' | 'subscriptions' | 'traces' | 'tests' | 'notices'
 >;
 
 interface HandingOut {

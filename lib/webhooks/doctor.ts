@@ -6,6 +6,7 @@ import type { Exporter } from './exporter.ts';
 import type { Exporters } from './exporters.ts';
 import type { WebhooksContext } from './options.ts';
 import type { Outcome, Timings } from './outcome.ts';
+import { OUTCOME_WORDS } from './outcome-words.ts';
 import type { Readiness } from './readiness.ts';
 import { sealedForExporters } from './sealed-exporters.ts';
 import type { Session } from './session.ts';
@@ -215,15 +216,11 @@ async function receiverFindings(exporter: Exporter, test: Exporters['test']): Pr
 }
 
 const STEPS = [
-    ['dns', 'resolve', 'Correct the name in the URL, or ask who runs its name servers'],
-    [
-        'connect',
-        'connect',
-        'Start the receiver, or let it be reached from here: port, firewall, routes, and the egress rules of this deployment',
-    ],
-    ['tls', 'tls', 'Give the receiver a certificate that fits its name, or set trust for this exporter'],
-    ['firstByte', 'first byte', 'The receiver takes the message and does not answer: look at its log'],
-] as const satisfies readonly (readonly [keyof Timings, FindingPart, string])[];
+    ['dns', 'resolve'],
+    ['connect', 'connect'],
+    ['tls', 'tls'],
+    ['firstByte', 'first byte'],
+] as const satisfies readonly (readonly [keyof Timings, FindingPart])[];
 
 /** What the attempt of a test says of each step; those behind the one that failed were not reached, and are not listed. */
 function stepsOf(attempt: Attempt | null, collector: string): readonly Finding[] {
@@ -236,11 +233,9 @@ function stepsOf(attempt: Attempt | null, collector: string): readonly Finding[]
     const { code, status, detail, timings } = outcome;
     const failed = code === 'delivered' || status !== null ? STEPS.length : STEPS.findIndex(([phase]) => phase === failedPhase(outcome));
     const reached = STEPS.slice(0, failed).map(([phase, part]) => reachedStep(part, timings[phase], outcome));
-    const [, part, advice] = STEPS[failed] ?? [];
-    if (part !== undefined) {
-        return [...reached, wrong(part, detail, `${advice}; see ${code} in docs/outcomes.md`)];
-    }
-    return [...reached, code === 'delivered' ? ok('answer', detail) : wrong('answer', detail, `See ${code} in docs/outcomes.md`)];
+    const [, part = 'answer'] = STEPS[failed] ?? [];
+    const { advice } = OUTCOME_WORDS[code];
+    return [...reached, advice === null ? ok(part, detail) : wrong(part, detail, `${advice}; see ${code} in docs/outcomes.md`)];
 }
 
 const CONNECTING = /^(?:address|connect|proxy)_/;

@@ -35,6 +35,8 @@ export interface Message {
     readonly body: Uint8Array;
     /** Goes over a connection of its own, made for it: a `test` shows whether the receiver can be reached now, and each time that it takes. */
     readonly newConnection?: boolean;
+    /** Is written into as the attempt goes on, for whoever looks at it meanwhile. */
+    readonly progress?: AttemptProgress;
 }
 
 /** Sends messages through the egress guard. */
@@ -123,7 +125,7 @@ export function httpSender(options: HttpSenderOptions): Sender {
 
     async function attempt(message: Message, deadline: AbortController): Promise<Outcome> {
         const startedAt = performance.now();
-        const progress = newProgress();
+        const { progress = newProgress() } = message;
         const timer = setTimeout(() => {
             deadline.abort(new AttemptFailure('timeout', `The attempt took longer than ${attemptTimeout} ms`));
         }, attemptTimeout);

@@ -26,6 +26,7 @@ import { SHARES } from './shares.ts';
 import type { Vendor } from './signature.ts';
 import type { DeliveryStore } from './store.ts';
 import type { Subscriptions } from './subscriptions.ts';
+import type { TestsUnderWay } from './tests-under-way.ts';
 import type { Traces } from './traces.ts';
 import type { Tracing } from './tracing.ts';
 
@@ -207,6 +208,7 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     readonly kept: KeptMessages;
     readonly subscriptions: Subscriptions;
     readonly traces: Traces;
+    readonly tests: TestsUnderWay;
     readonly notices: Pick<Notices, 'recorded'>;
     readonly member: Membership;
 }

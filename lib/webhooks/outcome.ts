@@ -2,7 +2,7 @@ import { CodedError } from '../errors.ts';
 
 /**
  * What an attempt came to. `delivered` is any 2xx in time, `interrupted` a fault of ours, which says nothing of the receiver;
- * everything else is a failure. `docs/outcomes.md` says what each one means for the person who runs the receiver.
+ * everything else is a failure. `outcome-words.ts` says what each one means.
  */
 export const OUTCOME_CODES = [
     'delivered',
@@ -97,19 +97,15 @@ export function newProgress(): AttemptProgress {
  *
  * @param total Milliseconds of the whole attempt.
  */
-export function outcomeOf(
-    result: AttemptResult,
-    { dns, connect, tls, firstByte, address, fingerprint, certificate }: AttemptProgress,
-    total: number,
-): Outcome {
+export function outcomeOf(result: AttemptResult, progress: AttemptProgress, total: number): Outcome {
+    const { address, fingerprint, certificate } = progress;
+    return { ...result, timings: timingsOf(progress, total), address, fingerprint, ...(certificate !== null && { certificate }) };
+}
+
+/** The times so far. @param total Milliseconds since the attempt began. */
+export function timingsOf({ dns, connect, tls, firstByte }: AttemptProgress, total: number): Timings {
     const whole = (time: number | null): number | null => (time === null ? null : Math.round(time));
-    return {
-        ...result,
-        timings: { dns: whole(dns), connect: whole(connect), tls: whole(tls), firstByte: whole(firstByte), total: Math.round(total) },
-        address,
-        fingerprint,
-        ...(certificate !== null && { certificate }),
-    };
+    return { dns: whole(dns), connect: whole(connect), tls: whole(tls), firstByte: whole(firstByte), total: Math.round(total) };
 }
 
 /** Why a claim was taken away from its holder. */

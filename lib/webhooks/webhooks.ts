@@ -27,6 +27,7 @@ import { claimingSession } from './session.ts';
 import { type Membership, membership } from './settings.ts';
 import { vendorNamed } from './signature.ts';
 import { subscriptions } from './subscriptions.ts';
+import { testsUnderWay } from './tests-under-way.ts';
 import { tracesOf } from './traces.ts';
 
 /** The webhook exporter without a server around it. */
@@ -242,6 +243,7 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
         kept,
         subscriptions: chosen,
         traces: tracesOf(parts),
+        tests: testsUnderWay(parts),
         retention: retentionOf(parts),
         notices: noticesOf({ ...parts, dispatcher: dispatching, subscriptions: chosen }),
     };

@@ -154,7 +154,7 @@ function deliveryHandlers({ publish, deliveries, events }: System['webhooks']): 
         },
         showMessage: ({ id }) => deliveries.message(id),
         replayDelivery: ({ id }) => deliveries.replay(id),
-        discardDelivery: ({ id }) => deliveries.discard(id),
+        ...(deliveries.discards !== false && { discardDelivery: ({ id }: Input<'discardDelivery'>) => deliveries.discard(id) }),
         async beginReplay({ dryRun = false, ...options }) {
             return dryRun ? { total: await deliveries.replays.count(options) } : await deliveries.replays.begin(options);
         },

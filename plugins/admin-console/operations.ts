@@ -18,7 +18,14 @@ import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { Activity, ActivityQuery } from '../../lib/webhooks/activity.ts';
 import type { RuleSet } from '../../lib/webhooks/choices.ts';
-import type { DeliveryCount, DeliveryFilter, DeliveryMessage, DeliveryQuery, ErasedEvent } from '../../lib/webhooks/deliveries.ts';
+import type {
+    DeliveryCount,
+    DeliveryFilter,
+    DeliveryHistory,
+    DeliveryMessage,
+    DeliveryQuery,
+    ErasedEvent,
+} from '../../lib/webhooks/deliveries.ts';
 import type { Diagnosis } from '../../lib/webhooks/doctor.ts';
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { ShownExporter } from '../../lib/webhooks/exporter-health.ts';
@@ -170,8 +177,8 @@ export interface TestView {
 /** An attempt with the fields of its outcome beside its times; they are null while it is under way. */
 export type AttemptView = Omit<Attempt, 'outcome'> & { readonly [Field in keyof Required<Outcome>]: Required<Outcome>[Field] | null };
 
-/** A delivery with its attempts, first to last. */
-export type DeliveryView = Delivery & { readonly history: readonly AttemptView[] };
+/** A delivery with its attempts, first to last, and how far a test is that this process is sending. */
+export type DeliveryView = Delivery & Pick<DeliveryHistory, 'progress'> & { readonly history: readonly AttemptView[] };
 
 /** Where an operation is found over HTTP, and what its caller has to know. */
 export interface Endpoint {

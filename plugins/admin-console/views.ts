@@ -258,7 +258,10 @@ export const eventSchema: Joi.ObjectSchema = Joi.object({
 }).label('Event');
 
 export const deliveryViewSchema: Joi.ObjectSchema = deliverySchema
-    .keys({ history: Joi.array().items(attemptSchema).required() })
+    .keys({
+        history: Joi.array().items(attemptSchema).required(),
+        progress: timingsSchema.allow(null).required().description('Of a test that the answering process is sending, so far; else null'),
+    })
     .label('DeliveryWithAttempts');
 
 export const maskedHeadersSchema: Joi.ArraySchema = Joi.array()

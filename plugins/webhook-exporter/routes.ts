@@ -142,7 +142,7 @@ async function page({ list }: Webhooks['deliveries'], { query, path }: Request):
 }
 
 /** Without the address that was called, the certificate that it had, and the sentence that may name both: those are for who administers receivers. */
-function shown({ history, ...delivery }: DeliveryHistory): object {
+function shown({ history, progress: _, ...delivery }: DeliveryHistory): object {
     return {
         ...delivery,
         history: history.map(({ number, startedAt, finishedAt, outcome, late }) => {

@@ -128,7 +128,7 @@ function deliveriesOf(ago: number, random: () => number): readonly Row[] {
 function outcome(code: 'delivered' | 'server_error', total: number): object {
     const step = (share: number): number => Math.max(1, Math.round(total * share));
     const timings = { dns: step(0.04), connect: step(0.14), tls: step(0.22), firstByte: step(0.58), total };
-    const said = code === 'delivered' ? { status: 202, detail: 'The receiver took it' } : { status: 503, detail: 'The receiver failed' };
+    const said = code === 'delivered' ? { status: 202, detail: 'Answered 202' } : { status: 503, detail: 'Answered 503' };
     const address = '192.0.2.17:443';
     return { code, ...said, retryAfter: code === 'delivered' ? null : 30_000, timings, address, fingerprint: null };
 }
@@ -184,13 +184,21 @@ added as (
 update scanwire.deliveries set token = null`;
 
 const STATES: readonly string[] = [
+    `insert into scanwire.replays (id, exporter_id, failed_since, rate, total, done, state, created_at, finished_at, last_seq, paid_until)
+        select gen_random_uuid(), e.id, r.at - interval '1 hour', r.rate, r.total, r.done, r.state, r.at, r.at + interval '1 minute', 0, r.at
+        from scanwire.exporters e
+        join (values
+            ('SOC channel', scanwire.now() - interval '7 hours', 100, 212, 212, 'done'),
+            ('Ticketing', scanwire.now() - interval '26 minutes', 5, 64, 41, 'cancelled')
+        ) r (name, at, rate, total, done, state) on r.name = e.name
+        order by r.at`,
     `update scanwire.exporters set state = 'running', created_at = created_at - interval '9 days', last_outcome_at = scanwire.now() - interval '20 seconds',
-        last_outcome = '{"code":"delivered","detail":"The receiver took it"}'`,
+        last_outcome = '{"code":"delivered","detail":"Answered 202"}'`,
     `update scanwire.exporters set consecutive_failures = 14, failing_since = scanwire.now() - interval '${OUTAGE} minutes',
         failed_at = scanwire.now() - interval '40 seconds', probe_at = scanwire.now() + interval '50 minutes', unwell = true,
-        last_outcome = '{"code":"server_error","detail":"The receiver failed"}' where name = 'Ticketing'`,
+        last_outcome = '{"code":"server_error","detail":"Answered 503"}' where name = 'Ticketing'`,
     `update scanwire.exporters set state = 'stopped', stop_reason = 'The receiver answered 410 Gone', last_outcome_at = scanwire.now() - interval '5 hours',
-        last_outcome = '{"code":"gone","detail":"The receiver is gone for good"}' where name = 'Former archive'`,
+        last_outcome = '{"code":"gone","detail":"Answered 410"}' where name = 'Former archive'`,
     `update scanwire.exporters set paused_at = scanwire.now() - interval '2 hours', last_outcome_at = scanwire.now() - interval '2 hours' where name = 'Northwind'`,
     `update scanwire.api_keys set created_at = created_at - interval '40 days', last_used_at = scanwire.now() - interval '3 minutes' where name <> 'trial'`,
 ];

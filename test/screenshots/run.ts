@@ -14,12 +14,29 @@ import { fill } from './content.ts';
 
 const TO = 'docs/screenshots';
 
+/** In the folder of the run, so that no page shows where that is. */
+const DATA = 'scanwire-data';
+
+/** The receivers exist in the pictures only: all names have an address of documentation. */
+const KNOWN_NAMES = `--import data:text/javascript,${encodeURIComponent(`
+import dns from 'node:dns';
+import { syncBuiltinESMExports } from 'node:module';
+const { lookup } = dns;
+const known = (_, __, done) => done(null, [{ address: '192.0.2.17', family: 4 }]);
+dns.lookup = (name, ...more) => (/[.]example([.]com|[.]net)?$/.test(name) ? known : lookup)(name, ...more);
+syncBuiltinESMExports();
+`)}`;
+
 const DESK = { width: 1280, height: 800 };
+const PHONE = { width: 390, height: 844 };
 const LOOKS: Readonly<Record<string, BrowserContextOptions>> = {
     light: { viewport: DESK, colorScheme: 'light' },
     dark: { viewport: DESK, colorScheme: 'dark' },
-    phone: { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, colorScheme: 'light' },
+    phone: { viewport: PHONE, isMobile: true, hasTouch: true, colorScheme: 'light' },
 };
+
+/** The page that all begin with. */
+const SIGN_IN = 'sign-in';
 
 /** How somebody gets to a page from the first one. */
 const PAGES: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
@@ -39,7 +56,14 @@ const PAGES: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
         await page.getByText('Authentication and network').scrollIntoViewIfNeeded();
         await page.evaluate('document.querySelector(\'[name="rate"]\').scrollIntoView()');
     },
-    deliveries: async (page) => page.goto('/admin/deliveries'),
+    deliveries: async (page) => {
+        await page.goto('/admin/deliveries');
+        await page.getByText('Changes are shown as they happen').waitFor();
+        // On a phone what is asked for fills the screen.
+        if (page.viewportSize()?.width === PHONE.width) {
+            await page.evaluate('document.querySelector("[data-live]").scrollIntoView()');
+        }
+    },
     delivery: async (page) => {
         await page.goto('/admin/deliveries?state=exhausted');
         await page.locator('tbody th a').first().click();
@@ -51,15 +75,15 @@ const PAGES: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
 };
 
 const names = process.argv.slice(2);
-const unknown = names.filter((name) => !Object.hasOwn(PAGES, name));
+const unknown = names.filter((name) => name !== SIGN_IN && !Object.hasOwn(PAGES, name));
 if (unknown.length > 0) {
-    process.stderr.write(`Unknown page ${unknown.join(', ')}. There are ${Object.keys(PAGES).join(', ')}.\n`);
+    process.stderr.write(`Unknown page ${unknown.join(', ')}. There are ${[SIGN_IN, ...Object.keys(PAGES)].join(', ')}.\n`);
     process.exit(2);
 }
 
 const folder = await mkdtemp(join(tmpdir(), 'scanwire-screenshots-'));
 try {
-    const data = join(folder, 'data');
+    const data = join(folder, DATA);
     await fill(data);
     await served(data, shoot);
 } finally {
@@ -68,7 +92,10 @@ try {
 
 /** Does something while the deployment runs. */
 async function served(data: string, act: (data: string, origin: string) => Promise<void>): Promise<void> {
-    const server = startScanwire(['serve', '--data', data, '--port', '0', '--json']);
+    const server = startScanwire(['serve', '--data', DATA, '--port', '0', '--json'], {
+        cwd: folder,
+        env: { NODE_OPTIONS: KNOWN_NAMES, SCANWIRE_RESOLVER: 'system' },
+    });
     try {
         const { url } = await nextJson(server, linesOf(server));
         await act(data, new URL(String(url)).origin);
@@ -93,10 +120,7 @@ async function shoot(data: string, origin: string): Promise<void> {
 /** What complains is told of, so that no picture is kept of a page that is broken. */
 async function shootAll(browser: Browser, data: string, origin: string, look: string, options: BrowserContextOptions): Promise<void> {
     const { page, complaints, close } = await watchedPage(browser, origin, { baseURL: origin, ...options });
-    await page.goto((await json<{ url: string }>(data, 'console')).url);
-    await page.getByRole('button').click();
-    await page.getByRole('heading', { level: 1 }).waitFor();
-    for (const [name, go] of Object.entries(PAGES)) {
+    const shot = async (name: string, go: (page: Page) => Promise<unknown>): Promise<void> => {
         if (names.length === 0 || names.includes(name)) {
             await go(page);
             const file = join(TO, `${name}-${look}.webp`);
@@ -104,6 +128,13 @@ async function shootAll(browser: Browser, data: string, origin: string, look: st
             await writeFile(file, picture);
             process.stdout.write(`${file} ${picture.length}\n`);
         }
+    };
+    await page.goto((await json<{ url: string }>(data, 'console')).url);
+    await shot(SIGN_IN, async () => {});
+    await page.getByRole('button').click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    for (const [name, go] of Object.entries(PAGES)) {
+        await shot(name, go);
     }
     await close();
     if (complaints.length > 0) {

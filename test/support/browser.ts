@@ -22,10 +22,18 @@ export async function startBrowser(): Promise<Browser> {
 /** A tab that writes down what it complains of, and every request to another host than those it was opened for. */
 export interface WatchedPage {
     readonly page: Page;
-    /** Errors of scripts, refusals by the content security policy, requests to others. */
+    /** Errors of scripts, refusals by the content security policy, requests to others, and answers of 400 and above that were not asked for. */
     readonly complaints: string[];
+    /** Says beforehand what the server is going to refuse, once: `400 /admin/exporters/{id}/edit`. */
+    expect(refusal: string): void;
+    /** What it was expected to refuse and has not yet. */
+    readonly unrefused: readonly string[];
     close(): Promise<void>;
 }
+
+/** How Chromium begins to say that something was not answered with success, and the text of an id. */
+const REFUSED = 'Failed to load resource: the server responded with a status of ';
+const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 
 /** How long anything is waited for, in milliseconds. */
 const PATIENCE = 10_000;
@@ -34,10 +42,11 @@ export async function watchedPage(browser: Browser, origin: string, options: Bro
     const context: BrowserContext = await browser.newContext({ ignoreHTTPSErrors: true, ...options });
     context.setDefaultTimeout(PATIENCE);
     const page = await context.newPage();
+    await slowedDown(page);
     const complaints: string[] = [];
     page.on('console', (message) => {
-        // A refusal is what a test asks for; that Chromium notes its status is no fault of the page.
-        if (['error', 'warning'].includes(message.type()) && !message.text().startsWith('Failed to load resource')) {
+        // The status is looked at below, where the path is known.
+        if (['error', 'warning'].includes(message.type()) && !message.text().startsWith(REFUSED)) {
             complaints.push(`${message.type()}: ${message.text()}`);
         }
     });
@@ -48,7 +57,32 @@ export async function watchedPage(browser: Browser, origin: string, options: Bro
             complaints.push(`request: ${request.url()}`);
         }
     });
-    return { page, complaints, close: () => context.close() };
+    const expected: string[] = [];
+    page.on('response', (response) => {
+        const refusal = `${response.status()} ${new URL(response.url()).pathname.replaceAll(UUID, '{id}')}`;
+        const index = expected.indexOf(refusal);
+        if (index >= 0) {
+            expected.splice(index, 1);
+        } else if (response.status() >= 400) {
+            complaints.push(`refusal: ${refusal}`);
+        }
+    });
+    return {
+        page,
+        complaints,
+        expect: (refusal) => expected.push(refusal),
+        unrefused: expected,
+        close: () => context.close(),
+    };
+}
+
+/** By as much as `SLOW_BROWSER` says: what passes with 6 does not depend on how quick this machine is. */
+async function slowedDown(page: Page): Promise<void> {
+    const rate = Number(process.env.SLOW_BROWSER ?? 1);
+    if (rate > 1) {
+        const client = await page.context().newCDPSession(page);
+        await client.send('Emulation.setCPUThrottlingRate', { rate });
+    }
 }
 
 /** Whether all of the page is to be seen without scrolling to the side. */

@@ -4,7 +4,7 @@ import { CHART, drawn, type Part } from './chart.ts';
 import { namedExporters } from './delivery.ts';
 import type { Page, Templates } from './frame.ts';
 import type { ScreenRoute, Visit } from './screen.ts';
-import { filled, texts } from './texts.ts';
+import { durationText, filled, texts } from './texts.ts';
 
 const ACTIVITY = `{% layout 'layout' %}{% block content %}
 <form method="get" action="{{ base }}/deliveries/activity" aria-label="{{ t.deliveries.filter }}"><div class="filters">
@@ -94,7 +94,7 @@ function latencyChart(slices: readonly ActivitySlice[]) {
 /** What stands below the first bar and below the last. */
 function axisOf(slices: readonly ActivitySlice[]) {
     const [first, last] = [slices[0], slices.at(-1)] as [ActivitySlice, ActivitySlice];
-    return { from: timeOfDay(first.since), until: `${timeOfDay(last.until)} UTC` };
+    return { from: timeOfDay(first.since), until: filled(texts.units.utc, [timeOfDay(last.until)]) };
 }
 
 function timeOfDay(time: Date): string {
@@ -106,8 +106,5 @@ function number(count: number): string {
 }
 
 function duration(milliseconds: number | undefined): string {
-    if (milliseconds === undefined) {
-        return texts.none;
-    }
-    return milliseconds < 10_000 ? `${number(milliseconds)} ms` : `${number(Math.round(milliseconds / 1000))} s`;
+    return milliseconds === undefined ? texts.none : durationText(milliseconds);
 }

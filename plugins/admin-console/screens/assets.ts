@@ -26,9 +26,11 @@ main h2 { margin-top: 1rem; }
 button, [role=button] { width: auto; }
 button:not(.outline):hover { text-decoration: underline; }
 button:is(.outline, .secondary), [role=button].secondary { background: none; color: var(--pico-primary); border-color: currentcolor; }
-main form:not(.table form, .actions form) { max-width: 48rem; margin-bottom: 1.5rem; }
+main form:not(.table form, .actions form, li form) { max-width: 48rem; margin-bottom: 1.5rem; }
 .actions { display: flex; flex-wrap: wrap; align-items: center; gap: 0.5rem; margin-bottom: 1.5rem; }
 .actions[hidden] { display: none; }
+.actions[data-live] { margin-bottom: 0.5rem; }
+.actions[data-live] button { padding: 0.25rem 0.75rem; font-size: 0.875rem; }
 .actions form, .actions button, .actions [role=button] { margin: 0; }
 .fault { color: var(--pico-form-element-invalid-border-color, #b00); }
 .pair { display: flex; flex-wrap: wrap; gap: 0 0.5rem; }
@@ -43,7 +45,10 @@ main form:not(.table form):has(.filters) { max-width: none; margin-bottom: 0.5re
 .table time { white-space: nowrap; }
 .table small { color: inherit; }
 td, th { vertical-align: top; }
-td form, td details, li form { margin: 0; }
+td form, td details, main li form { margin: 0; }
+main section li { margin-bottom: 0.5rem; }
+li form button { margin: 0.25rem 0; padding: 0.25rem 0.75rem; font-size: 0.875rem; }
+.table progress { margin-bottom: 0.25rem; }
 td button, td summary, td details { margin: 0; }
 td button { padding: 0.25rem 0.5rem; font-size: 0.875rem; }
 dl { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: 0.375rem 1.5rem; margin-bottom: 1.5rem; }
@@ -58,6 +63,7 @@ figure { margin-bottom: 1.5rem; }
 .chart { display: block; width: 100%; height: 8rem; fill: currentcolor; }
 .chart.day { width: 5rem; height: 1.25rem; }
 .age { white-space: nowrap; }
+.age:not(:last-child)::after { content: ','; }
 .chart .ground { stroke: currentcolor; stroke-width: 0.5; }
 .chart .rest { opacity: 0.25; }
 .chart .delivered, .chart .p50 { fill: #2f7d4f; }
@@ -66,10 +72,13 @@ figure { margin-bottom: 1.5rem; }
 .axis { display: flex; justify-content: space-between; font-size: 0.75rem; }
 .legend { white-space: nowrap; margin-inline-end: 0.75rem; }
 .legend .chart { display: inline-block; width: 0.75rem; height: 0.75rem; }
+p.words { margin: 0.25rem 0 0; max-width: 40rem; }
 .key { overflow-wrap: anywhere; }
 pre { max-height: 40rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.875rem; }
 details.part > summary span { color: var(--pico-muted-color); }
 @media (max-width: 48rem) {
+    main h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
+    main h2 { font-size: 1.25rem; }
     .table:not(.cards) table { min-width: 40rem; }
     .cards thead { position: absolute; left: -100vw; }
     .cards :is(table, tbody, tr, th, td) { display: block; }
@@ -90,7 +99,7 @@ details.part > summary span { color: var(--pico-muted-color); }
 
 /**
  * Only what cannot be done without a script: to copy, and to show a list as it changes. What htmx puts into a page has such parts too. A list
- * that changes keeps its focus and is held when somebody says so; a stream that ends for good says that it has.
+ * that changes keeps its focus and is held when somebody says so; a stream that ends for good says that it has, and so does a page whose server is away.
  */
 const SCRIPT = `'use strict';
 (() => {
@@ -163,10 +172,13 @@ const SCRIPT = `'use strict';
             say(paused ? 'paused' : 'on');
         });
     };
+    const away = (isAway) => document.getElementById('away')?.toggleAttribute('hidden', !isAway);
     const begin = () => {
+        away(false);
         show();
         follow();
     };
+    document.addEventListener('htmx:error', ({ detail }) => detail.ctx && away(true));
     document.addEventListener('htmx:after:swap', begin);
     window.addEventListener('pagehide', () => source?.close());
     window.addEventListener('pageshow', ({ persisted }) => persisted && follow());

@@ -50,7 +50,7 @@ const REPLAYS = `{% layout 'layout' %}{% block content %}
 <tbody>{% for replay in replays %}<tr><th scope="row">{% render 'time', at: replay.createdAt %}</th>
 <td data-label="{{ t.deliveries.exporter }}">{{ replay.exporter }}</td>
 <td data-label="{{ t.deliveries.of }}">{% if replay.failedSince %}{{ t.deliveries.failedSince }} {% render 'time', at: replay.failedSince %}{% else %}{{ t.deliveries.held }}{% endif %}</td>
-<td data-label="{{ t.deliveries.rate }}">{{ replay.rate }}/s</td>
+<td data-label="{{ t.deliveries.rate }}">{{ t.units.perSecond | fill: replay.rate }}</td>
 <td data-label="{{ t.deliveries.progress }}"><progress value="{{ replay.done }}" max="{{ replay.total }}" aria-label="{{ t.deliveries.progress }}"></progress> {{ replay.done }} / {{ replay.total }}</td>
 <td data-label="{{ t.state }}">{{ t.deliveries.replayStates[replay.state] }}</td>
 <td data-label="{{ t.actions }}">{% if replay.state == 'running' %}{% assign action = '/deliveries/replays/' | append: replay.id | append: '/cancel' %}{% render 'form', action: action %}<button>{{ t.deliveries.cancel }}</button></form>{% endif %}</td></tr>

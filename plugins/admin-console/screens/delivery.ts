@@ -5,10 +5,11 @@ import { DISCARDABLE, REPLAYABLE } from '../../../lib/webhooks/store-refusals.ts
 import type { AttemptView } from '../operations.ts';
 import type { Page, Templates } from './frame.ts';
 import type { Redirect, ScreenRoute, Visit } from './screen.ts';
-import { texts } from './texts.ts';
+import { durationText, filled, texts, wordsOf } from './texts.ts';
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
+<div id="delivery">{% if follows %}{% assign path = '/deliveries/' | append: delivery.id | append: '?replayed' %}{% render 'follow', path: path, part: '#delivery' %}{% endif %}
 <dl><dt>{{ t.state }}</dt><dd>{{ t.deliveries.states[delivery.state] }}</dd>
 <dt>{{ t.deliveries.exporter }}</dt><dd><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ exporter }}</a></dd>
 <dt>{{ t.deliveries.kind }}</dt><dd>{{ delivery.kind }}</dd>
@@ -16,6 +17,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <dt>{{ t.deliveries.accepted }}</dt><dd>{% render 'time', at: delivery.createdAt %}</dd>
 {% if delivery.finishedAt %}<dt>{{ t.deliveries.finished }}</dt><dd>{% render 'time', at: delivery.finishedAt %}</dd>{% else %}<dt>{{ t.deliveries.due }}</dt><dd>{% render 'time', at: delivery.dueAt %}</dd>{% endif %}</dl>
 {% if replayable %}{% assign action = '/deliveries/' | append: delivery.id | append: '/replay' %}{% render 'form', action: action %}<button>{{ t.deliveries.replay }}</button></form>{% endif %}
+{% if triedAgain %}<p>{{ t.deliveries.triedAgain }} <a href="{{ base }}/deliveries/replays?exporterId={{ delivery.exporterId }}">{{ t.deliveries.sendNow }}</a></p>{% endif %}
 {% if discardable %}{% assign action = '/deliveries/' | append: delivery.id | append: '/discard' %}{% render 'form', action: action %}<button class="secondary" aria-describedby="discard">{{ t.deliveries.discard.button }}</button> <small id="discard">{{ t.deliveries.discard.hint }}</small></form>{% endif %}
 <h2 id="attempts">{{ t.deliveries.attempts }}</h2>
 {% if attempts.length == 0 %}<p>{{ t.deliveries.noAttempts }}</p>{% else %}
@@ -23,10 +25,10 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <thead><tr><th scope="col">{{ t.deliveries.number }}</th><th scope="col">{{ t.deliveries.started }}</th><th scope="col">{{ t.deliveries.cameTo }}</th><th scope="col">{{ t.deliveries.times }}</th><th scope="col">{{ t.deliveries.response }}</th></tr></thead>
 <tbody>{% for attempt in attempts %}<tr><th scope="row">{{ attempt.number }}</th>
 <td data-label="{{ t.deliveries.started }}">{% render 'time', at: attempt.startedAt %}</td>
-<td data-label="{{ t.deliveries.cameTo }}">{% if attempt.code %}<code>{{ attempt.code }}</code> {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
+<td data-label="{{ t.deliveries.cameTo }}">{% if attempt.code %}<code>{{ attempt.code }}</code> {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% render 'outcome-words', words: attempt.words %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
 <td data-label="{{ t.deliveries.times }}">{% if attempt.bar %}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{{ attempt.took }}">{% for part in attempt.bar %}<rect class="{{ part.phase }}" x="{{ part.from }}" width="{{ part.width }}" height="8"></rect>{% endfor %}</svg><small>{{ attempt.took }}</small>{% else %}{{ t.none }}{% endif %}</td>
 <td data-label="{{ t.deliveries.response }}">{% if attempt.response.length == 0 %}{{ t.none }}{% else %}{% for fact in attempt.response %}<div><small>{{ fact[0] }}</small> {{ fact[1] }}</div>{% endfor %}{% endif %}</td></tr>
-{% endfor %}</tbody></table></div>{% endif %}
+{% endfor %}</tbody></table></div>{% endif %}</div>
 <section aria-labelledby="message"><h2 id="message">{{ t.deliveries.message }}</h2>
 {% if message.trouble %}<p role="alert" class="fault">{{ message.trouble }}</p>
 {% elsif message.erasedAt %}<p>{{ t.deliveries.erased }} {% render 'time', at: message.erasedAt %}.</p>
@@ -76,8 +78,11 @@ export function nameOf(exporters: readonly Named[], exporterId: string): string 
     return exporters.find(({ id }) => id === exporterId)?.name || exporterId;
 }
 
+/** What is due by then is about to be sent, in milliseconds from now: the store's clock may be another one. */
+const AT_ONCE = 5_000;
+
 async function shown(visit: Visit): Promise<Page> {
-    const { params, query, perform } = visit;
+    const { params, query, now, perform, offers } = visit;
     const delivery = await perform('showDelivery', { id: params.id ?? '' });
     const [message, exporters] = await Promise.all([
         messageOf(visit, delivery.id),
@@ -88,12 +93,14 @@ async function shown(visit: Visit): Promise<Page> {
         title: texts.deliveries.one.replace('%', () => delivery.kind),
         data: {
             delivery,
-            attempts: delivery.history.map(attemptShown),
+            attempts: delivery.history.map((attempt, index, all) => attemptShown(attempt, all[index + 1])),
             message,
             exporter: nameOf(exporters, delivery.exporterId),
             replayable: delivery.finishedAt !== null && REPLAYABLE.includes(delivery.state),
-            discardable: DISCARDABLE.includes(delivery.state),
+            triedAgain: delivery.state === 'pending' && delivery.lastCode !== null,
+            discardable: offers('discardDelivery') && DISCARDABLE.includes(delivery.state),
             notice: noticeOf(query),
+            follows: query.has('replayed') && delivery.finishedAt === null && delivery.dueAt.getTime() < now.getTime() + AT_ONCE,
         },
     };
 }
@@ -105,19 +112,21 @@ function noticeOf(query: Visit['query']): string | null {
     return query.has('replayed') ? texts.deliveries.wasReplayed : null;
 }
 
-function attemptShown(attempt: AttemptView) {
+/** @param next The one after it: what several came to, one after the other, is explained once. */
+function attemptShown(attempt: AttemptView, next?: AttemptView) {
     const { timings, status, retryAfter, address, fingerprint, certificate } = attempt;
     const t = texts.deliveries;
     const facts: readonly (readonly [string, string | number | null | undefined])[] = [
         [t.status, status],
-        [t.retryAfter, retryAfter === null ? null : `${Math.ceil(retryAfter / 1000)} s`],
+        [t.retryAfter, retryAfter === null ? null : filled(texts.units.seconds, [String(Math.ceil(retryAfter / 1000))])],
         [t.address, address],
         [t.issuer, certificate?.issuer],
         [t.certificateEnds, certificate?.expiresAt.slice(0, 10)],
         [t.fingerprint, fingerprint],
     ];
     const response = facts.filter(([, value]) => value !== null && value !== undefined);
-    return { ...attempt, response, ...(timings === null ? { bar: null, took: '' } : barOf(timings)) };
+    const words = attempt.code === next?.code ? null : wordsOf(attempt.code);
+    return { ...attempt, words, response, ...(timings === null ? { bar: null, took: '' } : barOf(timings)) };
 }
 
 const PHASES = ['dns', 'connect', 'tls', 'firstByte'] as const;
@@ -134,7 +143,7 @@ function barOf(timings: Timings) {
     });
     const words = [...PHASES, 'total' as const].flatMap((phase) => {
         const milliseconds = timings[phase];
-        return milliseconds === null ? [] : [`${names.get(phase)} ${milliseconds} ms`];
+        return milliseconds === null ? [] : [`${names.get(phase)} ${durationText(milliseconds)}`];
     });
     return { bar, took: words.join(', ') };
 }

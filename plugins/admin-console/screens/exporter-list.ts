@@ -24,7 +24,7 @@ const LIST = `{% layout 'layout' %}{% block content %}
 
 const STATE = `{{ t.exporters.states[exporter.state] }}{% if exporter.pausedAt %}, {{ t.exporters.paused }}{% endif %}`;
 const OUTCOME = `{% if health.lastOutcome %}<code>{{ health.lastOutcome.code }}</code> {% render 'time', at: health.lastOutcome.at %}{% else %}{{ t.none }}{% endif %}`;
-const HEALTH = `{% if exporter.stopReason %}{{ exporter.stopReason }}{% elsif exporter.consecutiveFailures == 0 %}{{ t.exporters.well }}{% else %}{{ t.exporters.failing | fill: exporter.consecutiveFailures }}{% endif %}{% if exporter.health.breaker != 'closed' %}, {{ t.exporters.breakers }} {{ exporter.health.breaker }}{% if exporter.health.nextProbe %}, {{ t.exporters.nextProbe }} {% render 'time', at: exporter.health.nextProbe %}{% endif %}{% endif %}`;
+const HEALTH = `{% if exporter.stopReason %}{{ exporter.stopReason }}{% elsif exporter.health.lastOutcome == null %}{{ t.exporters.untried }}{% elsif exporter.consecutiveFailures == 0 %}{{ t.exporters.well }}{% else %}{{ t.exporters.failing | counted: exporter.consecutiveFailures }}{% endif %}{% if exporter.health.breaker != 'closed' %}, {{ t.exporters.breakers[exporter.health.breaker] }}{% if exporter.health.nextProbe %}, {{ t.exporters.nextProbe }} {% render 'time', at: exporter.health.nextProbe %}{% endif %}{% endif %}`;
 const WAITING = `{{ backlog.waiting }}{% if backlog.more %}+{% endif %}{% if backlog.oldest %}, {{ t.exporters.oldest }} {% render 'time', at: backlog.oldest %}<br><small>{% for age in t.exporters.ages %}{% assign count = backlog.ages[age[0]] %}{% if count > 0 %}<span class="age">{{ count }} {{ age[1] }}</span> {% endif %}{% endfor %}</small>{% endif %}`;
 const DAY = `{% if day %}<svg class="chart day" viewBox="0 0 {{ day.width }} 100" preserveAspectRatio="none" role="img" aria-label="{{ day.says }}"><line class="ground" x1="0" x2="{{ day.width }}" y1="100" y2="100"></line>{% for part in day.rects %}<rect class="{{ part.name }}" x="{{ part.x }}" y="{{ part.y }}" width="8" height="{{ part.height }}"></rect>{% endfor %}</svg><small>{{ day.share }}</small>{% else %}{{ t.none }}{% endif %}`;
 
@@ -44,10 +44,14 @@ export const listTemplates: Templates = {
 /** The list of exporters, a page of it. */
 export async function listed({ query, perform }: Visit): Promise<Page> {
     const after = query.get('after') ?? '';
-    const found = await perform('pageExporters', { ...(after !== '' && { after }), limit: PAGE + 1 });
+    const [found, before] = await Promise.all([
+        perform('pageExporters', { ...(after !== '' && { after }), limit: PAGE + 1 }),
+        after === '' ? null : perform('summarizeExporters', { ids: [after] }),
+    ]);
     const exporters = found.slice(0, PAGE).map((exporter) => ({ ...exporter, day: dayOf(exporter.day) }));
     const next = found.length > PAGE ? exporters.at(-1)?.id : null;
-    const notice = query.has('removed') ? texts.exporters.wasRemoved : null;
+    const { wasRemoved, fromFirst } = texts.exporters;
+    const notice = query.has('removed') ? wasRemoved : before?.length === 0 ? fromFirst : null;
     return { template: 'exporters', title: texts.exporters.title, data: { exporters, next, notice } };
 }
 

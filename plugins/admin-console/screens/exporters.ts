@@ -1,4 +1,5 @@
 import type { Exporter } from '../../../lib/webhooks/exporter.ts';
+import type { Timings } from '../../../lib/webhooks/outcome.ts';
 import { generateSecret } from '../../../lib/webhooks/signature.ts';
 import type { Output } from '../operations.ts';
 import {
@@ -15,33 +16,34 @@ import { listed, listTemplates } from './exporter-list.ts';
 import { previewShown, previewTemplates } from './exporter-preview.ts';
 import { type Fault, faultOf, type Page } from './frame.ts';
 import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
-import { countText, texts } from './texts.ts';
+import { countText, durationText, texts, wordsOf } from './texts.ts';
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
 {% if held %}<p role="status">{{ t.exporters.wasHeld }} {{ held }}. <a href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}&amp;what=held">{{ t.exporters.replayHeld }}</a></p>{% endif %}
 {% for warning in warnings %}<p role="status"><strong>{{ t.exporters.warning }}</strong> {{ warning }}</p>{% endfor %}
-{% if shown %}<section role="status" id="test"><h2>{{ t.exporters.test }}</h2>{% render 'exporter-test', attempt: shown.attempt %}{% unless shown.ended %}{% assign path = '/exporters/' | append: exporter.id | append: '?test=' | append: shown.id %}{% render 'follow', path: path, part: '#test' %}{% endunless %}</section>{% endif %}
-<dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}</dd>
-<dt>{{ t.exporters.lastOutcome }}</dt><dd>{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% endif %}</dd>
-<dt>{{ t.exporters.health }}</dt><dd>{% render 'exporter-health', exporter: exporter %}</dd>
-<dt>{{ t.exporters.waiting }}</dt><dd>{% render 'exporter-waiting', backlog: exporter.health.backlog %}</dd>
-{% for fact in facts %}<dt>{{ fact[0] }}</dt><dd>{{ fact[1] }}</dd>{% endfor %}</dl>
+{% if shown %}<section role="status" id="test"><h2>{{ t.exporters.test }}</h2>{% render 'exporter-test', attempt: shown.attempt, steps: shown.steps, words: shown.words %}{% unless shown.ended %}{% assign path = '/exporters/' | append: exporter.id | append: '?test=' | append: shown.id %}{% render 'follow', path: path, part: '#test', every: '250ms' %}{% endunless %}</section>{% endif %}
 <section class="actions" aria-label="{{ t.actions }}">
 {% for name in actions %}{% assign action = '/exporters/' | append: exporter.id | append: '/' | append: name %}{% render 'form', action: action %}<button>{{ t.exporters.actions[name] }}</button></form>{% endfor %}
 <a role="button" class="secondary" href="{{ base }}/exporters/{{ exporter.id }}/edit">{{ t.exporters.edit }}</a>
 <a role="button" class="secondary" href="{{ base }}/deliveries?exporterId={{ exporter.id }}">{{ t.deliveries.title }}</a>
 <a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}">{{ t.deliveries.replays }}</a></section>
+<dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}</dd>
+<dt>{{ t.exporters.lastOutcome }}</dt><dd>{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% render 'outcome-words', words: words %}{% endif %}</dd>
+<dt>{{ t.exporters.health }}</dt><dd>{% render 'exporter-health', exporter: exporter %}</dd>
+<dt>{{ t.exporters.waiting }}</dt><dd>{% render 'exporter-waiting', backlog: exporter.health.backlog %}</dd>
+{% for fact in facts %}<dt>{{ fact[0] }}</dt><dd>{{ fact[1] }}</dd>{% endfor %}</dl>
 <details{% if error %} open{% endif %}><summary>{{ t.exporters.rotate }}</summary>{% assign action = '/exporters/' | append: exporter.id | append: '/secret' %}{% render 'form', action: action %}
 {% render 'input', field: 'secret', label: t.exporters.secret, value: secret, hint: t.exporters.rotateHint, required: true, error: error %}
 {% render 'input', field: 'overlap', label: t.exporters.overlap, value: overlap, hint: t.exporters.overlapHint, error: error %}<button>{{ t.exporters.rotateNow }}</button></form></details>
 <details><summary>{{ t.exporters.remove }}</summary><p>{{ t.exporters.removeAsk }}</p>{% assign action = '/exporters/' | append: exporter.id | append: '/remove' %}{% render 'form', action: action %}<button>{{ t.exporters.removeNow }}</button></form></details>
 {% endblock %}`;
 
-const TEST = `{% if attempt and attempt.code == null %}<p>{{ t.exporters.underWay }} {% render 'time', at: attempt.startedAt %}.</p>
-{% elsif attempt %}<p><code>{{ attempt.code }}</code>{% if attempt.status and attempt.code != 'delivered' %} {{ attempt.status }}{% endif %} {{ attempt.detail }}</p>
-{% if attempt.timings %}<dl>{% for step in t.exporters.steps %}{% assign ms = attempt.timings[step[0]] %}<dt>{{ step[1] }}</dt><dd>{% if ms == null %}–{% else %}{{ ms }} ms{% endif %}</dd>{% endfor %}</dl>{% endif %}
-{% else %}<p>{{ t.exporters.noOutcome }}</p>{% endif %}`;
+const TEST = `{% if attempt == null and steps.length > 0 %}<p>{{ t.exporters.sending }}</p>
+{% elsif attempt and attempt.code == null %}<p>{{ t.exporters.underWay }} {% render 'time', at: attempt.startedAt %}.</p>
+{% elsif attempt %}<p><code>{{ attempt.code }}</code> {{ attempt.detail }}</p>
+{% render 'outcome-words', words: words %}{% else %}<p>{{ t.exporters.noOutcome }}<noscript> {{ t.exporters.lookAgain }}</noscript></p>{% endif %}
+{% if steps.length > 0 %}<dl class="steps">{% for step in steps %}<dt>{{ step[0] }}</dt><dd>{{ step[1] }}</dd>{% endfor %}</dl>{% endif %}`;
 
 const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, parts: parts, preview: preview %}{% endblock %}`;
 
@@ -225,6 +227,7 @@ async function exporterPage(visit: Visit, error: Fault | null = null): Promise<P
     const done = query.get('done') ?? '';
     const data = {
         exporter,
+        words: wordsOf(exporter.health.lastOutcome?.code),
         facts: factsOf(exporter),
         actions: actionsOf(exporter),
         secret: generateSecret(),
@@ -249,9 +252,22 @@ async function testOf({ query, perform }: Visit, exporterId: string) {
     const id = query.get('test') ?? '';
     const delivery = await perform('showDelivery', { id });
     if (delivery.exporterId !== exporterId) {
-        return { id, attempt: null, ended: true };
+        return { id, attempt: null, ended: true, steps: [], words: null };
     }
-    return { id, attempt: delivery.history.at(-1) ?? null, ended: delivery.finishedAt !== null };
+
+    const attempt = delivery.history.at(-1) ?? null;
+    const steps = attempt?.timings ? stepsOf(attempt.timings, true) : delivery.progress ? stepsOf(delivery.progress, false) : [];
+    return { id, attempt, ended: delivery.finishedAt !== null, steps, words: wordsOf(attempt?.code) };
+}
+
+/** Each step with what it took. How long all of it takes is told once it is known. */
+function stepsOf(timings: Timings, isOver: boolean): readonly (readonly [string, string])[] {
+    const { steps, notYet, notNeeded } = texts.exporters;
+    const last = steps.findLastIndex(([name]) => name !== 'total' && timings[name] !== null);
+    return steps.slice(0, isOver ? undefined : -1).map(([name, label], index) => {
+        const took = timings[name];
+        return [label, took === null ? (isOver || index < last ? notNeeded : notYet) : durationText(took)];
+    });
 }
 
 function actionsOf({ state, pausedAt }: Exporter): readonly string[] {

@@ -2,7 +2,7 @@ import { Liquid } from 'liquidjs';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { ICON } from '../../web-page.ts';
 import { formToken } from './forms.ts';
-import { type Texts, texts } from './texts.ts';
+import { counted, type Forms, filled, type Texts, texts } from './texts.ts';
 
 /** A page as it is to be shown: a template of a screen and what it shows. */
 export interface Page {
@@ -54,6 +54,7 @@ ${ICON}
 {% for screen in screens %}<li><a href="{{ base }}{{ screen.path }}"{% if here == screen.path %} aria-current="page"{% endif %}>{{ screen.title }}</a></li>
 {% endfor %}{% if signOut %}<li><a href="{{ signOut }}" hx-boost="false">{{ t.signOut }}</a></li>{% endif %}</ul>
 </nav>
+<p id="away" role="alert" class="fault" hidden>{{ t.away }}</p>
 </header>
 <main id="content" tabindex="-1">
 <h1>{{ title }}</h1>
@@ -71,7 +72,7 @@ const PARTS: Templates = {
 `,
     time: `{% if at %}<time datetime="{{ at | iso }}" title="{{ at | utc }}">{{ at | relative }}</time>{% else %}{{ t.never }}{% endif %}`,
     /** With scripts, loads the part of the page again in which it stands, until that has it no more. */
-    follow: `<span hx-get="{{ base }}{{ path }}" hx-trigger="every 1s" hx-target="{{ part }}" hx-select="{{ part }}" hx-swap="outerMorph"></span>`,
+    follow: `<span hx-get="{{ base }}{{ path }}" hx-trigger="every {{ every | default: '1s' }}" hx-target="{{ part }}" hx-select="{{ part }}" hx-swap="outerMorph"></span>`,
     /** What is said of a field: what is wrong with it, else what it is. */
     said: `{% assign fault = error | fault: field %}{% if fault %}<small id="{{ field }}-said" class="fault">{{ fault }}</small>{% elsif again %}<small id="{{ field }}-said" class="fault">{{ t.again }}</small>{% elsif hint %}<small id="{{ field }}-said">{{ hint }}</small>{% endif %}`,
     input: `<label>{{ label }}
@@ -84,6 +85,8 @@ const PARTS: Templates = {
 {% render 'said', field: field, hint: hint, again: again, error: error %}</label>
 `,
     state: `{% assign fault = error | fault: field %}{% if fault %}aria-invalid="true"{% endif %}{% if fault or again or hint %} aria-describedby="{{ field }}-said"{% endif %}`,
+    /** What an outcome means and what to do about it. */
+    'outcome-words': `{% if words %}<p class="words"><small>{{ words.meaning }}. {{ words.advice }}.</small></p>{% endif %}`,
     error: `{% if error %}<p role="alert" class="fault">{{ error.message }}</p>{% endif %}`,
     refusal: `{% layout 'layout' %}{% block content %}<p role="alert">{{ message }}</p>{% if back %}<p><a href="{{ back }}">{{ t.refusals.back }}</a></p>{% endif %}{% endblock %}`,
 };
@@ -114,10 +117,9 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
 
 /** What a part, or a page, may be given or not. */
 const OPTIONAL = Object.fromEntries(
-    ['again', 'back', 'error', 'hint', 'list', 'name', 'names', 'notice', 'required', 'rows', 'shown', 'type', 'typeHint'].map((name) => [
-        name,
-        null,
-    ]),
+    ['again', 'back', 'error', 'every', 'hint', 'list', 'name', 'names', 'notice', 'required', 'rows', 'shown', 'type', 'typeHint'].map(
+        (name) => [name, null],
+    ),
 );
 
 /** What can be chosen. */
@@ -156,8 +158,9 @@ export class Renderer {
         });
         const filters: Readonly<Record<string, (value: never, argument: never) => unknown>> = {
             iso: (at: string | Date) => new Date(at).toISOString(),
-            utc: (at: string | Date) => `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`,
+            utc: (at: string | Date) => filled(texts.units.utc, [new Date(at).toISOString().slice(0, 19).replace('T', ' ')]),
             fill: (text: string, value: string | number) => text.replace('%', () => String(value)),
+            counted: (forms: Forms, count: number) => counted(forms, count),
             json: (value: unknown) => JSON.stringify(value),
             options: (all: readonly Option[], chosen: string) => all.map((one) => optionOf(one, chosen)).join(''),
             fault: (error: Fault | null, field: string) => (isAbout(error, field) ? error?.message : null),

@@ -58,6 +58,7 @@ class Screens {
     readonly screens: readonly Screen[];
     readonly #settings: Settings & { readonly screens: ScreenSettings };
     readonly #renderer: Renderer;
+    readonly #operations: readonly OperationName[];
     readonly #base: string;
     readonly #isSecure: boolean;
     readonly #headers: Readonly<Record<string, string>>;
@@ -65,7 +66,7 @@ class Screens {
     constructor(server: Server, settings: Settings & { readonly screens: ScreenSettings }) {
         const { screens } = settings;
         this.#settings = settings;
-        const operations = operationsOf(settings);
+        this.#operations = operationsOf(settings);
         const all: readonly (readonly [OperationName, Screen])[] = [
             ['diagnose', overviewScreen()],
             ['listKeys', keysScreen],
@@ -73,7 +74,7 @@ class Screens {
             ['listDeliveries', deliveriesScreen],
             ['listAudit', auditScreen],
         ];
-        this.screens = all.flatMap(([needed, screen]) => (operations.includes(needed) ? [screen] : []));
+        this.screens = all.flatMap(([needed, screen]) => (this.#operations.includes(needed) ? [screen] : []));
         this.#renderer = new Renderer(Object.assign({}, ...this.screens.map(({ templates }) => templates)));
         this.#base = `${server.realm.modifiers.route.prefix ?? ''}${screens.prefix}`;
         this.live = new LiveStreams({
@@ -179,6 +180,7 @@ class Screens {
             now: systemClock(),
             scripted: request.headers['hx-request'] === 'true',
             owner: caller.owner ?? null,
+            offers: (operation) => this.#operations.includes(operation),
             perform: performerOf(this.#settings.system, caller),
         };
     }

@@ -5,7 +5,7 @@ import type { ExporterSummary } from '../../../lib/webhooks/exporter-page.ts';
 import { within } from '../../../lib/within.ts';
 import type { Page } from './frame.ts';
 import type { Screen, Visit } from './screen.ts';
-import { filled, texts } from './texts.ts';
+import { counted, filled, texts } from './texts.ts';
 
 const OVERVIEW = `{% layout 'layout' %}{% block content %}
 {% if steps.length > 0 %}<section aria-labelledby="first"><h2 id="first">{{ t.overview.first }}</h2><ol>
@@ -159,7 +159,7 @@ function failing(exporter: ExporterSummary): readonly Attention[] {
         : [
               {
                   state: 'warning',
-                  text: texts.exporters.failing.replace('%', () => String(consecutiveFailures)),
+                  text: counted(texts.exporters.failing, consecutiveFailures),
                   advice: texts.overview.failingAdvice,
                   action: 'test',
                   ...linkTo(exporter),

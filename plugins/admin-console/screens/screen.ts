@@ -1,4 +1,5 @@
 import type { HandledOperation } from '../handlers.ts';
+import type { OperationName } from '../operations.ts';
 import type { Page, Templates } from './frame.ts';
 import type { LivePart } from './live.ts';
 
@@ -14,6 +15,8 @@ export interface Visit {
     readonly scripted: boolean;
     /** Whose exporters and deliveries alone there are; null for those of all. */
     readonly owner: string | null;
+    /** Whether there is this operation: a store may lack what it needs. */
+    offers(operation: OperationName): boolean;
     /** Does an operation of the console, as its route and its command do. */
     readonly perform: HandledOperation;
 }

@@ -1,3 +1,5 @@
+import type { OutcomeCode } from '../../../lib/webhooks/outcome.ts';
+import { OUTCOME_WORDS, type OutcomeWords } from '../../../lib/webhooks/outcome-words.ts';
 import { exporterTexts } from './exporter-texts.ts';
 
 /** What the screens say, in English: another language is another object of this form. `%` stands for what is filled in. */
@@ -16,6 +18,19 @@ export const texts = {
     more: 'More',
     required: 'required',
     again: 'Enter it again: a secret is not sent back.',
+    away: 'The server cannot be reached: what is shown is from before. Try again in a moment.',
+    units: { milliseconds: '% ms', seconds: '% s', perSecond: '%/s', utc: '% UTC' },
+
+    /** Of the pages of `scanwire serve` by which somebody comes in. The `%` is a command. */
+    signIn: {
+        title: 'Sign in',
+        button: 'Sign in with this browser',
+        about: 'You have opened a link that signs one browser in, once. It stays signed in for 12 hours, or until the server is started anew.',
+        link: 'A link signs you in.',
+        how: 'Run % where the server runs for a new one, and open it here.',
+        used: 'This link was used already, or its time is over.',
+        tooMany: 'Too many links that lead nowhere came from here. Try again in a minute.',
+    },
 
     refusals: {
         title: 'This cannot be done',
@@ -76,6 +91,7 @@ export const texts = {
     },
 
     exporters: exporterTexts as typeof exporterTexts,
+    outcomes: OUTCOME_WORDS as typeof OUTCOME_WORDS,
 
     audit: {
         title: 'Audit',
@@ -164,6 +180,8 @@ export const texts = {
         underWay: 'under way',
         late: 'Its claim had run out: another attempt may have sent the same message.',
         replay: 'Send it once more',
+        triedAgain: 'It is tried again by itself.',
+        sendNow: 'Send at once all that this exporter was sent in vain',
         discard: { button: 'Discard it', hint: 'It is not sent any more, and others of its order key go on.', done: 'It was discarded.' },
         wasReplayed: 'It is sent once more: the same bytes, the same message id.',
         states: {
@@ -204,13 +222,32 @@ export type Texts = Widened<typeof texts>;
 
 type Widened<T> = { readonly [Key in keyof T]: T[Key] extends string ? string : Widened<T[Key]> };
 
+/** What an outcome that wants somebody is in words; null for one that does not, and for one of a newer version. */
+export function wordsOf(code: OutcomeCode | null | undefined): OutcomeWords | null {
+    const words: OutcomeWords | undefined = code == null ? undefined : texts.outcomes[code];
+    return words?.advice == null ? null : words;
+}
+
 /** A number, `10,000+` where more were not counted. */
 export function countText({ count, more = false }: { readonly count: number; readonly more?: boolean }): string {
     return `${count.toLocaleString(texts.locale)}${more ? '+' : ''}`;
 }
 
+/** A length of time in words. @param milliseconds Whole ones. */
+export function durationText(milliseconds: number): string {
+    const { units, locale } = texts;
+    const [form, count] = milliseconds < 10_000 ? [units.milliseconds, milliseconds] : [units.seconds, Math.round(milliseconds / 1000)];
+    return filled(form, [count.toLocaleString(locale)]);
+}
+
+/** A text of a number in its forms. */
+export interface Forms {
+    readonly one: string;
+    readonly other: string;
+}
+
 /** A text of a number, in the form that goes with it. @param more Whether there may be more than that. */
-export function counted(forms: { readonly one: string; readonly other: string }, count: number, more = false): string {
+export function counted(forms: Forms, count: number, more = false): string {
     return count === 1 && !more ? forms.one : filled(forms.other, [countText({ count, more })]);
 }
 

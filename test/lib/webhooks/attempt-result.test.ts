@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { codeOfError, codeOfStatus, retryAfter } from '../../../lib/webhooks/attempt-result.ts';
 import { OUTCOME_CODES, type OutcomeCode } from '../../../lib/webhooks/outcome.ts';
+import { OUTCOME_WORDS } from '../../../lib/webhooks/outcome-words.ts';
 
 const withCode = (code: unknown): Error => Object.assign(new Error('secret text'), { code });
 
@@ -88,5 +89,12 @@ t.test('is explained in the docs, code by code', async (t) => {
         documented.map(([, code]) => code),
         [...OUTCOME_CODES],
     );
-    t.ok(documented.every(([, , meaning = '', advice = '']) => meaning.length > 10 && advice.length > 1));
+    for (const [, code = '', meaning = '', advice = ''] of documented) {
+        const words = OUTCOME_WORDS[code as OutcomeCode];
+        t.same(
+            [meaning, advice].map((text) => text.replaceAll('`', '')),
+            [words.meaning, words.advice ?? 'nothing'],
+            code,
+        );
+    }
 });

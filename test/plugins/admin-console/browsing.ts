@@ -1,26 +1,27 @@
 import type { Server } from '@hapi/hapi';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { barriers, findBrowser, fits, listsFit, startBrowser, watchedPage } from '../../support/browser.ts';
+import { until } from '../../../adapters/contract/assertions.ts';
+import { barriers, findBrowser, fits, listsFit, startBrowser, type WatchedPage, watchedPage } from '../../support/browser.ts';
 import { host, type Kept, onServers, register, systemOf } from './host.ts';
 
 const DESK = { viewport: { width: 1280, height: 900 } };
 
 /** How people look at the screens. */
-const VARIANTS: Readonly<Record<string, BrowserContextOptions>> = {
+export const WAYS: Readonly<Record<string, BrowserContextOptions>> = {
     'with scripts': DESK,
     'without scripts': { ...DESK, javaScriptEnabled: false },
     'on a phone in the dark': { viewport: { width: 375, height: 700 }, colorScheme: 'dark', isMobile: true, hasTouch: true },
 };
 
-export interface Opened {
-    readonly page: Page;
+export interface Opened extends Omit<WatchedPage, 'close'> {
     readonly server: Server;
-    readonly complaints: readonly string[];
     /** Whether the browser runs any. */
     readonly scripts: boolean;
     /** Looks for what keeps people out of the page that is shown. */
     check(title: string): Promise<void>;
+    /** Waits for what comes by itself; where no script runs, by loading the page again. */
+    see(what: Locator): Promise<void>;
 }
 
 /** A host with screens, and somebody who looks at them. */
@@ -32,24 +33,35 @@ async function opened(t: Test, browser: Browser, options: BrowserContextOptions,
     const origin = server.info.uri;
     const scripts = options.javaScriptEnabled !== false;
     const extraHTTPHeaders = { session: 'ada' };
-    const { page, complaints, close } = await watchedPage(browser, origin, { baseURL: origin, extraHTTPHeaders, ...options });
-    t.teardown(close);
+    const watched = await watchedPage(browser, origin, { baseURL: origin, extraHTTPHeaders, ...options });
+    t.teardown(watched.close);
     return {
-        page,
+        ...watched,
         server,
-        complaints,
         scripts,
-        async check(title) {
-            // What looks is a script itself, though not one of the page's.
+        check: (title) => checked(t, watched.page, title, options),
+        async see(what) {
             if (scripts) {
-                t.same(await barriers(page), [], title);
-                t.ok(await fits(page), `${title}: fits the screen`);
-                if (options.isMobile === true) {
-                    t.ok(await listsFit(page), `${title}: lists are read without scrolling to the side`);
-                }
+                await what.first().waitFor();
+            } else {
+                await until(async () => {
+                    await watched.page.reload();
+                    return (await what.count()) > 0;
+                });
             }
         },
     };
+}
+
+/** Looks for what keeps people out of the page that is shown. What looks is a script itself, though not one of the page's. */
+export async function checked(t: Test, page: Page, title: string, { javaScriptEnabled, isMobile }: BrowserContextOptions): Promise<void> {
+    if (javaScriptEnabled !== false) {
+        t.same(await barriers(page), [], title);
+        t.ok(await fits(page), `${title}: fits the screen`);
+        if (isMobile === true) {
+            t.ok(await listsFit(page), `${title}: lists are read without scrolling to the side`);
+        }
+    }
 }
 
 const skip: string | false = findBrowser() === null ? 'Chromium is not installed' : false;
@@ -59,7 +71,7 @@ type Act = (t: Test, opened: Opened) => Promise<void>;
 /** A test in a real browser, in each of the ways in which people look; a page that complains, or calls anybody else, fails it. */
 export function inBrowsers(title: string, act: Act): void {
     inBrowser(title, async (t, browser) => {
-        for (const [way, options] of Object.entries(VARIANTS)) {
+        for (const [way, options] of Object.entries(WAYS)) {
             await t.test(way, { timeout: 200_000 }, (t) => acted(t, act, browser, options));
         }
     });
@@ -73,12 +85,13 @@ export function onServersInBrowser(title: string, act: Act): void {
 async function acted(t: Test, act: Act, browser: Browser, options: BrowserContextOptions, kept?: Kept): Promise<void> {
     const seen = await opened(t, browser, options, kept);
     await act(t, seen);
-    t.same(seen.complaints, [], 'nothing complains and nobody else is called');
+    t.same([...seen.complaints, ...seen.unrefused], [], 'nothing complains, nobody else is called, and what was expected is refused');
 }
 
 /** A test with a browser of its own. */
 export function inBrowser(title: string, act: (t: Test, browser: Browser) => Promise<void>): void {
-    t.test(title, { skip, timeout: 600_000 }, async (t) => {
+    // The list of what may be skipped has one name for all of them.
+    t.test(skip === false ? title : 'people do all they can in a browser', { skip, timeout: 600_000 }, async (t) => {
         const browser = await startBrowser();
         t.teardown(() => browser.close());
         await act(t, browser);

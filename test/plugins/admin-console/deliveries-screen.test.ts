@@ -6,7 +6,7 @@ import { until } from '../../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { indented } from '../../../plugins/admin-console/screens/delivery.ts';
 import { fixture } from '../../support/served.ts';
-import { answering, host, register, systemOf } from './host.ts';
+import { admin, answering, host, register, systemOf } from './host.ts';
 import { Visitor } from './visitor.ts';
 
 const KIND = 'idr_investigation_created';
@@ -155,6 +155,43 @@ t.test('discards a delivery that waits', async (t) => {
     t.match(after.html, /<dt>State<\/dt><dd>cancelled/);
     t.notMatch(after.html, /Discard it|Send it once more/, 'there is nothing left to do with it');
     t.equal((await visitor.get(`/admin/deliveries/${id}/discard`)).path, `/admin/deliveries/${id}`, 'loading it again shows the delivery');
+});
+
+t.test('offers to discard nothing where the store cannot', async (t) => {
+    const server = await host();
+    const webhooks = server.plugins['webhook-exporter'];
+    const deliveries = { ...webhooks.deliveries, discards: false };
+    await register(server, { system: { webhooks: { ...webhooks, deliveries } }, screens: {} });
+    await server.initialize();
+    t.teardown(() => server.stop());
+    const { exporter } = await webhooks.exporters.create({ url: (await answering(t)).url });
+    await webhooks.exporters.start(exporter.id);
+    await webhooks.exporters.pause(exporter.id);
+    const [id = ''] = (await webhooks.publish(KIND, BODY)).deliveries;
+    const visitor = new Visitor(server);
+    const { html } = await visitor.get(`/admin/deliveries/${id}`);
+    t.match(html, /<dt>State<\/dt><dd>waiting/);
+    t.notMatch(html, /Discard it/);
+    t.equal((await server.inject({ method: 'POST', url: `/admin-console/deliveries/${id}/discard`, headers: admin })).statusCode, 404);
+});
+
+t.test('explains what several attempts came to once, and what to do', async (t) => {
+    const server = await host();
+    const webhooks = server.plugins['webhook-exporter'];
+    const show: typeof webhooks.deliveries.show = async (id) => {
+        const delivery = await webhooks.deliveries.show(id);
+        return { ...delivery, history: Array.from({ length: 3 }, () => delivery.history).flat() };
+    };
+    await register(server, { system: { webhooks: { ...webhooks, deliveries: { ...webhooks.deliveries, show } } }, screens: {} });
+    await server.initialize();
+    t.teardown(() => server.stop());
+    const receiver = await answering(t);
+    receiver.status = 500;
+    const { exporter } = await webhooks.exporters.create({ url: receiver.url });
+    const { test } = await webhooks.exporters.start(exporter.id);
+    const { html } = await new Visitor(server).get(`/admin/deliveries/${test.deliveryId}`);
+    t.equal(html.match(/<code>server_error<\/code> Answered 500/g)?.length, 3);
+    t.equal(html.match(/<p class="words"><small>The receiver failed, with a 5xx status\. Repair the receiver/g)?.length, 1);
 });
 
 t.test('shows what a delivery sends, but no secret of it, and that its body was erased', async (t) => {

@@ -31,7 +31,7 @@ async function preview(page: Page, check: Opened['check'], scripts: boolean): Pr
     }
 }
 
-async function exporters(t: Test, { page, check, scripts }: Opened): Promise<void> {
+async function exporters(t: Test, { page, check, expect, scripts }: Opened): Promise<void> {
     await page.goto('/admin');
     await page.getByRole('link', { name: 'Data Exporters' }).click();
     await page.getByText('There is no exporter yet').waitFor();
@@ -44,10 +44,12 @@ async function exporters(t: Test, { page, check, scripts }: Opened): Promise<voi
     await page.getByRole('button', { name: 'More headers' }).click();
     await page.getByLabel('Header 3', { exact: true }).waitFor();
     await check('Add Data Exporter');
+    expect('400 /admin/exporters');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.locator('#url-said.fault').waitFor();
     await check('Add Data Exporter, refused');
-    await authentication(t, page, check);
+    await page.getByLabel('Header 1', { exact: true }).fill('');
+    await page.getByLabel('Value 1', { exact: true }).fill('');
     await page.getByRole('textbox', { name: /^URL/ }).fill(await receiver(t));
     await page.getByLabel('Name', { exact: false }).first().fill('alerts');
     await page.getByRole('button', { name: 'Save' }).click();
@@ -63,19 +65,16 @@ async function exporters(t: Test, { page, check, scripts }: Opened): Promise<voi
         await page.getByRole('button', { name, exact: true }).click();
         await page.getByText(said).first().waitFor();
     }
-    await page.getByText('Rotate the secret').click();
-    await page.getByRole('button', { name: 'Use this secret from now on' }).click();
-    await page.getByText('The new secret signs from now on').waitFor();
+    await rotation(page, check, expect);
     await page.getByRole('button', { name: 'Edit' }).click();
     await page.getByText('More', { exact: true }).click();
-    await page.getByText('User and password, set').click();
-    t.equal(await page.getByRole('textbox', { name: 'Password' }).inputValue(), '');
-    await page.getByRole('checkbox', { name: 'Drop it' }).check();
     await page.getByLabel('Trust self-signed certificates').check();
+    await page.getByLabel('Events with the same order key').check();
+    await page.locator('[name=rate]').fill('50');
     await check('Edit');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('The changes were saved').waitFor();
-    t.equal(await page.getByText('User and password').count(), 0);
+    await page.getByText('self-signed certificates too').waitFor();
     await page.getByRole('link', { name: 'Data Exporters' }).click();
     await page.getByRole('link', { name: 'alerts' }).click();
     await page.getByText('Remove', { exact: true }).click();
@@ -83,59 +82,15 @@ async function exporters(t: Test, { page, check, scripts }: Opened): Promise<voi
     await page.getByText('The exporter was removed').waitFor();
 }
 
-/** On the page of a legacy exporter. */
-async function oneWay(page: Page, check: Opened['check']): Promise<void> {
-    await page.getByRole('button', { name: 'Edit' }).click();
-    await page.getByText('there is no way back').waitFor();
-    await check('Edit, legacy');
-    await page.getByLabel(/^Export type/).selectOption('investigation_legacy_and_library');
-    await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('The changes were saved').waitFor();
-    await page.getByRole('button', { name: 'Edit' }).click();
-    await page.getByLabel(/^Export type/).selectOption('investigation_legacy');
-    await page.getByRole('button', { name: 'Save' }).click();
-    await page.locator('#type-said.fault').waitFor();
-    await page.getByRole('link', { name: 'Data Exporters' }).click();
-    await page.getByRole('rowheader').getByRole('link').click();
-}
-
-/** Within a form that was refused, with all that is folded away open. */
-async function authentication(t: Test, page: Page, check: Opened['check']): Promise<void> {
-    await page.getByText('OAuth 2', { exact: true }).click();
-    await page.getByLabel('Client secret').fill('<b>hidden-word</b>');
-    await page.getByLabel('Client id').fill('"><b>me</b>');
-    await page.getByText('Private authorities', { exact: true }).click();
-    await page.getByLabel('Authorities of the receiver').fill('</textarea><script>alert(1)</script>');
-    await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('Enter it again').waitFor();
-    t.equal(await page.getByLabel('Client secret').inputValue(), '');
-    t.equal(await page.getByLabel('Client id').inputValue(), '"><b>me</b>');
-    t.equal(await page.getByLabel('Authorities of the receiver').inputValue(), '</textarea><script>alert(1)</script>');
-    t.equal(await page.getByText('hidden-word').count(), 0);
-    for (const name of ['User and password', 'Client certificate', 'Proxy']) {
-        await page.getByText(name, { exact: true }).click();
-    }
-    await check('Add Data Exporter, authentication');
-    await page.getByRole('textbox', { name: /^URL/ }).fill('https://hooks.example.com/');
-    await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('or leave it out').first().waitFor();
-    t.equal(await page.getByLabel('Client id').inputValue(), '"><b>me</b>', 'what is no secret is kept');
-    await page.getByRole('checkbox', { name: /^Leave it out/ }).check();
-    await page.getByLabel('Authorities of the receiver').fill('');
-    await page.getByLabel('Header 1', { exact: true }).fill('');
-    await page.getByLabel('Value 1', { exact: true }).fill('');
-    await page.getByRole('checkbox', { name: /^Start it/ }).uncheck();
-    await page.getByRole('checkbox', { name: /^Dates from before/ }).check();
-    await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('The exporter was saved').waitFor();
-    t.equal(await page.getByText('OAuth 2').count(), 0);
-    await oneWay(page, check);
-    await page.getByText('Remove', { exact: true }).click();
-    await page.getByRole('button', { name: 'Remove it for good' }).click();
-    await page.getByText('The exporter was removed').waitFor();
-    await page.getByRole('link', { name: 'Data Exporters' }).click();
-    await page.getByRole('link', { name: 'Add Data Exporter' }).click();
-    await page.getByText('More', { exact: true }).click();
-    await page.getByText('User and password', { exact: true }).click();
-    await page.getByRole('textbox', { name: 'Password' }).fill('hidden-word');
+/** On the page of an exporter. */
+async function rotation(page: Page, check: Opened['check'], expect: Opened['expect']): Promise<void> {
+    await page.getByText('Rotate the secret').click();
+    await page.getByLabel('Hours for which').fill('721');
+    expect('400 /admin/exporters/{id}/secret');
+    await page.getByRole('button', { name: 'Use this secret from now on' }).click();
+    await page.locator('#overlap-said.fault').waitFor();
+    await check('An exporter, its secret refused');
+    await page.getByLabel('Hours for which').fill('2');
+    await page.getByRole('button', { name: 'Use this secret from now on' }).click();
+    await page.getByText('The new secret signs from now on').waitFor();
 }

@@ -131,8 +131,10 @@ t.test('shows how a test goes to a script that looks, and waits for it otherwise
 
     /** The page of a test, once that has its outcome. */
     async function followed(path: string): Promise<string> {
-        await until(async () => /It is being sent, begun/.test((await visitor.get(path)).html) && held.length > 0);
-        t.match((await visitor.get(path)).html, /hx-get="[^"]*\?test=[0-9a-f-]{36}"/);
+        await until(async () => /It is being sent/.test((await visitor.get(path)).html) && held.length > 0);
+        const { html: meanwhile } = await visitor.get(path);
+        t.match(meanwhile, /hx-get="[^"]*\?test=[0-9a-f-]{36}"/);
+        t.match(meanwhile, /<dt>Connection<\/dt><dd>\d+ ms<\/dd>[\s\S]*<dt>First byte<\/dt><dd>not yet</, 'step by step');
         held.shift()?.();
         await until(async () => /<code>delivered<\/code>/.test((await visitor.get(path)).html));
         const { html } = await visitor.get(path);
@@ -158,7 +160,10 @@ t.test('does to an exporter what its page offers', async (t) => {
         t.equal((await visitor.get(`${at}/${name}`)).path, at, 'loading it again shows the exporter');
     }
     const list = await visitor.get('/admin/exporters');
-    t.match(list.html, /alerts<\/a>[\s\S]*>stopped<\/td>\s*<td[^>]*>none<\/td>\s*<td[^>]*>[\s\S]*<\/td>\s*<td[^>]*>well<\/td>/);
+    t.match(
+        list.html,
+        /alerts<\/a>[\s\S]*>stopped<\/td>\s*<td[^>]*>none<\/td>\s*<td[^>]*>[\s\S]*<\/td>\s*<td[^>]*>nothing but tests was sent yet<\/td>/,
+    );
 
     const rotated = await visitor.send(await visitor.get(at), `${at}/secret`);
     t.match(rotated.html, /The new secret signs from now on/);
@@ -369,4 +374,29 @@ t.test('answers with a page when an exporter cannot be saved, since the store is
 t.test('does nothing of a part that the system does not have', async (t) => {
     await t.rejects(performerOf({}, OPERATOR)('listKeys', {}), { code: 'NOT_FOUND', message: 'There is no operation listKeys here' });
     await t.rejects(performerOf({}, { ...OPERATOR, owner: 'ann' })('listExporters', {}), { code: 'NOT_FOUND' });
+});
+
+t.test('says in words what the last outcome and that of a test mean, and what to do', async (t) => {
+    const status = { now: 204 };
+    const { server, visitor, at } = await added(t, { url: await receiver(t, () => status.now) });
+    t.notMatch((await visitor.get(at)).html, 'class="words"', 'nothing where all is well');
+    status.now = 503;
+    await server.plugins['webhook-exporter'].publish('idr_investigation_created', investigation);
+    const repair = /<code>server_error<\/code>[\s\S]*The receiver failed, with a 5xx status\. Repair the receiver/;
+    await until(async () => repair.test((await visitor.get(at)).html));
+    status.now = 301;
+    const tested = await visitor.send(await visitor.get(at), `${at}/test`);
+    t.match(tested.html, /id="test">[\s\S]*<code>redirect_refused<\/code>[\s\S]*Give the exporter the final URL\.[\s\S]*<dt>State/);
+    t.match(tested.html, repair, 'a test is no outcome of the exporter');
+});
+
+t.test('says that the list begins anew where the exporter behind which it was to go on is gone', async (t) => {
+    const { visitor, exporters, id } = await added(t);
+    const { exporter } = await exporters.create({ url: await receiver(t), name: 'second' });
+    const next = await visitor.get(`/admin/exporters?after=${id}`);
+    t.notMatch(next.html, /alerts|beginning of the list/);
+    await exporters.remove(id);
+    const again = await visitor.get(`/admin/exporters?after=${id}`);
+    t.match(again.html, 'this is the beginning of the list');
+    t.match(again.html, exporter.id);
 });

@@ -4,7 +4,7 @@ import { inBrowsers, type Opened, onServersInBrowser } from './browsing.ts';
 inBrowsers('people make, look at and revoke keys in a browser', keys);
 onServersInBrowser('people do so with keys that PostgreSQL keeps', keys);
 
-async function keys(t: Test, { page, check, scripts }: Opened): Promise<void> {
+async function keys(t: Test, { page, check, expect, scripts }: Opened): Promise<void> {
     await page.goto('/admin');
     await page.getByRole('link', { name: 'Create an API Key' }).waitFor();
     await check('Overview, at first');
@@ -16,6 +16,7 @@ async function keys(t: Test, { page, check, scripts }: Opened): Promise<void> {
     await page.getByText('Scopes, workspaces, end').click();
     await page.getByLabel('admin', { exact: true }).check();
     await page.getByRole('textbox', { name: 'Workspaces' }).fill('none');
+    expect('400 /admin/keys');
     await page.getByRole('button', { name: 'Create an API Key' }).click();
     await page.getByText('workspaces[0] must be a number').first().waitFor();
     t.equal(await page.getByRole('textbox', { name: 'Name' }).inputValue(), '<b>nightly</b>', 'what was typed is kept');
@@ -51,3 +52,18 @@ async function keys(t: Test, { page, check, scripts }: Opened): Promise<void> {
     await page.getByRole('cell', { name: 'createKey' }).first().waitFor({ state: 'detached' });
     t.equal(await page.getByRole('rowheader').count(), 1, 'only what is asked for');
 }
+
+inBrowsers('people are told when the server is away', async (t, { page, complaints, scripts }) => {
+    await page.goto('/admin/keys');
+    await page.context().setOffline(true);
+    // Without scripts the browser says so itself.
+    if (scripts) {
+        await page.getByRole('link', { name: 'Audit' }).click();
+        await page.getByText('The server cannot be reached').waitFor();
+    }
+    await page.context().setOffline(false);
+    await page.getByRole('link', { name: 'Audit' }).click();
+    await page.getByRole('heading', { name: 'Audit' }).waitFor();
+    t.equal(await page.getByText('The server cannot be reached').isVisible(), false);
+    complaints.splice(0, complaints.length, ...complaints.filter((text) => !/ERR_INTERNET_DISCONNECTED|Failed to fetch/.test(text)));
+});

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
-import type { Locator } from 'playwright-core';
+import type { Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { fixture } from '../../support/served.ts';
-import { inBrowsers } from './browsing.ts';
+import { inBrowsers, type Opened, onServersInBrowser } from './browsing.ts';
 import { answering } from './host.ts';
 
 const KIND = 'idr_investigation_created';
+const BODY = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as Record<string, unknown>;
 
-inBrowsers('people find out why deliveries fail, and replay them once that is mended', async (t, { page, check, server, scripts }) => {
-    const body = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8'));
+inBrowsers('people find out why deliveries fail, and replay them once that is mended', async (t, { page, check, see, server }) => {
     const { exporters, publish, deliveries: kept } = server.plugins['webhook-exporter'];
     const receiver = await answering(t);
     receiver.status = 500;
@@ -16,7 +16,7 @@ inBrowsers('people find out why deliveries fail, and replay them once that is me
     const { exporter } = await exporters.create({ url: receiver.url, name: 'alerts', schedule: [86_400_000] });
     await exporters.start(exporter.id);
     for (let times = 0; times < 8; times += 1) {
-        await publish(KIND, body);
+        await publish(KIND, BODY);
     }
     await until(async () => (await kept.list({ kind: KIND, outcome: 'server_error' })).length === 8);
 
@@ -26,6 +26,7 @@ inBrowsers('people find out why deliveries fail, and replay them once that is me
     await page.getByRole('button', { name: 'Deliveries' }).click();
     await page.getByRole('rowheader').getByRole('link').first().click();
     await page.getByText('Answered 500').first().waitFor();
+    await page.getByText('Repair the receiver').waitFor();
     await check('A delivery that fails');
     receiver.status = 204;
     await page.getByRole('definition').getByRole('link', { name: 'alerts' }).click();
@@ -38,12 +39,12 @@ inBrowsers('people find out why deliveries fail, and replay them once that is me
     await page.getByText('The replay was cancelled').waitFor();
     await check('Replays, cancelled');
     await counted('1000');
-    await seen(page.getByRole('cell', { name: /done$/ }));
+    await see(page.getByRole('cell', { name: /done$/ }));
     await check('Replays, done');
     const received = receiver.received;
 
     await exporters.pause(exporter.id);
-    const { deliveries } = await publish(KIND, body);
+    const { deliveries } = await publish(KIND, BODY);
     await page.goto(`/admin/deliveries/${deliveries[0]}`);
     await page.getByRole('button', { name: 'Discard it' }).click();
     await page.getByText('It was discarded').waitFor();
@@ -58,16 +59,44 @@ inBrowsers('people find out why deliveries fail, and replay them once that is me
         await page.getByRole('button', { name: 'Replay them' }).click();
         await page.getByText('The replay has begun').waitFor();
     }
-
-    /** Without a script one has to look again. */
-    async function seen(what: Locator): Promise<void> {
-        if (scripts) {
-            await what.waitFor();
-        } else {
-            await until(async () => {
-                await page.reload();
-                return (await what.count()) > 0;
-            });
-        }
-    }
 });
+
+inBrowsers('people start from the overview what its receiver has stopped, and replay what was held', held);
+onServersInBrowser('people do so on PostgreSQL and Redis', held);
+
+async function held(t: Test, { page, check, see, server }: Opened): Promise<void> {
+    const { exporters, publish } = server.plugins['webhook-exporter'];
+    const receiver = await answering(t);
+    const { exporter } = await exporters.create({ url: receiver.url, name: '<b>alerts</b>', schedule: [86_400_000] });
+    await exporters.start(exporter.id);
+    receiver.status = 500;
+    await publish(KIND, BODY);
+    await page.goto('/admin/overview');
+    await see(page.getByText('1 failure in a row'));
+    await page.getByRole('button', { name: 'Send test: <b>alerts</b>' }).click();
+    await page.locator('#test').getByText('Answered 500').waitFor();
+    await check('An exporter, its test failed');
+
+    receiver.status = 410;
+    await publish(KIND, BODY);
+    await until(async () => (await exporters.get(exporter.id)).state === 'stopped');
+    await publish(KIND, BODY);
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await see(page.getByText('Stopped by its receiver (The receiver answered 410 Gone)'));
+    await check('Overview, with what was stopped');
+    receiver.status = 204;
+    await page.getByRole('button', { name: 'Start: <b>alerts</b>' }).click();
+    await page.getByText('The exporter runs').waitFor();
+    await page.getByText('Held while it was stopped by what its receiver did: 1').waitFor();
+    await check('An exporter, with what was held');
+    await page.getByRole('link', { name: 'Replay it' }).click();
+    t.equal(await page.getByLabel('what was held').isChecked(), true);
+    await page.getByRole('button', { name: 'Count them' }).click();
+    await page.getByText('1 delivery would be sent once more').waitFor();
+    await page.getByRole('button', { name: 'Replay them' }).click();
+    await page.getByText('The replay has begun').waitFor();
+    await see(page.getByRole('cell', { name: /done$/ }));
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await page.getByRole('heading', { name: 'What needs attention' }).waitFor();
+    t.equal(await page.getByText(/Stopped by its receiver|in a row/).count(), 0, 'nothing is said of it any more');
+}

@@ -9,7 +9,7 @@ import { relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import t from 'tap';
-import { GATHERER, ONE_COMPILER } from './scanwire.ts';
+import { GATHERER, QUICK_NODE } from './scanwire.ts';
 
 /** Milliseconds that a file may take, unless it asks for more. */
 const TIMEOUT = 120_000;
@@ -46,7 +46,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 // In place of the loader that tap puts there; what a test starts inherits it, unless it is given another environment.
 const nodeOptions = process.env.COVERAGE_FOLDER === undefined ? '' : `--import=${pathToFileURL(GATHERER).href}`;
 for (const file of files) {
-    void t.spawn('env', [`NODE_OPTIONS=${nodeOptions}`, process.execPath, '--enable-source-maps', ONE_COMPILER, file], {
+    void t.spawn('env', [`NODE_OPTIONS=${nodeOptions}`, ...QUICK_NODE, '--enable-source-maps', file], {
         name: relative('.', file),
         at: null,
         stack: '',

@@ -76,11 +76,14 @@ async function acted(t: Test, act: Act, browser: Browser, options: BrowserContex
     t.same(seen.complaints, [], 'nothing complains and nobody else is called');
 }
 
-/** A test with a browser of its own. */
+/** One for all tests of a file: to start it takes longer than many of them, and what one sees is in a context of its own. */
+let started: Promise<Browser> | undefined;
+t.teardown(async () => (await started)?.close());
+
+/** A test with a browser, which other tests of the file have used before. */
 export function inBrowser(title: string, act: (t: Test, browser: Browser) => Promise<void>): void {
     t.test(title, { skip, timeout: 600_000 }, async (t) => {
-        const browser = await startBrowser();
-        t.teardown(() => browser.close());
-        await act(t, browser);
+        started ??= startBrowser();
+        await act(t, await started);
     });
 }

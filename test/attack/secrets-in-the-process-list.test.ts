@@ -36,6 +36,7 @@ t.test('takes secrets and headers from files, stdin and the environment, so that
         { args: ['--secret-env', 'HOOK_SECRET', '--header-env', 'HOOK_HEADERS'], env: { HOOK_SECRET: SECRET, HOOK_HEADERS: HEADERS } },
     ];
     const data = dataOf(t);
+    await serveIn(t, {}, data);
     const credentials = ['--basic-file', join(folder, 'basic'), '--proxy-file', join(folder, 'proxy')];
     const made = await scanwire(['exporters', 'create', '--url', 'https://example.com/', ...credentials, '--data', data]);
     t.match(made, { code: 0, stdout: /^Authentication {2}(basic, proxy|proxy, basic)$/m });

@@ -3,7 +3,7 @@ import { forAll, sampleEvent } from '../../adapters/contract/webhooks/fixture.ts
 import { dataFolder } from '../../cli/data-folder.ts';
 import { openStores } from '../../cli/stores.ts';
 import { ended, linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
-import { dataOf, fixture, json } from '../support/served.ts';
+import { dataOf, fixture, json, serve } from '../support/served.ts';
 
 t.test('delivers to a receiver that verifies, and opens loopback to nothing else', async (t) => {
     const data = dataOf(t);
@@ -117,6 +117,7 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
 
 t.test('shows no path and no query of a URL, but where the URL is asked for', async (t) => {
     const data = dataOf(t);
+    await serve(t, data);
     const url = 'https://example.com/T0KEN/in?token=hunter2';
     const { id } = await json<{ id: string }>(data, 'exporters', 'create', '--url', url);
     for (const command of [['list'], ['show', id]]) {
@@ -134,6 +135,7 @@ t.test('shows no path and no query of a URL, but where the URL is asked for', as
 
 t.test('orders what goes to an exporter, and says so', async (t) => {
     const data = dataOf(t);
+    await serve(t, data);
     const url = ['--url', 'https://example.com/in'];
     const { id } = await json<{ id: string }>(data, 'exporters', 'create', ...url, '--ordered', '--after-exhausted', 'hold');
     const { stdout } = await scanwire(['exporters', 'show', id, '--data', data]);

@@ -1,22 +1,38 @@
 import type { WebhookStores } from '../../../adapters/contract/index.ts';
 import { type PoolLike, postgresWebhooks } from '../../../adapters/postgres/index.ts';
+import { emptyTables } from './databases.ts';
 
-const CLOCK = `
-create table if not exists public.test_clock (at timestamptz not null);
-truncate public.test_clock;
-insert into public.test_clock values (now());
-create or replace function scanwire.now() returns timestamptz language sql volatile as 'select at from public.test_clock'`;
+/** In place of the clock of the schema, once: to replace a function has all that calls it planned again. */
+const CLOCK = `do $$ begin
+    if to_regclass('public.test_clock') is null then
+        create table public.test_clock (at timestamptz not null);
+        create or replace function scanwire.now() returns timestamptz language sql volatile as 'select at from public.test_clock';
+    end if;
+    delete from public.test_clock;
+    insert into public.test_clock values (now());
+end $$`;
+
+const TABLES = [
+    'exporters',
+    'exporter_rates',
+    'events',
+    'deliveries',
+    'attempts',
+    'worker_sessions',
+    'deployment',
+    'delivery_messages',
+    'idempotency_keys',
+    'exporter_notices',
+    'replays',
+    'order_places',
+];
 
 /** Stores over a pool whose schema is up to date; empty once started, and from then on with a time that stands still. */
 export function emptyWebhookStores(pool: PoolLike): Required<Omit<WebhookStores, 'stop'>> {
     return {
         ...postgresWebhooks({ pool }),
         async start() {
-            await pool.query(
-                `truncate scanwire.exporters, scanwire.exporter_rates, scanwire.events, scanwire.deliveries, scanwire.attempts, scanwire.worker_sessions,
-                    scanwire.deployment, scanwire.delivery_messages, scanwire.idempotency_keys, scanwire.exporter_notices,
-                    scanwire.replays, scanwire.order_places`,
-            );
+            await emptyTables(pool, TABLES);
             await pool.query(CLOCK);
         },
         async setTime(time) {

@@ -88,12 +88,15 @@ async function acted(t: Test, act: Act, browser: Browser, options: BrowserContex
     t.same([...seen.complaints, ...seen.unrefused], [], 'nothing complains, nobody else is called, and what was expected is refused');
 }
 
-/** A test with a browser of its own. */
+/** One for all tests of a file: to start it takes longer than many of them, and what one sees is in a context of its own. */
+let started: Promise<Browser> | undefined;
+t.teardown(async () => (await started)?.close());
+
+/** A test with a browser, which other tests of the file have used before. */
 export function inBrowser(title: string, act: (t: Test, browser: Browser) => Promise<void>): void {
     // The list of what may be skipped has one name for all of them.
     t.test(skip === false ? title : 'people do all they can in a browser', { skip, timeout: 600_000 }, async (t) => {
-        const browser = await startBrowser();
-        t.teardown(() => browser.close());
-        await act(t, browser);
+        started ??= startBrowser();
+        await act(t, await started);
     });
 }

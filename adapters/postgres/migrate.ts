@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { assertPool, type PoolLike, sqlState, transaction } from './database.ts';
+import { assertPool, guarded, type PoolLike, sqlState, transaction, withClient } from './database.ts';
 import { inventoryAndKeys } from './migrations/0001-inventory-and-keys.ts';
 import { webhooks } from './migrations/0002-webhooks.ts';
 import { records } from './migrations/0003-records.ts';
@@ -51,12 +51,19 @@ import { activityOfEach } from './migrations/0071-activity-of-each.ts';
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
 
-/** For the lock while another process migrates, for steps over large tables, and in all for locks of others. */
+/** For steps over large tables, and in all for locks of others. */
 const PATIENCE = { statement: 60 * 60_000 };
 
 /** A step that waits for a table keeps everybody else from it and from those that it has, so it soon gives way for a while. */
 const LOCK_TIMEOUT = `set local lock_timeout = '2s'`;
 const PAUSE = 3_000;
+
+/** An index that is built beside those who write keeps nobody waiting, however long it waits for them. */
+const NO_TIMEOUTS = 'set lock_timeout = 0; set statement_timeout = 0';
+
+/** Another process is at work: as the server says it of a lock that is not waited for. */
+const TAKEN = Object.assign(new Error('The lock of migrations is taken'), { code: '55P03' });
+const TURN = 200;
 
 /** What the schema is brought to. */
 export interface MigrateOptions {
@@ -65,11 +72,12 @@ export interface MigrateOptions {
 }
 
 /**
- * Brings the schema `scanwire` up to this version: every step once, each in a transaction of its own, under a lock, so that any number
- * of processes may start together. A step that fails leaves those before it done; one that cannot have its tables at once, because
- * somebody's transaction has them, is tried again for an hour. Done by hand: node-pg-migrate and umzug bring rollbacks and a command line,
- * which nobody wants here, and more lines of set-up than these.
+ * Brings the schema `scanwire` up to this version: every step once, under a lock, so that any number of processes may start together. A step is a
+ * transaction of its own, or an index that is built beside those who write its table, which a transaction cannot. A step that fails leaves
+ * those before it done; one that cannot have its tables at once, because somebody's transaction has them, is tried again for an hour. Done by
+ * hand: node-pg-migrate and umzug bring rollbacks and a command line, which nobody wants here, and more lines of set-up than these.
  *
+ * @param pool Leads to the server itself, or through a pooler of sessions: one of transactions keeps no lock over an index.
  * @returns Ids of the steps that this call ran.
  * @throws ScanwireError `MISCONFIGURED` when the schema is newer than this version, or was made by other steps than these,
  *     and when the role lacks a right.
@@ -86,28 +94,28 @@ export async function migrate(pool: PoolLike, options: MigrateOptions = {}): Pro
     const ran: string[] = [];
     for (;;) {
         try {
-            const id = await runNext(pool, steps);
-            if (id === null) {
+            const next = await runNext(pool, steps);
+            if (next === null) {
                 return ran;
             }
 
-            ran.push(id);
+            ran.push(...next);
         } catch (error) {
             if (!isBehindOthers(error) || performance.now() > giveUp) {
                 throw error;
             }
 
-            await sleep(PAUSE);
+            await sleep((error as Error).cause === TAKEN ? TURN : PAUSE);
         }
     }
 }
 
-/** @returns The id of the step that was run; null when none is left. */
-async function runNext(pool: PoolLike, steps: readonly Migration[]): Promise<string | null> {
-    return await transaction(
+/** @returns The id of the step that was run, none where another process ran it meanwhile; null when no step is left. */
+async function runNext(pool: PoolLike, steps: readonly Migration[]): Promise<readonly string[] | null> {
+    const found = await transaction<readonly string[] | IndexMigration | null>(
         pool,
         async (client) => {
-            await client.query('select pg_catalog.pg_advisory_xact_lock($1, $2)', LOCK);
+            await takeLock(client, 'pg_try_advisory_xact_lock');
             await client.query(LOCK_TIMEOUT);
             await ensureLedger(client);
 
@@ -118,12 +126,68 @@ async function runNext(pool: PoolLike, steps: readonly Migration[]): Promise<str
                 return null;
             }
 
-            await client.query(next.sql);
-            await client.query('insert into scanwire.migration (id, checksum) values ($1, $2)', [next.id, checksum(next.sql)]);
-            return next.id;
+            if ('index' in next && !(await isAlone(client, next.index, pool.embedded))) {
+                return next;
+            }
+
+            await client.query('sql' in next ? next.sql : `create index ${definitionOf(next)}`);
+            await writeLedger(client, next);
+            return [next.id];
         },
         PATIENCE,
     );
+    return found !== null && 'index' in found ? await buildBesideWriters(pool, found) : found;
+}
+
+/**
+ * By trying: a transaction that waits, in a statement or between two tries, is itself waited for by an index that is built meanwhile, so that
+ * both would wait for ever.
+ */
+async function takeLock(client: Executor, by: 'pg_try_advisory_lock' | 'pg_try_advisory_xact_lock'): Promise<void> {
+    const { rows } = await client.query<{ taken: boolean }>(`select pg_catalog.${by}($1, $2) as taken`, LOCK);
+    if (rows[0]?.taken !== true) {
+        throw new ScanwireError('UNAVAILABLE', 'The database is being migrated by another process', { cause: TAKEN });
+    }
+}
+
+/** Whether an index is made at once, keeping nobody waiting: nobody else is connected, or nothing is there yet. */
+async function isAlone(client: Executor, { name, table }: Index, embedded: boolean | undefined): Promise<boolean> {
+    const { rows } = await client.query(`select from scanwire.${table} limit 1`);
+    return (embedded === true || rows.length === 0) && (await isValid(client, name)) === null;
+}
+
+/** Whether the index has been built to its end; null where there is none of this name. */
+async function isValid(client: Executor, name: string): Promise<boolean | null> {
+    const sql = 'select indisvalid as valid from pg_catalog.pg_index where indexrelid = pg_catalog.to_regclass($1)';
+    const { rows } = await client.query<{ valid: boolean }>(sql, [`scanwire.${name}`]);
+    return rows[0]?.valid ?? null;
+}
+
+/** The lock is one of the session, since there is no transaction, and the session ends with the step, so that it is given back whatever happens. */
+async function buildBesideWriters(pool: PoolLike, step: IndexMigration): Promise<readonly string[]> {
+    return await withClient(pool, PATIENCE, async (client, drop) => {
+        drop();
+        const session = guarded(client, PATIENCE);
+        await takeLock(session, 'pg_try_advisory_lock');
+        if ((await readLedger(session)).has(step.id)) {
+            return [];
+        }
+
+        await session.query(NO_TIMEOUTS);
+        const valid = await isValid(session, step.index.name);
+        if (valid === false) {
+            // of a process that died meanwhile
+            await session.query(`drop index concurrently scanwire.${step.index.name}`);
+        }
+        if (valid !== true) {
+            await session.query(sqlOf(step));
+        }
+
+        await writeLedger(session, step);
+        // At once: the server takes a moment to notice the end of a session.
+        await session.query('select pg_catalog.pg_advisory_unlock($1, $2)', LOCK);
+        return [step.id];
+    });
 }
 
 /** Whether a lock did not come in time, or only at the cost of a deadlock. */
@@ -141,17 +205,26 @@ const LEDGER = `create table if not exists scanwire.migration (
 export interface MigrationFile {
     /** For example `0001-inventory-and-keys.sql`. */
     readonly name: string;
-    /** To be run once, in one transaction. It tells {@link migrate} what it has done. */
+    /** To be run once. It tells {@link migrate} what it has done. */
     readonly sql: string;
+    /** Whether it is run in one transaction. If not, each of its statements is one of its own, as `psql -f` does it; the first line says so too. */
+    readonly transaction: boolean;
 }
 
 /** All steps in order, each as a file: what {@link migrate} does, for a tool of the application's own. */
 export function migrationFiles(): readonly MigrationFile[] {
-    return migrations.map(({ id, sql }, index) => ({
-        name: `${id}.sql`,
-        sql: `${index === 0 ? `create schema if not exists scanwire;\n${LEDGER};\n` : ''}${sql.trim().replace(/;?$/, ';')}
-insert into scanwire.migration (id, checksum) values ('${id}', '${checksum(sql)}');\n`,
+    const begin = `create schema if not exists scanwire;\n${LEDGER};\n`;
+    return migrations.map((step, index) => ({
+        name: `${step.id}.sql`,
+        sql: `${'index' in step ? ownStatements(step) : index === 0 ? begin : ''}${sqlOf(step).trim().replace(/;?$/, ';')}
+insert into scanwire.migration (id, checksum) values ('${step.id}', '${checksum(step)}');\n`,
+        transaction: !('index' in step),
     }));
+}
+
+/** It may be run again after it was broken off. */
+function ownStatements({ index }: IndexMigration): string {
+    return `-- Must not run in a transaction: an index is built beside those who write.\ndrop index concurrently if exists scanwire.${index.name};\n`;
 }
 
 /** The schema may have been made for us by somebody with more rights, so it is made only where it is missing. */
@@ -169,8 +242,12 @@ async function readLedger(client: Executor): Promise<ReadonlyMap<string, string>
     return new Map(rows.map(({ id, checksum }) => [id, checksum]));
 }
 
+async function writeLedger(client: Executor, step: Migration): Promise<void> {
+    await client.query('insert into scanwire.migration (id, checksum) values ($1, $2)', [step.id, checksum(step)]);
+}
+
 function assertFits(done: ReadonlyMap<string, string>, steps: readonly Migration[]): void {
-    const known = new Map(steps.map(({ id, sql }) => [id, checksum(sql)]));
+    const known = new Map(steps.map((step) => [step.id, checksum(step)]));
     for (const [id, sum] of done) {
         if (!known.has(id)) {
             throw new ScanwireError('MISCONFIGURED', `The database is newer than this version of scanwire: it knows the migration ${id}`);
@@ -182,8 +259,16 @@ function assertFits(done: ReadonlyMap<string, string>, steps: readonly Migration
     }
 }
 
-function checksum(sql: string): string {
-    return createHash('sha256').update(sql).digest('hex');
+function checksum(step: Migration): string {
+    return createHash('sha256').update(sqlOf(step)).digest('hex');
+}
+
+function sqlOf(step: Migration): string {
+    return 'sql' in step ? step.sql : `create index concurrently ${definitionOf(step)}`;
+}
+
+function definitionOf({ index: { name, table, keys } }: IndexMigration): string {
+    return `${name} on scanwire.${table} ${keys}`;
 }
 
 /** All steps in order. A new one goes to the end. */
@@ -226,17 +311,32 @@ export const migrations: readonly Migration[] = [
     traces,
     claimsOfSessions,
     endsTold,
-    listed,
+    ...listed,
     discard,
     deploymentRate,
     tombstones,
-    addressBlocks,
+    ...addressBlocks,
     activityOfEach,
 ];
 
-/** A step of the schema. Once released it never changes: what comes later is another step. */
-export interface Migration {
-    /** Begins with a number that orders it, for example `0001-inventory-and-keys`. */
+/** A step of the schema. Once released it never changes: what comes later is another step. `id` begins with a number that orders it. */
+export type Migration = SqlMigration | IndexMigration;
+
+/** Statements in one transaction. */
+export interface SqlMigration {
     readonly id: string;
     readonly sql: string;
+}
+
+/** An index of a table that grows. Those who write it need not wait for the step; statements that read by the index come in one behind it. */
+export interface IndexMigration {
+    readonly id: string;
+    readonly index: Index;
+}
+
+/** For example `deliveries_kind` of the table `deliveries`, with the keys `(kind, seq) where kind is not null`. */
+interface Index {
+    readonly name: string;
+    readonly table: string;
+    readonly keys: string;
 }

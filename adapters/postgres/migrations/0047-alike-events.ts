@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { SqlMigration } from '../migrate.ts';
 
 /**
  * Acceptance of events that are all for the same exporters: those that have not chosen, which is what most are. As accept_events, which goes on
@@ -111,4 +111,4 @@ end
 $$;
 `;
 
-export const alikeEvents: Migration = { id: '0047-alike-events', sql };
+export const alikeEvents: SqlMigration = { id: '0047-alike-events', sql };

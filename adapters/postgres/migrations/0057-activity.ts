@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { SqlMigration } from '../migrate.ts';
 
 /**
  * What became of the deliveries of slices of time. No index of times is kept: where a slice begins is looked for among the numbers of deliveries,
@@ -102,4 +102,4 @@ end
 $$;
 `;
 
-export const activity: Migration = { id: '0057-activity', sql };
+export const activity: SqlMigration = { id: '0057-activity', sql };

@@ -40,7 +40,7 @@ for (const { name, open } of databases) {
         });
 
         t.test('refuse a database whose steps were other ones', async (t) => {
-            const steps = migrations.map(({ id, sql }) => ({ id, sql: `${sql}\n` }));
+            const steps = migrations.map(({ id }) => ({ id, sql: 'select 1' }));
             await t.rejects(migrate(pool, { steps }), { code: 'MISCONFIGURED', message: /0001-inventory-and-keys/ });
         });
 
@@ -137,8 +137,11 @@ t.test('the files for another migration tool do what migrate does, and tell it s
     t.after(drop);
     const pool = new pg.Pool({ connectionString: url });
     t.after(() => pool.end());
-    for (const { sql } of migrationFiles()) {
-        await pool.query(`begin; ${sql}; commit`);
+    for (const { sql, transaction } of migrationFiles()) {
+        t.equal(transaction, !/^-- Must not run in a transaction/.test(sql));
+        for (const statement of transaction ? [`begin; ${sql}; commit`] : sql.split(/(?<=;)\n/)) {
+            await pool.query(statement);
+        }
     }
     t.same(await migrate(pool), []);
     t.same(

@@ -92,7 +92,10 @@ export const OUTCOME_WORDS: { readonly [Code in OutcomeCode]: OutcomeWords } = {
         'Correct scheme and port of the URL, or repair the receiver or the proxy in front of it',
     ),
     redirect_refused: words('The answer was a redirect, which is not followed', 'Give the exporter the final URL'),
-    gone: words('The answer was 410 Gone, which stops the exporter unless it is to a test', 'Start the exporter again if that was not meant'),
+    gone: words(
+        'The answer was 410 Gone, which stops the exporter unless it is to a test',
+        'Start the exporter again if that was not meant',
+    ),
     rate_limited: words(
         'The answer was 429: the receiver wants fewer messages at a time',
         'Give the exporter a rate, or let the receiver send Retry-After or allow more',

@@ -7,7 +7,7 @@ import pg from 'pg';
 import t, { type Test } from 'tap';
 import { inParallel, only, present, until } from '../../adapters/contract/assertions.ts';
 import { forAll, holderOf, sampleEvent, sampleExporter, success } from '../../adapters/contract/webhooks/fixture.ts';
-import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
+import { migrate, type PoolLike, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { type Migration, migrations } from '../../adapters/postgres/migrate.ts';
 import { BREAKER, HAND_OUT } from '../plans/way.ts';
 import { testDatabase } from '../support/test-database.ts';
@@ -167,36 +167,46 @@ t.test('three processes that start together migrate kept deliveries once', async
     t.same(await invalidIndexes(pool), []);
 });
 
-t.test('a process of an earlier version, which waits in a transaction, stops no index for long', async (t) => {
+t.test('an index gives way to a process of an earlier version, which waits in a transaction, and is built behind it', async (t) => {
     const { pool } = await kept(t, upTo(INDEX));
     const end = await writing(pool);
     const migrating = migrate(pool);
     await until(async () => (await builder(pool)) !== null);
     const earlier = await pool.connect();
-    await earlier.query('begin');
-    const waiting = earlier.query('select pg_advisory_xact_lock(1935892846, 2003399269)').then(
-        () => 'got it',
-        (error) => error.code,
-    );
-    await until(async () => {
-        const { rows } = await pool.query(
-            `select from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())`,
-        );
-        return rows.length > 0;
-    });
+    // It is the building that finds the two waiting for each other.
+    await earlier.query(`set deadlock_timeout = '1h'; begin`);
+    const waiting = earlier.query('select pg_advisory_xact_lock(1935892846, 2003399269)');
+    await until(async () => (await waitingFor(pool, 'advisory')).length > 0);
     await end();
-    t.match(await waiting, /^(?:got it|40P01)$/);
+    await waiting;
     await earlier.query('rollback');
-    earlier.release();
+    earlier.release(true);
     t.same(await migrating, idsAfter(upTo(INDEX)));
     t.same(await invalidIndexes(pool), []);
 });
 
-/** The tables whose locks are waited for. */
-async function waitingFor(pool: pg.Pool): Promise<readonly string[]> {
+t.test('an index that another process has built meanwhile is not built once more', async (t) => {
+    const { pool } = await kept(t, upTo(INDEX));
+    let connections = 0;
+    const late = {
+        query: pool.query.bind(pool) as PoolLike['query'],
+        async connect() {
+            connections += 1;
+            if (connections === 2) {
+                t.same(await migrate(pool), idsAfter(upTo(INDEX)));
+            }
+            return await pool.connect();
+        },
+    };
+    t.same(await migrate(late), []);
+});
+
+/** The tables, or what else there are locks of, whose locks are waited for. */
+async function waitingFor(pool: pg.Pool, type = 'relation'): Promise<readonly string[]> {
     const { rows } = await pool.query<{ name: string }>(
-        `select relation::regclass::text as name from pg_locks
-         where not granted and relation is not null and database = (select oid from pg_database where datname = current_database())`,
+        `select coalesce(relation::regclass::text, locktype) as name from pg_locks
+         where not granted and locktype = $1 and database = (select oid from pg_database where datname = current_database())`,
+        [type],
     );
     return rows.map(({ name }) => name.replace('scanwire.', ''));
 }

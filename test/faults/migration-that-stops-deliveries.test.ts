@@ -107,6 +107,20 @@ function migrateElsewhere(url: string): ChildProcess {
     return spawn(process.execPath, [script, url], { stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
+t.test('no later migration makes an index of a table from before within a transaction', (t) => {
+    for (const step of migrations.slice(RELEASED.length)) {
+        const sql = 'sql' in step ? step.sql : '';
+        const tables = new Set([...sql.matchAll(/create table (scanwire\.\w+)/g)].map(([, table]) => table));
+        const indexed = [...sql.matchAll(/create (?:unique )?index.*? on (scanwire\.\w+)/g)].map(([, table]) => table);
+        t.same(
+            indexed.filter((table) => !tables.has(table)),
+            [],
+            step.id,
+        );
+    }
+    t.end();
+});
+
 t.test('deliveries are accepted, claimed and finished while an index of them is built', async (t) => {
     const { pool, deliveries } = await kept(t, upTo(INDEX));
     const end = await writing(pool);

@@ -15,9 +15,15 @@ for (const { name, open } of databases) {
         t.after(stop);
 
         t.test('run once', async (t) => {
-            const [first, second] = await Promise.all([migrate(pool), migrate(pool)]);
+            const steps = migrations.slice(
+                0,
+                migrations.findIndex((step) => 'index' in step && step.index.table === 'hosts'),
+            );
+            const without = await Promise.all([migrate(pool, { steps }), migrate(pool, { steps })]);
+            await pool.query(`insert into scanwire.hosts (workspace_id, address) select id, '192.0.2.1' from scanwire.workspaces`);
+            const indexed = await Promise.all([migrate(pool), migrate(pool)]);
             t.same(
-                [...first, ...second].sort(),
+                [...without, ...indexed].flat().sort(),
                 migrations.map(({ id }) => id),
             );
             t.same(await migrate(pool), []);

@@ -25,7 +25,7 @@ import { egressGuard, httpSender } from 'scanwire/webhooks';
 import t, { type Test } from 'tap';
 import { scanDatabase } from '../adapters/scan-database/scan-database.ts';
 import { certificate } from '../support/certificates.ts';
-import { pastedPages, ranPages, runPage } from '../support/pages.ts';
+import { installFor, pastedPages, ranPages, runPage } from '../support/pages.ts';
 import { required } from '../support/required.ts';
 import { testDatabase } from '../support/test-database.ts';
 
@@ -173,8 +173,14 @@ t.test('observing', async (t) => {
     const hapiPino = { name: 'hapi-pino', register: (_: unknown, options: object) => void pinoOptions.push(options) };
     const server = await host(t);
     const given = { alertSomebody: (text: string) => alerts.push(text), count: () => {}, hapiPino, server, webhookExporter, ...parts() };
-    await runPage('observing/page.js', { given, withoutPackage: '@bull-board' });
+    // Another's product, which nothing else needs.
+    await installFor('observing/page.js', '@bull-board/api@9.10.1', '@bull-board/hapi@9.10.1');
+    const queues = { 'redis://127.0.0.1:6379': required('REDIS_URL') };
+    const { jobs } = await runPage('observing/page.js', { given, with: queues, gives: ['jobs'] });
+    t.teardown(() => jobs.close());
     t.match(pinoOptions, [{ redact: ['req.headers.token'] }]);
+    const { payload } = await server.inject('/queues/api/queues');
+    t.match(JSON.parse(payload).queues, [{ name: 'scanwire-default', readOnlyMode: true }]);
 });
 
 t.test('running', async (t) => {

@@ -1,17 +1,17 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { run as runProgram } from './packed.ts';
 
 /** Of every page the files that it is pasted into, by `page/file.js`: a block whose first line names a file, and those after it, go into that file. */
-export function pastedPages(withoutPackage?: string): ReadonlyMap<string, string> {
+export function pastedPages(): ReadonlyMap<string, string> {
     const files = new Map<string, string>();
     for (const page of ['README.md', ...readdirSync('docs').map((name) => `docs/${name}`)].filter((name) => name.endsWith('.md'))) {
         let file = 'page.js';
         for (const [, block = ''] of readFileSync(page, 'utf8').matchAll(/^```js\n(.*?)^```$/gms)) {
             file = /^\/\/ (\S+\.js)\n/.exec(block)?.[1] ?? file;
             const name = `${basename(page, '.md')}/${file}`;
-            const isLeftOut = withoutPackage !== undefined && block.includes(`from '${withoutPackage}/`);
-            files.set(name, `${files.get(name) ?? ''}${isLeftOut ? '' : block}\n`);
+            files.set(name, `${files.get(name) ?? ''}${block}\n`);
         }
     }
     return files;
@@ -25,8 +25,6 @@ export interface PageRun {
     readonly gives?: readonly string[];
     /** What only whoever runs it knows, such as an address or a path, in place of what the page has: each must be there. */
     readonly with?: Readonly<Record<string, string>>;
-    /** A block with this package is left out: it is another's product, which no test needs. */
-    readonly withoutPackage?: string;
 }
 
 /** Where `import 'scanwire/…'` finds the built package, as it does for whoever installed it. */
@@ -37,8 +35,8 @@ const FOLDER = 'build/run-pages';
  *
  * @throws Error for a page without what is to be replaced: it has been rewritten, and its run has to be.
  */
-export function writePage(name: string, { given = {}, gives = [], with: replaced = {}, withoutPackage }: PageRun = {}): string {
-    const page = pastedPages(withoutPackage).get(name);
+export function writePage(name: string, { given = {}, gives = [], with: replaced = {} }: PageRun = {}): string {
+    const page = pastedPages().get(name);
     if (page === undefined) {
         throw new Error(`There is no ${name}`);
     }
@@ -57,6 +55,16 @@ export function writePage(name: string, { given = {}, gives = [], with: replaced
         `const { ${Object.keys(given).join(', ')} } = globalThis.presumed ?? {};\n${source}\nexport { ${gives.join(', ')} };\n`,
     );
     return path;
+}
+
+/** Installs packages of others where a page finds them, and no other module does. */
+export async function installFor(name: string, ...packages: readonly string[]): Promise<void> {
+    const cwd = join(FOLDER, dirname(name));
+    mkdirSync(cwd, { recursive: true });
+    writeFileSync(join(cwd, 'package.json'), '{"private":true,"type":"module"}');
+    await runProgram('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', '--no-save', ...packages], { cwd });
+    // Beside one of its own the page would not find the built package.
+    rmSync(join(cwd, 'package.json'));
 }
 
 /** Names of the pages that this process has run. */

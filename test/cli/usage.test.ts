@@ -73,7 +73,7 @@ t.test('leaves with 1 after a refusal, in one line that names field and reason',
         ],
         [
             ['exporters', 'create', '--url', 'http://x.test', '--secret-env', 'NO_SUCH_VARIABLE', '--data', data],
-            /^scanwire: There is no secret in NO_SUCH_VARIABLE.*\n$/,
+            /^scanwire: There is nothing in NO_SUCH_VARIABLE.*\n$/,
             { code: 'INVALID_INPUT', field: 'secret-env' },
         ],
         [

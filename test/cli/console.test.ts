@@ -1,3 +1,5 @@
+import { request } from 'node:http';
+import { join } from 'node:path';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { addConsole, addSignInLinks, type SignIn } from '../../cli/console.ts';
@@ -160,3 +162,25 @@ t.test('prints a link of the server that runs', async (t) => {
     t.match(page, { status: 200, body: /Sign in with this browser/ });
     t.match((await scanwire(['console', '--data', data])).stdout, /^https:\/\/\S+\nSigns one browser in, once, in 5 minutes/);
 });
+
+t.test('gives out links from the moment on that the socket of the data folder listens', async (t) => {
+    const data = dataOf(t);
+    const starting = serve(t, data);
+    let first: { readonly status: number | undefined } | null = null;
+    while (first === null) {
+        first = await asked(join(data, 'scanwire.sock'));
+    }
+    t.equal(first.status, 200);
+    await starting;
+});
+
+/** What the socket answers to who wants a link; null while nobody listens. */
+function asked(socketPath: string): Promise<{ readonly status: number | undefined } | null> {
+    return new Promise((resolve) => {
+        const outgoing = request({ socketPath, method: 'POST', path: '/sign-in', agent: false }, (incoming) => {
+            incoming.resume();
+            resolve({ status: incoming.statusCode });
+        });
+        outgoing.on('error', () => setImmediate(resolve, null)).end();
+    });
+}

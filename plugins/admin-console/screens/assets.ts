@@ -110,7 +110,8 @@ const SCRIPT = `'use strict';
     };
     document.addEventListener('click', async ({ target }) => {
         const button = target instanceof Element ? target.closest('button[data-copy]') : null;
-        const text = button && document.getElementById(button.dataset.copy)?.textContent;
+        const holder = button && document.getElementById(button.dataset.copy);
+        const text = holder?.value ?? holder?.textContent;
         if (text) {
             await navigator.clipboard.writeText(text);
             button.textContent = button.dataset.copied;

@@ -39,7 +39,7 @@ inBrowsers('people find out why deliveries fail, and replay them once that is me
     await page.getByText('The replay was cancelled').waitFor();
     await check('Replays, cancelled');
     await counted('1000');
-    await see(page.getByRole('cell', { name: /done$/ }));
+    await see(page.getByRole('cell', { name: /all were handed out to be sent$/ }));
     await check('Replays, done');
     const received = receiver.received;
 
@@ -95,7 +95,7 @@ async function held(t: Test, { page, check, see, server }: Opened): Promise<void
     await page.getByText('1 delivery would be sent once more').waitFor();
     await page.getByRole('button', { name: 'Replay them' }).click();
     await page.getByText('The replay has begun').waitFor();
-    await see(page.getByRole('cell', { name: /done$/ }));
+    await see(page.getByRole('cell', { name: /all were handed out to be sent$/ }));
     await page.getByRole('link', { name: 'Overview' }).click();
     await page.getByRole('heading', { name: 'What needs attention' }).waitFor();
     t.equal(await page.getByText(/Stopped by its receiver|in a row/).count(), 0, 'nothing is said of it any more');

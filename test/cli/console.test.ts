@@ -6,7 +6,7 @@ import { addConsole, addSignInLinks, type SignIn } from '../../cli/console.ts';
 import { host, systemOf } from '../plugins/admin-console/host.ts';
 import { Visitor } from '../plugins/admin-console/visitor.ts';
 import { scanwire } from '../support/scanwire.ts';
-import { dataOf, get, json, serve } from '../support/served.ts';
+import { dataOf, get, json, serve, serveIn } from '../support/served.ts';
 
 const COOKIE = /^scanwire-console=([^;]+); Max-Age=43200; Expires=[^;]+; Secure; HttpOnly; SameSite=Strict; Path=\/admin$/;
 const SIGN_IN = '/admin/sign-in';
@@ -163,24 +163,36 @@ t.test('prints a link of the server that runs', async (t) => {
     t.match((await scanwire(['console', '--data', data])).stdout, /^https:\/\/\S+\nSigns one browser in, once, in 5 minutes/);
 });
 
+/** Run in a server before all else: the moment between listening and what follows is a long one. */
+const SLOW_CHMOD = `
+import fs from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+const { chmod } = fs;
+fs.chmod = async (...given) => {
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await chmod(...given);
+};
+syncBuiltinESMExports();`;
+
 t.test('gives out links from the moment on that the socket of the data folder listens', async (t) => {
     const data = dataOf(t);
-    const starting = serve(t, data);
-    let first: { readonly status: number | undefined } | null = null;
-    while (first === null) {
-        first = await asked(join(data, 'scanwire.sock'));
-    }
-    t.equal(first.status, 200);
-    await starting;
+    const status = firstAnswer(join(data, 'scanwire.sock'));
+    await serveIn(t, { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(SLOW_CHMOD)}` }, data);
+    t.equal(await status, 200);
 });
 
-/** What the socket answers to who wants a link; null while nobody listens. */
-function asked(socketPath: string): Promise<{ readonly status: number | undefined } | null> {
-    return new Promise((resolve) => {
-        const outgoing = request({ socketPath, method: 'POST', path: '/sign-in', agent: false }, (incoming) => {
-            incoming.resume();
-            resolve({ status: incoming.statusCode });
+/** The status by which the socket answers who wants a link, as soon as it listens. */
+async function firstAnswer(socketPath: string): Promise<number> {
+    for (;;) {
+        const status = await new Promise<number | null>((resolve) => {
+            const outgoing = request({ socketPath, method: 'POST', path: '/sign-in', agent: false }, (incoming) => {
+                incoming.resume();
+                resolve(incoming.statusCode ?? 0);
+            });
+            outgoing.on('error', () => setImmediate(resolve, null)).end();
         });
-        outgoing.on('error', () => setImmediate(resolve, null)).end();
-    });
+        if (status !== null) {
+            return status;
+        }
+    }
 }

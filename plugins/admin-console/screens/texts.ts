@@ -46,7 +46,7 @@ export const texts = {
         title: 'Overview',
         first: 'First steps',
         start: 'Start an exporter, which sends a test event',
-        publish: 'Send a first event of your own, where the server runs:',
+        publish: 'Publish a first event where the server runs, unless the application does:',
         attention: 'What needs attention',
         nothing: 'Nothing.',
         looking: 'It is still being looked at. Load this page again in a moment.',

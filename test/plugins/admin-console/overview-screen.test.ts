@@ -40,7 +40,7 @@ t.test('shows the first steps until they are done', async (t) => {
     await exporters.start(exporter.id);
     const third = await overview(visitor);
     t.notMatch(third, /Start an exporter|<b>/);
-    t.match(third, /First steps[\s\S]*<li>Send a first event[^<]*<code>scanwire events publish KIND FILE<\/code>/, 'a test is none');
+    t.match(third, /First steps[\s\S]*<li>Publish a first event[^<]*<code>scanwire events publish KIND FILE<\/code>/, 'a test is none');
     await server.plugins['webhook-exporter'].publish('idr_investigation_created', investigation);
     const fourth = await overview(visitor);
     t.notMatch(fourth, /First steps/);

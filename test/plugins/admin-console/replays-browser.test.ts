@@ -71,8 +71,10 @@ async function held(t: Test, { page, check, see, server }: Opened): Promise<void
     await exporters.start(exporter.id);
     receiver.status = 500;
     await publish(KIND, BODY);
+    // The overview does not change by itself.
+    await until(async () => (await exporters.get(exporter.id)).consecutiveFailures === 1);
     await page.goto('/admin/overview');
-    await see(page.getByText('1 failure in a row'));
+    await page.getByText('1 failure in a row').waitFor();
     await page.getByRole('button', { name: 'Send test: <b>alerts</b>' }).click();
     await page.locator('#test').getByText('Answered 500').waitFor();
     await check('An exporter, its test failed');

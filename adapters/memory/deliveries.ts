@@ -5,7 +5,7 @@ import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
 import type { DeliveryContent, EventSummary } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import type { Delivery, DeliveryStore, RecordedOutcome } from '../../lib/webhooks/store.ts';
-import { DISCARDABLE, REPLAYABLE, storeRefusals } from '../../lib/webhooks/store-refusals.ts';
+import { DISCARDABLE, isReplayable, storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import type { TraceStore } from '../../lib/webhooks/traces.ts';
 import { accept } from './acceptance.ts';
 import { claim, sweep } from './claims.ts';
@@ -173,7 +173,7 @@ function replay(state: WebhookState, id: string): Delivery {
     if (state.erased.has(row.event.id)) {
         throw storeRefusals.eventErased();
     }
-    if (!state.exporters.has(row.exporterId) || !REPLAYABLE.includes(row.state)) {
+    if (!state.exporters.has(row.exporterId) || !isReplayable(row)) {
         throw storeRefusals.notReplayable();
     }
 

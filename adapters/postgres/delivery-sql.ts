@@ -183,7 +183,9 @@ replayed as (
         due_at = scanwire.now(),
         finished_at = null
     from exporter e, event v
-    where d.id = $1 and d.exporter_id = e.id and d.event_id = v.id and d.state in ('delivered', 'exhausted', 'poisoned', 'held')
+    where
+        d.id = $1 and d.exporter_id = e.id and d.event_id = v.id
+        and (d.state in ('delivered', 'exhausted', 'poisoned', 'held') or d.state = 'pending' and d.attempts > 0)
     returning d.*
 )
 select ${DELIVERY_COLUMNS}

@@ -42,7 +42,7 @@ export function define(deliveries: Command): void {
         };
     }).option('--message', 'with what it sends: headers, their secrets masked, and body');
 
-    command(deliveries, 'replay [id]', 'send once more: a finished delivery, or all that failed', replayed)
+    command(deliveries, 'replay [id]', 'send once more, or now: a delivery, or all that failed', replayed)
         .option('--exporter <id>', 'what this exporter was sent in vain, or was not sent')
         .option('--failed-since <when>', 'since then: 12h or 7d ago, or a time such as 2027-01-31T00:00Z', moment(-1))
         .option('--held', 'all that was held for it while an outcome had stopped it')

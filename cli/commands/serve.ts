@@ -144,8 +144,8 @@ async function start(
     await startDataService(options, tls, { parts, undo, onError, inventory });
 
     const read = readable(parts, system.webhooks, scan?.inventory);
-    const admin = await adminServer(socket, system, read, (file) => backUp(folder, parts.stores.dump, file), onError);
-    addSignInLinks(admin, signIn);
+    const backUpTo = (file: string): Promise<BackedUp> => backUp(folder, parts.stores.dump, file);
+    const admin = await adminServer({ socket, system, read, signIn, backUpTo, onError });
     undo.push(() => admin.stop({ timeout: COMMAND_PATIENCE }));
     const license = await watchLicense(parts.license, undo, onError);
     return {
@@ -183,19 +183,24 @@ async function watchLicense(license: Parts['license'], undo: Undo[], onError: (e
     return await look();
 }
 
-async function adminServer(
-    socket: string,
-    system: System,
-    read: McpOptions,
-    backUpTo: (file: string) => Promise<BackedUp>,
-    onError: (error: unknown) => void,
-): Promise<Server> {
+interface AdminServerOptions {
+    readonly socket: string;
+    readonly system: System;
+    readonly read: McpOptions;
+    readonly signIn: SignIn | null;
+    readonly backUpTo: (file: string) => Promise<BackedUp>;
+    readonly onError: (error: unknown) => void;
+}
+
+/** What the commands of the data folder ask. From the moment on that it listens it can do all that it ever can. */
+async function adminServer({ socket, system, read, signIn, backUpTo, onError }: AdminServerOptions): Promise<Server> {
     const admin = hapiServer({ port: socket, debug: false });
     // Whoever can open the socket owns the data folder, which nobody else can enter.
     const actor = (): string => OPERATOR.actor;
     await admin.register({ plugin: adminConsole, options: { system, auth: false, authorize: () => true, actor, prefix: '' } });
     await addMcp(admin, { ...read, auth: false });
     addBackup(admin, backUpTo);
+    addSignInLinks(admin, signIn);
     reportErrors(admin, onError);
     await admin.start();
     await chmod(socket, 0o600);

@@ -88,7 +88,11 @@ export interface Deliveries {
     message(id: string): Promise<DeliveryMessage>;
     /** Replays of many deliveries. */
     readonly replays: Replays;
-    /** Sends the same bytes under the same message id once more. @throws ScanwireError `NOT_FOUND`, `CONFLICT`. */
+    /**
+     * Sends the same bytes under the same message id once more, of what waits for its next try at once.
+     *
+     * @throws ScanwireError `NOT_FOUND`; `CONFLICT` while it is being sent or waits for its first try.
+     */
     replay(id: string): Promise<Delivery>;
     /**
      * Ends for good as `cancelled` what waits, is held or has failed, so that nothing sends or replays it and others of its order key go on.

@@ -6,7 +6,7 @@ import type { Exporter } from './exporter.ts';
 import type { Exporters } from './exporters.ts';
 import type { WebhooksContext } from './options.ts';
 import type { Outcome, Timings } from './outcome.ts';
-import { OUTCOME_WORDS } from './outcome-words.ts';
+import { outcomeWords } from './outcome-words.ts';
 import type { Readiness } from './readiness.ts';
 import { sealedForExporters } from './sealed-exporters.ts';
 import type { Session } from './session.ts';
@@ -234,7 +234,7 @@ function stepsOf(attempt: Attempt | null, collector: string): readonly Finding[]
     const failed = code === 'delivered' || status !== null ? STEPS.length : STEPS.findIndex(([phase]) => phase === failedPhase(outcome));
     const reached = STEPS.slice(0, failed).map(([phase, part]) => reachedStep(part, timings[phase], outcome));
     const [, part = 'answer'] = STEPS[failed] ?? [];
-    const { advice } = OUTCOME_WORDS[code];
+    const { advice } = outcomeWords(code, status);
     return [...reached, advice === null ? ok(part, detail) : wrong(part, detail, `${advice}; see ${code} in docs/outcomes.md`)];
 }
 

@@ -101,7 +101,7 @@ export const OUTCOME_WORDS: { readonly [Code in OutcomeCode]: OutcomeWords } = {
         'Give the exporter a rate, or let the receiver send Retry-After or allow more',
     ),
     client_error: words(
-        'The receiver refused the message with a 4xx status; after 408 and 425 it is tried again as usual, after others only a few times',
+        'The receiver refused the message with a 4xx status',
         'Correct the URL, the authentication or the additional headers, or what the receiver accepts',
     ),
     server_error: words(
@@ -113,6 +113,48 @@ export const OUTCOME_WORDS: { readonly [Code in OutcomeCode]: OutcomeWords } = {
         'Let the receiver answer with a 2xx status',
     ),
 };
+
+/** What is wrong where the status of a `client_error` says it. */
+export type ClientError = 'credentials' | 'path' | 'size';
+
+/** What `client_error` means then. `docs/outcomes.md` says the same. */
+export const CLIENT_ERROR_WORDS: { readonly [What in ClientError]: OutcomeWords } = {
+    credentials: words(
+        'The receiver wants credentials or a header that it did not get, or does not accept those that it got',
+        'Give the exporter the credentials, or the additional header, that the receiver wants',
+    ),
+    path: words(
+        'The receiver has nothing at the path of the URL, or takes no POST there',
+        'Correct the path of the URL, or let the receiver take POST there',
+    ),
+    size: words(
+        'The message is too large for the receiver',
+        'Let the receiver take larger messages, or give the exporter a format that says less, such as a template',
+    ),
+};
+
+/** The statuses that say it. */
+export const CLIENT_ERRORS: ReadonlyMap<number | null, ClientError> = new Map([
+    [401, 'credentials'],
+    [403, 'credentials'],
+    [404, 'path'],
+    [405, 'path'],
+    [413, 'size'],
+]);
+
+/** The words of one language. */
+export interface OutcomeTexts {
+    readonly outcomes: typeof OUTCOME_WORDS;
+    readonly clientErrors: typeof CLIENT_ERROR_WORDS;
+}
+
+const ENGLISH: OutcomeTexts = { outcomes: OUTCOME_WORDS, clientErrors: CLIENT_ERROR_WORDS };
+
+/** What an outcome means and what to do about it. @param status Of the answer, null where none came. */
+export function outcomeWords(code: OutcomeCode, status: number | null, { outcomes, clientErrors }: OutcomeTexts = ENGLISH): OutcomeWords {
+    const what = code === 'client_error' ? CLIENT_ERRORS.get(status) : undefined;
+    return what === undefined ? outcomes[code] : clientErrors[what];
+}
 
 function words(meaning: string, advice: string | null): OutcomeWords {
     return { meaning, advice };

@@ -1,9 +1,18 @@
 import { ScanwireError } from '../errors.ts';
 import type { ExporterPatch, StoredExporter } from './exporter.ts';
-import type { DeliveryState } from './store.ts';
+import type { Delivery, DeliveryState } from './store.ts';
 
-/** Deliveries that a store starts anew. */
-export const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'held'];
+const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'held'];
+
+/** Whether a delivery was tried, and is tried again by itself. */
+export function waitsAgain({ state, attempts }: Pick<Delivery, 'state' | 'attempts'>): boolean {
+    return state === 'pending' && attempts > 0;
+}
+
+/** Whether a store starts a delivery anew: one that has ended, is held, or was tried in vain and waits. */
+export function isReplayable(delivery: Pick<Delivery, 'state' | 'attempts'>): boolean {
+    return REPLAYABLE.includes(delivery.state) || waitsAgain(delivery);
+}
 
 /** Deliveries that a store ends for good when it is asked to. */
 export const DISCARDABLE: readonly DeliveryState[] = ['pending', 'exhausted', 'poisoned', 'held'];
@@ -38,7 +47,7 @@ export const storeRefusals = {
     unknownReplay: (): ScanwireError => new ScanwireError('NOT_FOUND', 'Unknown replay', { field: 'id' }),
     eventErased: (): ScanwireError => new ScanwireError('CONFLICT', 'Cannot replay a delivery whose event was erased: its body is gone'),
     notReplayable: (): ScanwireError =>
-        new ScanwireError('CONFLICT', 'Cannot replay a delivery that is not final yet or whose exporter was removed'),
+        new ScanwireError('CONFLICT', 'Cannot replay a delivery that is being sent, waits for its first try, or has no exporter any more'),
     notDiscardable: (): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot discard a delivery that is being sent, was delivered, or ended before'),
     noTransactions: (): ScanwireError =>

@@ -314,10 +314,10 @@ export interface DeliveryStore {
     activity?(bounds: readonly Date[], options: SliceOptions): Promise<readonly SliceCounts[]>;
 
     /**
-     * Starts the retry schedule anew (a `test` gets a single attempt again) for a delivery that is `delivered`, `exhausted`, `poisoned` or `held`:
-     * `pending`, due now, the same body and message id.
+     * Starts the retry schedule anew (a `test` gets a single attempt again) for a delivery that is `delivered`, `exhausted`, `poisoned` or `held`, or
+     * `pending` after an attempt: `pending`, due now, the same body and message id.
      *
-     * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is on its way, its exporter was removed or its event was erased.
+     * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is on its way or waits for its first try, its exporter was removed or its event was erased.
      */
     replay(id: string): Promise<Delivery>;
 

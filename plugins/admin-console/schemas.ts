@@ -198,7 +198,11 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     },
     showDelivery: { description: 'A delivery with its attempts', params: byId, response: deliveryViewSchema },
     showMessage: { description: 'What a delivery sends, with what is secret masked', params: byId, response: messageSchema },
-    replayDelivery: { description: 'Sends a finished delivery once more', params: byId, response: deliverySchema },
+    replayDelivery: {
+        description: 'Sends a delivery once more that has ended, is held or was tried in vain',
+        params: byId,
+        response: deliverySchema,
+    },
     discardDelivery: {
         description: 'Ends a delivery for good that waits, is held or has failed: others of its order key go on',
         params: byId,

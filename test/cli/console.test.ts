@@ -1,10 +1,12 @@
+import { request } from 'node:http';
+import { join } from 'node:path';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { addConsole, addSignInLinks, type SignIn } from '../../cli/console.ts';
 import { host, systemOf } from '../plugins/admin-console/host.ts';
 import { Visitor } from '../plugins/admin-console/visitor.ts';
 import { scanwire } from '../support/scanwire.ts';
-import { dataOf, get, json, serve } from '../support/served.ts';
+import { dataOf, get, json, serve, serveIn } from '../support/served.ts';
 
 const COOKIE = /^scanwire-console=([^;]+); Max-Age=43200; Expires=[^;]+; Secure; HttpOnly; SameSite=Strict; Path=\/admin$/;
 const SIGN_IN = '/admin/sign-in';
@@ -160,3 +162,37 @@ t.test('prints a link of the server that runs', async (t) => {
     t.match(page, { status: 200, body: /Sign in with this browser/ });
     t.match((await scanwire(['console', '--data', data])).stdout, /^https:\/\/\S+\nSigns one browser in, once, in 5 minutes/);
 });
+
+/** Run in a server before all else: the moment between listening and what follows is a long one. */
+const SLOW_CHMOD = `
+import fs from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+const { chmod } = fs;
+fs.chmod = async (...given) => {
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await chmod(...given);
+};
+syncBuiltinESMExports();`;
+
+t.test('gives out links from the moment on that the socket of the data folder listens', async (t) => {
+    const data = dataOf(t);
+    const status = firstAnswer(join(data, 'scanwire.sock'));
+    await serveIn(t, { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(SLOW_CHMOD)}` }, data);
+    t.equal(await status, 200);
+});
+
+/** The status by which the socket answers who wants a link, as soon as it listens. */
+async function firstAnswer(socketPath: string): Promise<number> {
+    for (;;) {
+        const status = await new Promise<number | null>((resolve) => {
+            const outgoing = request({ socketPath, method: 'POST', path: '/sign-in', agent: false }, (incoming) => {
+                incoming.resume();
+                resolve(incoming.statusCode ?? 0);
+            });
+            outgoing.on('error', () => setImmediate(resolve, null)).end();
+        });
+        if (status !== null) {
+            return status;
+        }
+    }
+}

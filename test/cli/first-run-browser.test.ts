@@ -3,7 +3,7 @@ import type { Test } from 'tap';
 import { inBrowser, WAYS } from '../plugins/admin-console/browsing.ts';
 import { answering } from '../plugins/admin-console/host.ts';
 import { watchedPage } from '../support/browser.ts';
-import { dataOf, json, serveIn } from '../support/served.ts';
+import { dataOf, fixture, json, serveIn } from '../support/served.ts';
 
 /*
  * The first minutes of somebody who has nothing but the address: each next step is said, or linked, by the page that is shown.
@@ -16,14 +16,14 @@ inBrowser('somebody new makes a key, adds an exporter, finds out why a delivery 
         const origin = new URL(served.url).origin;
         const { page, complaints, close } = await watchedPage(browser, origin, { baseURL: origin, ...WAYS[way] });
         await page.goto((await json<{ url: string }>(data, 'console')).url);
-        await firstRun(t, page);
+        await firstRun(t, page, data);
         await close();
         t.same(complaints, [], way);
         server.kill('SIGKILL');
     }
 });
 
-async function firstRun(t: Test, page: Page): Promise<void> {
+async function firstRun(t: Test, page: Page, data: string): Promise<void> {
     const receiver = await answering(t);
     receiver.status = 401;
     await page.getByRole('button').click();
@@ -38,14 +38,20 @@ async function firstRun(t: Test, page: Page): Promise<void> {
     await page.getByRole('textbox', { name: /^URL/ }).fill(receiver.url);
     await page.getByRole('button', { name: 'Save' }).click();
     await page.locator('#test').getByText('Answered 401').waitFor();
-    await page.locator('#test').getByText('Correct the URL, the authentication').waitFor();
+    await page.locator('#test').getByText('The receiver wants credentials or a header').waitFor();
 
-    await page.getByRole('button', { name: 'Deliveries' }).click();
-    await page.getByRole('cell', { name: 'client_error' }).waitFor();
-    await page.getByRole('rowheader').getByRole('link').click();
-    await page.getByText('Correct the URL, the authentication').waitFor();
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await page.getByText('scanwire events publish KIND FILE').waitFor();
+    await json(data, 'events', 'publish', 'idr_investigation_created', fixture('events/investigation.json'));
+    await page.getByRole('link', { name: 'Deliveries', exact: true }).click();
+    await page.getByRole('cell', { name: 'waits for its next try' }).waitFor();
+    await page
+        .getByRole('row', { name: /investigation/ })
+        .getByRole('link', { name: 'client_error' })
+        .click();
+    await page.getByText('Give the exporter the credentials').waitFor();
     receiver.status = 204;
-    await page.getByRole('button', { name: 'Send it once more' }).click();
+    await page.getByRole('button', { name: 'Try it now' }).click();
     await page.getByText('It is sent once more').waitFor();
     await page.getByRole('link', { name: 'Deliveries', exact: true }).click();
     await page.getByRole('cell', { name: 'delivered' }).first().waitFor();

@@ -51,9 +51,9 @@ const PAGES: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
     'add-exporter': async (page) => page.goto('/admin/exporters/new'),
     authentication: async (page) => {
         await page.goto('/admin/exporters/new');
-        await page.getByText('More', { exact: true }).click();
+        await page.getByText('More, all of it optional').click();
         await page.getByText('OAuth 2', { exact: true }).click();
-        await page.getByText('Authentication and network').scrollIntoViewIfNeeded();
+        await page.getByText('Authentication and network', { exact: true }).scrollIntoViewIfNeeded();
         await page.evaluate('document.querySelector(\'[name="rate"]\').scrollIntoView()');
     },
     deliveries: async (page) => {

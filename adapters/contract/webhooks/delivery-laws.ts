@@ -191,6 +191,17 @@ export const deliveryLaws: Laws<WebhookBench> = {
         assert.deepEqual(await bench.dispatchedIds({ now: at(20), window: 2 }), [retry]);
     },
 
+    async 'tries what waits for its next try at once when it is replayed'(bench) {
+        const claim = await bench.claimOne();
+        await bench.fail([claim], at(10), { next: { state: 'pending', delay: 3_600_000 } });
+        const before = await bench.deliveries.get(claim.deliveryId);
+        const replayed = await bench.replay(claim.deliveryId, at(20));
+        assert.deepEqual(replayed, { ...before, state: 'pending', dueAt: at(20), finishedAt: null });
+        const again = only(await bench.claimDue({ now: at(20) }));
+        assert.deepEqual([again.deliveryId, again.attempt, again.attemptSinceReplay], [claim.deliveryId, 2, 1]);
+        await assert.rejects(bench.replay(claim.deliveryId, at(30)), { code: 'CONFLICT' }, 'it is being sent');
+    },
+
     async 'replays a test as a single attempt'(bench) {
         const { id } = await bench.addExporter({ state: 'stopped' });
         const test = await bench.publishTest(id);

@@ -62,7 +62,6 @@ dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
 figure { margin-bottom: 1.5rem; }
 .chart { display: block; width: 100%; height: 8rem; fill: currentcolor; }
 .chart.day { width: 5rem; height: 1.25rem; }
-.age { white-space: nowrap; }
 .age:not(:last-child)::after { content: ','; }
 .chart .ground { stroke: currentcolor; stroke-width: 0.5; }
 .chart .rest { opacity: 0.25; }
@@ -110,7 +109,8 @@ const SCRIPT = `'use strict';
     };
     document.addEventListener('click', async ({ target }) => {
         const button = target instanceof Element ? target.closest('button[data-copy]') : null;
-        const text = button && document.getElementById(button.dataset.copy)?.textContent;
+        const holder = button && document.getElementById(button.dataset.copy);
+        const text = holder?.value ?? holder?.textContent;
         if (text) {
             await navigator.clipboard.writeText(text);
             button.textContent = button.dataset.copied;

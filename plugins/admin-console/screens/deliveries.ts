@@ -2,7 +2,7 @@ import type { DeliveryCount, DeliveryFilter } from '../../../lib/webhooks/delive
 import { OUTCOME_CODES } from '../../../lib/webhooks/outcome.ts';
 import { DELIVERY_STATES, type Delivery } from '../../../lib/webhooks/store.ts';
 import { activityRoute, activityTemplates } from './activity.ts';
-import { deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf } from './delivery.ts';
+import { deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf, stateText } from './delivery.ts';
 import { timeIn } from './forms.ts';
 import { type Fault, faultOf, type Page } from './frame.ts';
 import type { View } from './live.ts';
@@ -12,7 +12,7 @@ import { counted, texts } from './texts.ts';
 const LIST = `{% layout 'layout' %}{% block content %}
 <form method="get" action="{{ base }}/deliveries" aria-label="{{ t.deliveries.filter }}">{% render 'error', error: error %}
 <div class="filters">
-<label>{{ t.state }}{% render 'choice', field: 'state', choices: states, value: values.state, names: t.deliveries.states %}</label>
+<label>{{ t.state }}{% render 'choice', field: 'state', choices: states, value: values.state, names: stateNames %}</label>
 <label>{{ t.deliveries.exporter }}{% render 'exporter-choice', field: 'exporterId', exporters: exporters, value: values.exporterId, any: t.deliveries.any %}</label>
 <label>{{ t.deliveries.outcome }}{% render 'choice', field: 'outcome', choices: outcomes, value: values.outcome %}</label>
 {% render 'input', field: 'kind', label: t.deliveries.kind, value: values.kind, error: error %}
@@ -32,8 +32,8 @@ const LISTED = `<p>{{ counted }} · <a href="{{ base }}/deliveries/activity">{{ 
 <tbody>{% for delivery in deliveries %}<tr>
 <th scope="row"><a href="{{ base }}/deliveries/{{ delivery.id }}">{% render 'time', at: delivery.createdAt %}</a></th>
 <td data-label="{{ t.deliveries.kind }}">{{ delivery.kind }}</td><td data-label="{{ t.deliveries.exporter }}"><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ delivery.exporter }}</a></td>
-<td data-label="{{ t.state }}">{{ t.deliveries.states[delivery.state] }}</td><td data-label="{{ t.deliveries.attempts }}">{{ delivery.attempts }}</td>
-<td data-label="{{ t.deliveries.outcome }}">{% if delivery.lastCode %}<code>{{ delivery.lastCode }}</code>{% else %}{{ t.none }}{% endif %}</td></tr>
+<td data-label="{{ t.state }}">{{ delivery.stateText }}</td><td data-label="{{ t.deliveries.attempts }}">{{ delivery.attempts }}</td>
+<td data-label="{{ t.deliveries.outcome }}">{% if delivery.lastCode %}<a href="{{ base }}/deliveries/{{ delivery.id }}"><code>{{ delivery.lastCode }}</code></a>{% else %}{{ t.none }}{% endif %}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}
 {% if next %}<p><a rel="next" href="{{ base }}/deliveries?{{ next }}">{{ t.deliveries.older }}</a></p>{% endif %}
 `;
@@ -44,11 +44,11 @@ const EXPORTER_CHOICE = `<select name="{{ field }}">{% if any %}<option value=""
 
 const REPLAYS = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
-<div id="replays">{% if replays.length == 0 %}<p>{{ t.deliveries.noReplays }}</p>{% else %}
+<div id="replays">{% if replays.length == 0 %}{% if total == null %}<p>{{ t.deliveries.noReplays }}</p>{% endif %}{% else %}
 <div class="table cards" role="region" tabindex="0" aria-label="{{ t.deliveries.replays }}"><table>
 <thead><tr><th scope="col">{{ t.deliveries.begun }}</th><th scope="col">{{ t.deliveries.exporter }}</th><th scope="col">{{ t.deliveries.of }}</th><th scope="col">{{ t.deliveries.rate }}</th><th scope="col">{{ t.deliveries.progress }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.actions }}</th></tr></thead>
 <tbody>{% for replay in replays %}<tr><th scope="row">{% render 'time', at: replay.createdAt %}</th>
-<td data-label="{{ t.deliveries.exporter }}">{{ replay.exporter }}</td>
+<td data-label="{{ t.deliveries.exporter }}"><a href="{{ base }}/deliveries?exporterId={{ replay.exporterId }}">{{ t.deliveries.deliveriesOf | fill: replay.exporter }}</a></td>
 <td data-label="{{ t.deliveries.of }}">{% if replay.failedSince %}{{ t.deliveries.failedSince }} {% render 'time', at: replay.failedSince %}{% else %}{{ t.deliveries.held }}{% endif %}</td>
 <td data-label="{{ t.deliveries.rate }}">{{ t.units.perSecond | fill: replay.rate }}</td>
 <td data-label="{{ t.deliveries.progress }}"><progress value="{{ replay.done }}" max="{{ replay.total }}" aria-label="{{ t.deliveries.progress }}"></progress> {{ replay.done }} / {{ replay.total }}</td>
@@ -95,6 +95,7 @@ export const deliveriesScreen: Screen = {
 };
 
 const PAGE = 50;
+const STATE_NAMES = { ...texts.deliveries.states, pending: texts.deliveries.waitingChoice };
 const FIELDS = ['state', 'exporterId', 'kind', 'eventId', 'since', 'until', 'outcome'] as const;
 type Values = Readonly<Record<(typeof FIELDS)[number], string>>;
 
@@ -112,7 +113,7 @@ async function listed(visit: Visit): Promise<Page> {
     const values = valuesOf(visit.query);
     const after = visit.query.get('after');
     const [exporters, asked] = await Promise.all([namedExporters(visit), askedFor(visit, values, after)]);
-    const choices = { values, exporters, states: DELIVERY_STATES, outcomes: OUTCOME_CODES };
+    const choices = { values, exporters, states: DELIVERY_STATES, stateNames: STATE_NAMES, outcomes: OUTCOME_CODES };
     if ('error' in asked) {
         const data = { ...choices, live: null, deliveries: [], counted: '', next: null, error: asked.error };
         return { template: 'deliveries', title: texts.deliveries.title, status: asked.status, data };
@@ -163,7 +164,11 @@ async function countOf(found: readonly Delivery[], filter: DeliveryFilter, perfo
 
 /** A page of what was found, which may be one more than a page has. */
 function listOf(found: readonly Delivery[], { count, more }: DeliveryCount, exporters: readonly Named[], values: Values) {
-    const deliveries = found.slice(0, PAGE).map((delivery) => ({ ...delivery, exporter: nameOf(exporters, delivery.exporterId) }));
+    const deliveries = found.slice(0, PAGE).map((delivery) => ({
+        ...delivery,
+        exporter: nameOf(exporters, delivery.exporterId),
+        stateText: stateText(delivery),
+    }));
     return {
         deliveries,
         counted: counted(texts.deliveries.counted, count, more),

@@ -1,7 +1,8 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { DeliveryMessage } from '../../../lib/webhooks/deliveries.ts';
 import type { Timings } from '../../../lib/webhooks/outcome.ts';
-import { DISCARDABLE, REPLAYABLE } from '../../../lib/webhooks/store-refusals.ts';
+import type { Delivery } from '../../../lib/webhooks/store.ts';
+import { DISCARDABLE, isReplayable, waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
 import type { AttemptView } from '../operations.ts';
 import type { Page, Templates } from './frame.ts';
 import type { Redirect, ScreenRoute, Visit } from './screen.ts';
@@ -10,14 +11,14 @@ import { durationText, filled, texts, wordsOf } from './texts.ts';
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
 <div id="delivery">{% if follows %}{% assign path = '/deliveries/' | append: delivery.id | append: '?replayed' %}{% render 'follow', path: path, part: '#delivery' %}{% endif %}
-<dl><dt>{{ t.state }}</dt><dd>{{ t.deliveries.states[delivery.state] }}</dd>
+<dl><dt>{{ t.state }}</dt><dd>{{ stateText }}</dd>
 <dt>{{ t.deliveries.exporter }}</dt><dd><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ exporter }}</a></dd>
 <dt>{{ t.deliveries.kind }}</dt><dd>{{ delivery.kind }}</dd>
 <dt>{{ t.deliveries.event }}</dt><dd><a href="{{ base }}/deliveries?eventId={{ delivery.eventId }}">{{ delivery.eventId }}</a></dd>
 <dt>{{ t.deliveries.accepted }}</dt><dd>{% render 'time', at: delivery.createdAt %}</dd>
-{% if delivery.finishedAt %}<dt>{{ t.deliveries.finished }}</dt><dd>{% render 'time', at: delivery.finishedAt %}</dd>{% else %}<dt>{{ t.deliveries.due }}</dt><dd>{% render 'time', at: delivery.dueAt %}</dd>{% endif %}</dl>
+{% if delivery.finishedAt %}<dt>{{ t.deliveries.finished }}</dt><dd>{% render 'time', at: delivery.finishedAt %}</dd>{% else %}<dt>{% if waits %}{{ t.deliveries.nextTry }}{% else %}{{ t.deliveries.due }}{% endif %}</dt><dd>{% render 'time', at: delivery.dueAt %}</dd>{% endif %}</dl>
 {% if replayable %}{% assign action = '/deliveries/' | append: delivery.id | append: '/replay' %}{% render 'form', action: action %}<button>{{ t.deliveries.replay }}</button></form>{% endif %}
-{% if triedAgain %}<p>{{ t.deliveries.triedAgain }} <a href="{{ base }}/deliveries/replays?exporterId={{ delivery.exporterId }}">{{ t.deliveries.sendNow }}</a></p>{% endif %}
+{% if waits %}{% if isLater %}{% assign action = '/deliveries/' | append: delivery.id | append: '/replay' %}{% render 'form', action: action %}<button>{{ t.deliveries.tryNow }}</button></form>{% endif %}<p>{{ t.deliveries.triedAgain }} <a href="{{ base }}/deliveries/replays?exporterId={{ delivery.exporterId }}">{{ t.deliveries.sendNow }}</a></p>{% endif %}
 {% if discardable %}{% assign action = '/deliveries/' | append: delivery.id | append: '/discard' %}{% render 'form', action: action %}<button class="secondary" aria-describedby="discard">{{ t.deliveries.discard.button }}</button> <small id="discard">{{ t.deliveries.discard.hint }}</small></form>{% endif %}
 <h2 id="attempts">{{ t.deliveries.attempts }}</h2>
 {% if attempts.length == 0 %}<p>{{ t.deliveries.noAttempts }}</p>{% else %}
@@ -28,7 +29,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <td data-label="{{ t.deliveries.cameTo }}">{% if attempt.code %}<code>{{ attempt.code }}</code> {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% render 'outcome-words', words: attempt.words %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
 <td data-label="{{ t.deliveries.times }}">{% if attempt.bar %}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{{ attempt.took }}">{% for part in attempt.bar %}<rect class="{{ part.phase }}" x="{{ part.from }}" width="{{ part.width }}" height="8"></rect>{% endfor %}</svg><small>{{ attempt.took }}</small>{% else %}{{ t.none }}{% endif %}</td>
 <td data-label="{{ t.deliveries.response }}">{% if attempt.response.length == 0 %}{{ t.none }}{% else %}{% for fact in attempt.response %}<div><small>{{ fact[0] }}</small> {{ fact[1] }}</div>{% endfor %}{% endif %}</td></tr>
-{% endfor %}</tbody></table></div>{% endif %}</div>
+{% endfor %}</tbody></table></div><p><small>{{ t.deliveries.response }}: {{ t.deliveries.responseHint }}</small></p>{% endif %}</div>
 <section aria-labelledby="message"><h2 id="message">{{ t.deliveries.message }}</h2>
 {% if message.trouble %}<p role="alert" class="fault">{{ message.trouble }}</p>
 {% elsif message.erasedAt %}<p>{{ t.deliveries.erased }} {% render 'time', at: message.erasedAt %}.</p>
@@ -78,6 +79,11 @@ export function nameOf(exporters: readonly Named[], exporterId: string): string 
     return exporters.find(({ id }) => id === exporterId)?.name || exporterId;
 }
 
+/** The state of a delivery in words; of one that was tried in vain, what it waits for. */
+export function stateText(delivery: Delivery): string {
+    return waitsAgain(delivery) ? texts.deliveries.waits : texts.deliveries.states[delivery.state];
+}
+
 /** What is due by then is about to be sent, in milliseconds from now: the store's clock may be another one. */
 const AT_ONCE = 5_000;
 
@@ -96,8 +102,10 @@ async function shown(visit: Visit): Promise<Page> {
             attempts: delivery.history.map((attempt, index, all) => attemptShown(attempt, all[index + 1])),
             message,
             exporter: nameOf(exporters, delivery.exporterId),
-            replayable: delivery.finishedAt !== null && REPLAYABLE.includes(delivery.state),
-            triedAgain: delivery.state === 'pending' && delivery.lastCode !== null,
+            replayable: delivery.finishedAt !== null && isReplayable(delivery),
+            stateText: stateText(delivery),
+            waits: waitsAgain(delivery),
+            isLater: delivery.dueAt.getTime() > now.getTime(),
             discardable: offers('discardDelivery') && DISCARDABLE.includes(delivery.state),
             notice: noticeOf(query),
             follows: query.has('replayed') && delivery.finishedAt === null && delivery.dueAt.getTime() < now.getTime() + AT_ONCE,
@@ -125,7 +133,8 @@ function attemptShown(attempt: AttemptView, next?: AttemptView) {
         [t.fingerprint, fingerprint],
     ];
     const response = facts.filter(([, value]) => value !== null && value !== undefined);
-    const words = attempt.code === next?.code ? null : wordsOf(attempt.code);
+    const isRepeated = attempt.code === next?.code && attempt.status === next.status;
+    const words = isRepeated ? null : wordsOf(attempt.code, attempt.status);
     return { ...attempt, words, response, ...(timings === null ? { bar: null, took: '' } : barOf(timings)) };
 }
 

@@ -39,13 +39,13 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 <datalist id="collectors">{% for name in collectors %}<option value="{{ name }}"></option>{% endfor %}</datalist>
 {% render 'input', field: 'name', label: t.exporters.name, value: values.name, hint: t.exporters.nameHint, error: error %}
 {% render 'input', field: 'url', label: t.exporters.url, value: values.url, hint: t.exporters.urlHint, required: true, error: error %}
-{% if isNew %}{% render 'input', field: 'secret', label: t.exporters.secret, value: values.secret, hint: t.exporters.secretHint, required: true, error: error %}{% endif %}
+{% if isNew %}{% render 'input', field: 'secret', label: t.exporters.secret, value: values.secret, hint: t.exporters.secretHint, required: true, id: 'secret', error: error %}{% render 'copy', id: 'secret' %}{% endif %}
 </fieldset>
 <fieldset><legend>{{ t.exporters.headers }}</legend>
 {% for row in values.headers %}<div class="pair"><input name="headerName" value="{{ row[0] }}" autocomplete="off" aria-label="{{ t.exporters.headerName }} {{ forloop.index }}" placeholder="{{ t.exporters.headerName }}"><input name="headerValue" value="{{ row[1] }}" autocomplete="off" aria-label="{{ t.exporters.headerValue }} {{ forloop.index }}" placeholder="{{ t.exporters.headerValue }}"></div>
 {% endfor %}{% if isNew %}{% render 'said', field: 'headers', hint: t.exporters.headersHint, error: error %}{% else %}{% render 'said', field: 'headers', hint: t.exporters.headersKept, error: error %}
 <label><input type="checkbox" name="dropHeaders"{% if values.dropHeaders %} checked{% endif %}> {{ t.exporters.dropHeaders }}</label>
-<label><input type="checkbox" name="keepHeaders"{% if values.keepHeaders %} checked{% endif %}> {{ t.exporters.keepHeaders }}</label>{% endif %}
+{% if carries %}<label><input type="checkbox" name="keepHeaders"{% if values.keepHeaders %} checked{% endif %}> {{ t.exporters.keepHeaders }}</label>{% endif %}{% endif %}
 <button name="moreHeaders" value="yes" class="secondary" formnovalidate>{{ t.exporters.moreHeaders }}</button></fieldset>
 <fieldset><label>{{ t.exporters.type }} <select name="type">{% for type in types %}<option value="{{ type }}"{% if type == values.type %} selected{% endif %}>{{ t.exporters.types[type] }}</option>{% endfor %}</select>
 {% render 'said', field: 'type', hint: typeHint, error: error %}</label></fieldset>
@@ -53,7 +53,7 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 {% if isOwned and values.trust != 'all' %}{% else %}<label><input type="checkbox" name="trustAll"{% if values.trust == 'all' %} checked{% endif %}> {{ t.exporters.trustAll }}</label>{% endif %}
 <label><input type="checkbox" name="trustSelfSigned"{% if values.trust == 'self-signed' %} checked{% endif %}> {{ t.exporters.trustSelfSigned }}</label>
 {% render 'said', field: 'trust', hint: t.exporters.trustHint, error: error %}</fieldset>
-<details{% if values.open %} open{% endif %}><summary>{{ t.more }}</summary>
+<details{% if values.open %} open{% endif %}><summary>{{ t.exporters.more }}</summary>
 {% render 'input', field: 'kinds', label: t.exporters.kinds, value: values.kinds, hint: t.exporters.kindsHint, error: error %}
 {% render 'text', field: 'filter', label: t.exporters.filter, value: values.filter, hint: t.exporters.filterHint, error: error %}
 {% render 'input', field: 'format', label: t.exporters.format, value: values.format, hint: t.exporters.formatHint, list: 'formats', error: error %}
@@ -74,7 +74,7 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 {% if isNew %}{% if isOwned %}{% else %}{% render 'input', field: 'owner', label: t.exporters.owner, value: values.owner, hint: t.exporters.ownerHint, error: error %}{% endif %}
 <label><input type="checkbox" name="legacy"{% if values.legacy %} checked{% endif %}> {{ t.exporters.legacy }}</label>{% endif %}
 </details>
-<label><input type="checkbox" name="start"{% if values.start %} checked{% endif %}> {{ t.exporters.startNow }}</label>
+{% unless isRunning %}<label><input type="checkbox" name="start"{% if values.start %} checked{% endif %}> {{ t.exporters.startNow }}</label>{% endunless %}
 <button>{{ t.exporters.save }}</button></form>
 `;
 
@@ -213,9 +213,22 @@ function jsonIn(field: string, text: string): unknown {
     }
 }
 
+/** Whether there may be something of an exporter that was given for its receiver only: a format but the first may have a secret. */
+function isForReceiver({ headerNames, authentication, format }: Exporter): boolean {
+    return headerNames.length > 0 || authentication.length > 0 || format !== 'native';
+}
+
 /** What the form chooses from. @param before The exporter that there is. */
 export function choicesFor({ authentication }: ExporterValues, before?: Exporter): object {
     const types = before?.legacy === true ? EXPORT_TYPES.slice(1) : EXPORT_TYPES.slice(0, 1);
     const parts = shownParts(authentication, before?.authentication ?? []);
-    return { forms: SIGNATURE_FORMS, formats: FORMATS, afterExhausted: AFTER_EXHAUSTED, types, parts };
+    return {
+        forms: SIGNATURE_FORMS,
+        formats: FORMATS,
+        afterExhausted: AFTER_EXHAUSTED,
+        types,
+        parts,
+        isRunning: before?.state === 'running',
+        carries: before !== undefined && isForReceiver(before),
+    };
 }

@@ -1,6 +1,7 @@
 import type { Exporter } from '../../../lib/webhooks/exporter.ts';
 import type { Timings } from '../../../lib/webhooks/outcome.ts';
 import { generateSecret } from '../../../lib/webhooks/signature.ts';
+import { waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
 import type { Output } from '../operations.ts';
 import {
     changesOf,
@@ -22,19 +23,20 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
 {% if held %}<p role="status">{{ t.exporters.wasHeld }} {{ held }}. <a href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}&amp;what=held">{{ t.exporters.replayHeld }}</a></p>{% endif %}
 {% for warning in warnings %}<p role="status"><strong>{{ t.exporters.warning }}</strong> {{ warning }}</p>{% endfor %}
-{% if shown %}<section role="status" id="test"><h2>{{ t.exporters.test }}</h2>{% render 'exporter-test', attempt: shown.attempt, steps: shown.steps, words: shown.words %}{% unless shown.ended %}{% assign path = '/exporters/' | append: exporter.id | append: '?test=' | append: shown.id %}{% render 'follow', path: path, part: '#test', every: '250ms' %}{% endunless %}</section>{% endif %}
+{% if shown %}<section role="status" id="test"><h2>{{ t.exporters.test }}</h2>{% render 'exporter-test', id: exporter.id, attempt: shown.attempt, steps: shown.steps, words: shown.words, waits: shown.waits %}{% unless shown.ended %}{% assign path = '/exporters/' | append: exporter.id | append: '?test=' | append: shown.id %}{% render 'follow', path: path, part: '#test', every: '250ms' %}{% endunless %}</section>{% endif %}
 <section class="actions" aria-label="{{ t.actions }}">
+<a role="button" href="{{ base }}/exporters/{{ exporter.id }}/edit">{{ t.exporters.edit }}</a>
 {% for name in actions %}{% assign action = '/exporters/' | append: exporter.id | append: '/' | append: name %}{% render 'form', action: action %}<button>{{ t.exporters.actions[name] }}</button></form>{% endfor %}
-<a role="button" class="secondary" href="{{ base }}/exporters/{{ exporter.id }}/edit">{{ t.exporters.edit }}</a>
 <a role="button" class="secondary" href="{{ base }}/deliveries?exporterId={{ exporter.id }}">{{ t.deliveries.title }}</a>
-<a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}">{{ t.deliveries.replays }}</a></section>
+<a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}">{{ t.deliveries.replays }}</a>
+<small>{{ t.exporters.stopOrPause }}</small></section>
 <dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}</dd>
 <dt>{{ t.exporters.lastOutcome }}</dt><dd>{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% render 'outcome-words', words: words %}{% endif %}</dd>
 <dt>{{ t.exporters.health }}</dt><dd>{% render 'exporter-health', exporter: exporter %}</dd>
 <dt>{{ t.exporters.waiting }}</dt><dd>{% render 'exporter-waiting', backlog: exporter.health.backlog %}</dd>
 {% for fact in facts %}<dt>{{ fact[0] }}</dt><dd>{{ fact[1] }}</dd>{% endfor %}</dl>
 <details{% if error %} open{% endif %}><summary>{{ t.exporters.rotate }}</summary>{% assign action = '/exporters/' | append: exporter.id | append: '/secret' %}{% render 'form', action: action %}
-{% render 'input', field: 'secret', label: t.exporters.secret, value: secret, hint: t.exporters.rotateHint, required: true, error: error %}
+{% render 'input', field: 'secret', label: t.exporters.secret, value: secret, hint: t.exporters.rotateHint, required: true, id: 'secret', error: error %}{% render 'copy', id: 'secret' %}
 {% render 'input', field: 'overlap', label: t.exporters.overlap, value: overlap, hint: t.exporters.overlapHint, error: error %}<button>{{ t.exporters.rotateNow }}</button></form></details>
 <details><summary>{{ t.exporters.remove }}</summary><p>{{ t.exporters.removeAsk }}</p>{% assign action = '/exporters/' | append: exporter.id | append: '/remove' %}{% render 'form', action: action %}<button>{{ t.exporters.removeNow }}</button></form></details>
 {% endblock %}`;
@@ -43,9 +45,10 @@ const TEST = `{% if attempt == null and steps.length > 0 %}<p>{{ t.exporters.sen
 {% elsif attempt and attempt.code == null %}<p>{{ t.exporters.underWay }} {% render 'time', at: attempt.startedAt %}.</p>
 {% elsif attempt %}<p><code>{{ attempt.code }}</code> {{ attempt.detail }}</p>
 {% render 'outcome-words', words: words %}{% else %}<p>{{ t.exporters.noOutcome }}<noscript> {{ t.exporters.lookAgain }}</noscript></p>{% endif %}
-{% if steps.length > 0 %}<dl class="steps">{% for step in steps %}<dt>{{ step[0] }}</dt><dd>{{ step[1] }}</dd>{% endfor %}</dl>{% endif %}`;
+{% if steps.length > 0 %}<dl class="steps">{% for step in steps %}<dt>{{ step[0] }}</dt><dd>{{ step[1] }}</dd>{% endfor %}</dl>{% endif %}
+{% if waits %}<p>{{ t.exporters.othersWait }} <a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ id }}">{{ t.exporters.sendWaiting }}</a></p>{% endif %}`;
 
-const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, parts: parts, preview: preview %}{% endblock %}`;
+const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, isRunning: isRunning, carries: carries, parts: parts, preview: preview %}{% endblock %}`;
 
 /** What is done by a button of the page of an exporter. Those that send a test show what it came to. */
 const ACTIONS = ['start', 'stop', 'pause', 'resume', 'test'] as const;
@@ -252,12 +255,22 @@ async function testOf({ query, perform }: Visit, exporterId: string) {
     const id = query.get('test') ?? '';
     const delivery = await perform('showDelivery', { id });
     if (delivery.exporterId !== exporterId) {
-        return { id, attempt: null, ended: true, steps: [], words: null };
+        return { id, attempt: null, ended: true, steps: [], words: null, waits: false };
     }
 
     const attempt = delivery.history.at(-1) ?? null;
     const steps = attempt?.timings ? stepsOf(attempt.timings, true) : delivery.progress ? stepsOf(delivery.progress, false) : [];
-    return { id, attempt, ended: delivery.finishedAt !== null, steps, words: wordsOf(attempt?.code) };
+    const waits = attempt?.code === 'delivered' && (await anyWaits({ perform }, exporterId));
+    return { id, attempt, ended: delivery.finishedAt !== null, steps, words: wordsOf(attempt?.code, attempt?.status), waits };
+}
+
+/** So many of what waits for an exporter, the newest, are looked at. */
+const LOOKED_AT = 50;
+
+/** Whether anything waits for its next try. */
+async function anyWaits({ perform }: Pick<Visit, 'perform'>, exporterId: string): Promise<boolean> {
+    const waiting = await perform('listDeliveries', { exporterId, state: 'pending', limit: LOOKED_AT });
+    return waiting.some(waitsAgain);
 }
 
 /** Each step with what it took. How long all of it takes is told once it is known. */
@@ -271,7 +284,7 @@ function stepsOf(timings: Timings, isOver: boolean): readonly (readonly [string,
 }
 
 function actionsOf({ state, pausedAt }: Exporter): readonly string[] {
-    return [state === 'running' ? 'stop' : 'start', pausedAt === null ? 'pause' : 'resume', 'test'];
+    return ['test', state === 'running' ? 'stop' : 'start', pausedAt === null ? 'pause' : 'resume'];
 }
 
 function factsOf(exporter: Exporter): readonly (readonly [string, string])[] {

@@ -76,13 +76,16 @@ const PARTS: Templates = {
     /** What is said of a field: what is wrong with it, else what it is. */
     said: `{% assign fault = error | fault: field %}{% if fault %}<small id="{{ field }}-said" class="fault">{{ fault }}</small>{% elsif again %}<small id="{{ field }}-said" class="fault">{{ t.again }}</small>{% elsif hint %}<small id="{{ field }}-said">{{ hint }}</small>{% endif %}`,
     input: `<label>{{ label }}
-<input name="{{ field }}" type="{{ type | default: 'text' }}" value="{{ value }}"{% if required %} required{% endif %}{% if list %} list="{{ list }}"{% endif %} autocomplete="off" spellcheck="false" {% render 'state', field: field, hint: hint, again: again, error: error %}>
+<input{% if id %} id="{{ id }}"{% endif %} name="{{ field }}" type="{{ type | default: 'text' }}" value="{{ value }}"{% if required %} required{% endif %}{% if list %} list="{{ list }}"{% endif %} autocomplete="off" spellcheck="false" {% render 'state', field: field, hint: hint, again: again, error: error %}>
 {% render 'said', field: field, hint: hint, again: again, error: error %}</label>
 `,
     text: `<label>{{ label }}
 <textarea name="{{ field }}" rows="{{ rows | default: 3 }}"{% if required %} required{% endif %} autocomplete="off" spellcheck="false" {% render 'state', field: field, hint: hint, again: again, error: error %}>
 {{ value }}</textarea>
 {% render 'said', field: field, hint: hint, again: again, error: error %}</label>
+`,
+    /** With scripts, copies what the element of an id holds. */
+    copy: `<button type="button" class="outline" hidden data-copy="{{ id }}" data-copied="{{ t.copied }}">{{ t.copy }}</button>
 `,
     state: `{% assign fault = error | fault: field %}{% if fault %}aria-invalid="true"{% endif %}{% if fault or again or hint %} aria-describedby="{{ field }}-said"{% endif %}`,
     /** What an outcome means and what to do about it. */
@@ -117,9 +120,23 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
 
 /** What a part, or a page, may be given or not. */
 const OPTIONAL = Object.fromEntries(
-    ['again', 'back', 'error', 'every', 'hint', 'list', 'name', 'names', 'notice', 'required', 'rows', 'shown', 'type', 'typeHint'].map(
-        (name) => [name, null],
-    ),
+    [
+        'again',
+        'back',
+        'error',
+        'every',
+        'hint',
+        'id',
+        'list',
+        'name',
+        'names',
+        'notice',
+        'required',
+        'rows',
+        'shown',
+        'type',
+        'typeHint',
+    ].map((name) => [name, null]),
 );
 
 /** What can be chosen. */

@@ -14,7 +14,7 @@ const KEYS = `{% layout 'layout' %}{% block content %}
 <tbody>
 {% for key in keys %}{% render 'key', key: key %}{% endfor %}</tbody>
 </table></div>{% endif %}
-{% render 'new-key', values: values, error: error, scopes: scopes %}
+{% render 'new-key', values: values, error: error, scopes: scopes, defaults: defaults %}
 {% endblock %}`;
 
 const KEY = `<tr><th scope="row">{{ key.name }}</th>
@@ -32,12 +32,13 @@ const KEY = `<tr><th scope="row">{{ key.name }}</th>
 
 const MADE = `{% if shown %}<section role="status"><h2>{{ shown.title | fill: shown.name }}</h2>
 <p><code id="shown-key" class="key">{{ shown.key }}</code></p>
-{% unless shown.revealable %}<p><strong>{{ t.keys.shownOnce }}</strong></p>{% endunless %}
-<button type="button" hidden data-copy="shown-key" data-copied="{{ t.copied }}">{{ t.copy }}</button></section>{% endif %}`;
+<p>{% if shown.revealable %}{{ t.keys.shownAgain }}{% else %}<strong>{{ t.keys.shownOnce }}</strong>{% endif %}</p>
+{% render 'copy', id: 'shown-key' %}</section>{% endif %}`;
 
 const NEW_KEY = `<section aria-labelledby="create"><h2 id="create">{{ t.keys.create }}</h2><p>{{ t.keys.about }}</p>
 {% render 'form', action: '/keys' %}{% render 'error', error: error %}
 {% render 'input', field: 'name', label: t.keys.name, value: values.name, hint: t.keys.nameHint, required: true, error: error %}
+<p><small>{{ t.keys.limitsHint | fill: defaults }}</small></p>
 <details{% if values.open %} open{% endif %}><summary>{{ t.keys.limits }}</summary>
 <fieldset><legend>{{ t.keys.scopes }}</legend>
 {% for scope in scopes %}<label><input type="checkbox" name="scopes" value="{{ scope }}"{% if values.scopes contains scope %} checked{% endif %}> {{ scope }}</label>
@@ -99,7 +100,12 @@ async function listPage({ perform }: Visit, { status = 200, values = NEW, ...sai
         ...key,
         state: key.revokedAt !== null ? 'revoked' : key.expired ? 'expired' : 'active',
     }));
-    return { template: 'keys', title: texts.keys.title, status, data: { keys: rows, scopes: SCOPES, values, ...said } };
+    return {
+        template: 'keys',
+        title: texts.keys.title,
+        status,
+        data: { keys: rows, scopes: SCOPES, defaults: DEFAULT_SCOPES.join(', '), values, ...said },
+    };
 }
 
 async function listed(visit: Visit): Promise<Page> {

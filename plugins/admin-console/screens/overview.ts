@@ -9,7 +9,7 @@ import { counted, filled, texts } from './texts.ts';
 
 const OVERVIEW = `{% layout 'layout' %}{% block content %}
 {% if steps.length > 0 %}<section aria-labelledby="first"><h2 id="first">{{ t.overview.first }}</h2><ol>
-{% for step in steps %}<li><a href="{{ base }}{{ step.to }}">{{ step.text }}</a></li>
+{% for step in steps %}<li>{% if step.to %}<a href="{{ base }}{{ step.to }}">{{ step.text }}</a>{% else %}{{ step.text }} <code>{{ step.command }}</code>{% endif %}</li>
 {% endfor %}</ol></section>{% endif %}
 <section aria-labelledby="attention"><h2 id="attention">{{ t.overview.attention }}</h2>
 {% if attention.length == 0 %}<p>{% if late %}{{ t.overview.looking }}{% else %}{{ t.overview.nothing }}{% endif %}</p>{% else %}<ul>
@@ -88,12 +88,13 @@ async function overview(visit: Visit, look: ReturnType<typeof looking>): Promise
     const findings = diagnosis?.findings ?? [];
     // Without a store nothing else can be asked; the doctor has said so.
     const isAway = findings[0]?.state === 'wrong';
-    const [exporters, keys, license] = isAway
-        ? [null, null, null]
+    const [exporters, keys, license, published] = isAway
+        ? [null, null, null, true]
         : await Promise.all([
               perform('summarizeExporters', {}),
               unlessAbsent(() => perform('listKeys', {})),
               unlessAbsent(() => perform('showLicense', {})),
+              anyPublished(visit),
           ]);
     const attention: readonly Attention[] = [
         ...findings.filter(({ state }) => state === 'wrong').map(seenTo),
@@ -105,7 +106,7 @@ async function overview(visit: Visit, look: ReturnType<typeof looking>): Promise
     const data = {
         attention,
         late,
-        steps: firstSteps(keys?.length ?? null, exporters),
+        steps: firstSteps(keys?.length ?? null, exporters, published),
         version: filled(texts.overview.version, [VERSION, process.versions.node]),
         well: findings.filter(({ state }) => state === 'ok'),
     };
@@ -167,16 +168,34 @@ function failing(exporter: ExporterSummary): readonly Attention[] {
           ];
 }
 
+/** So many deliveries, the newest, are looked at for one that is no test. */
+const LOOKED_AT = 20;
+
+/** Whether there was an event that is no test, for an exporter; an owner has no commands, and is told of none. */
+async function anyPublished({ perform, owner }: Visit): Promise<boolean> {
+    if (owner !== null) {
+        return true;
+    }
+    const newest = await perform('listDeliveries', { limit: LOOKED_AT });
+    return newest.some(({ kind }) => kind !== 'test');
+}
+
+interface FirstStep {
+    readonly text: string;
+    /** Where it is done, below the base. */
+    readonly to?: string;
+    /** What does it, to be typed where the server runs. */
+    readonly command?: string;
+}
+
 /** What is left to do of the first steps; null for what cannot be asked or done here. */
-function firstSteps(
-    keys: number | null,
-    exporters: readonly ExporterSummary[] | null,
-): readonly { readonly text: string; readonly to: string }[] {
+function firstSteps(keys: number | null, exporters: readonly ExporterSummary[] | null, published: boolean): readonly FirstStep[] {
     const [first] = exporters ?? [];
     const isIdle = first !== undefined && exporters?.every(({ state }) => state === 'stopped') === true;
     return [
         ...(keys === 0 ? [{ text: texts.keys.create, to: '/keys' }] : []),
         ...(exporters !== null && first === undefined ? [{ text: texts.exporters.add, to: '/exporters/new' }] : []),
         ...(isIdle ? [{ text: texts.overview.start, to: linkTo(first).to }] : []),
+        ...(published ? [] : [{ text: texts.overview.publish, command: 'scanwire events publish KIND FILE' }]),
     ];
 }

@@ -1,5 +1,5 @@
 import type { OutcomeCode } from '../../../lib/webhooks/outcome.ts';
-import { OUTCOME_WORDS, type OutcomeWords } from '../../../lib/webhooks/outcome-words.ts';
+import { CLIENT_ERROR_WORDS, OUTCOME_WORDS, type OutcomeWords, outcomeWords } from '../../../lib/webhooks/outcome-words.ts';
 import { exporterTexts } from './exporter-texts.ts';
 
 /** What the screens say, in English: another language is another object of this form. `%` stands for what is filled in. */
@@ -15,7 +15,6 @@ export const texts = {
     actions: 'Actions',
     copy: 'Copy',
     copied: 'Copied',
-    more: 'More',
     required: 'required',
     again: 'Enter it again: a secret is not sent back.',
     away: 'The server cannot be reached: what is shown is from before. Try again in a moment.',
@@ -47,6 +46,7 @@ export const texts = {
         title: 'Overview',
         first: 'First steps',
         start: 'Start an exporter, which sends a test event',
+        publish: 'Publish a first event where the server runs, unless the application does:',
         attention: 'What needs attention',
         nothing: 'Nothing.',
         looking: 'It is still being looked at. Load this page again in a moment.',
@@ -67,6 +67,7 @@ export const texts = {
         made: 'The key % was made.',
         shown: 'The key of %',
         shownOnce: 'Keep it now: it cannot be shown again.',
+        shownAgain: 'Its beginning in the list is a button that shows it again.',
         token: 'Token',
         show: 'Show the full key of %',
         name: 'Name',
@@ -79,6 +80,7 @@ export const texts = {
         expiresAt: 'Expires',
         expiresAtHint: 'From the beginning of this day on, in UTC, it is refused. Never when empty.',
         limits: 'Scopes, workspaces, end',
+        limitsHint: 'All optional. When nothing is opened: the scope %, all workspaces, no end.',
         created: 'Created',
         lastUsed: 'Last used',
         active: 'active',
@@ -92,6 +94,7 @@ export const texts = {
 
     exporters: exporterTexts as typeof exporterTexts,
     outcomes: OUTCOME_WORDS as typeof OUTCOME_WORDS,
+    clientErrors: CLIENT_ERROR_WORDS as typeof CLIENT_ERROR_WORDS,
 
     audit: {
         title: 'Audit',
@@ -155,10 +158,11 @@ export const texts = {
         accepted: 'Accepted',
         finished: 'Finished',
         due: 'Due',
+        nextTry: 'Next try',
         message: 'What is sent',
         headers: 'Headers',
         headersHint:
-            'Those of the last attempt, by the settings that the exporter has now. Values of additional headers and credentials are not shown.',
+            'As it would be sent now, with the time of the last attempt if there was one. Values of additional headers and credentials are not shown.',
         body: 'Body',
         bytes: '% bytes.',
         cut: 'Only the first % characters are shown.',
@@ -166,6 +170,7 @@ export const texts = {
         notSent: 'Nothing is sent: %.',
         noExporter: 'The exporter was removed, and its headers with it.',
         response: 'Response',
+        responseHint: 'The body of an answer is not kept, since it could repeat secrets.',
         retryAfter: 'Retry after',
         issuer: 'Issuer',
         certificateEnds: 'Certificate until',
@@ -180,6 +185,7 @@ export const texts = {
         underWay: 'under way',
         late: 'Its claim had run out: another attempt may have sent the same message.',
         replay: 'Send it once more',
+        tryNow: 'Try it now',
         triedAgain: 'It is tried again by itself.',
         sendNow: 'Send at once all that this exporter was sent in vain',
         discard: { button: 'Discard it', hint: 'It is not sent any more, and others of its order key go on.', done: 'It was discarded.' },
@@ -195,10 +201,13 @@ export const texts = {
             erased: 'erased',
             held: 'held',
         },
+        waits: 'waits for its next try',
+        waitingChoice: 'waiting, for the first or the next try',
         replays: 'Replays',
         replayMany: 'Replay many',
         noReplays: 'Nothing was replayed yet.',
         begun: 'Begun',
+        deliveriesOf: 'Deliveries of %',
         of: 'What',
         rate: 'Rate',
         progress: 'Progress',
@@ -212,7 +221,7 @@ export const texts = {
         wouldReplay: { one: '1 delivery would be sent once more.', other: '% deliveries would be sent once more.' },
         begin: 'Replay them',
         cancel: 'Cancel',
-        replayStates: { running: 'running', done: 'done', cancelled: 'cancelled' },
+        replayStates: { running: 'running', done: 'done: all were handed out to be sent', cancelled: 'cancelled' },
         done: { begun: 'The replay has begun.', cancelled: 'The replay was cancelled. What was sent by then stays sent.' },
     },
 } as const;
@@ -222,9 +231,13 @@ export type Texts = Widened<typeof texts>;
 
 type Widened<T> = { readonly [Key in keyof T]: T[Key] extends string ? string : Widened<T[Key]> };
 
-/** What an outcome that wants somebody is in words; null for one that does not, and for one of a newer version. */
-export function wordsOf(code: OutcomeCode | null | undefined): OutcomeWords | null {
-    const words: OutcomeWords | undefined = code == null ? undefined : texts.outcomes[code];
+/**
+ * What an outcome that wants somebody is in words; null for one that does not, and for one of a newer version.
+ *
+ * @param status Of the answer, where one came and is known.
+ */
+export function wordsOf(code: OutcomeCode | null | undefined, status: number | null = null): OutcomeWords | null {
+    const words: OutcomeWords | undefined = code == null ? undefined : outcomeWords(code, status, texts);
     return words?.advice == null ? null : words;
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { codeOfError, codeOfStatus, retryAfter } from '../../../lib/webhooks/attempt-result.ts';
 import { OUTCOME_CODES, type OutcomeCode } from '../../../lib/webhooks/outcome.ts';
-import { OUTCOME_WORDS } from '../../../lib/webhooks/outcome-words.ts';
+import { CLIENT_ERRORS, OUTCOME_WORDS, outcomeWords } from '../../../lib/webhooks/outcome-words.ts';
 
 const withCode = (code: unknown): Error => Object.assign(new Error('secret text'), { code });
 
@@ -97,4 +97,20 @@ t.test('is explained in the docs, code by code', async (t) => {
             code,
         );
     }
+});
+
+t.test('says what a client error means by its status, as the docs do', async (t) => {
+    const page = readFileSync(new URL('../../../../docs/outcomes.md', import.meta.url), 'utf8');
+    const documented = [...page.matchAll(/^\| (`[0-9`, ]+`) +\| (.+?) +\| (.+?) +\|$/gm)].flatMap(([, statuses = '', ...words]) =>
+        [...statuses.matchAll(/[0-9]+/g)].map(([status]) => [Number(status), ...words] as const),
+    );
+    t.same(
+        documented.map(([status]) => status),
+        [...CLIENT_ERRORS.keys()],
+    );
+    for (const [status, meaning, advice] of documented) {
+        t.same(outcomeWords('client_error', status), { meaning, advice }, String(status));
+    }
+    t.same(outcomeWords('client_error', 418), OUTCOME_WORDS.client_error);
+    t.same(outcomeWords('proxy_refused', 403), OUTCOME_WORDS.proxy_refused, 'of another outcome the status says nothing more');
 });

@@ -6,7 +6,7 @@ import { inBrowsers, type Opened, onServersInBrowser } from './browsing.ts';
 
 inBrowsers('people enter what an exporter authenticates by, and no page gives a secret of it back', async (t, { page, check, expect }) => {
     await page.goto('/admin/exporters/new');
-    await page.getByText('More', { exact: true }).click();
+    await page.getByText('More, all of it optional').click();
     await page.getByRole('textbox', { name: /^URL/ }).fill('ftp://example.com');
     await page.getByText('OAuth 2', { exact: true }).click();
     await page.getByLabel('Client secret').fill('<b>hidden-word</b>');
@@ -68,7 +68,7 @@ async function parts(t: Test, { page, check }: Opened): Promise<void> {
     await page.getByRole('textbox', { name: /^URL/ }).fill(`https://127.0.0.1:${port}/`);
     await page.getByLabel('Trust all certificates').check();
     await page.getByRole('checkbox', { name: /^Start it/ }).uncheck();
-    await page.getByText('More', { exact: true }).click();
+    await page.getByText('More, all of it optional').click();
     for (const name of PARTS) {
         await page.getByText(name, { exact: true }).click();
     }
@@ -89,7 +89,7 @@ async function parts(t: Test, { page, check }: Opened): Promise<void> {
     await check('An exporter that authenticates');
 
     await page.getByRole('button', { name: 'Edit' }).click();
-    await page.getByText('More', { exact: true }).click();
+    await page.getByText('More, all of it optional').click();
     for (const name of PARTS) {
         await page.getByText(`${name}, set`).click();
     }

@@ -42,7 +42,7 @@ t.test('lists deliveries, filters them and says how many there are', async (t) =
     t.match(all.html, `/admin/deliveries/${id}"`);
     t.match(
         all.html,
-        />test<\/td><td[^>]*><a href="[^"]*">alerts<\/a><\/td>\s*<td[^>]*>delivered<\/td><td[^>]*>1<\/td>\s*<td[^>]*><code>delivered<\/code>/,
+        />test<\/td><td[^>]*><a href="[^"]*">alerts<\/a><\/td>\s*<td[^>]*>delivered<\/td><td[^>]*>1<\/td>\s*<td[^>]*><a href="[^"]*"><code>delivered<\/code>/,
     );
 
     const cases: readonly [string, RegExp][] = [
@@ -255,6 +255,7 @@ t.test('counts what was sent in vain, replays it and ends a replay', async (t) =
     const counted = await visitor.send(page, '/admin/deliveries/replays', { step: 'count', exporterId, rate: '1' });
     t.equal(counted.status, 200);
     t.match(counted.html, /1 delivery would be sent once more/);
+    t.notMatch(counted.html, /Nothing was replayed yet/, 'it would be read as what the count has found');
     const begun = await visitor.send(counted, '/admin/deliveries/replays', { step: 'begin' });
     t.match(begun.html, /The replay has begun/);
     t.match(begun.html, /<progress value="\d" max="1"/);
@@ -270,6 +271,7 @@ t.test('counts what was sent in vain, replays it and ends a replay', async (t) =
 
     const held = await visitor.send(page, '/admin/deliveries/replays', { step: 'count', what: 'held', exporterId });
     t.match(held.html, /0 deliveries would be sent once more/);
+    t.match(begun.html, `<a href="/admin/deliveries?exporterId=${exporterId}">Deliveries of alerts</a>`);
     const refused = await visitor.send(page, '/admin/deliveries/replays', { step: 'count', exporterId, rate: '0' });
     t.equal(refused.status, 400);
     t.match(refused.html, /rate/);

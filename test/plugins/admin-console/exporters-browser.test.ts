@@ -14,7 +14,7 @@ onServersInBrowser('people do so on PostgreSQL and Redis', exporters);
 /** Within a form; with scripts it follows what is typed. */
 async function preview(page: Page, check: Opened['check'], scripts: boolean): Promise<void> {
     const show = page.getByRole('button', { name: 'Show what would be sent' });
-    await page.getByText('More', { exact: true }).click();
+    await page.getByText('More, all of it optional').click();
     await show.click();
     await page.getByText('It gets this event').waitFor();
     await page.locator('#preview').getByText('X-Vendor-Signature').waitFor();
@@ -41,6 +41,10 @@ async function exporters(t: Test, { page, check, expect, scripts }: Opened): Pro
     await page.getByLabel('Header 1', { exact: true }).fill('X-Key');
     await page.getByLabel('Value 1', { exact: true }).fill('<i>1</i>');
     await preview(page, check, scripts);
+    if (scripts) {
+        await page.getByRole('button', { name: 'Copy' }).click();
+        await page.getByRole('button', { name: 'Copied' }).waitFor();
+    }
     await page.getByRole('button', { name: 'More headers' }).click();
     await page.getByLabel('Header 3', { exact: true }).waitFor();
     await check('Add Data Exporter');
@@ -67,7 +71,7 @@ async function exporters(t: Test, { page, check, expect, scripts }: Opened): Pro
     }
     await rotation(page, check, expect);
     await page.getByRole('button', { name: 'Edit' }).click();
-    await page.getByText('More', { exact: true }).click();
+    await page.getByText('More, all of it optional').click();
     await page.getByLabel('Trust self-signed certificates').check();
     await page.getByLabel('Events with the same order key').check();
     await page.locator('[name=rate]').fill('50');

@@ -313,7 +313,7 @@ t.test('draws in the list what became of a day, and says what waits by age', asy
     t.match(html, /aria-label="33 % delivered. Accepted within 24 hours: 3, delivered: 1, last attempt failed: 2"/);
     t.match(html, /<rect class="failed"[^>]*><\/rect><rect class="delivered"/);
     t.match(html, /<small>33 % of 3<\/small>/);
-    t.match(html, /<span class="age">1 within a minute<\/span>/);
+    t.match(html, /<span class="age">1 accepted in the last minute<\/span>/);
 });
 
 t.test('lists many exporters on several pages', async (t) => {

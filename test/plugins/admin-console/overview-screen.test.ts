@@ -3,7 +3,7 @@ import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import type { Diagnosis } from '../../../lib/webhooks/doctor.ts';
 import type { System } from '../../../plugins/admin-console/index.ts';
-import { host, receiver, register, systemOf, VALID_LICENSE } from './host.ts';
+import { host, investigation, receiver, register, systemOf, VALID_LICENSE } from './host.ts';
 import { Visitor } from './visitor.ts';
 
 async function visited(
@@ -39,8 +39,12 @@ t.test('shows the first steps until they are done', async (t) => {
 
     await exporters.start(exporter.id);
     const third = await overview(visitor);
-    t.notMatch(third, /First steps|<b>/);
-    t.match(third, /<h2 id="attention">What needs attention<\/h2>\s*<p>Nothing\./);
+    t.notMatch(third, /Start an exporter|<b>/);
+    t.match(third, /First steps[\s\S]*<li>Publish a first event[^<]*<code>scanwire events publish KIND FILE<\/code>/, 'a test is none');
+    await server.plugins['webhook-exporter'].publish('idr_investigation_created', investigation);
+    const fourth = await overview(visitor);
+    t.notMatch(fourth, /First steps/);
+    t.match(fourth, /<h2 id="attention">What needs attention<\/h2>\s*<p>Nothing\./);
 });
 
 t.test('names exporters that fail or were stopped, the stopped ones first', async (t) => {

@@ -39,7 +39,7 @@ inBrowsers('people find out why deliveries fail, and replay them once that is me
     await page.getByText('The replay was cancelled').waitFor();
     await check('Replays, cancelled');
     await counted('1000');
-    await see(page.getByRole('cell', { name: /done$/ }));
+    await see(page.getByRole('cell', { name: /all were handed out to be sent$/ }));
     await check('Replays, done');
     const received = receiver.received;
 
@@ -71,8 +71,10 @@ async function held(t: Test, { page, check, see, server }: Opened): Promise<void
     await exporters.start(exporter.id);
     receiver.status = 500;
     await publish(KIND, BODY);
+    // The overview does not change by itself.
+    await until(async () => (await exporters.get(exporter.id)).consecutiveFailures === 1);
     await page.goto('/admin/overview');
-    await see(page.getByText('1 failure in a row'));
+    await page.getByText('1 failure in a row').waitFor();
     await page.getByRole('button', { name: 'Send test: <b>alerts</b>' }).click();
     await page.locator('#test').getByText('Answered 500').waitFor();
     await check('An exporter, its test failed');
@@ -95,7 +97,7 @@ async function held(t: Test, { page, check, see, server }: Opened): Promise<void
     await page.getByText('1 delivery would be sent once more').waitFor();
     await page.getByRole('button', { name: 'Replay them' }).click();
     await page.getByText('The replay has begun').waitFor();
-    await see(page.getByRole('cell', { name: /done$/ }));
+    await see(page.getByRole('cell', { name: /all were handed out to be sent$/ }));
     await page.getByRole('link', { name: 'Overview' }).click();
     await page.getByRole('heading', { name: 'What needs attention' }).waitFor();
     t.equal(await page.getByText(/Stopped by its receiver|in a row/).count(), 0, 'nothing is said of it any more');

@@ -40,6 +40,14 @@ const MUTANTS: Mutants = {
             },
         },
     }),
+    'tries what waits for its next try at once when it is replayed': (_, deliveries) => ({
+        deliveries: {
+            replay: async (id) => {
+                const { state, dueAt } = (await deliveries.get(id)) as Delivery;
+                return state === 'pending' ? ({ ...(await deliveries.get(id)), dueAt } as Delivery) : await deliveries.replay(id);
+            },
+        },
+    }),
     'replays a test as a single attempt': (_, deliveries) => ({
         deliveries: {
             claim: async (requests, session) =>

@@ -1,0 +1,91 @@
+import type { Server } from '@hapi/hapi';
+import t, { type Test } from 'tap';
+import { until } from '../../../adapters/contract/assertions.ts';
+import { answering, host, investigation, register, systemOf } from './host.ts';
+import { fieldsOf, Visitor } from './visitor.ts';
+
+const KIND = 'idr_investigation_created';
+const HOUR = 3_600_000;
+
+/** An exporter whose receiver answers 401, and a delivery of it that waits an hour for its next try. */
+async function waiting(t: Test) {
+    const server = await host();
+    await register(server, { system: systemOf(server), screens: {} });
+    await server.initialize();
+    t.teardown(() => server.stop());
+    const receiver = await answering(t);
+    const { exporters } = server.plugins['webhook-exporter'];
+    const { exporter } = await exporters.create({ url: receiver.url, name: 'alerts', schedule: [HOUR] });
+    await exporters.start(exporter.id);
+    receiver.status = 401;
+    const id = await refused(server);
+    return {
+        server,
+        receiver,
+        exporters,
+        id,
+        visitor: new Visitor(server),
+        at: `/admin/exporters/${exporter.id}`,
+        exporterId: exporter.id,
+    };
+}
+
+async function refused(server: Server): Promise<string> {
+    const { deliveries, publish } = server.plugins['webhook-exporter'];
+    const [id = ''] = (await publish(KIND, investigation)).deliveries;
+    await until(async () => (await deliveries.show(id)).lastCode === 'client_error');
+    return id;
+}
+
+t.test('tries a delivery that waits for its next try by one button, and says what a 401 wants', async (t) => {
+    const { server, receiver, visitor, id } = await waiting(t);
+    const list = await visitor.get('/admin/deliveries?state=pending');
+    t.match(list.html, />waits for its next try<\/td>/);
+    t.match(list.html, `<a href="/admin/deliveries/${id}"><code>client_error</code></a>`);
+    t.match(list.html, '<option value="pending" selected>waiting, for the first or the next try</option>');
+
+    const page = await visitor.get(`/admin/deliveries/${id}`);
+    t.match(page.html, /<dt>State<\/dt><dd>waits for its next try<[\s\S]*<dt>Next try<\/dt><dd><time/);
+    t.match(page.html, /The receiver wants credentials or a header[^<]*Give the exporter the credentials/);
+    t.match(page.html, /Response: The body of an answer is not kept/);
+    receiver.status = 204;
+    const tried = await visitor.send(page, `/admin/deliveries/${id}/replay`);
+    t.match(tried.html, /It is sent once more/);
+    const { deliveries } = server.plugins['webhook-exporter'];
+    await until(async () => (await deliveries.show(id)).state === 'delivered');
+    t.notMatch((await visitor.get(`/admin/deliveries/${id}`)).html, /Try it now/);
+});
+
+t.test('says after a test that has arrived that deliveries wait, and leads to where they are sent', async (t) => {
+    const { receiver, visitor, at, exporterId } = await waiting(t);
+    t.notMatch((await visitor.send(await visitor.get(at), `${at}/test`)).html, /Send what waits/, 'it has not arrived');
+    receiver.status = 204;
+    const tested = await visitor.send(await visitor.get(at), `${at}/test`);
+    t.match(tested.html, `href="/admin/deliveries/replays?exporterId=${exporterId}">Send what waits</a>`);
+    const replays = await visitor.get(`/admin/deliveries/replays?exporterId=${exporterId}`);
+    const counted = await visitor.send(replays, '/admin/deliveries/replays', { step: 'count' });
+    // The test that did not arrive is another one.
+    t.match(counted.html, /[12] deliver(?:y|ies) would be sent once more/);
+});
+
+t.test('offers in the form of an exporter only what matters to it', async (t) => {
+    const { visitor, exporters, at, exporterId } = await waiting(t);
+    const names = async (path: string): Promise<readonly string[]> => fieldsOf((await visitor.get(path)).html, path).map(([name]) => name);
+    const shown = async (): Promise<string> => (await visitor.get(`${at}/edit`)).html;
+    t.ok((await names(`${at}/edit`)).includes('url'));
+    t.notMatch(await shown(), /name="start"|name="keepHeaders"/, 'it runs, and has nothing that was given for its receiver');
+    t.match(await shown(), /What you enter takes the place of all of them/);
+    await exporters.update(exporterId, { headers: [['X-Key', 'hidden-word']] });
+    await exporters.stop(exporterId);
+    t.match(await shown(), /name="keepHeaders"> If the new URL leads to another scheme[\s\S]*name="start"> Start it/);
+});
+
+t.test('puts changing and testing an exporter first, and tells stopping from pausing', async (t) => {
+    const { visitor, at } = await waiting(t);
+    const { html } = await visitor.get(at);
+    const [, actions = ''] = /<section class="actions"[^>]*>([\s\S]*?)<\/section>/.exec(html) ?? [];
+    const names = [...actions.matchAll(/<(?:button|a role="button")[^>]*>([^<]+)</g)].map(([, name]) => name);
+    t.same(names, ['Edit', 'Send test', 'Stop', 'Pause', 'Deliveries', 'Replays']);
+    t.match(actions, /Stopped, it gets nothing[^<]*Paused/);
+    t.match(html, /<input id="secret" name="secret"[\s\S]*<button type="button" class="outline" hidden data-copy="secret"/);
+});

@@ -1,3 +1,4 @@
+import { ScanwireError } from '../../../lib/errors.ts';
 import type { Exporter } from '../../../lib/webhooks/exporter.ts';
 import type { Timings } from '../../../lib/webhooks/outcome.ts';
 import { generateSecret } from '../../../lib/webhooks/signature.ts';
@@ -31,7 +32,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}">{{ t.deliveries.replays }}</a>
 <small>{{ t.exporters.stopOrPause }}</small></section>
 <dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}</dd>
-<dt>{{ t.exporters.lastOutcome }}</dt><dd>{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% render 'outcome-words', words: words %}{% endif %}</dd>
+<dt>{{ t.exporters.lastOutcome }}</dt><dd>{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% unless shown.attempt.code == 'delivered' %}{% render 'outcome-words', words: words %}{% endunless %}{% endif %}</dd>
 <dt>{{ t.exporters.health }}</dt><dd>{% render 'exporter-health', exporter: exporter %}</dd>
 <dt>{{ t.exporters.waiting }}</dt><dd>{% render 'exporter-waiting', backlog: exporter.health.backlog %}</dd>
 {% for fact in facts %}<dt>{{ fact[0] }}</dt><dd>{{ fact[1] }}</dd>{% endfor %}</dl>
@@ -46,7 +47,8 @@ const TEST = `{% if attempt == null and steps.length > 0 %}<p>{{ t.exporters.sen
 {% elsif attempt %}<p><code>{{ attempt.code }}</code> {{ attempt.detail }}</p>
 {% render 'outcome-words', words: words %}{% else %}<p>{{ t.exporters.noOutcome }}<noscript> {{ t.exporters.lookAgain }}</noscript></p>{% endif %}
 {% if steps.length > 0 %}<dl class="steps">{% for step in steps %}<dt>{{ step[0] }}</dt><dd>{{ step[1] }}</dd>{% endfor %}</dl>{% endif %}
-{% if waits %}<p>{{ t.exporters.othersWait }} <a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ id }}">{{ t.exporters.sendWaiting }}</a></p>{% endif %}`;
+{% if waits == 'few' %}<p>{{ t.exporters.othersWait }}</p>{% assign action = '/exporters/' | append: id | append: '/waiting' %}{% render 'form', action: action %}<button>{{ t.exporters.sendWaiting }}</button></form>
+{% elsif waits %}<p>{{ t.exporters.othersWait }} <a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ id }}">{{ t.exporters.sendWaiting }}</a></p>{% endif %}`;
 
 const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, isRunning: isRunning, carries: carries, parts: parts, preview: preview %}{% endblock %}`;
 
@@ -74,9 +76,10 @@ export const exportersScreen: Screen = {
         { method: 'POST', path: '/exporters/{id}/edit', answer: changed },
         { method: 'POST', path: '/exporters/{id}/secret', answer: rotated },
         { method: 'POST', path: '/exporters/{id}/remove', answer: removed },
+        { method: 'POST', path: '/exporters/{id}/waiting', answer: sentWaiting },
         ...ACTIONS.map((name): ScreenRoute => ({ method: 'POST', path: `/exporters/{id}/${name}`, answer: acting(name) })),
         // Where a page is loaded again that a form has led to.
-        ...[...ACTIONS, 'secret', 'remove'].map(
+        ...[...ACTIONS, 'secret', 'remove', 'waiting'].map(
             (name): ScreenRoute => ({ method: 'GET', path: `/exporters/{id}/${name}`, answer: async (visit) => ({ to: at(idOf(visit)) }) }),
         ),
     ],
@@ -255,22 +258,38 @@ async function testOf({ query, perform }: Visit, exporterId: string) {
     const id = query.get('test') ?? '';
     const delivery = await perform('showDelivery', { id });
     if (delivery.exporterId !== exporterId) {
-        return { id, attempt: null, ended: true, steps: [], words: null, waits: false };
+        return { id, attempt: null, ended: true, steps: [], words: null, waits: null };
     }
 
     const attempt = delivery.history.at(-1) ?? null;
     const steps = attempt?.timings ? stepsOf(attempt.timings, true) : delivery.progress ? stepsOf(delivery.progress, false) : [];
-    const waits = attempt?.code === 'delivered' && (await anyWaits({ perform }, exporterId));
+    const { waiting, all } = attempt?.code === 'delivered' ? await waitingFor({ perform }, exporterId) : NOTHING;
+    const waits = waiting.length === 0 ? null : all ? 'few' : 'many';
     return { id, attempt, ended: delivery.finishedAt !== null, steps, words: wordsOf(attempt?.code, attempt?.status), waits };
 }
 
-/** So many of what waits for an exporter, the newest, are looked at. */
+/** So many of what waits for an exporter, the newest, are looked at, and sent by one button: more are replayed, at a rate. */
 const LOOKED_AT = 50;
+const NOTHING = { waiting: [], all: true };
 
-/** Whether anything waits for its next try. */
-async function anyWaits({ perform }: Pick<Visit, 'perform'>, exporterId: string): Promise<boolean> {
-    const waiting = await perform('listDeliveries', { exporterId, state: 'pending', limit: LOOKED_AT });
-    return waiting.some(waitsAgain);
+/** What waits for its next try, and whether that is all of it. */
+async function waitingFor({ perform }: Pick<Visit, 'perform'>, exporterId: string) {
+    const found = await perform('listDeliveries', { exporterId, state: 'pending', limit: LOOKED_AT });
+    return { waiting: found.filter(waitsAgain), all: found.length < LOOKED_AT };
+}
+
+/** One that is being sent by itself by now needs nobody to send it. */
+async function sentWaiting(visit: Visit): Promise<Redirect> {
+    const { perform } = visit;
+    const exporterId = idOf(visit);
+    for (const { id } of (await waitingFor(visit, exporterId)).waiting) {
+        await perform('replayDelivery', { id }).catch((error: unknown) => {
+            if (!(error instanceof ScanwireError && error.code === 'CONFLICT')) {
+                throw error;
+            }
+        });
+    }
+    return { to: `/deliveries?exporterId=${encodeURIComponent(exporterId)}` };
 }
 
 /** Each step with what it took. How long all of it takes is told once it is known. */

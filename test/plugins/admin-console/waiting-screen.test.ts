@@ -56,16 +56,29 @@ t.test('tries a delivery that waits for its next try by one button, and says wha
     t.notMatch((await visitor.get(`/admin/deliveries/${id}`)).html, /Try it now/);
 });
 
-t.test('says after a test that has arrived that deliveries wait, and leads to where they are sent', async (t) => {
-    const { receiver, visitor, at, exporterId } = await waiting(t);
+t.test('says after a test that has arrived that deliveries wait, and sends them by one button', async (t) => {
+    const { server, receiver, visitor, at, id } = await waiting(t);
+    const other = await refused(server);
     t.notMatch((await visitor.send(await visitor.get(at), `${at}/test`)).html, /Send what waits/, 'it has not arrived');
     receiver.status = 204;
     const tested = await visitor.send(await visitor.get(at), `${at}/test`);
+    t.match(tested.html, /The test has arrived, but deliveries/);
+    t.notMatch(tested.html, /The receiver refused the message/, 'nothing is said any more of what was mended');
+    const { deliveries } = server.plugins['webhook-exporter'];
+    await deliveries.replay(other);
+    await until(async () => (await deliveries.show(other)).state === 'delivered');
+    await visitor.send(tested, `${at}/waiting`);
+    await until(async () => (await deliveries.show(id)).state === 'delivered');
+    t.notMatch((await visitor.send(await visitor.get(at), `${at}/test`)).html, /Send what waits/, 'nothing waits any more');
+});
+
+t.test('leads to a replay, at a rate, where much waits', async (t) => {
+    const { server, receiver, visitor, exporters, at, exporterId } = await waiting(t);
+    await exporters.pause(exporterId);
+    await server.plugins['webhook-exporter'].publishAll(Array.from({ length: 49 }, () => ({ kind: KIND, body: investigation })));
+    receiver.status = 204;
+    const tested = await visitor.send(await visitor.get(at), `${at}/test`);
     t.match(tested.html, `href="/admin/deliveries/replays?exporterId=${exporterId}">Send what waits</a>`);
-    const replays = await visitor.get(`/admin/deliveries/replays?exporterId=${exporterId}`);
-    const counted = await visitor.send(replays, '/admin/deliveries/replays', { step: 'count' });
-    // The test that did not arrive is another one.
-    t.match(counted.html, /[12] deliver(?:y|ies) would be sent once more/);
 });
 
 t.test('offers in the form of an exporter only what matters to it', async (t) => {

@@ -13,14 +13,7 @@ import { BREAKER, HAND_OUT } from '../plans/way.ts';
 import { testDatabase } from '../support/test-database.ts';
 
 t.test('a migration that waits for a transaction over the inventory leaves deliveries to everybody', async (t) => {
-    const { url, drop } = await testDatabase();
-    const pool = new pg.Pool({ connectionString: url });
-    pool.on('error', () => {});
-    t.after(async () => {
-        await pool.end();
-        await drop();
-    });
-    await migrate(pool, { steps: migrations.slice(0, 3) });
+    const { pool } = await migrated(t, migrations.slice(0, 3));
 
     const reader = await pool.connect();
     await reader.query('begin');
@@ -60,8 +53,8 @@ function upTo(end: string): readonly Migration[] {
 
 const idsAfter = (steps: readonly Migration[]): readonly string[] => migrations.slice(steps.length).map(({ id }) => id);
 
-/** A schema of these steps with a delivery that is kept. */
-async function kept(t: Test, steps: readonly Migration[]) {
+/** A schema of these steps, in a database of its own. */
+async function migrated(t: Test, steps: readonly Migration[]) {
     const { url, drop } = await testDatabase();
     const pool = new pg.Pool({ connectionString: url });
     pool.on('error', () => {});
@@ -70,6 +63,12 @@ async function kept(t: Test, steps: readonly Migration[]) {
         await drop();
     });
     await migrate(pool, { steps });
+    return { url, pool };
+}
+
+/** The same with a delivery that is kept. */
+async function kept(t: Test, steps: readonly Migration[]) {
+    const { url, pool } = await migrated(t, steps);
     const { exporters, deliveries } = postgresWebhooks({ pool, notify: false });
     await exporters.insert(sampleExporter());
     await deliveries.accept([forAll(sampleEvent())]);

@@ -46,6 +46,7 @@ const HANDING_OUT: Mutants = {
         },
     }),
     'hands nothing out at once before what is older and due': dispatchingAtOnce,
+    'hands first tries out at once beside retries that are due, and leaves an eighth of the window to those': dispatchingAtOnce,
     'hands nothing out at once to an exporter whose breaker is open, at the time of its probe neither': dispatchingAtOnce,
     'hands nothing out at once to an exporter that wants to be left alone, and to one that starts slowly': dispatchingAtOnce,
     'hands out no test at once, and nothing unless asked to': dispatchingAtOnce,

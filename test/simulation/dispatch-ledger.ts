@@ -34,7 +34,7 @@ export class DispatchLedger {
             entry.queuedAt = this.rows.timeline.now;
             const { generation } = this.rows.sessions;
             const settings = this.rows.exporters.get(entry.accepted.exporterId)?.settings;
-            entry.handedOut = grant === null ? null : { grant, generation, settings };
+            entry.handedOut = grant === null ? null : { grant, generation, settings, readBy: null };
             if (grant !== null && !entry.accepted.single && grant.attemptSinceReplay !== entry.failures + 1) {
                 this.rows.violate(
                     `${name(deliveryId)} is at try ${grant.attemptSinceReplay} after ${entry.failures} failures of its receiver`,

@@ -49,7 +49,7 @@ export {
     type FormatSettings,
     type Formatted,
     SECRET_PLACEHOLDER,
-} from './formats/index.ts';
+} from './formats/format-table.ts';
 export {
     type AcceptedNotice,
     DELIVERY_EVENTS,

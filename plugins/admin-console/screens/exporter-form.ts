@@ -25,7 +25,7 @@ import {
     type TypedAuthentication,
     typedAuthentication,
 } from './authentication-form.ts';
-import type { Templates } from './frame.ts';
+import type { Templates } from './renderer.ts';
 
 /*
  * The form of an exporter, for a new one and for one that there is. Fields are called as the settings are, so that a refusal finds the

@@ -12,7 +12,7 @@ import {
     SECRET_PLACEHOLDER,
     withFormatSecret,
     withMaskedSecret,
-} from '../../../../lib/webhooks/formats/index.ts';
+} from '../../../../lib/webhooks/formats/format-table.ts';
 import {
     brokenRules,
     PAGERDUTY_BYTES,

@@ -33,7 +33,6 @@ export { type EgressGuard, type EgressPolicy, egressGuard } from '../egress/guar
 export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { timestamp } from '../timestamp.ts';
 export type * from './authentication.ts';
-export type { ExportType, FormatName, RuleSet, SignatureForm, Trust } from './choices.ts';
 export type { Deliveries, DeliveryHistory, ErasedEvent, Events } from './deliveries.ts';
 export type { Diagnosis, Doctor, Finding, FindingPart } from './doctor.ts';
 export type { EventKind, EventKinds } from './event-kinds.ts';
@@ -69,6 +68,7 @@ export type * from './queue.ts';
 export type { Readiness, UnreadyReason } from './readiness.ts';
 export type { ReceiverWarning } from './receiver-url.ts';
 export { DEFAULT_SCHEDULE } from './schedule.ts';
+export type { ExportType, FormatName, RuleSet, SignatureForm, Trust } from './setting-values.ts';
 export type { Deployment, DeploymentSettings, Role, SettingsStore } from './settings.ts';
 export type * from './store.ts';
 export type { Subscription, SubscriptionVerdict } from './subscription.ts';

@@ -45,6 +45,8 @@ export interface AccessTokensOptions {
     readonly open: (url: URL, way: TokenWay, signal: AbortSignal) => Promise<Connection>;
     /** Milliseconds for the whole request. */
     readonly timeout: number;
+    /** Exporters whose tokens are kept; beyond them, those that were asked for first are forgotten. */
+    readonly maxHeld?: number;
     readonly monotonic?: () => number;
 }
 
@@ -60,9 +62,6 @@ interface HeldToken {
     readonly since: number;
 }
 
-/** Exporters whose tokens are kept; beyond them, those that were asked for first are forgotten. */
-const MAX_HELD = 1_000;
-
 /** What a token that says nothing of its end is taken to hold for, and what one is taken to hold for at most. Milliseconds. */
 const DEFAULT_LIFE = 300_000;
 const MAX_LIFE = 24 * 3_600_000;
@@ -77,7 +76,7 @@ const RENEW_AGAIN = 10_000;
 const REPLACED_AFTER = 60_000;
 
 /** The tokens of a process. */
-export function accessTokens({ open, timeout, monotonic = () => performance.now() }: AccessTokensOptions): AccessTokens {
+export function accessTokens({ open, timeout, maxHeld = 1_000, monotonic = () => performance.now() }: AccessTokensOptions): AccessTokens {
     const held = new Map<string, HeldToken>();
     const asked = new Map<string, Promise<HeldToken>>();
 
@@ -85,7 +84,7 @@ export function accessTokens({ open, timeout, monotonic = () => performance.now(
         held.delete(exporterId);
         held.set(exporterId, token);
         const [oldest] = held.keys();
-        if (held.size > MAX_HELD && oldest !== undefined) {
+        if (held.size > maxHeld && oldest !== undefined) {
             held.delete(oldest);
         }
         return token;

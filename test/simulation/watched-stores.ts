@@ -94,7 +94,7 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
             const claims = await store.claim(requests, session, maxBytes);
             for (const [index, claim] of claims.entries()) {
                 if (claim !== null) {
-                    requests[index]?.holds === true ? ledger.read(claim, session) : ledger.claimed(claim, session);
+                    requests[index]?.keepsReservation === true ? ledger.read(claim, session) : ledger.claimed(claim, session);
                 }
             }
             return claims;

@@ -57,7 +57,7 @@ const HANDING_OUT: Mutants = {
         deliveries: { dispatch: ({ beginWithin: _, ...options }: DispatchOptions) => deliveries.dispatch(options) },
     }),
     'answers under a claim that was handed out with what is needed to send, and writes nothing': claiming((requests) =>
-        requests.map((one) => ({ ...one, holds: false })),
+        requests.map((one) => ({ ...one, keepsReservation: false })),
     ),
     'answers nothing under a claim that holds no more': (exporters, deliveries) => ({
         deliveries: {

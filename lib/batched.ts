@@ -3,21 +3,21 @@ import { ScanwireError } from './errors.ts';
 import { wakeUps } from './within.ts';
 
 /**
- * Lets many callers share one statement: what is called while all lanes run goes together into the next run. So a lone caller never
+ * Lets many callers share one statement: what is called while no further run may begin goes together into the next run. So a lone caller never
  * waits and a crowd shares round trips.
  *
  * @param run Resolves with the results in the order of its items. Where there are fewer, but one at least, the items without a result go
  *     into the next run.
  * @param limit Maximum number of items in one run.
- * @param lanes Maximum number of runs at once. With a second one, who comes during a run need not wait for its end; a third gives little
+ * @param runs Maximum number of runs at once. With a second one, who comes during a run need not wait for its end; a third gives little
  *     more, and leaves less to share.
  */
 export function batched<Item, Result>(
     run: (items: readonly Item[]) => Promise<readonly Result[]>,
     limit: number,
-    lanes = 1,
+    runs = 1,
 ): (item: Item) => Promise<Result> {
-    return readyBatches(run, (waiting) => waiting.slice(0, limit), { lanes }).add;
+    return readyBatches(run, (waiting) => waiting.slice(0, limit), { runs }).add;
 }
 
 /** Items that share statements as {@link batched} says, those together that may be run now. */
@@ -27,16 +27,16 @@ export interface ReadyBatches<Item, Result> {
     proceed(): void;
 }
 
-/** How many runs go on at once. */
-export interface Lanes {
-    readonly lanes: number;
-    /** Milliseconds after which a run that has not ended holds up no others any more: another lane takes its place. Absent: however long it takes. */
+/** How many runs go on at once, and when more may: one that says nothing for long may never end. */
+export interface Concurrency {
+    readonly runs: number;
+    /** Milliseconds after which a run that has not ended holds up no others any more: another begins beside it. Absent: however long it takes. */
     readonly silentAfter?: number;
     /** Maximum number of runs at once, with those that are silent. */
-    readonly most?: number;
+    readonly runsWithSilent?: number;
 }
 
-const ONE_LANE: Lanes = { lanes: 1 };
+const ONE_RUN: Concurrency = { runs: 1 };
 
 /**
  * @param next Those of the items that wait which go into the next run, in their order there; none while all have to wait. If it throws, all of
@@ -45,7 +45,7 @@ const ONE_LANE: Lanes = { lanes: 1 };
 export function readyBatches<Item, Result>(
     run: (items: readonly Item[]) => Promise<readonly Result[]>,
     next: <Waiting extends { readonly item: Item }>(waiting: readonly Waiting[], underWay: Iterable<Waiting>) => readonly Waiting[],
-    { lanes, silentAfter, most = lanes }: Lanes = ONE_LANE,
+    { runs, silentAfter, runsWithSilent = runs }: Concurrency = ONE_RUN,
 ): ReadyBatches<Item, Result> {
     interface Call {
         readonly item: Item;
@@ -61,7 +61,7 @@ export function readyBatches<Item, Result>(
     async function drain(): Promise<void> {
         running += 1;
         try {
-            for (let batch = take(); batch.length > 0; batch = running - silent > lanes ? [] : take()) {
+            for (let batch = take(); batch.length > 0; batch = running - silent > runs ? [] : take()) {
                 await settleAll(batch);
             }
         } catch (error) {
@@ -108,7 +108,7 @@ export function readyBatches<Item, Result>(
         }
     }
 
-    /** Lets another lane take the place of this one when nothing is heard of the run for too long. */
+    /** Lets another run begin beside this one when nothing is heard of the run for too long. */
     async function runAudibly(items: readonly Item[]): Promise<readonly Result[]> {
         if (silentAfter === undefined) {
             return await run(items);
@@ -129,7 +129,7 @@ export function readyBatches<Item, Result>(
     }
 
     function proceed(): void {
-        if (running - silent < lanes && running < most) {
+        if (running - silent < runs && running < runsWithSilent) {
             void drain();
         }
     }

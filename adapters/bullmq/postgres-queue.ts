@@ -60,7 +60,7 @@ function postgresServer(pool: QueuePool): BullmqServer {
         name: 'PostgreSQL',
         backend: createPostgresBackend as BackendFactory,
         // The jobs are beside the rows of the one deployment that the database has.
-        place: () => ({ queue: 'PostgreSQL' }),
+        address: () => ({ queue: 'PostgreSQL' }),
         ready,
 
         async producer() {

@@ -51,7 +51,7 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
 
     return {
         name: server.name,
-        place: (deployment) => server.place(deployment),
+        address: (deployment) => server.address(deployment),
         ready: () => server.ready(),
 
         async add(jobs) {
@@ -64,7 +64,7 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
             await Promise.all(Array.from(names, (name) => addTo(name, left)));
         },
 
-        ...(server.lostJobs === undefined ? {} : { lostJobs: () => (server.lostJobs as () => Promise<boolean>)() }),
+        ...(server.hasLostJobs === undefined ? {} : { hasLostJobs: () => (server.hasLostJobs as () => Promise<boolean>)() }),
 
         async work(collector, handler, options) {
             const worker = await bullmqWorker(server, collector, handler, options);

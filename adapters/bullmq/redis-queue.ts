@@ -102,14 +102,14 @@ function redisServer(
         name: 'Redis',
         backend: createRedisBackend as BackendFactory,
 
-        place(deployment) {
+        address(deployment) {
             prefix = given ?? `{scanwire:${deployment}}`;
             return { queue: 'Redis', prefix };
         },
 
         ready: async () => assertKeepsJobs(await connected(), onWarning),
         producer: async () => ({ connection: await connected(), prefix }),
-        lostJobs: lossDetector(connected, () => `${prefix}:contents`),
+        hasLostJobs: lossDetector(connected, () => `${prefix}:contents`),
 
         async worker() {
             const connection = await workerConnection(open);

@@ -2,7 +2,7 @@ import { type BackendFactory, type ConnectionOptions, type IQueueBackend, type J
 import { ScanwireError } from '../../lib/errors.ts';
 import { COLLECTOR_PATTERN } from '../../lib/webhooks/exporter.ts';
 import { type JobsInHand, jobsInHand } from '../../lib/webhooks/jobs-in-hand.ts';
-import type { DeliveryJob, QueuePlace, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
+import type { DeliveryJob, QueueAddress, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
 import type { Reservation } from '../../lib/webhooks/reservations.ts';
 import { within } from '../../lib/within.ts';
 
@@ -206,14 +206,14 @@ export interface BullmqServer {
     /** For messages, for example `Redis`. */
     readonly name: string;
     readonly backend: BackendFactory;
-    /** As `DeliveryQueue.place`. */
-    place(deployment: string): QueuePlace;
+    /** As `DeliveryQueue.address`. */
+    address(deployment: string): QueueAddress;
     /** @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`. */
     ready(): Promise<void>;
     /** A connection that fails at once while the server is away. @throws ScanwireError `UNAVAILABLE`. */
     producer(): Promise<BullmqConnection>;
-    /** As `DeliveryQueue.lostJobs`. */
-    lostJobs?(): Promise<boolean>;
+    /** As `DeliveryQueue.hasLostJobs`. */
+    hasLostJobs?(): Promise<boolean>;
     /** A connection for one worker, which waits for the server for as long as it takes. */
     worker(): Promise<BullmqWorkerConnection>;
     close(): Promise<void>;

@@ -6,7 +6,7 @@ import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import type { BegunAttempt } from '../../lib/webhooks/reservations.ts';
 import type { Delivery, DeliveryStore, RecordedOutcome } from '../../lib/webhooks/store.ts';
 import { DISCARDABLE, isReplayable, storeRefusals } from '../../lib/webhooks/store-refusals.ts';
-import type { TraceStore } from '../../lib/webhooks/traces.ts';
+import type { TraceStore } from '../../lib/webhooks/trace-store.ts';
 import { accept } from './acceptance.ts';
 import { claim, sweep } from './claims.ts';
 import { dispatch } from './dispatch.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { HandOutOptions } from '../../lib/webhooks/reservations.ts';
-import { type Pool, placesForRetries, placesLeftToRetries, poolsOf, SHARES } from '../../lib/webhooks/shares.ts';
+import { placesForRetries, placesLeftToRetries, SHARES, type ShareGroup, shareGroupsOf } from '../../lib/webhooks/shares.ts';
 import type { DispatchOptions, DispatchResult } from '../../lib/webhooks/store.ts';
 import { turnsOf } from './order.ts';
 import { type DeliveryRow, type ExporterRow, handOut, isSentTo, later, type WebhookState } from './webhook-state.ts';
@@ -28,16 +28,16 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
     const unpaid = Math.max(0, unpaidOf(options.rate ?? null, state.ratePaidUntil, now));
     const collectors = new Set(candidates.map(({ exporter }) => exporter.collector));
 
-    const pools = [...collectors].flatMap((collector) => {
+    const groups = [...collectors].flatMap((collector) => {
         const ofCollector = candidates.filter(({ exporter }) => exporter.collector === collector);
-        const { slow, quick } = poolsOf(ofCollector, slotsOf(state, collector, now));
-        return [slow, quick].map((pool) => {
-            const sharers = ofCollector.filter((one) => one.slow === (pool === slow));
-            return { ...pool, sharers, picked: pickFromPool(sharers, pool, options, now) };
+        const { slow, quick } = shareGroupsOf(ofCollector, slotsOf(state, collector, now));
+        return [slow, quick].map((group) => {
+            const sharers = ofCollector.filter((one) => one.slow === (group === slow));
+            return { ...group, sharers, picked: pickFromGroup(sharers, group, options, now) };
         });
     });
-    const picked = pools
-        .flatMap((pool) => pool.picked)
+    const picked = groups
+        .flatMap((group) => group.picked)
         .sort(byTurn)
         .slice(0, Math.min(options.limit, unpaid));
     payRates(candidates, picked, now);
@@ -51,11 +51,11 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
     const isUsedUp = unpaid < options.limit && picked.length === unpaid;
     return {
         handedOut: picked.map(({ row }) => handOut(state, row, now, options.beginWithin)),
-        waitsFor: isUsedUp ? [] : [...new Set(pools.flatMap((pool) => whomItWaitsFor(pool, left, candidates, options, now)))],
+        waitsFor: isUsedUp ? [] : [...new Set(groups.flatMap((group) => whomItWaitsFor(group, left, candidates, options, now)))],
     };
 }
 
-/** The end of whose deliveries may let go what is left over of a pool. Slow exporters take places from quick ones, and quick ones none from slow ones. */
+/** The exporters whose attempts, when they end, may unblock what is left over of a group. Slow exporters take places from quick ones, never the other way. */
 function whomItWaitsFor(
     { sharers, share }: { readonly sharers: readonly Candidate[]; readonly share: number },
     left: ReadonlySet<DeliveryRow>,
@@ -79,11 +79,11 @@ export function roomFor(state: WebhookState, exporter: ExporterRow, options: Han
     const now = state.clock();
     const candidates = candidatesOf(state, options, now, exporter);
     const own = candidates.find((one) => one.exporter === exporter) as Candidate;
-    const pools = poolsOf(
+    const groups = shareGroupsOf(
         candidates.filter((one) => one.exporter.collector === exporter.collector),
         slotsOf(state, exporter.collector, now),
     );
-    const { share, room } = own.slow ? pools.slow : pools.quick;
+    const { share, room } = own.slow ? groups.slow : groups.quick;
     const { rate, slowStart, pausedUntil, consecutiveFailures } = exporter;
     const steady =
         own.window > 0 && rate === null && slowStart === null && pausedUntil === null && consecutiveFailures < options.breakerAfter;
@@ -181,8 +181,8 @@ function slotsOf(state: WebhookState, collector: string, now: Date): number {
     return alive.reduce((sum, { session }) => sum + (session.slots[collector] ?? 0), 0) || SHARES.defaultSlots;
 }
 
-/** Single attempts have places of their own; the others share those of the pool, each exporter its share at most. */
-function pickFromPool(sharers: readonly Candidate[], { share, room }: Pool, options: DispatchOptions, now: Date): Ranked[] {
+/** Single attempts have places of their own; the others share those of the group, each exporter its share at most. */
+function pickFromGroup(sharers: readonly Candidate[], { share, room }: ShareGroup, options: DispatchOptions, now: Date): Ranked[] {
     const ranked = sharers.flatMap((one) => pickWithinShare(one, share, options, now));
     const ordinary = ranked.filter(({ row }) => row.priority > 0).sort(inTurnAt(now));
     return [...ranked.filter(({ row }) => row.priority === 0), ...ordinary.slice(0, Math.max(0, room))];

@@ -2,7 +2,7 @@ import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import type { DeliveryState } from '../../lib/webhooks/store.ts';
 import type { DeliveryRow, ExporterRow, WebhookState } from './webhook-state.ts';
 
-/** Before a delivery moves: what has ended comes back into the order when it is replayed, and leaves it when it ends, unless it holds its key. */
+/** Before a delivery moves: what has ended comes back into the order when it is replayed, and leaves it when it ends, unless it blocks its key. */
 export function keepOrder({ inOrder, exporters }: WebhookState, row: DeliveryRow, next: DeliveryState, isFinal: boolean): void {
     const exporter = exporters.get(row.exporterId);
     const ended = row.state === 'held' || row.finishedAt !== null;

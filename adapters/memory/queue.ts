@@ -47,7 +47,7 @@ export function memoryQueue(): DeliveryQueue {
         },
 
         /** Those of a process before this one. */
-        async lostJobs() {
+        async hasLostJobs() {
             const answer = lost;
             lost = false;
             return answer;

@@ -29,7 +29,7 @@ export interface WebhookState {
     notices: readonly ExporterNotice[];
     /** By event. */
     readonly traces: Map<string, { readonly traceparent: string; readonly keptAt: Date }>;
-    /** Those whose order keys others wait for: what is not final and in order, and what holds its key. */
+    /** Those whose order keys others wait for: what is not final and in order, and what blocks its key. */
     readonly inOrder: Set<DeliveryRow>;
     /** Those that are not final: all that dispatcher and sweep have to read. */
     readonly unfinished: Set<DeliveryRow>;

@@ -1,5 +1,5 @@
 import type { Executor } from '../../lib/transaction.ts';
-import type { NewEvent, Recipients, Subscriber } from '../../lib/webhooks/new-event.ts';
+import type { NewEvent, Recipient, Recipients } from '../../lib/webhooks/new-event.ts';
 import type { HandOutOptions } from '../../lib/webhooks/reservations.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
 import type { Acceptance, Dispatched } from '../../lib/webhooks/store.ts';
@@ -156,7 +156,7 @@ function eventParameter({ event, owner = null, idempotency, orderKey, recipients
 }
 
 /** A `test` names its only one. */
-function subscribersOf(recipients: Recipients): readonly Subscriber[] {
+function subscribersOf(recipients: Recipients): readonly Recipient[] {
     if ('types' in recipients) {
         return recipients.subscribers ?? [];
     }
@@ -165,7 +165,7 @@ function subscribersOf(recipients: Recipients): readonly Subscriber[] {
     return message === null ? [] : [{ exporterId, message }];
 }
 
-function subscriberParameter({ exporterId, message }: Subscriber) {
+function subscriberParameter({ exporterId, message }: Recipient) {
     const { contentType, headers, body, failure } = message ?? {};
     return { exporter_id: exporterId, content_type: contentType, headers, body, failure };
 }

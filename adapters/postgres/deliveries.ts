@@ -17,7 +17,7 @@ import type {
     RecordedOutcome,
 } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
-import type { TraceStore } from '../../lib/webhooks/traces.ts';
+import type { TraceStore } from '../../lib/webhooks/trace-store.ts';
 import { accept, acceptJoined, dispatchedFromRow } from './acceptance.ts';
 import { isUuid, type Row, type Time, uuidOrNull, withDates } from './database.ts';
 import { countDeliveries, countSlices, deliveryFromRow, listDeliveries } from './delivery-lists.ts';

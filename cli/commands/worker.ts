@@ -6,7 +6,7 @@ import { isObject } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { CONCURRENCY } from '../../lib/webhooks/options.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
-import { type DeploymentSettings, keptIn } from '../../lib/webhooks/settings.ts';
+import { type DeploymentSettings, storedSettings } from '../../lib/webhooks/settings.ts';
 import { CLAIM_MARGIN, type Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { type WebhookExporterOptions, webhooksOf } from '../../plugins/webhook-exporter/options.ts';
 import { type Call, performing, repeated, wholeNumber } from '../command.ts';
@@ -66,12 +66,12 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
 
         await reloading(running, onError, async (onOutdated) => {
             const deployment = await stores.settings.read();
-            const kept = keptIn(deployment);
-            const ownQueue = config?.queue === undefined ? await workerQueue(database, kept, onError) : null;
+            const stored = storedSettings(deployment);
+            const ownQueue = config?.queue === undefined ? await workerQueue(database, stored, onError) : null;
             const queue = ownQueue ?? (config as Required<Config>).queue;
             const parts = { stores, keyRing, queue, receivers: receiversIn(process.env) };
             const more = { role: 'worker', onError, onOutdated, ...(metrics && { onEvent: metrics.hear }) } as const;
-            const own = config === null ? await webhooksOver(parts, kept, more) : webhooksOf(optionsOf(parts, config), more).webhooks;
+            const own = config === null ? await webhooksOver(parts, stored, more) : webhooksOf(optionsOf(parts, config), more).webhooks;
             sending = own;
             let ended: Promise<void> | undefined;
             return {
@@ -82,7 +82,7 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
                     const text = `Sending for ${collectors.join(', ')}, ${concurrency} at once each`;
                     process.stdout.write(`${json ? jsonText(ready) : printable(text)}\n`);
                 },
-                reloadTimeout: Math.max(drainTimeout * 1000, kept.attemptTimeout + CLAIM_MARGIN),
+                reloadTimeout: Math.max(drainTimeout * 1000, stored.attemptTimeout + CLAIM_MARGIN),
                 close(timeout) {
                     // The second of two brings the first one's end forward.
                     const closed = own.close({ timeout });
@@ -145,10 +145,10 @@ function newSignal(): { readonly given: Promise<void>; readonly give: () => void
 }
 
 /** Where the host's queue is, as far as this machine can reach it. */
-async function workerQueue(database: Stores | null, kept: DeploymentSettings, onError: (error: Error) => void): Promise<DeliveryQueue> {
-    return database !== null && kept.queue === 'PostgreSQL' && process.env.REDIS_URL === undefined
+async function workerQueue(database: Stores | null, stored: DeploymentSettings, onError: (error: Error) => void): Promise<DeliveryQueue> {
+    return database !== null && stored.queue === 'PostgreSQL' && process.env.REDIS_URL === undefined
         ? await openPostgresQueue(database.pool)
-        : await openRedisQueue(required('REDIS_URL'), onError, kept.prefix);
+        : await openRedisQueue(required('REDIS_URL'), onError, stored.prefix);
 }
 
 function optionsOf(

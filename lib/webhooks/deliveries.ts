@@ -233,7 +233,7 @@ async function messageOf(id: string, context: WebhooksContext): Promise<Delivery
 
 /** The events of a store. */
 export function eventsOf(context: WebhooksContext): Events {
-    const { deliveries: store, kept, session, sleep } = context;
+    const { deliveries: store, messageCache, session, sleep } = context;
     return {
         async show(id) {
             const event = await store.event(id);
@@ -246,7 +246,7 @@ export function eventsOf(context: WebhooksContext): Events {
 
         async erase(id) {
             const event = await store.erase(id);
-            await kept.erase(id);
+            await messageCache.forgetEvent(id);
             // Another process that accepted the event holds its deliveries with their claims, and may begin to send them for so long (see reservations.ts).
             if (event.ended > 0 && (await session.hasOthers().catch(() => true))) {
                 await sleep(RESERVATION_TIMES.beginWithin);

@@ -1,4 +1,4 @@
-import { type Lanes, type ReadyBatches, readyBatches } from '../batched.ts';
+import { type Concurrency, type ReadyBatches, readyBatches } from '../batched.ts';
 import { type KeyRing, rememberingRing } from '../keys/key-ring.ts';
 import { resultOfError } from './attempt-result.ts';
 import { unsealAuthentication } from './authentication.ts';
@@ -7,9 +7,9 @@ import { outgoingBody } from './formatting.ts';
 import { messageHeaders, unsealHeaders } from './headers.ts';
 import { type DeliveryEvent, deliveryEvent } from './host-events.ts';
 import type { Message } from './http-sender.ts';
-import { bodyBytes } from './kept-messages.ts';
+import { bodyBytes } from './message-cache.ts';
 import type { WebhooksContext } from './options.ts';
-import { newProgress, type Outcome, outcomeOf } from './outcome.ts';
+import { type Outcome, unsentOutcome } from './outcome.ts';
 import type { DeliveryJob, QueueWorker } from './queue.ts';
 import type { Reservation } from './reservations.ts';
 import { DEFAULT_SCHEDULE, nextState } from './schedule.ts';
@@ -24,18 +24,21 @@ const BATCH = 200;
 /** Milliseconds between the tries to record an outcome, the last one for ever: what is not recorded is sent again. */
 const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
 
-/** One statement at a time, so that many share it, and others beside one whose connection says nothing: who waits for them sends nothing meanwhile. */
-const LANES: Lanes = { lanes: 1, silentAfter: 1_000, most: 2 };
+/**
+ * Claims share one statement at a time, and outcomes another, so that many share each. Beside a statement that has said nothing for a second, since
+ * its connection may be dead, a second one may run: the deliveries that wait for it would not be sent meanwhile.
+ */
+const STATEMENTS: Concurrency = { runs: 1, silentAfter: 1_000, runsWithSilent: 2 };
 
 /** A receiver that has had enough and does not say for how long is left alone for so many milliseconds. */
 const DEFAULT_PAUSE = 5_000;
 
-/** A claim that waits for room for its body. */
+/** A claim that waits until there is memory for its body. */
 interface WaitingClaim {
     readonly request: ClaimRequest;
     /** Empty where it is not known. */
     readonly exporterId: string;
-    /** Whether to give up waiting: its reservation has run out, or will before there is room. It is taken back then and handed out again. */
+    /** Whether to give up waiting: its reservation has run out, or will before there is memory. It is taken back then and handed out again. */
     givesUp(): boolean;
 }
 
@@ -44,7 +47,7 @@ interface WaitingClaim {
  * whose delivery cannot be claimed is somebody else's or done.
  */
 export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
-    const { queue, newId, claimDuration, dispatcher, session, reservations, kept, bodies, random, onError } = context;
+    const { queue, newId, claimDuration, dispatcher, session, reservations, messageCache, bodyMemory, random, onError } = context;
     const claims = claimBatches(context);
     const ringOf = ringsOf(context.keyRing);
     const outcomes = outcomeBatches(context);
@@ -68,9 +71,11 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
         const claimed = await claims.add({
             request: { deliveryId, token: newId(), duration: claimDuration, ...replaced },
             exporterId,
-            givesUp: () => reservation !== null && bodies.allowance(exporterId) === 0,
+            // With a reservation it does not wait until there is memory for its body: it is taken back then, and handed out again.
+            givesUp: () => reservation !== null && bodyMemory.allowance(exporterId) === 0,
         });
         if (claimed === null) {
+            // It may have been refused because the deployment's settings have changed: then this process, a member of it, must stop sending.
             await context.member.checkSettings();
         } else {
             await send(claimed, null);
@@ -83,7 +88,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
 
     /** What is needed to send under a reservation; null when that cannot be begun, or not any more. */
     async function claimReserved(job: DeliveryJob & { readonly reservation: Reservation }): Promise<Claim | null> {
-        const atHand = kept.take(job, reservations.now() as Date);
+        const atHand = messageCache.take(job, reservations.now() as Date);
         if (atHand !== null) {
             return atHand;
         }
@@ -96,10 +101,10 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             return null;
         }
         if (!mayBegin(reservation)) {
-            bodies.giveBack(read.exporter.id, bodyBytes(read));
+            bodyMemory.giveBack(read.exporter.id, bodyBytes(read));
             return null;
         }
-        kept.learn(read);
+        messageCache.addSettings(read);
         return { ...read, claimedAt: reservations.now() as Date };
     }
 
@@ -110,18 +115,18 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             const outcome = await traced(context, claim, (post) => attempt(claim, keyRing, context, post));
             const recorded = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
             const isInTime = await record(recorded);
-            // Another of its key may be due by this.
+            // The next one of its order key may be due by this.
             if (claim.exporter.ordered) {
                 dispatcher.wake();
             } else {
-                dispatcher.freed(claim.exporter.id);
+                dispatcher.attemptEnded(claim.exporter.id);
             }
             context.notices.recorded(recorded);
             if (isInTime) {
                 emit(deliveryEvent(claim, recorded)).catch(onError);
             }
         } finally {
-            bodies.giveBack(claim.exporter.id, bodyBytes(claim));
+            bodyMemory.giveBack(claim.exporter.id, bodyBytes(claim));
             context.tests.end(claim.deliveryId);
         }
     }
@@ -147,8 +152,14 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     return (collector, concurrency) => queue.work(collector, deliver, { concurrency, onError });
 }
 
-/** Claims share statements. One whose exporter holds as many bytes as it may waits, and keeps no other waiting. */
-function claimBatches({ deliveries, session, kept, bodies, traces }: WebhooksContext): ReadyBatches<WaitingClaim, Claim | null> {
+/** Claims share statements. A claim whose exporter has as many bytes in memory as it may waits, without keeping others waiting. */
+function claimBatches({
+    deliveries,
+    session,
+    messageCache,
+    bodyMemory,
+    traces,
+}: WebhooksContext): ReadyBatches<WaitingClaim, Claim | null> {
     /** The bytes that statements under way may bring, at most. */
     let expected = 0;
 
@@ -164,9 +175,9 @@ function claimBatches({ deliveries, session, kept, bodies, traces }: WebhooksCon
 
         const busy = new Set(Array.from(underWay, ({ item }) => item.request.deliveryId));
         const ready = waiting.filter(
-            ({ item: { request, exporterId } }) => !busy.has(request.deliveryId) && bodies.allowance(exporterId, expected) > 0,
+            ({ item: { request, exporterId } }) => !busy.has(request.deliveryId) && bodyMemory.allowance(exporterId, expected) > 0,
         );
-        return ready.sort((a, b) => bodies.bytesOf(a.item.exporterId) - bodies.bytesOf(b.item.exporterId)).slice(0, BATCH);
+        return ready.sort((a, b) => bodyMemory.bytesOf(a.item.exporterId) - bodyMemory.bytesOf(b.item.exporterId)).slice(0, BATCH);
     }
 
     /** How long a body is, is not known before it is read: all together get the smallest allowance of their exporters. */
@@ -175,25 +186,25 @@ function claimBatches({ deliveries, session, kept, bodies, traces }: WebhooksCon
             return waiting.map(() => null);
         }
 
-        const maxBytes = Math.min(...waiting.map(({ exporterId }) => bodies.allowance(exporterId, expected)));
+        const maxBytes = Math.min(...waiting.map(({ exporterId }) => bodyMemory.allowance(exporterId, expected)));
         const requests = waiting.map(({ request }) => request);
         expected += maxBytes;
         let claimed: readonly (Claim | null)[];
         try {
-            claimed = await kept.reads(deliveries.claim(requests, session.id, maxBytes));
+            claimed = await messageCache.duringRead(deliveries.claim(requests, session.id, maxBytes));
             for (const one of claimed) {
                 if (one !== null) {
-                    bodies.take(one.exporter.id, bodyBytes(one));
+                    bodyMemory.take(one.exporter.id, bodyBytes(one));
                 }
             }
         } finally {
             expected -= maxBytes;
         }
-        return await traces.known(claimed);
+        return await traces.withTraceparents(claimed);
     }
 
-    const claims = readyBatches<WaitingClaim, Claim | null>(claim, next, LANES);
-    bodies.whenFreed(claims.proceed);
+    const claims = readyBatches<WaitingClaim, Claim | null>(claim, next, STATEMENTS);
+    bodyMemory.whenFreed(claims.proceed);
     return claims;
 }
 
@@ -205,7 +216,7 @@ function outcomeBatches({ deliveries, breaker }: WebhooksContext): ReadyBatches<
             const busy = new Set(Array.from(underWay, ({ item }) => item.deliveryId));
             return waiting.filter(({ item }) => !busy.has(item.deliveryId)).slice(0, BATCH);
         },
-        LANES,
+        STATEMENTS,
     );
 }
 
@@ -229,7 +240,7 @@ async function attempt(claim: Claim, keyRing: KeyRing, { sender, vendor, tracing
         const made = messageOf(claim, keyRing, vendor);
         message = claim.singleAttempt ? { ...made, progress: tests.begin(claim.deliveryId) } : made;
     } catch (error) {
-        return outcomeOf(resultOfError(error), newProgress(), 0);
+        return unsentOutcome(resultOfError(error));
     }
 
     const sendsTraceparent = tracing?.options.sendTraceparent === true;

@@ -1,7 +1,7 @@
 import { COLLECTOR_PATTERN } from './exporter.ts';
 import { emitPoisoned } from './host-events.ts';
 import type { WebhooksContext } from './options.ts';
-import { newProgress, outcomeOf } from './outcome.ts';
+import { unsentOutcome } from './outcome.ts';
 import type { DeliveryJob } from './queue.ts';
 import { type HandOutOptions, RESERVATION_TIMES } from './reservations.ts';
 import type { Dispatched, Listening, SweepResult } from './store.ts';
@@ -18,8 +18,8 @@ export interface Dispatcher {
     sweep(): void;
     /** A replay was begun: looks for it now. */
     replay(): void;
-    /** A delivery of this exporter has ended, and its place is free: looks for what may have waited for it. */
-    freed(exporterId: string): void;
+    /** An attempt for this exporter has ended, whether it is retried or not: hands out what may have waited for its place in the window. */
+    attemptEnded(exporterId: string): void;
     /** By what options what is accepted now can be handed out at once; undefined when it has to wait in its rows. */
     handOutOptions(): Required<HandOutOptions> | undefined;
     /** Puts what was handed out into the queue. What fails is reported and tried again. */
@@ -35,8 +35,8 @@ const POLL_EVERY = 1_000;
 const SWEEP_EVERY = 1_000;
 
 /**
- * Sessions that are silent may only not have reached the store. A process that has itself reached it for less than this, in milliseconds,
- * cannot tell: it takes away only the claims of sessions that were ended.
+ * A session without heartbeats may be of a live process that cannot reach the store. As long as this process has itself reached the store for less
+ * than this, in milliseconds, it cannot tell the two apart: it then takes claims only from sessions that were ended (`endSessions`).
  */
 const GRACE = 5_000;
 
@@ -44,8 +44,8 @@ const GRACE = 5_000;
 const REQUEUE_AFTER = 10_000;
 
 /**
- * How often replays go on, how seldom when nothing of them is handed out, and how often they are looked for when none is known, in milliseconds.
- * What becomes due at once is sent at once, and the events of that moment are slowed down by it.
+ * Milliseconds between two steps of replays: while their deliveries are handed out; at most, while none are; and while no replay is known. Each step
+ * makes only some deliveries due, since all that are due are sent at once and slow down the new events of that moment.
  */
 const REPLAY_EVERY = 25;
 const REPLAY_SLOWLY_EVERY = 500;
@@ -56,7 +56,7 @@ const BATCH = 500;
 
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
-    const { start, handOut, sweepNext, replayNext, enqueue, isBehind, ended } = handingOut(context);
+    const { start, handOut, sweepNext, replayNext, enqueue, isBehind, noteAttemptEnd } = handingOut(context);
     const { window, rate, breakerAfter, onError } = context;
     const adding = new Set<Promise<void>>();
     let running: Promise<void> | null = null;
@@ -109,13 +109,13 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
             wake();
         },
 
-        freed(exporterId) {
-            if (ended(exporterId)) {
+        attemptEnded(exporterId) {
+            if (noteAttemptEnd(exporterId)) {
                 wake();
             }
         },
 
-        // Acceptance knows of no rate, so that nothing is handed out by it.
+        // `accept` cannot count against a rate: where there is one, only `dispatch` hands out.
         handOutOptions: () =>
             stopped || isBehind() || rate !== null ? undefined : { window, breakerAfter, beginWithin: RESERVATION_TIMES.beginWithin },
 
@@ -145,10 +145,8 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
     };
 }
 
-type DispatcherContext = Omit<
-    WebhooksContext,
-    'dispatcher' | 'session' | 'reservations' | 'bodies' | 'kept' | 'subscriptions' | 'traces' | 'tests' | 'notices'
->;
+type DispatcherContext = Pick<WebhooksContext, 'deliveries' | 'queue' | 'monotonic' | 'claimDuration' | 'newId' | 'onEvent' | 'onError'> &
+    Pick<WebhooksContext, 'window' | 'rate' | 'breakerAfter' | 'breaker'>;
 
 interface HandingOut {
     /** To be called when the process starts, which has not watched the store before. */
@@ -163,8 +161,8 @@ interface HandingOut {
     enqueue(handedOut: readonly Dispatched[]): Promise<void>;
     /** Whether jobs wait for the queue. */
     isBehind(): boolean;
-    /** A delivery of this exporter has ended. Whether to hand out what that may let go; a dispatch that is under way sees to it itself. */
-    ended(exporterId: string): boolean;
+    /** An attempt for this exporter has ended. @returns Whether to hand out what that may unblock; a dispatch that is under way looks again by itself. */
+    noteAttemptEnd(exporterId: string): boolean;
 }
 
 /** Sweeps when it is time, and puts what is lost or due into the queue. */
@@ -174,7 +172,7 @@ function handingOut(context: DispatcherContext): HandingOut {
     let graceEnds = Number.POSITIVE_INFINITY;
     /** Marked queued in their rows, not yet in the queue. */
     let unqueued: readonly DeliveryJob[] = [];
-    const { dispatchBegins, dispatchEnds, ended } = awaitedEnds();
+    const { dispatchBegins, dispatchEnds, noteAttemptEnd } = awaitedAttempts();
     const replays = replaying(context);
     const options = { window, breakerAfter, beginWithin: RESERVATION_TIMES.beginWithin, limit: BATCH, ...(rate !== null && { rate }) };
 
@@ -187,10 +185,10 @@ function handingOut(context: DispatcherContext): HandingOut {
         }
     }
 
-    /** While the queue is away claims run out all the same. */
-    async function lostJobs(): Promise<boolean> {
+    /** A queue that cannot be asked does not keep the sweep from its other work: claims run out all the same. */
+    async function hasLostJobs(): Promise<boolean> {
         try {
-            return (await queue.lostJobs?.()) ?? false;
+            return (await queue.hasLostJobs?.()) ?? false;
         } catch (error) {
             onError(error as Error);
             return false;
@@ -199,7 +197,7 @@ function handingOut(context: DispatcherContext): HandingOut {
 
     async function sweep(): Promise<void> {
         nextSweep = monotonic() + SWEEP_EVERY;
-        const requeueAfter = (await lostJobs()) ? 0 : REQUEUE_AFTER;
+        const requeueAfter = (await hasLostJobs()) ? 0 : REQUEUE_AFTER;
         let swept: SweepResult;
         do {
             swept = await fromStore(deliveries.sweep({ requeueAfter, limit: BATCH, endedOnly: monotonic() < graceEnds }));
@@ -242,7 +240,7 @@ function handingOut(context: DispatcherContext): HandingOut {
     return {
         enqueue,
         isBehind: () => unqueued.length > 0,
-        ended,
+        noteAttemptEnd,
 
         start() {
             graceEnds = monotonic() + GRACE;
@@ -299,10 +297,10 @@ function replaying({ deliveries: { replays }, monotonic }: DispatcherContext) {
     };
 }
 
-/** The ends of deliveries that may let go what dispatches have left. */
-function awaitedEnds() {
+/** Remembers for which exporters the end of an attempt may unblock deliveries that the last dispatch had to leave. */
+function awaitedAttempts() {
     let awaited: ReadonlySet<string> = new Set();
-    /** Exporters of which some have ended since the last dispatch began: it may not have seen them. */
+    /** Exporters with attempts that have ended since the last dispatch began: it may not have seen that. */
     const unseen = new Set<string>();
     return {
         /** A dispatch begins. */
@@ -310,14 +308,14 @@ function awaitedEnds() {
             unseen.clear();
         },
 
-        /** It has left what waits for these. Whether one of them has ended meanwhile. */
+        /** It has left what waits for attempts of these exporters. @returns Whether one of those has ended meanwhile. */
         dispatchEnds(waitsFor: readonly string[]): boolean {
             awaited = new Set(waitsFor);
             return waitsFor.some((exporterId) => unseen.has(exporterId));
         },
 
-        /** Whether the last dispatch has left what the end of a delivery of this exporter may let go. */
-        ended(exporterId: string): boolean {
+        /** @returns Whether the last dispatch has left deliveries that the end of an attempt for this exporter may unblock. */
+        noteAttemptEnd(exporterId: string): boolean {
             unseen.add(exporterId);
             return awaited.has(exporterId);
         },
@@ -337,7 +335,7 @@ async function refuse(dispatched: readonly Dispatched[], { deliveries, claimDura
         retryAfter: null,
     } as const;
     const refused = {
-        outcome: outcomeOf(result, newProgress(), 0),
+        outcome: unsentOutcome(result),
         next: { state: 'exhausted' },
         health: 'none',
         pause: null,

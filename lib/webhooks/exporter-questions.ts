@@ -14,7 +14,7 @@ import { type PublishOptions, publishableKind } from './publisher.ts';
 import { checkSecret, generateSecret } from './signature.ts';
 import { type Choice, choiceOf, formatInput, type UnroutedEvent } from './subscriptions.ts';
 
-/** What can be asked about an exporter and an event. */
+/** Answers what an exporter would do with an event that is not published: whether it would get it, and what would be sent. */
 export interface ExporterQuestions {
     /** Whether it gets an event, and if not, why not. @throws ScanwireError `INVALID_INPUT` as `publish`. */
     explain(id: string, kind: string, body: unknown, options?: ExplainOptions): Promise<Choice>;

@@ -2,7 +2,7 @@ import type { Executor } from '../transaction.ts';
 import type { ExporterPatch, StoredExporter } from './exporter.ts';
 import type { ExporterHealth, Overview } from './exporter-health.ts';
 import type { ExporterPageRequest, ExporterSummary, PagedRow, SummaryQuery } from './exporter-page.ts';
-import type { Subscribers } from './new-event.ts';
+import type { SubscribedExporters } from './new-event.ts';
 import type { ExporterNotice } from './notices.ts';
 
 /** Exporters. All methods reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
@@ -30,7 +30,7 @@ export interface ExporterStore {
      *
      * @param tx As in `DeliveryStore.accept`, whose transaction then sees the same.
      */
-    subscribers?(tx?: Executor): Promise<Subscribers>;
+    subscribers?(tx?: Executor): Promise<SubscribedExporters>;
     /**
      * What has become of exporters while outcomes were recorded and was not forgotten yet, oldest first: that a breaker opened, that an
      * exporter was stopped by an outcome, and the first delivered one after either. One for each change, stored with it. Absent in a

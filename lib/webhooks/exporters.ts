@@ -17,7 +17,7 @@ import { type ExporterLists, exporterLists } from './exporter-page.ts';
 import { type ExporterQuestions, exporterQuestions } from './exporter-questions.ts';
 import { messageMaker } from './formatting.ts';
 import type { WebhooksContext } from './options.ts';
-import { insertWithin } from './owners.ts';
+import { insertWithinOwnerLimit } from './owners.ts';
 import { type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { RESERVATION_TIMES } from './reservations.ts';
 import { resealExporters } from './sealed-exporters.ts';
@@ -94,8 +94,8 @@ export interface Exporters extends ExporterLists, ExporterQuestions {
     /** Removes it with its secrets; its unfinished deliveries are cancelled. */
     remove(id: string): Promise<void>;
     /**
-     * Seals what another key of the ring has sealed for some exporters with the current one, so that the other can go once nothing is left. What
-     * cuts it off leaves each text sealed with one of the two; everything is sent meanwhile.
+     * Takes some exporters, and seals with the current key of the ring what another key of it has sealed for them: once no exporter is left, the
+     * other key can be removed. Deliveries go on meanwhile, also when it is cut off: each text is sealed with a key of the ring at all times.
      *
      * @param after `next` of the batch before; from the beginning when absent.
      */
@@ -153,7 +153,7 @@ export function exporters(context: WebhooksContext): Exporters {
             const valid = checked(newExporterSchema, settings, { subject: 'Exporter' });
             const secret = checkSecret(valid.secret ?? generateSecret());
             const exporter = await exporterToStore(valid, secret, context);
-            await insertWithin(context, exporter, store, lists);
+            await insertWithinOwnerLimit(context, exporter, store, lists);
             return { exporter: visible(exporter, keyRing), secret, warnings: await warningsOf(exporter, valid.url, context) };
         },
 
@@ -229,26 +229,26 @@ function pausing(stored: (id: string) => Promise<StoredExporter>, context: Webho
 }
 
 /**
- * What is doubtful about its receiver. Which exporters have the same URL is found once these are unsealed: a digest of it beside the row would
+ * What is doubtful about its receiver. `givenUrl` is the URL as a person has just typed it, if any. Which exporters have the same URL is found once these are unsealed: a digest of it beside the row would
  * show that to everybody.
  */
 async function warningsOf(
     exporter: StoredExporter,
-    text: string | undefined,
+    givenUrl: string | undefined,
     { exporters: store, keyRing }: WebhooksContext,
 ): Promise<readonly ReceiverWarning[]> {
-    // Two owners get no event both; and what is another's is not for this one to know.
-    const alike = (await store.list()).filter(({ owner }) => exporter.owner === null || owner === exporter.owner);
-    const others = alike.map((other) => ({ id: other.id, url: knownUrl(other, keyRing) }));
-    return receiverWarnings({ ...exporter, url: knownUrl(exporter, keyRing) ?? '' }, text, others);
+    // No event goes to exporters of two owners, so that these never get one twice; nor may an owner learn of another's receivers.
+    const comparable = (await store.list()).filter(({ owner }) => exporter.owner === null || owner === exporter.owner);
+    const others = comparable.map((other) => ({ id: other.id, url: knownUrl(other, keyRing) }));
+    return receiverWarnings({ ...exporter, url: knownUrl(exporter, keyRing) ?? '' }, givenUrl, others);
 }
 
 /**
  * Resolves once no attempt begins any more with settings of the exporter from before: this process has forgotten them, and the reservations that
  * other processes have with them have run out. Attempts that are under way finish with the settings that they began with.
  */
-async function superseded(id: string, { kept, session, sleep }: WebhooksContext): Promise<void> {
-    await kept.forget(id);
+async function superseded(id: string, { messageCache, session, sleep }: WebhooksContext): Promise<void> {
+    await messageCache.forgetSettings(id);
     if (await session.hasOthers().catch(() => true)) {
         await sleep(RESERVATION_TIMES.beginWithin);
     }

@@ -1,31 +1,46 @@
 /**
  * The engine that brings events to receivers. Its words, each with the file where it is at home:
  *
+ * Who takes part:
+ * - host: the application that publishes; a process with the role `host` also sets the deployment's settings (`settings.ts`)
+ * - worker: a process with the role `worker`, which only sends; or what sends for one collector within a process (`delivery-worker.ts`)
+ * - vendor: the name under which messages are sent, as in `X-<vendor>-Event` (`signature.ts`)
+ * - receiver: the server that an exporter's URL leads to; trust: how far its certificate is checked (`setting-values.ts`)
+ *
  * What is sent:
  * - event: something that happened, accepted once, its body frozen as text (`new-event.ts`); its kind says what a body looks like (`event-kinds.ts`)
  * - exporter: a configured receiver (`exporter.ts`); it chooses events by its kinds and filter (`subscription.ts`), and an event is routed to all that do
+ * - type (export type): what decides which investigations an exporter without a subscription of its own gets (`setting-values.ts`)
+ * - subscriber: an exporter with a subscription of its own; recipient: one that an event goes to (`subscriptions.ts`)
+ * - revision: how often subscriptions had changed; what was routed by an older one is routed again
+ * - format: the form of a body, for example `slack`; template: a format that a person has written; message: what a format has made of an
+ *   event, or its own body, with the headers (`formatting.ts`); signature form: how the signature is written (`signature.ts`)
  * - owner: the customer of the application whose exporter or event it is; none for the deployment's own (`owners.ts`)
  * - collector: the named pool of workers that sends for an exporter (`delivery-worker.ts`)
  * - delivery: one event on its way to one exporter (`store.ts`)
  * - attempt: one POST of a delivery; outcome: what it came to (`outcome.ts`); fault: an outcome that is ours and not the receiver's
  * - single attempt: all that a delivery with a `test` gets, whatever comes of it
  * - held: accepted for an exporter that an outcome has stopped; sent once it is replayed
+ * - order key: what events have in common that an ordered exporter gets one after another; a delivery blocks its key while later ones wait for it
  * - exhausted: out of tries; poisoned: set aside, since its attempts seem to end the processes that make them
  * - replay: a delivery, or many of an exporter, sent once more by a new retry schedule (`replays.ts`)
  * - notice: what became of an exporter, published as an event and emitted to the application (`notices.ts`)
+ * - host event: what is emitted to the application's `onEvent`, and sent to no receiver, for example a `DeliveryEvent` (`host-events.ts`)
  *
  * Who may send it, and when:
  * - dispatch, or hand out: to mark deliveries that are due as `queued` and give them to the queue (`dispatcher.ts`)
- * - window: how many deliveries of an exporter may be in flight, `queued` or `sending`; place, room: what of it is free
+ * - window: how many deliveries of an exporter may be in flight, `queued` or `sending`; place: one of these, free or taken; room: the free places
+ * - share group: the slow or the quick exporters of a collector, which share its slots (`shares.ts`)
  * - slot: one attempt that a worker can make at a time; share: what an exporter may have of its collector's slots (`shares.ts`)
  * - claim: the lease of a delivery for one attempt, so that nobody else sends the same (`store.ts`)
  * - reservation: a claim made when a delivery is handed out, for whoever gets its job in time (`reservations.ts`)
- * - session: a process that claims, for as long as it gives signs of life; its claims end with it (`session.ts`)
+ * - session: a process that claims, for as long as its heartbeats come; its claims end with it (`session.ts`)
  * - sweep: to find claims whose sessions have ended, and jobs that the queue has lost
  * - breaker: open after failures in a row; probe: the one delivery that an open one lets through at a time (`breaker.ts`)
  * - pause: the time for which a receiver wants to be left alone, or a person has its exporter wait
  * - generation: how often the settings of the deployment or of an exporter had changed (`settings.ts`)
- * - sealed: encrypted for one exporter by the key ring; unsealed only to send or to show it
+ * - sealed: encrypted for one exporter by the key ring; unsealed only to send or to show it; context: what it was sealed for
+ * - body memory: how many bytes of bodies a process may have at once; allowance: what of it an exporter may take now (`byte-budget.ts`)
  */
 
 export type { ApplicationSchema, JoiSchema, StandardSchema } from '../application-schema.ts';

@@ -46,7 +46,7 @@ export type Recipients =
      * Of the exporters that have chosen nothing, neither an owner nor kinds, a filter or a format: all of these types. Of the others:
      * `subscribers`. Only those that run, and those that an outcome has stopped, for which it is `held` where the store can.
      */
-    | { readonly types: readonly ExportType[]; readonly subscribers?: readonly Subscriber[] }
+    | { readonly types: readonly ExportType[]; readonly subscribers?: readonly Recipient[] }
     /** This exporter, running or not, with a single attempt that is never retried: a `test`. */
     | { readonly exporterId: string; readonly message?: FormattedMessage | null };
 
@@ -61,15 +61,15 @@ export interface FormattedMessage {
     readonly failure: string | null;
 }
 
-/** An exporter that chose an event. */
-export interface Subscriber {
+/** An exporter whose own subscription chose the event, and what it gets. */
+export interface Recipient {
     readonly exporterId: string;
     /** Null for the event's own body. */
     readonly message: FormattedMessage | null;
 }
 
-/** Exporters that have chosen an owner, kinds, a filter or a format, as they were at one time. */
-export interface Subscribers {
+/** Exporters with a subscription of their own (an owner, kinds, a filter or a format), as they were at one time. */
+export interface SubscribedExporters {
     /** How often what exporters choose had been changed. */
     readonly revision: number;
     /** The store's time. */

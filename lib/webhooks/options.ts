@@ -14,7 +14,7 @@ import type { ExporterStore } from './exporter-store.ts';
 import type { Format, Formats } from './formats/format-table.ts';
 import type { WebhookEvent } from './host-events.ts';
 import type { Sender } from './http-sender.ts';
-import type { KeptMessages } from './kept-messages.ts';
+import type { MessageCache } from './message-cache.ts';
 import type { Notices } from './notices.ts';
 import { type OwnerSettings, ownerSettingSchemas } from './owners.ts';
 import type { DeliveryQueue } from './queue.ts';
@@ -27,7 +27,7 @@ import type { Vendor } from './signature.ts';
 import type { DeliveryStore } from './store.ts';
 import type { Subscriptions } from './subscriptions.ts';
 import type { TestsUnderWay } from './tests-under-way.ts';
-import type { Traces } from './traces.ts';
+import type { Traces } from './trace-store.ts';
 import type { Tracing } from './tracing.ts';
 
 /** The stores, which must share one database: `postgresWebhooks({ pool })`, `memoryWebhooks()`. */
@@ -200,12 +200,12 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     /** How long a claim holds, in milliseconds; longer than an attempt can take. */
     readonly claimDuration: number;
     readonly breaker: BreakerRules;
-    readonly dispatcher: Pick<Dispatcher, 'wake' | 'replay' | 'freed' | 'handOutOptions' | 'add'>;
+    readonly dispatcher: Pick<Dispatcher, 'wake' | 'replay' | 'attemptEnded' | 'handOutOptions' | 'add'>;
     readonly session: ClaimingSession;
     readonly reservations: Reservations;
-    /** Room for the bodies that are sent, or kept to be. */
-    readonly bodies: ByteBudget;
-    readonly kept: KeptMessages;
+    /** The memory for the bodies that are sent, or cached to be. */
+    readonly bodyMemory: ByteBudget;
+    readonly messageCache: MessageCache;
     readonly subscriptions: Subscriptions;
     readonly traces: Traces;
     readonly tests: TestsUnderWay;

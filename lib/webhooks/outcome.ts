@@ -102,6 +102,11 @@ export function outcomeOf(result: AttemptResult, progress: AttemptProgress, tota
     return { ...result, timings: timingsOf(progress, total), address, fingerprint, ...(certificate !== null && { certificate }) };
 }
 
+/** The outcome of an attempt that ended before anything was sent: nothing was measured, and it took no time. */
+export function unsentOutcome(result: AttemptResult): Outcome {
+    return outcomeOf(result, newProgress(), 0);
+}
+
 /** The times so far. @param total Milliseconds since the attempt began. */
 export function timingsOf({ dns, connect, tls, firstByte }: AttemptProgress, total: number): Timings {
     const whole = (time: number | null): number | null => (time === null ? null : Math.round(time));

@@ -54,7 +54,7 @@ export function assertCollector(
  *
  * @throws ScanwireError `CONFLICT`, field `owner`.
  */
-export async function insertWithin(
+export async function insertWithinOwnerLimit(
     settings: Checked,
     exporter: StoredExporter,
     store: Pick<ExporterStore, 'insert' | 'remove'>,

@@ -7,17 +7,20 @@ import { assertTransaction, type Executor } from '../transaction.ts';
 import { eventBody } from './event-body.ts';
 import { type EventKind, type EventKinds, testEvent } from './event-kinds.ts';
 import { ownerSchema } from './exporter.ts';
-import type { KeptMessages } from './kept-messages.ts';
+import type { MessageCache } from './message-cache.ts';
 import type { AcceptedEvent, NewEvent } from './new-event.ts';
 import type { WebhooksContext } from './options.ts';
 import { RULE_SETS, type RuleSet } from './setting-values.ts';
 import type { Acceptance, DeliveryStore } from './store.ts';
-import { isOperational } from './subscription.ts';
+import { isNoticeKind } from './subscription.ts';
 import type { UnroutedEvent } from './subscriptions.ts';
 
 /** What may be said about an event besides its body. */
 export interface PublishOptions {
-    /** The rule set that raised the investigation; an exporter of type `investigation_legacy` does not get `library`. */
+    /**
+     * Of an event about an investigation (a case that the application has opened): the set of detection rules that raised it. Exporters of the type
+     * `investigation_legacy` do not get those of `library`.
+     */
     readonly rules?: RuleSet;
     /**
      * Whose it is, in the application's words, at most 200 characters: of the exporters that have an owner, only this one's get it. The
@@ -44,7 +47,7 @@ export interface PublishOptions {
 /** An event that was accepted. */
 export interface PublishedEvent extends AcceptedEvent {
     /**
-     * Tells this process to look for it now; to be called after the commit of `tx`, by a host whose commits the store does not
+     * Tells this process to look for it now; to be called after the commit of `tx`, by a host (an application that publishes) whose commits the store does not
      * notify of (`listen` of the store), since that is switched off or impossible. Without the call it is found within a second.
      */
     readonly wake: () => void;
@@ -82,9 +85,11 @@ export interface Publisher {
 const MAX_EVENTS = 1_000;
 const MAX_BYTES = 16 * 1024 * 1024;
 
-/** Maximum number of events that share one statement, and of statements at once: each can exceed an exporter's window by what the others hand out meanwhile. */
+/** Maximum number of events that share one statement. */
 const BATCH = 100;
-const LANES = 2;
+
+/** Maximum number of such statements at once. Few, since none sees what the others hand out meanwhile: together they can exceed an exporter's window. */
+const STATEMENTS_AT_ONCE = 2;
 
 const namesSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string; orderKey?: string }> = Joi.object({
     owner: ownerSchema,
@@ -92,15 +97,15 @@ const namesSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string; o
     orderKey: Joi.string().max(200),
 });
 
-/** Publishes the kinds of an event table into a store. */
+/** Publishes events of the known kinds ({@link EventKinds}) into a store. */
 export function publisher(context: WebhooksContext): Publisher {
-    const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, reservations, kept, subscriptions } = context;
+    const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, reservations, messageCache, subscriptions } = context;
     const published = publishing(context);
     const traced = tracedBy(context);
     const acceptTogether = (events: readonly UnroutedEvent[]) => subscriptions.route(events, accept);
-    const acceptBatched = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, LANES);
+    const acceptBatched = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, STATEMENTS_AT_ONCE);
     // In statements of their own: they may wait for others of their keys, and must not keep others waiting.
-    const acceptOrdered = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, LANES);
+    const acceptOrdered = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, STATEMENTS_AT_ONCE);
 
     /** Those who publish wait for the rows and not for the queue. */
     async function accept(newEvents: readonly NewEvent[], revision: { readonly revision?: number }): Promise<readonly Acceptance[]> {
@@ -109,7 +114,7 @@ export function publisher(context: WebhooksContext): Publisher {
         const createdAt = reservations.now();
         if (createdAt !== null && session.offers()) {
             for (const [index, one] of accepted.entries()) {
-                keepMessages(kept, newEvents[index] as NewEvent, one, createdAt);
+                cacheMessages(messageCache, newEvents[index] as NewEvent, one, createdAt);
             }
         }
         const handedOut = accepted.flatMap((one) => one.handedOut);
@@ -176,9 +181,9 @@ export function publisher(context: WebhooksContext): Publisher {
     };
 }
 
-/** Where exporters get different messages, only deliveries that were handed out can be kept: of the others nothing says which exporter they are for. */
-function keepMessages(
-    kept: KeptMessages,
+/** Where exporters get different messages, only deliveries that were handed out can be cached: of the others nothing says which exporter they are for. */
+function cacheMessages(
+    messageCache: MessageCache,
     { event: given, traceparent, recipients }: NewEvent,
     { eventId, deliveries, handedOut }: Acceptance,
     createdAt: Date,
@@ -192,13 +197,13 @@ function keepMessages(
 
     const subscribers = ('types' in recipients && recipients.subscribers) || [];
     if (subscribers.every(({ message }) => message === null)) {
-        kept.keep(deliveries, event);
+        messageCache.add(deliveries, event);
         return;
     }
 
     const messages = new Map(subscribers.map(({ exporterId, message }) => [exporterId, message]));
     for (const { deliveryId, exporterId } of handedOut) {
-        kept.keep([deliveryId], event, messages.get(exporterId));
+        messageCache.add([deliveryId], event, messages.get(exporterId));
     }
 }
 
@@ -207,7 +212,7 @@ function tracedBy({ tracing, traces }: Pick<WebhooksContext, 'tracing' | 'traces
     type Accepted = Promise<readonly Acceptance[]>;
     type Accept = (events: readonly UnroutedEvent[]) => Accepted;
 
-    /** Never in the application's transaction, which a trace must not end; nor waited for, since that may have the only connection. */
+    /** The trace is kept outside of the application's transaction, which would fail with it, and not waited for: the transaction may have the only connection. */
     function acceptIn(traceparent: string | null, events: readonly UnroutedEvent[], accept: Accept): Accepted {
         if (traceparent === null) {
             return accept(events);
@@ -305,5 +310,5 @@ export function publishableKind(kinds: EventKinds, name: string): EventKind {
 
 /** What scanwire itself sends, the application may not. */
 function isPublishable(kind: EventKind): boolean {
-    return kind !== testEvent && !isOperational(kind.name);
+    return kind !== testEvent && !isNoticeKind(kind.name);
 }

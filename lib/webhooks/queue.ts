@@ -33,7 +33,7 @@ export interface WorkOptions {
 }
 
 /** Where the jobs of a deployment are. */
-export interface QueuePlace {
+export interface QueueAddress {
     /** What kind of server keeps them, for example `Redis`. */
     readonly queue: string;
     /** What the names of all keys begin with; absent where the server has none. */
@@ -54,14 +54,14 @@ export interface DeliveryQueue {
      *
      * @param deployment UUID of the deployment.
      */
-    place?(deployment: string): QueuePlace;
+    address?(deployment: string): QueueAddress;
 
     /** Resolves once the queue can be used. @throws ScanwireError `MISCONFIGURED` for a server that may drop jobs (a Redis that evicts keys), `UNAVAILABLE`. */
     ready(): Promise<void>;
 
     /**
      * Adds jobs; one that was added before and is not done stays as it is. One with a reservation may be begun at once instead, by a worker
-     * of this process, past the server: that this resolves does not show that the server is there, for which there is `lostJobs`.
+     * of this process, past the server: that this resolves does not show that the server is there, for which there is `hasLostJobs`.
      *
      * @throws ScanwireError `UNAVAILABLE` without waiting for a reconnect.
      */
@@ -71,7 +71,7 @@ export interface DeliveryQueue {
      * Whether jobs that were added may be gone since it was asked last, or first used; absent where that is not known. Then all that is
      * `queued` is added again. @throws ScanwireError `UNAVAILABLE`.
      */
-    lostJobs?(): Promise<boolean>;
+    hasLostJobs?(): Promise<boolean>;
 
     /** Runs `handler` for the jobs of a collector, wherever they were added. A rejected handler is reported and its job dropped. */
     work(collector: string, handler: (job: DeliveryJob) => Promise<void>, options: WorkOptions): Promise<QueueWorker>;

@@ -54,9 +54,9 @@ export function watchedQueue(queue: DeliveryQueue): WatchedQueue {
         queue: {
             ...(queue.name !== undefined && { name: queue.name }),
             ready: () => noted(queue.ready()),
-            // It may have gone to a worker of this process, past the server: `lostJobs` asks that.
-            add: (jobs) => noted(queue.add(jobs), queue.lostJobs === undefined),
-            ...(queue.lostJobs && { lostJobs: () => noted((queue.lostJobs as () => Promise<boolean>)()) }),
+            // It may have gone to a worker of this process, past the server: `hasLostJobs` asks that.
+            add: (jobs) => noted(queue.add(jobs), queue.hasLostJobs === undefined),
+            ...(queue.hasLostJobs && { hasLostJobs: () => noted((queue.hasLostJobs as () => Promise<boolean>)()) }),
             work: (collector, handler, options) => queue.work(collector, handler, options),
             close: () => queue.close(),
         },

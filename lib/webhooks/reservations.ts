@@ -12,7 +12,10 @@ export interface Reservation {
     readonly generation: number;
     /** As `Claim.attemptSinceReplay`. */
     readonly attemptSinceReplay: number;
-    /** Generation of the deployment's settings, {@link Deployment.generation}, when it was handed out: it may be later than that of the process that asked. */
+    /**
+     * Generation of the deployment's settings, {@link Deployment.generation}, when it was handed out: it may be later than that of the process that
+     * asked. The name is that of job data, which other releases read.
+     */
     readonly settings: number;
 }
 
@@ -36,11 +39,11 @@ export interface BegunAttempt {
     readonly duration: number;
 }
 
-/** What a session reports with each sign of life: the attempts under {@link Reservation | reservations} that go on for longer than {@link RESERVATION_TIMES.reportedAfter}. */
+/** What a session reports with each heartbeat: the attempts under {@link Reservation | reservations} that go on for longer than {@link RESERVATION_TIMES.reportedAfter}. */
 export interface BegunAttempts {
     /**
-     * The store's time of the report, or somewhat before: every attempt that had begun {@link RESERVATION_TIMES.reportedAfter} before it and goes on is
-     * in this report or in one before. Null as long as the store has not said its time.
+     * Up to when the reports of the session are complete, in the store's time: an attempt that began {@link RESERVATION_TIMES.reportedAfter} before
+     * then, or earlier, and still goes on is in this report or in an earlier one. Null as long as the store has not said its time.
      */
     readonly upTo: Date | null;
     /** Those that were in no report before. The store turns their reservations into claims of the session. */

@@ -64,6 +64,7 @@ export function shownUrls(keyRing: KeyRing): (exporters: readonly Pick<StoredExp
     };
 }
 
+/** What the URL is sealed for: the sealed text can be unsealed with the same context only, so that it is of no use in another row. */
 function urlContext(exporterId: string): string {
     return `exporter:${exporterId}:url`;
 }
@@ -87,11 +88,11 @@ function isWellSealed(exporter: StoredExporter, keyRing: KeyRing): boolean {
 }
 
 /**
- * Seals the URLs that versions before have stored as they are, or that were stored so for them, and once more those that a former key has
- * sealed: one exporter at a time, and whatever cuts this off, each is one or the other. None is sealed while a process of such a version
- * sends.
+ * Seals the URLs that are stored unsealed, by an earlier release or for one that still sends, and seals again those that a former key has
+ * sealed. It takes one exporter at a time, so that it can be cut off anywhere. While a process of such a release sends, nothing is sealed,
+ * since that process could not unseal it.
  *
- * @returns Whether none is left, and none will come.
+ * @returns Whether all are sealed with the current key; if not, it is to be tried again.
  */
 async function sealUrls(context: SealingContext): Promise<boolean> {
     if (!(await canAllUnseal(context))) {

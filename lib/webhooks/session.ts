@@ -19,7 +19,7 @@ export interface Session {
     readonly opensUrls?: boolean;
 }
 
-/** Under which a process claims: whoever holds claims says all the time that it is alive. */
+/** Under which a process claims: whoever has claims says by heartbeats (`keepAlive` of the store) that it is alive. */
 export interface ClaimingSession {
     readonly id: string;
     /**
@@ -42,17 +42,17 @@ export interface ClaimingSession {
     end(): Promise<void>;
 }
 
-/** Milliseconds without a sign of life after which the claims of a process count as lost. */
+/** Milliseconds without a heartbeat after which the claims of a process count as lost. */
 const ALIVE_FOR = 7_500;
-const SIGN_EVERY = 2_000;
+const HEARTBEAT_EVERY = 2_000;
 
 /**
- * Milliseconds after the end of a process until its reservations that it has not reported can be handed out again, provided that every living
- * session has given a sign of life since.
+ * How long the reservations of a process that has ended stay its own, in milliseconds: by then whoever had begun an attempt under one has to
+ * report it. Once every living session has sent a heartbeat after that, those that nobody has reported can be handed out again.
  */
 const RESERVED_FOR = RESERVATION_TIMES.beginWithin + RESERVATION_TIMES.reportedAfter;
-/** Milliseconds between signs of life meanwhile, so that the wait is short. */
-const FREED_EVERY = 250;
+/** Milliseconds between heartbeats while such reservations are waited for, so that the wait is short. */
+const FAST_HEARTBEAT_EVERY = 250;
 
 /** What goes on is reported together with what follows within so many milliseconds. */
 const REPORTED_TOGETHER = 50;
@@ -66,11 +66,11 @@ export function claimingSession(
     const process = JSON.stringify({ ...ownIdentity(), machine: ownMachine() });
     const slots: Record<string, number> = {};
     let timer: NodeJS.Timeout | undefined;
-    let naming: NodeJS.Timeout | undefined;
+    let reporting: NodeJS.Timeout | undefined;
     let freeing: NodeJS.Timeout | undefined;
-    let sign: Promise<void> = Promise.resolve();
-    /** Whether the next sign of life waits for the one before it. */
-    let signing = false;
+    let heartbeat: Promise<void> = Promise.resolve();
+    /** Whether the next heartbeat waits for the one before it. */
+    let isHeartbeatWaiting = false;
 
     function own(): Session {
         return { id, process, slots, generation: member.generation(), opensUrls: true };
@@ -81,16 +81,16 @@ export function claimingSession(
         const report = reservations.report();
         reservations.heard(await deliveries.keepAlive(own(), ALIVE_FOR, report), asked);
         reservations.reported(report);
-        nameInTime();
+        reportInTime();
     }
 
     /** One after the other: of two at once, the one that knows less may be the last to get there. */
-    function signOfLife(): void {
-        if (!signing) {
-            signing = true;
-            sign = sign
+    function sendHeartbeat(): void {
+        if (!isHeartbeatWaiting) {
+            isHeartbeatWaiting = true;
+            heartbeat = heartbeat
                 .then(() => {
-                    signing = false;
+                    isHeartbeatWaiting = false;
                     return keepAlive();
                 })
                 .catch(onError);
@@ -98,16 +98,16 @@ export function claimingSession(
     }
 
     /** Once something has gone on for too long to remain unreported. */
-    function nameInTime(): void {
+    function reportInTime(): void {
         const wait = reservations.nextReport();
-        if (naming !== undefined || wait === null) {
+        if (reporting !== undefined || wait === null) {
             return;
         }
-        naming = setTimeout(() => {
-            naming = undefined;
-            signOfLife();
+        reporting = setTimeout(() => {
+            reporting = undefined;
+            sendHeartbeat();
         }, wait + REPORTED_TOGETHER);
-        naming.unref();
+        reporting.unref();
     }
 
     return {
@@ -117,10 +117,10 @@ export function claimingSession(
             const ended = (await deliveries.sessions()).filter(hasEnded).map(({ id }) => id);
             await deliveries.endSessions(ended);
             await keepAlive();
-            timer = setInterval(signOfLife, SIGN_EVERY);
+            timer = setInterval(sendHeartbeat, HEARTBEAT_EVERY);
             timer.unref();
             if (ended.length > 0) {
-                freeing = speakUntilFreed(signOfLife, () => void sign.then(onFreed));
+                freeing = beatUntilFreed(sendHeartbeat, () => void heartbeat.then(onFreed));
             }
         },
 
@@ -133,7 +133,7 @@ export function claimingSession(
 
         attemptBegan(claim) {
             reservations.begin(claim);
-            nameInTime();
+            reportInTime();
         },
 
         async hasOthers() {
@@ -144,32 +144,32 @@ export function claimingSession(
             for (const collector of Object.keys(slots)) {
                 delete slots[collector];
             }
-            signOfLife();
+            sendHeartbeat();
         },
 
         async end() {
             clearInterval(timer);
             clearInterval(freeing);
-            clearTimeout(naming);
-            naming = undefined;
-            await sign;
+            clearTimeout(reporting);
+            reporting = undefined;
+            await heartbeat;
             await deliveries.endSessions([id]).catch(onError);
         },
     };
 }
 
-/** Does not wait for the next ordinary sign: all that waits meanwhile could be sent. */
-function speakUntilFreed(speak: () => void, onSpoken: () => void): NodeJS.Timeout {
-    let signs = Math.ceil(RESERVED_FOR / FREED_EVERY) + 1;
-    onSpoken();
+/** Sends heartbeats faster until the reservations of ended processes are free: what waits for them could be sent. */
+function beatUntilFreed(sendBeat: () => void, onBeat: () => void): NodeJS.Timeout {
+    let beats = Math.ceil(RESERVED_FOR / FAST_HEARTBEAT_EVERY) + 1;
+    onBeat();
     const timer = setInterval(() => {
-        speak();
-        onSpoken();
-        signs -= 1;
-        if (signs === 0) {
+        sendBeat();
+        onBeat();
+        beats -= 1;
+        if (beats === 0) {
             clearInterval(timer);
         }
-    }, FREED_EVERY);
+    }, FAST_HEARTBEAT_EVERY);
     return timer.unref();
 }
 

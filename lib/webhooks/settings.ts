@@ -3,14 +3,15 @@ import type { EgressGuard, EgressPolicy } from '../egress/guard.ts';
 import { ScanwireError } from '../errors.ts';
 import type { EventKind } from './event-kinds.ts';
 import type { Sender, SharedLimits } from './http-sender.ts';
-import type { DeliveryQueue, QueuePlace } from './queue.ts';
+import type { DeliveryQueue, QueueAddress } from './queue.ts';
 import type { Tracing, TracingOptions } from './tracing.ts';
 
 /**
  * What is on the wire and how it is retried, which all processes of a deployment have in common: plain JSON, nothing secret. What a
- * process cannot tell, for example the limits of a sender that somebody else has made, is absent.
+ * process cannot tell, for example the limits of a sender that somebody else has made, is absent. The limits of {@link SharedLimits} are those of
+ * the sender that receivers notice; those of {@link QueueAddress} say where the jobs are.
  */
-export interface DeploymentSettings extends Partial<SharedLimits>, Partial<QueuePlace> {
+export interface DeploymentSettings extends Partial<SharedLimits>, Partial<QueueAddress> {
     readonly vendor: string;
     /** The names of the host's own, where it has any: a worker needs none of them. */
     readonly kinds?: readonly string[];
@@ -18,6 +19,7 @@ export interface DeploymentSettings extends Partial<SharedLimits>, Partial<Queue
     /** Attempts a second of all exporters together, where there is a limit. */
     readonly rate?: number;
     readonly breakerAfter: number;
+    /** Milliseconds for which an exporter may fail before it is stopped. */
     readonly stopAfter: number;
     readonly maxBodyBytes: number;
     readonly attemptTimeout: number;
@@ -48,7 +50,7 @@ export interface SettingsStore {
 
 /**
  * What a process is: a `host` says what the settings of its deployment are when it starts; a `worker` sends with those that a host has
- * kept, or refuses to start.
+ * stored, or refuses to start.
  */
 export type Role = 'host' | 'worker';
 
@@ -59,7 +61,7 @@ interface Parts extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerA
     readonly kinds: readonly EventKind[];
     readonly sender: Pick<Sender, 'attemptTimeout' | 'limits'>;
     readonly guard: Pick<EgressGuard, 'allow' | 'owners'>;
-    readonly queue: Pick<DeliveryQueue, 'place'>;
+    readonly queue: Pick<DeliveryQueue, 'address'>;
     readonly tracing: Pick<Tracing, 'options'> | null;
     readonly onError: (error: Error) => void;
 }
@@ -67,7 +69,7 @@ interface Parts extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerA
 /** A process among those that share its deployment's settings. */
 export interface Membership {
     /**
-     * Keeps the settings of this process, as a host, or makes sure that they are those that are kept. Done once until it leaves.
+     * Stores the settings of this process, as a host, or makes sure that they are those that are stored. Done once until it leaves.
      *
      * @throws ScanwireError `MISCONFIGURED` for a worker before its host, or with other settings, each with both values; `UNAVAILABLE`.
      */
@@ -125,7 +127,7 @@ export function membership(parts: Parts, outdated: () => void): Membership {
             }
 
             const found = await settings.read();
-            const own = settingsOf(parts, queue.place?.(found.id));
+            const own = settingsOf(parts, queue.address?.(found.id));
             const deployment = role === 'host' ? await settings.declare(own) : agreeing(own, found);
             generation = deployment.generation;
             // A worker may know less than its host.
@@ -140,7 +142,7 @@ export function membership(parts: Parts, outdated: () => void): Membership {
 
 function settingsOf(
     { vendor, kinds, window, rate, breakerAfter, stopAfter, maxBodyBytes, sender, guard, tracing }: Parts,
-    place?: QueuePlace,
+    address?: QueueAddress,
 ) {
     const { limits, attemptTimeout } = sender;
     const own: DeploymentSettings = {
@@ -155,31 +157,31 @@ function settingsOf(
         attemptTimeout,
         ...(guard.allow !== undefined && { egress: policyOf(guard.allow, guard.owners) }),
         ...(tracing !== null && { tracing: tracing.options }),
-        ...place,
+        ...address,
     };
     return own;
 }
 
-/** What a guard opens, whatever order it was said in. */
+/** Which receivers a guard allows, in an order that does not depend on the one in which they were given. */
 function policyOf(allow: readonly string[], owners?: EgressGuard['owners']): EgressPolicy {
     const sorted = (entries: readonly string[]): readonly string[] => [...new Set(entries)].toSorted();
     const ofOwners = Object.entries(owners ?? {}).map(([owner, own]) => [owner, sorted(own)] as const);
     return { allow: sorted(allow), ...(ofOwners.length > 0 && { owners: Object.fromEntries(ofOwners) }) };
 }
 
-/** What a host has kept. @throws ScanwireError `MISCONFIGURED` before that. */
-export function keptIn({ settings }: Deployment): DeploymentSettings {
+/** What a host has stored. @throws ScanwireError `MISCONFIGURED` before that. */
+export function storedSettings({ settings }: Deployment): DeploymentSettings {
     if (settings === null) {
-        throw new ScanwireError('MISCONFIGURED', 'Cannot send before a host has kept its settings in the store: start the host first');
+        throw new ScanwireError('MISCONFIGURED', 'Cannot send before a host has stored its settings: start the host first');
     }
 
     return settings;
 }
 
 function agreeing(own: DeploymentSettings, deployment: Deployment): Deployment {
-    const settings = keptIn(deployment);
+    const settings = storedSettings(deployment);
     const names = new Set(['rate', ...Object.keys(own)] as Name[]);
-    // What a host does not say is for others to choose, but for a rate: without one there is no limit.
+    // A worker may choose what its host has not set, but for a rate: a host without one has no limit, and then no worker may have one.
     const different = [...names].filter((name) => (settings[name] !== undefined || name === 'rate') && differs(own, settings, name));
     const [field] = different;
     if (field !== undefined) {
@@ -199,11 +201,11 @@ function howChanged(joined: Known, now: Known): string {
     return different.length === 0 ? ', and changed them back' : ` (${shown(joined, now, different)})`;
 }
 
-function differs(here: Known, kept: Known, name: Name): boolean {
-    return !isDeepStrictEqual(here[name], kept[name]);
+function differs(here: Known, stored: Known, name: Name): boolean {
+    return !isDeepStrictEqual(here[name], stored[name]);
 }
 
-function shown(here: Known, kept: Known, names: readonly Name[]): string {
+function shown(here: Known, stored: Known, names: readonly Name[]): string {
     const text = (value: unknown): string => (value === undefined ? 'not set' : JSON.stringify(value));
-    return names.map((name) => `${name} is ${text(here[name])} here and ${text(kept[name])} in the store`).join(', ');
+    return names.map((name) => `${name} is ${text(here[name])} here and ${text(stored[name])} in the store`).join(', ');
 }

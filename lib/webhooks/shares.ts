@@ -19,11 +19,11 @@ export interface Sharer {
     readonly window: number;
 }
 
-/** What exporters of one kind, slow or quick, may have in flight. */
-export interface Pool {
+/** What the slow or the quick exporters of a collector may have in flight. */
+export interface ShareGroup {
     /** Each of them. */
     readonly share: number;
-    /** All of them together, beyond what they have now. */
+    /** Free places: how many more all of them together may have than now. */
     readonly room: number;
 }
 
@@ -32,13 +32,13 @@ export interface Pool {
  * Quick ones together have twice the slots, less what the slow ones hold: one set of deliveries that is being sent, and one that waits in
  * the queue, for about {@link SHARES.quickWithin} at most, so that workers never wait for the dispatcher.
  */
-export function poolsOf(sharers: readonly Sharer[], slots: number): { readonly slow: Pool; readonly quick: Pool } {
+export function shareGroupsOf(sharers: readonly Sharer[], slots: number): { readonly slow: ShareGroup; readonly quick: ShareGroup } {
     const slow = sharers.filter((one) => one.slow);
     const quick = sharers.filter((one) => !one.slow);
-    return { slow: pool(slow, Math.max(1, Math.floor(slots / 2))), quick: pool(quick, 2 * slots - inFlight(slow)) };
+    return { slow: shareGroup(slow, Math.max(1, Math.floor(slots / 2))), quick: shareGroup(quick, 2 * slots - inFlight(slow)) };
 }
 
-function pool(sharers: readonly Sharer[], capacity: number): Pool {
+function shareGroup(sharers: readonly Sharer[], capacity: number): ShareGroup {
     const active = sharers.filter((one) => one.window > 0 || one.inFlight > 0).length;
     return { share: Math.max(1, Math.floor(capacity / Math.max(1, active))), room: capacity - inFlight(sharers) };
 }

@@ -10,7 +10,7 @@ import type { BegunAttempts, HandOutOptions, Reservation } from './reservations.
 import type { RetentionStore } from './retention.ts';
 import type { NextState } from './schedule.ts';
 import type { Session } from './session.ts';
-import type { TraceStore } from './traces.ts';
+import type { TraceStore } from './trace-store.ts';
 
 /**
  * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
@@ -88,7 +88,7 @@ export interface Dispatched {
 /** What a dispatch has done. */
 export interface DispatchResult {
     readonly handedOut: readonly Dispatched[];
-    /** Exporters the end of whose deliveries may let go what is due and was not handed out, of exporters that take any now. */
+    /** Exporters that others wait for: when an attempt for one of them ends, deliveries that are due and were not handed out may be unblocked. */
     readonly waitsFor: readonly string[];
 }
 
@@ -208,7 +208,7 @@ export interface DeliveryStore {
      *     for, and no older first try that is due; beside retries that are due, {@link placesLeftToRetries} are left free. No lock is waited for to
      *     find out, so that a window may be exceeded by what is accepted at the same time. Not with `tx`.
      * @param options.tx An open transaction of the application to store in; only where {@link DeliveryStore.transactions} is true.
-     * @param options.revision The {@link Subscribers.revision} by which subscribers were chosen.
+     * @param options.revision The {@link SubscribedExporters.revision} by which subscribers were chosen.
      * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist, `CONFLICT` when an event id was accepted before; with the field
      *     `revision`, when exporters choose otherwise by now, with `idempotencyKey` when a key stands for another event; `MISCONFIGURED` for `tx`
      *     where {@link DeliveryStore.transactions} is false.
@@ -231,9 +231,9 @@ export interface DeliveryStore {
     readonly holds?: boolean;
     /**
      * Whether order keys are heeded. A delivery to an exporter that is ordered, of an event with a key, is handed out (also by `accept`) only
-     * when none of the same exporter and key is in flight and none that was accepted before is unfinished: neither ended nor `held`. One that is
-     * `exhausted` or `poisoned` counts as unfinished where {@link StoredSettings.afterExhausted} is `hold`, until it is replayed,
-     * discarded or erased; it is not removed by {@link retention} until then. A replay is unfinished again, in its old place.
+     * when none of the same exporter and key is in flight and none that was accepted before blocks the key. An unfinished one does (neither ended nor
+     * `held`), and one that is `exhausted` or `poisoned` where {@link StoredSettings.afterExhausted} is `hold`, until it is replayed, discarded or
+     * erased; it is not removed by {@link retention} until then. One that is replayed is unfinished again, and blocks what was accepted after it.
      *
      * Who accepts an event of a key waits for the end of those who have accepted one of the same key and not committed yet, so that this is the
      * order. Whether an exporter is ordered is decided at acceptance; once it is not any more, all that waits goes as if it had no key.
@@ -256,27 +256,27 @@ export interface DeliveryStore {
 
     /**
      * Marks due deliveries `queued`, at most a window of each exporter: single-attempt ones first and whatever the exporter's state, then, of
-     * exporters only that run and are not paused, as their rates allow, first tries before retries (which have {@link placesForRetries}) and older
-     * before newer. Exporters of a collector share the slots of the sessions that are alive, as {@link poolsOf} says. Safe to call from several
+     * exporters only that run and are not paused, within the rate that each may have, first tries before retries (which have {@link placesForRetries}) and older
+     * before newer. Exporters of a collector share the slots of the sessions that are alive, as {@link shareGroupsOf} says. Safe to call from several
      * processes at once: no delivery is handed out twice.
      */
     dispatch(options: DispatchOptions): Promise<DispatchResult>;
 
     /**
-     * Finds what queue or workers have lost. Claims that ran out, or whose session has ended: their attempts end as `interrupted`, the deliveries
-     * are `pending` and due after {@link faultDelay}, `poisoned` when that has happened {@link FAULTS.poisonedAfter} times in a row, or `exhausted`
-     * when they have a single attempt. Reservations that nobody has begun in time, whose `beginBy` plus {@link RESERVATION_TIMES.reportedAfter} is before the
-     * {@link BegunAttempts.upTo} of every living session that has one, and which none has reported: the deliveries are `pending` and due as before.
-     * Jobs queued too long ago: resolves with them, still `queued`, as if they had been queued now, to be claimed.
+     * Finds what queue or workers have lost. Attempts whose claim ran out or whose session ended: they end as `interrupted`, the deliveries become `pending`
+     * and due after {@link faultDelay}, `poisoned` after {@link FAULTS.poisonedAfter} of these in a row, or `exhausted` if they have a single attempt.
+     * Reservations that no session reports: every living one has sent a report with an {@link BegunAttempts.upTo} later than `beginBy` plus
+     * {@link RESERVATION_TIMES.reportedAfter} (those without `upTo` do not count); the deliveries become `pending`, and due as before.
+     * Jobs queued too long ago: their deliveries stay `queued`, as if from now on, and are returned without a reservation, to be added and claimed.
      */
     sweep(options: SweepOptions): Promise<SweepResult>;
 
     /**
-     * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. Null for one in any other state, or whose exporter is gone or
-     * (unless it has a single attempt) stopped or paused, and for a session that is not known (any more) or of another generation than the
-     * deployment's; what is `queued` and not claimed for one of the last three goes back to `pending`.
+     * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. Null for one in any other state or whose exporter is gone. Null as well,
+     * and the delivery goes back to `pending`, where its exporter is stopped or paused (unless it has a single attempt), or where the session is not
+     * known (any more) or has another generation than the deployment.
      * @param session The session that claims, so that its end ends the claims; null for none.
-     * @param maxBytes Of all bodies together, no limit when absent. The first is claimed whatever it has; from the first beyond it the results end.
+     * @param maxBytes Of all bodies together, no limit when absent. The first body may be longer; from the next that does not fit on, there are no results.
      */
     claim(requests: readonly ClaimRequest[], session: string | null, maxBytes?: number): Promise<readonly (Claim | null)[]>;
 
@@ -339,7 +339,7 @@ export interface DeliveryStore {
     event(id: string): Promise<EventSummary | null>;
 
     /**
-     * Erases the body of an event, which becomes empty; its deliveries that have not ended, `held` ones too, and those that have ended and hold up
+     * Erases the body of an event, which becomes empty; its deliveries that have not ended, `held` ones too, and those that have ended and block
      * their order keys, become `erased` in the same transaction, and nothing of it is claimed any more. Once more it changes nothing.
      *
      * @returns The event, and how many deliveries have ended by this.

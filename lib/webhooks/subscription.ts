@@ -4,7 +4,7 @@ import { type CompiledFilter, checkFilter, compileFilter, type FailedCondition, 
 
 /** Which events an exporter wants, of those that its export type lets it have. */
 export interface Subscription {
-    /** Names of event kinds, each whole or with `*` for its end; null for every kind but the operational ones. */
+    /** Names of event kinds, each whole or with `*` for its end; null for every kind but those of notices. */
     readonly kinds: readonly string[] | null;
     /** Asked of the body; null for every body. */
     readonly filter: Filter | null;
@@ -18,20 +18,20 @@ export interface ChosenEvent {
 }
 
 const MAX_KINDS = 100;
-const OPERATIONAL = 'exporter_';
+const NOTICE_PREFIX = 'exporter_';
 
-/** Whether the kind tells about exporters themselves: such events go only to those who name the kind in full. */
-export function isOperational(kind: string): boolean {
-    return kind.startsWith(OPERATIONAL);
+/** Whether the kind is that of a notice, which tells about an exporter itself: such events go only to those who name the kind in full. */
+export function isNoticeKind(kind: string): boolean {
+    return kind.startsWith(NOTICE_PREFIX);
 }
 
 /** Whether a list of kinds has this one. */
 export function wantsKind(kinds: Subscription['kinds'], kind: string): boolean {
     if (kinds === null) {
-        return !isOperational(kind);
+        return !isNoticeKind(kind);
     }
 
-    return kinds.some((name) => name === kind || (name.endsWith('*') && kind.startsWith(name.slice(0, -1)) && !isOperational(kind)));
+    return kinds.some((name) => name === kind || (name.endsWith('*') && kind.startsWith(name.slice(0, -1)) && !isNoticeKind(kind)));
 }
 
 /**
@@ -68,7 +68,7 @@ function checkKinds(kinds: unknown, known: readonly EventKind[]): readonly strin
         }
 
         if (!known.some((kind) => wantsKind([name], kind.name))) {
-            const hint = name.endsWith('*') && isOperational(name) ? 'kinds that tell about exporters are named in full, not with *' : '';
+            const hint = name.endsWith('*') && isNoticeKind(name) ? 'kinds that tell about exporters are named in full, not with *' : '';
             const names = `there are ${known.map((kind) => kind.name).join(', ')}`;
             throw refused(field, `Kinds[${index}] fits no event kind: ${hint || names}`);
         }

@@ -4,9 +4,9 @@ import { type EventKind, typesFor } from './event-kinds.ts';
 import type { StoredExporter } from './exporter.ts';
 import { type FormatEvent, formatEvent } from './formats/format-table.ts';
 import { type MessageMaker, messageMaker } from './formatting.ts';
-import type { FormattedMessage, IdempotencyKey, NewEvent, Subscriber } from './new-event.ts';
+import type { FormattedMessage, IdempotencyKey, NewEvent, Recipient } from './new-event.ts';
 import type { WebhooksContext } from './options.ts';
-import { type CompiledSubscription, compileSubscription, explainSubscription, isOperational } from './subscription.ts';
+import { type CompiledSubscription, compileSubscription, explainSubscription, isNoticeKind } from './subscription.ts';
 
 /** An event before it is routed: nobody has chosen yet which exporters get it. */
 export interface UnroutedEvent {
@@ -43,18 +43,18 @@ export interface Subscriptions {
     route<Result>(events: readonly UnroutedEvent[], accept: Accept<Result>, tx?: Executor): Promise<Result>;
 }
 
-/** An exporter that chooses, ready to be asked. */
-interface Chooser {
+/** An exporter with a subscription of its own, ready to be asked about an event. */
+interface PreparedSubscriber {
     readonly exporter: StoredExporter;
     readonly wants: CompiledSubscription;
     /** Shared by those with the same format. */
     readonly make: MessageMaker;
 }
 
-interface Choosers {
-    /** Undefined in a store that keeps no choices. */
+interface KnownSubscribers {
+    /** How often subscriptions had changed in the store; undefined in one that keeps none. */
     readonly revision: number | undefined;
-    readonly choosers: readonly Chooser[];
+    readonly subscribers: readonly PreparedSubscriber[];
     /** The store's time, as far as is known. */
     now(): Date;
 }
@@ -67,18 +67,22 @@ const MAX_TRIES = 5;
 /** What exporters of the store choose. It is read when the first event is accepted, and again only when it has changed. */
 export function subscriptions(context: Context): Subscriptions {
     const { exporters, reservations, monotonic } = context;
-    let reading: Promise<Choosers> | null = null;
-    let known: Choosers | null = null;
+    let reading: Promise<KnownSubscribers> | null = null;
+    let known: KnownSubscribers | null = null;
 
-    async function read(tx?: Executor): Promise<Choosers> {
+    async function read(tx?: Executor): Promise<KnownSubscribers> {
         const found = await exporters.subscribers?.(tx);
         const asked = monotonic();
         const at = found === undefined ? 0 : found.at.getTime() - asked;
-        return { revision: found?.revision, choosers: choosersOf(found?.exporters ?? [], context), now: () => new Date(at + monotonic()) };
+        return {
+            revision: found?.revision,
+            subscribers: preparedSubscribers(found?.exporters ?? [], context),
+            now: () => new Date(at + monotonic()),
+        };
     }
 
     /** Many who publish at once read it once. What could not be read is not known. */
-    async function current(): Promise<Choosers> {
+    async function current(): Promise<KnownSubscribers> {
         reading ??= read();
         const mine = reading;
         try {
@@ -91,7 +95,7 @@ export function subscriptions(context: Context): Subscriptions {
         }
     }
 
-    function forget(outdated: Promise<Choosers> | null): void {
+    function forget(outdated: Promise<KnownSubscribers> | null): void {
         if (reading === outdated) {
             reading = null;
             known = null;
@@ -102,7 +106,7 @@ export function subscriptions(context: Context): Subscriptions {
      * In a transaction nothing else is waited for: there may be no other connection. What it sees may also be older than what is known, or
      * never be committed, so that it is not kept for others.
      */
-    async function currentIn(tx: Executor, again: boolean): Promise<Choosers> {
+    async function currentIn(tx: Executor, again: boolean): Promise<KnownSubscribers> {
         if (known !== null && !again) {
             return known;
         }
@@ -110,10 +114,10 @@ export function subscriptions(context: Context): Subscriptions {
         return await read(tx);
     }
 
-    function subscribersOf(unrouted: UnroutedEvent, choosers: readonly Chooser[], at: Date): readonly Subscriber[] {
+    function recipientsOf(unrouted: UnroutedEvent, subscribers: readonly PreparedSubscriber[], at: Date): readonly Recipient[] {
         const event = formatInput(unrouted, at);
         const made = new Map<MessageMaker, FormattedMessage | null>();
-        const chosen = choosers.filter(({ exporter, wants }) => {
+        const chosen = subscribers.filter(({ exporter, wants }) => {
             return exporter.id !== unrouted.about && refusal(exporter, unrouted) === null && wants(event);
         });
         return chosen.map(({ exporter: { id }, make }) => {
@@ -124,10 +128,10 @@ export function subscriptions(context: Context): Subscriptions {
     }
 
     const route = async <Result>(events: readonly UnroutedEvent[], accept: Accept<Result>, tx?: Executor, tries = 1): Promise<Result> => {
-        const { revision, choosers, now } = await (tx === undefined ? current() : currentIn(tx, tries > 1));
+        const { revision, subscribers, now } = await (tx === undefined ? current() : currentIn(tx, tries > 1));
         const used = reading;
         const at = reservations.now() ?? now();
-        const newEvents = events.map((event) => newEvent(event, choosers.length === 0 ? [] : subscribersOf(event, choosers, at)));
+        const newEvents = events.map((event) => newEvent(event, subscribers.length === 0 ? [] : recipientsOf(event, subscribers, at)));
         try {
             return await accept(newEvents, revision === undefined ? {} : { revision });
         } catch (error) {
@@ -146,7 +150,7 @@ function isOutdated(error: unknown): boolean {
     return error instanceof ScanwireError && error.code === 'CONFLICT' && error.field === 'revision';
 }
 
-function choosersOf(exporters: readonly StoredExporter[], context: Context): readonly Chooser[] {
+function preparedSubscribers(exporters: readonly StoredExporter[], context: Context): readonly PreparedSubscriber[] {
     const makers = new Map<unknown, MessageMaker>();
     return exporters.map((exporter) => {
         const key = exporter.template ?? exporter.format;
@@ -156,17 +160,17 @@ function choosersOf(exporters: readonly StoredExporter[], context: Context): rea
     });
 }
 
-function newEvent(event: UnroutedEvent, subscribers: readonly Subscriber[]): NewEvent {
+function newEvent(event: UnroutedEvent, recipients: readonly Recipient[]): NewEvent {
     const { id, kind, body, owner, idempotency, orderKey, traceparent } = event;
-    // Operational events are for those who name them.
-    const types = isOperational(kind.name) ? [] : typesFor(kind, event.rules);
+    // Events of notices go to no type, only to those who name their kinds.
+    const types = isNoticeKind(kind.name) ? [] : typesFor(kind, event.rules);
     return {
         event: { id, kind: kind.name, body },
         ...(owner !== null && { owner }),
         ...(idempotency !== undefined && { idempotency }),
         ...(orderKey !== undefined && { orderKey }),
         ...(traceparent !== undefined && { traceparent }),
-        recipients: { types, ...(subscribers.length > 0 && { subscribers }) },
+        recipients: { types, ...(recipients.length > 0 && { subscribers: recipients }) },
     };
 }
 
@@ -197,7 +201,7 @@ function refusal({ owner, type }: StoredExporter, event: Pick<UnroutedEvent, 'ki
     if (owner !== null && owner !== event.owner) {
         return `It gets events of the owner ${owner} only`;
     }
-    if (!isOperational(name) && !typesFor(event.kind, event.rules).includes(type)) {
+    if (!isNoticeKind(name) && !typesFor(event.kind, event.rules).includes(type)) {
         return `Its type ${type} does not get investigations of the rules ${event.rules}`;
     }
     return null;

@@ -12,7 +12,7 @@ import { type EventKinds, eventKinds } from './event-kinds.ts';
 import type { Overview } from './exporter-health.ts';
 import { type Exporters, exporters } from './exporters.ts';
 import { formatTable } from './formats/format-table.ts';
-import { keptMessages } from './kept-messages.ts';
+import { messageCache } from './message-cache.ts';
 import { noticesOf } from './notices.ts';
 import { DRAIN_TIMEOUT, type WebhookStores, type WebhooksContext, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
 import { type Publish, type PublishAll, publisher } from './publisher.ts';
@@ -28,7 +28,7 @@ import { type Membership, membership } from './settings.ts';
 import { vendorNamed } from './signature.ts';
 import { subscriptions } from './subscriptions.ts';
 import { testsUnderWay } from './tests-under-way.ts';
-import { tracesOf } from './traces.ts';
+import { tracesOf } from './trace-store.ts';
 
 /** The webhook exporter without a server around it. */
 export interface Webhooks {
@@ -230,8 +230,8 @@ function assertRated({ rate, deliveries }: Required<WebhooksOptions>): void {
 function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, member: Membership) {
     const parts = { ...settings, ...madeOf(settings), queue, member };
     const reservations = reservationsOf(parts);
-    const bodies = byteBudget({ limit: settings.maxBytesInFlight, largest: settings.maxBodyBytes });
-    const kept = keptMessages(bodies);
+    const bodyMemory = byteBudget({ limit: settings.maxBytesInFlight, largest: settings.maxBodyBytes });
+    const cache = messageCache(bodyMemory);
     const chosen = subscriptions({ ...parts, reservations });
     const dispatching = dispatcher(parts);
     return {
@@ -239,8 +239,8 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
         dispatcher: dispatching,
         session: claimingSession(parts, reservations),
         reservations,
-        bodies,
-        kept,
+        bodyMemory,
+        messageCache: cache,
         subscriptions: chosen,
         traces: tracesOf(parts),
         tests: testsUnderWay(parts),

@@ -51,7 +51,7 @@ t.test('sends for its collector, with the key ring of the data folder, and ends 
     });
 
     const early = await scanwire(['worker', '--collector', 'edge', '--data', data], { env });
-    t.match(early, { code: 1, stderr: /^scanwire: Cannot send before a host has kept its settings in the store.*\n$/ });
+    t.match(early, { code: 1, stderr: /^scanwire: Cannot send before a host has stored its settings.*\n$/ });
     const host = await serveIn(t, env, data, '--max-requests', '1');
     const { key } = JSON.parse((await scanwire(['keys', 'create', 'ci', '--data', data, '--json'], { env })).stdout) as { key: string };
     const [first, second] = [await get(host.served, '/rest_api/v2/base', key), await get(host.served, '/rest_api/v2/base', key)];

@@ -16,7 +16,7 @@ t.test('runs a lone item at once and what arrives meanwhile together', async (t)
     t.equal(await double(6), 12);
 });
 
-t.test('runs who comes during a run beside it, as far as there are lanes', async (t) => {
+t.test('runs who comes during a run beside it, as far as that many may run', async (t) => {
     const runs: number[][] = [];
     let most = 0;
     let running = 0;
@@ -130,7 +130,7 @@ function slowRuns(t: Test) {
             const busy = Array.from(underWay, ({ item }) => item);
             return waiting.filter(({ item }) => !busy.includes(item)).slice(0, 2);
         },
-        { lanes: 1, silentAfter: 1_000, most: 3 },
+        { runs: 1, silentAfter: 1_000, runsWithSilent: 3 },
     );
     const end = async (index: number): Promise<void> => {
         ends[index]?.();
@@ -160,7 +160,7 @@ t.test('takes another lane beside a run that is silent, as many as it may', asyn
     t.strictSame(await results, [1, 2, 3, 4, 5, 6, 7, 8]);
 });
 
-t.test('keeps what is alike out of other lanes', async (t) => {
+t.test('keeps what is alike out of other runs', async (t) => {
     const { add, runs, end } = slowRuns(t);
     const results = Promise.all([1, 1, 2].map(add));
     mock.timers.tick(1_000);

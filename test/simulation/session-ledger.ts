@@ -4,7 +4,7 @@ import { SHARES } from '../../lib/webhooks/shares.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import type { Timeline } from './timeline.ts';
 
-/** The signs of life of a session: without a gap from when until when they hold. */
+/** The heartbeats of a session: without a gap from when until when they hold. */
 export interface Sign {
     readonly process: string;
     readonly since: number;

@@ -57,8 +57,8 @@ export class SimulatedQueue {
                 }
             },
 
-            lostJobs: () =>
-                process.call('queue', 'lostJobs', async () => {
+            hasLostJobs: () =>
+                process.call('queue', 'hasLostJobs', async () => {
                     const lost = this.heard.get(process.name) !== this.emptied;
                     this.heard.set(process.name, this.emptied);
                     return lost;

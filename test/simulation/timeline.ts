@@ -28,7 +28,7 @@ export const START: number = Date.parse('2026-11-21T00:00:00Z');
 const TAIL = 5_000;
 
 /** What goes on all the time and is of no interest for people. */
-const ROUTINE = /^(?:store\.(?:attempts|dispatch|sweep|keepAlive|advance)|queue\.lostJobs)$/;
+const ROUTINE = /^(?:store\.(?:attempts|dispatch|sweep|keepAlive|advance)|queue\.hasLostJobs)$/;
 
 /**
  * The time of a simulation, in milliseconds since it began, and all that is going to happen. One thing happens at a time, with all that

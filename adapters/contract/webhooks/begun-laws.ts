@@ -109,7 +109,7 @@ export const begunLaws: Laws<WebhookBench> = {
         assert.deepEqual(await bench.record([success(claim)], at(UNBEGUN + 2)), [true], 'it is who claimed it that holds it');
     },
 
-    async 'answers a sign of life with its time'(bench) {
+    async 'answers a heartbeat with its time'(bench) {
         for (const time of [at(0), at(12_345)]) {
             assert.deepEqual(await nameAt(bench, time, randomUUID(), []), time);
         }

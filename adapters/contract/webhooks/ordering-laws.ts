@@ -93,7 +93,7 @@ export const orderingLaws: Laws<WebhookBench> = {
         assert.deepEqual(await bench.dispatchedIds({ now: at(10) }), [second]);
     },
 
-    async 'holds a key after one that failed for good until that is replayed, where it is told to'(bench) {
+    async 'blocks a key after one that failed for good until that is replayed, where it is told to'(bench) {
         await addOrdered(bench, { afterExhausted: 'hold' });
         const [a1, a2, a3, b1] = await accept(bench, ['a', 'a', 'a', 'b']);
         const [first, other] = await bench.claimDue();
@@ -223,7 +223,7 @@ export const orderingLaws: Laws<WebhookBench> = {
 
 /** The same where retention is kept. */
 export const retainedOrderLaws: Laws<WebhookBench> = {
-    async 'keeps what holds a key as long as it does'(bench) {
+    async 'keeps what blocks a key as long as it does'(bench) {
         const { id } = await addOrdered(bench, { afterExhausted: 'hold' });
         const [first] = await accept(bench, ['a', 'a']);
         await bench.record([exhausted(only(await bench.claimDue()))], at(10));

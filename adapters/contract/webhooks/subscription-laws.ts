@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { StoredExporter } from '../../../lib/webhooks/exporter.ts';
-import type { FormattedMessage, NewEvent, Subscriber, Subscribers } from '../../../lib/webhooks/new-event.ts';
+import type { FormattedMessage, NewEvent, Recipient, SubscribedExporters } from '../../../lib/webhooks/new-event.ts';
 import { only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, forAll, sampleEvent, type WebhookBench } from './fixture.ts';
@@ -26,7 +26,7 @@ const MESSAGE: FormattedMessage = {
 };
 
 /** The event for those who chose it, and for all who do not choose. */
-function chosenBy(subscribers: readonly Subscriber[]): NewEvent {
+function chosenBy(subscribers: readonly Recipient[]): NewEvent {
     return { event: sampleEvent(), recipients: { types: ['investigation'], subscribers } };
 }
 
@@ -36,7 +36,7 @@ async function acceptAt(bench: WebhookBench, ...newEvents: readonly NewEvent[]):
     await bench.deliveries.accept(newEvents);
 }
 
-async function subscribersOf({ exporters }: WebhookBench): Promise<Subscribers> {
+async function subscribersOf({ exporters }: WebhookBench): Promise<SubscribedExporters> {
     return present(await exporters.subscribers?.(), 'subscribers()');
 }
 

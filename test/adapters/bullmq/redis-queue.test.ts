@@ -268,8 +268,8 @@ t.test('refuses options that cannot work, without repeating them', (t) => {
     for (const url of ['redis+sentinel://:hunter2@a,b', 'redis+sentinel://:hunter2@a/jobs/x', 'redis+cluster://:hunter2@', 'hunter2']) {
         t.throws(() => redisQueue({ url }), { code: 'MISCONFIGURED', field: 'url', message: /^((?!hunter2).)*$/ }, url);
     }
-    t.match(redisQueue({ url: 'rediss+sentinel://u:p@[::1]:1,b/jobs?sentinelPassword=q' }).place?.('x'), { prefix: '{scanwire:x}' });
-    t.match(redisQueue({ url: shared, prefix: '{a:b}' }).place?.('x'), { queue: 'Redis', prefix: '{a:b}' });
+    t.match(redisQueue({ url: 'rediss+sentinel://u:p@[::1]:1,b/jobs?sentinelPassword=q' }).address?.('x'), { prefix: '{scanwire:x}' });
+    t.match(redisQueue({ url: shared, prefix: '{a:b}' }).address?.('x'), { queue: 'Redis', prefix: '{a:b}' });
     t.end();
 });
 
@@ -328,7 +328,7 @@ t.test('opens a queue again when it has failed to open', async (t) => {
     const server = {
         name: 'Redis',
         backend: createRedisBackend as BullmqServer['backend'],
-        place: () => ({ queue: 'Redis' as const }),
+        address: () => ({ queue: 'Redis' as const }),
         ready: async () => {},
         producer: async () => ({ connection: connections.shift() as Redis, prefix }),
         worker: async () => t.fail('Nobody works here') as never,

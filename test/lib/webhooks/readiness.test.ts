@@ -38,7 +38,7 @@ t.test('a queue that fails in use is away until it can be used again', async (t)
     const queue = {
         ready: used,
         add: used,
-        lostJobs: async () => (await used()) ?? false,
+        hasLostJobs: async () => (await used()) ?? false,
         work: async () => ({ close: used }),
         close: used,
     };
@@ -69,7 +69,7 @@ t.test('a queue that fails in use is away until it can be used again', async (t)
     fails = null;
     await watched.queue.add([]);
     t.match(await check(), { ready: false }, 'a worker of this process may have taken all of it');
-    await watched.queue.lostJobs?.();
+    await watched.queue.hasLostJobs?.();
     t.strictSame(await check(), READY);
 });
 

@@ -5,7 +5,7 @@ import {
     checkSubscription,
     compileSubscription,
     explainSubscription,
-    isOperational,
+    isNoticeKind,
     wantsKind,
 } from '../../../lib/webhooks/subscription.ts';
 
@@ -15,7 +15,7 @@ const kind = (name: string) => ({
 });
 const table = eventKinds(['scan.started', 'scan.finished'].map(kind));
 
-t.test('every kind but the operational ones when none is named, and those that are named', (t) => {
+t.test('every kind but those of notices when none is named, and those that are named', (t) => {
     const cases: readonly [readonly string[] | null, string, boolean][] = [
         [null, 'scan.started', true],
         [null, 'exporter_failing', false],
@@ -33,8 +33,8 @@ t.test('every kind but the operational ones when none is named, and those that a
     for (const [kinds, name, expected] of cases) {
         t.equal(wantsKind(kinds, name), expected, `${JSON.stringify(kinds)} ${name}`);
     }
-    t.ok(isOperational('exporter_recovered'));
-    t.notOk(isOperational('idr_investigation_created'));
+    t.ok(isNoticeKind('exporter_recovered'));
+    t.notOk(isNoticeKind('idr_investigation_created'));
     t.end();
 });
 

@@ -19,7 +19,7 @@ import { keyRing } from '../../../lib/keys/key-ring.ts';
 import type { Message } from '../../../lib/webhooks/http-sender.ts';
 import type { WebhookStores, WebhooksOptions } from '../../../lib/webhooks/options.ts';
 import { newProgress, type Outcome, outcomeOf } from '../../../lib/webhooks/outcome.ts';
-import type { TraceStore } from '../../../lib/webhooks/traces.ts';
+import type { TraceStore } from '../../../lib/webhooks/trace-store.ts';
 import { type TracingOptions, webhookTracing } from '../../../lib/webhooks/tracing.ts';
 import { type Webhooks, webhooks } from '../../../lib/webhooks/webhooks.ts';
 

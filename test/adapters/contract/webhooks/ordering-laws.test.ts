@@ -25,7 +25,7 @@ const MUTANTS: Mutants = {
     }),
     'keeps the keys of exporters apart': handingOut((handedOut) => handedOut.slice(0, 1)),
     'goes on after one that failed for good': inserting({ afterExhausted: 'hold' }),
-    'holds a key after one that failed for good until that is replayed, where it is told to': inserting({ afterExhausted: 'skip' }),
+    'blocks a key after one that failed for good until that is replayed, where it is told to': inserting({ afterExhausted: 'skip' }),
     'lets a key go once what holds it is erased': (_, deliveries) => ({
         deliveries: { erase: async (id) => ({ ...present(await deliveries.event(id)), ended: 1 }) },
     }),
@@ -52,7 +52,7 @@ const MUTANTS: Mutants = {
     }),
 };
 
-const RETAINED: Mutants = { 'keeps what holds a key as long as it does': inserting({ afterExhausted: 'skip' }) };
+const RETAINED: Mutants = { 'keeps what blocks a key as long as it does': inserting({ afterExhausted: 'skip' }) };
 
 const DISCARDED: Mutants = {
     'lets a key go once what holds it is discarded': (_, deliveries) => ({

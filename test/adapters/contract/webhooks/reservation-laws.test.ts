@@ -116,7 +116,7 @@ const BEGINNING: Mutants = {
             },
         },
     }),
-    'answers a sign of life with its time': (_, deliveries) => ({
+    'answers a heartbeat with its time': (_, deliveries) => ({
         deliveries: { keepAlive: async (...args) => new Date((await deliveries.keepAlive(...args)).getTime() + 1) },
     }),
     'takes back what nobody has begun once it cannot begin any more': runningFast('sweep', 1),

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { joinedSubscriptionLaws, subscriptionLaws } from '../../../../adapters/contract/webhooks/subscription-laws.ts';
 import type { ExporterStore } from '../../../../lib/webhooks/exporter-store.ts';
-import type { FormattedMessage, NewEvent, Subscribers } from '../../../../lib/webhooks/new-event.ts';
+import type { FormattedMessage, NewEvent, SubscribedExporters } from '../../../../lib/webhooks/new-event.ts';
 import type { DeliveryStore } from '../../../../lib/webhooks/store.ts';
 import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
 import { breakingTransactions, type Mutants, migratedPool, proveWebhookLaws, rewriting } from './mutants.ts';
@@ -67,8 +67,8 @@ t.test('on a store that joins transactions', async (t) => {
     proveWebhookLaws(t, joinedSubscriptionLaws, JOINED, () => emptyWebhookStores(pool));
 });
 
-function telling(exporters: ExporterStore, change: (told: Subscribers) => Subscribers): Partial<ExporterStore> {
-    return { subscribers: async (tx) => change((await exporters.subscribers?.(tx)) as Subscribers) };
+function telling(exporters: ExporterStore, change: (told: SubscribedExporters) => SubscribedExporters): Partial<ExporterStore> {
+    return { subscribers: async (tx) => change((await exporters.subscribers?.(tx)) as SubscribedExporters) };
 }
 
 function acceptingAnyRevision(deliveries: DeliveryStore): Partial<DeliveryStore> {

@@ -5,23 +5,26 @@ import type { DeliveryJob } from './queue.ts';
 import type { Reservation } from './reservations.ts';
 import type { Claim } from './store.ts';
 
-/** Events that this process has just accepted, and settings of exporters, so that what is at hand need not be read. */
-export interface KeptMessages {
-    /** Keeps the event of deliveries that were just accepted, and what is sent in its place, as far as there is room. */
-    keep(deliveries: readonly string[], event: StoredEvent, message?: FormattedMessage | null): void;
+/** Events that this process has just accepted, and settings of exporters that it has read, so that a reserved delivery is sent without a read. */
+export interface MessageCache {
+    /** Adds the event of deliveries that were just accepted, and what is sent in its place, as far as there is memory. */
+    add(deliveries: readonly string[], event: StoredEvent, message?: FormattedMessage | null): void;
     /** What is needed to send, once, when all of it is at hand; its body then is on the exporter's account, the taker's to give back. */
     take(job: DeliveryJob & { readonly reservation: Reservation }, now: Date): Claim | null;
-    /** Settings that were read. */
-    learn(claim: Claim): void;
-    /** Settings are being read. */
-    reads<T>(reading: Promise<T>): Promise<T>;
+    /** Adds the settings of an exporter, from a claim that has read them. */
+    addSettings(claim: Claim): void;
+    /**
+     * Notes a read from the store for as long as it takes. A read that began before a change of settings may bring the old ones after it: what
+     * forgets waits for such reads, and forgets what they brought.
+     */
+    duringRead<T>(reading: Promise<T>): Promise<T>;
     /** Forgets the settings of an exporter. Resolves when those that were being read have come and are forgotten, too. */
-    forget(exporterId: string): Promise<void>;
+    forgetSettings(exporterId: string): Promise<void>;
     /** Forgets an event. Resolves when what was being read has come, which may hold it. */
-    erase(eventId: string): Promise<void>;
+    forgetEvent(eventId: string): Promise<void>;
 }
 
-interface KeptEvent {
+interface CachedEvent {
     readonly event: StoredEvent;
     readonly message: FormattedMessage | null;
     readonly bytes: number;
@@ -29,10 +32,10 @@ interface KeptEvent {
     old: boolean;
 }
 
-/** Milliseconds after which an event that nobody has taken is let go, or twice as many. What waits for longer is read when its time comes. */
-export const KEPT_FOR = 2_500;
+/** Milliseconds after which an event that nobody has taken is dropped, or twice as many. What waits for longer is read when its time comes. */
+export const CACHED_FOR = 2_500;
 
-/** Exporters whose settings are kept; beyond them, those that were learnt first are forgotten. */
+/** Exporters whose settings are cached; beyond them, those that were added first are forgotten. */
 const MAX_EXPORTERS = 1_000;
 
 /** How long a body is while it is sent. */
@@ -40,21 +43,21 @@ export function bodyBytes({ event, message }: Pick<Claim, 'event' | 'message'>):
     return Buffer.byteLength(message?.body ?? event.body);
 }
 
-/** @param bodies What kept bodies are counted in, together with those that are being sent. */
-export function keptMessages(bodies: ByteBudget): KeptMessages {
-    const events = new Map<string, KeptEvent>();
+/** @param bodyMemory What cached bodies are counted in, together with those that are being sent. */
+export function messageCache(bodyMemory: ByteBudget): MessageCache {
+    const events = new Map<string, CachedEvent>();
     const exporters = new Map<string, { readonly exporter: StoredExporter; readonly generation: number }>();
     const reading = new Set<Promise<unknown>>();
     let pruning: NodeJS.Timeout | null = null;
 
-    /** Lets go of what nobody has taken in time. */
+    /** Drops what nobody has taken in time. */
     function prune(): void {
         pruning = null;
-        for (const [deliveryId, kept] of events) {
-            if (kept.old) {
-                drop(deliveryId, kept);
+        for (const [deliveryId, cached] of events) {
+            if (cached.old) {
+                drop(deliveryId, cached);
             }
-            kept.old = true;
+            cached.old = true;
         }
         if (events.size > 0) {
             pruneLater();
@@ -63,20 +66,20 @@ export function keptMessages(bodies: ByteBudget): KeptMessages {
 
     function pruneLater(): void {
         if (pruning === null) {
-            pruning = setTimeout(prune, KEPT_FOR).unref();
+            pruning = setTimeout(prune, CACHED_FOR).unref();
         }
     }
 
-    function drop(deliveryId: string, { bytes }: KeptEvent): void {
+    function drop(deliveryId: string, { bytes }: CachedEvent): void {
         events.delete(deliveryId);
-        bodies.giveBack(null, bytes);
+        bodyMemory.giveBack(null, bytes);
     }
 
     return {
-        keep(deliveries, event, message = null) {
+        add(deliveries, event, message = null) {
             const bytes = bodyBytes({ event, message });
             for (const deliveryId of deliveries) {
-                if (!bodies.tryTake(bytes)) {
+                if (!bodyMemory.tryTake(bytes)) {
                     return;
                 }
                 events.set(deliveryId, { event, message, bytes, old: false });
@@ -85,20 +88,20 @@ export function keptMessages(bodies: ByteBudget): KeptMessages {
         },
 
         take({ deliveryId, exporterId = '', attempt, singleAttempt, reservation }, now) {
-            const kept = events.get(deliveryId);
+            const cached = events.get(deliveryId);
             const known = exporters.get(exporterId);
-            if (kept === undefined || known?.generation !== reservation.generation) {
+            if (cached === undefined || known?.generation !== reservation.generation) {
                 return null;
             }
 
             events.delete(deliveryId);
-            bodies.assign(exporterId, kept.bytes);
+            bodyMemory.assign(exporterId, cached.bytes);
             const { token, attemptSinceReplay } = reservation;
-            const { event, message } = kept;
+            const { event, message } = cached;
             return { deliveryId, token, claimedAt: now, attempt, attemptSinceReplay, singleAttempt, event, message, ...known };
         },
 
-        learn({ exporter, generation }) {
+        addSettings({ exporter, generation }) {
             exporters.delete(exporter.id);
             exporters.set(exporter.id, { exporter, generation });
             const [oldest] = exporters.keys();
@@ -107,7 +110,7 @@ export function keptMessages(bodies: ByteBudget): KeptMessages {
             }
         },
 
-        async reads(read) {
+        async duringRead(read) {
             reading.add(read);
             try {
                 return await read;
@@ -116,16 +119,16 @@ export function keptMessages(bodies: ByteBudget): KeptMessages {
             }
         },
 
-        async forget(exporterId) {
+        async forgetSettings(exporterId) {
             exporters.delete(exporterId);
             await Promise.allSettled(reading);
             exporters.delete(exporterId);
         },
 
-        async erase(eventId) {
-            for (const [deliveryId, kept] of events) {
-                if (kept.event.id === eventId) {
-                    drop(deliveryId, kept);
+        async forgetEvent(eventId) {
+            for (const [deliveryId, cached] of events) {
+                if (cached.event.id === eventId) {
+                    drop(deliveryId, cached);
                 }
             }
             await Promise.allSettled(reading);

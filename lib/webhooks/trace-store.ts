@@ -23,7 +23,7 @@ export interface Traces {
     /** Never rejects. */
     keep(eventIds: readonly string[], traceparent: string): Promise<void>;
     /** The same claims, their events with the traces that are known. */
-    known(claims: readonly (Claim | null)[]): Promise<readonly (Claim | null)[]>;
+    withTraceparents(claims: readonly (Claim | null)[]): Promise<readonly (Claim | null)[]>;
 }
 
 /** Milliseconds that claims wait for their traces: a small part of the time that an attempt must end in. */
@@ -39,7 +39,7 @@ export function tracesOf({
     onError,
 }: Pick<WebhooksContext, 'deliveries' | 'tracing' | 'onError'>): Traces {
     if (traces === undefined || tracing === null) {
-        return { keep: async () => {}, known: async (claims) => claims };
+        return { keep: async () => {}, withTraceparents: async (claims) => claims };
     }
 
     const keepBatched = batched<readonly Trace[], undefined>(async (lists) => {
@@ -61,7 +61,7 @@ export function tracesOf({
             await keepBatched(eventIds.map((eventId) => ({ eventId, traceparent }))).catch(onError);
         },
 
-        known: (claims) =>
+        withTraceparents: (claims) =>
             within(read(claims), { timeout: PATIENCE }).catch((error: Error) => {
                 onError(error);
                 return claims;

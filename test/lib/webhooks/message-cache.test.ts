@@ -2,7 +2,7 @@ import { mock } from 'node:test';
 import t, { type Test } from 'tap';
 import { type ByteBudget, byteBudget } from '../../../lib/webhooks/byte-budget.ts';
 import type { StoredExporter } from '../../../lib/webhooks/exporter.ts';
-import { KEPT_FOR, type KeptMessages, keptMessages } from '../../../lib/webhooks/kept-messages.ts';
+import { CACHED_FOR, type MessageCache, messageCache } from '../../../lib/webhooks/message-cache.ts';
 import type { Reservation } from '../../../lib/webhooks/reservations.ts';
 import type { Claim, Dispatched } from '../../../lib/webhooks/store.ts';
 
@@ -31,11 +31,11 @@ function learnt(id: string, generation = 3): Claim {
 }
 
 /** Those that know the settings of the exporter. */
-function informed(limit = 100): { readonly kept: KeptMessages; readonly bodies: ByteBudget } {
-    const bodies = byteBudget({ limit, largest: 1 });
-    const kept = keptMessages(bodies);
-    kept.learn(learnt('siem'));
-    return { kept, bodies };
+function informed(limit = 100): { readonly cache: MessageCache; readonly bodyMemory: ByteBudget } {
+    const bodyMemory = byteBudget({ limit, largest: 1 });
+    const cache = messageCache(bodyMemory);
+    cache.addSettings(learnt('siem'));
+    return { cache, bodyMemory };
 }
 
 /** Timers that wait to be moved on. */
@@ -46,10 +46,10 @@ function setTimers(t: Test): void {
 
 t.test('has at hand what was just accepted, once', async (t) => {
     setTimers(t);
-    const { kept, bodies } = informed();
+    const { cache, bodyMemory } = informed();
     const one = handedOut('one');
-    kept.keep([one.deliveryId], EVENT);
-    t.same(kept.take(one, NOW), {
+    cache.add([one.deliveryId], EVENT);
+    t.same(cache.take(one, NOW), {
         deliveryId: 'one',
         token: 'of one',
         claimedAt: NOW,
@@ -61,64 +61,64 @@ t.test('has at hand what was just accepted, once', async (t) => {
         exporter: exporterNamed('siem'),
         generation: 3,
     });
-    t.equal(kept.take(one, NOW), null);
-    t.equal(bodies.bytesOf('siem'), 8, 'its bytes are for the taker to give back');
+    t.equal(cache.take(one, NOW), null);
+    t.equal(bodyMemory.bytesOf('siem'), 8, 'its bytes are for the taker to give back');
 });
 
 t.test('has nothing at hand for an exporter whose settings it does not know, or has forgotten, or that were changed', async (t) => {
     setTimers(t);
-    const { kept } = informed();
-    kept.keep(['one', 'other', 'newer'], EVENT);
-    t.equal(kept.take(handedOut('other', 'unknown'), NOW), null);
-    t.equal(kept.take(handedOut('newer', 'siem', 4), NOW), null);
-    await kept.forget('siem');
-    t.equal(kept.take(handedOut('one'), NOW), null);
-    kept.learn(learnt('siem', 4));
-    t.equal(kept.take(handedOut('one'), NOW), null, 'they are newer than its claim');
-    t.equal(kept.take(handedOut('newer', 'siem', 4), NOW)?.deliveryId, 'newer');
+    const { cache } = informed();
+    cache.add(['one', 'other', 'newer'], EVENT);
+    t.equal(cache.take(handedOut('other', 'unknown'), NOW), null);
+    t.equal(cache.take(handedOut('newer', 'siem', 4), NOW), null);
+    await cache.forgetSettings('siem');
+    t.equal(cache.take(handedOut('one'), NOW), null);
+    cache.addSettings(learnt('siem', 4));
+    t.equal(cache.take(handedOut('one'), NOW), null, 'they are newer than its claim');
+    t.equal(cache.take(handedOut('newer', 'siem', 4), NOW)?.deliveryId, 'newer');
 });
 
 t.test('keeps no more than there is room for', async (t) => {
     setTimers(t);
-    const { kept, bodies } = informed(32);
+    const { cache, bodyMemory } = informed(32);
     const all = ['one', 'two', 'three'].map((id) => handedOut(id));
-    kept.keep(
+    cache.add(
         all.map(({ deliveryId }) => deliveryId),
         EVENT,
     );
-    t.equal(bodies.allowance('other'), (32 - 16) / 2, 'half of it');
+    t.equal(bodyMemory.allowance('other'), (32 - 16) / 2, 'half of it');
     t.strictSame(
-        all.map((one) => kept.take(one, NOW)?.deliveryId),
+        all.map((one) => cache.take(one, NOW)?.deliveryId),
         ['one', 'two', undefined],
     );
 });
 
 t.test('lets go of what nobody takes, and gives its room back', async (t) => {
     setTimers(t);
-    const { kept, bodies } = informed(32);
-    kept.keep(['one'], EVENT);
-    mock.timers.tick(KEPT_FOR);
-    kept.keep(['two'], EVENT);
-    t.equal(bodies.allowance('other'), (32 - 16) / 2, 'as long as it may still be begun it is there');
-    mock.timers.tick(KEPT_FOR);
-    t.equal(kept.take(handedOut('one'), NOW), null);
-    t.equal(bodies.allowance('other'), (32 - 8) / 2);
-    t.equal(kept.take(handedOut('two'), NOW)?.deliveryId, 'two');
-    mock.timers.tick(10 * KEPT_FOR);
-    t.equal(bodies.bytesOf('siem'), 8, 'what was taken is not given back here');
+    const { cache, bodyMemory } = informed(32);
+    cache.add(['one'], EVENT);
+    mock.timers.tick(CACHED_FOR);
+    cache.add(['two'], EVENT);
+    t.equal(bodyMemory.allowance('other'), (32 - 16) / 2, 'as long as it may still be begun it is there');
+    mock.timers.tick(CACHED_FOR);
+    t.equal(cache.take(handedOut('one'), NOW), null);
+    t.equal(bodyMemory.allowance('other'), (32 - 8) / 2);
+    t.equal(cache.take(handedOut('two'), NOW)?.deliveryId, 'two');
+    mock.timers.tick(10 * CACHED_FOR);
+    t.equal(bodyMemory.bytesOf('siem'), 8, 'what was taken is not given back here');
 });
 
 t.test('knows a bounded number of exporters, those that were learnt last', async (t) => {
     setTimers(t);
-    const { kept } = informed(1_000_000);
+    const { cache } = informed(1_000_000);
     for (let count = 0; count < 999; count++) {
-        kept.learn(learnt(`exporter-${count}`));
+        cache.addSettings(learnt(`exporter-${count}`));
     }
-    kept.learn(learnt('siem'));
-    kept.learn(learnt('one more'));
+    cache.addSettings(learnt('siem'));
+    cache.addSettings(learnt('one more'));
     for (const id of ['siem', 'exporter-1', 'exporter-998', 'one more', 'exporter-0']) {
         const one = handedOut(`to ${id}`, id);
-        kept.keep([one.deliveryId], EVENT);
-        t.equal(kept.take(one, NOW)?.exporter.id, id === 'exporter-0' ? undefined : id);
+        cache.add([one.deliveryId], EVENT);
+        t.equal(cache.take(one, NOW)?.exporter.id, id === 'exporter-0' ? undefined : id);
     }
 });

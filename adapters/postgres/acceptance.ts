@@ -14,7 +14,7 @@ import {
     type AcceptedDelivery,
     type AcceptedRow,
     type DispatchRow,
-} from './delivery-sql.ts';
+} from './delivery-statements.ts';
 import type { Notifications } from './notifications.ts';
 
 interface AcceptOptions {

@@ -43,7 +43,7 @@ import {
     SWEEP,
     type SweptRow,
     TRACES,
-} from './delivery-sql.ts';
+} from './delivery-statements.ts';
 import { exporterFromRow } from './exporters.ts';
 import type { Notifications } from './notifications.ts';
 import { replayStore } from './replays.ts';

@@ -3,7 +3,7 @@ import type { SliceCounts, SliceOptions } from '../../lib/webhooks/activity.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliveries.ts';
 import type { Delivery, DeliveryState } from '../../lib/webhooks/store.ts';
 import { isUuid, type Row, type Time, uuidOrNull, withDates } from './database.ts';
-import { DELIVERY_COLUMNS, STAGES } from './delivery-sql.ts';
+import { DELIVERY_COLUMNS, STAGES } from './delivery-statements.ts';
 
 /** The newest deliveries that a query asks for. */
 export async function listDeliveries(db: Executor, { limit, ...filter }: DeliveryQuery): Promise<readonly Delivery[]> {

@@ -195,6 +195,7 @@ function cacheMessages(
 
     const event = { ...given, createdAt, ...(traceparent !== undefined && { traceparent }) };
 
+    // Without export types it is a `test`, which is for one exporter.
     const subscribers = ('types' in recipients && recipients.subscribers) || [];
     if (subscribers.every(({ message }) => message === null)) {
         messageCache.add(deliveries, event);

@@ -83,7 +83,7 @@ export async function urlToStore(id: string, url: string, context: SealingContex
 function isWellSealed(exporter: StoredExporter, keyRing: KeyRing): boolean {
     const [text] = sealedUrl(exporter);
     const key = text === undefined ? undefined : sealingKeyId(text.sealed);
-    // Null for the text of a key ring of the application's own, which has forms and keys of its own.
+    // Null for a text that a key ring of the application's own has sealed: it looks as that likes, and does not tell its key.
     return key === null || key === keyRing.current;
 }
 

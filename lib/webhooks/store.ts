@@ -88,7 +88,7 @@ export interface Dispatched {
 /** What a dispatch has done. */
 export interface DispatchResult {
     readonly handedOut: readonly Dispatched[];
-    /** Exporters that others wait for: when an attempt for one of them ends, deliveries that are due and were not handed out may be unblocked. */
+    /** Exporters whose attempts are waited for: when one ends, it may unblock deliveries that are due, not handed out, and for exporters that take any now. */
     readonly waitsFor: readonly string[];
 }
 

@@ -7,8 +7,8 @@ import { hostSchema } from '../../lib/inventory/host.ts';
 import { hostMoveSchema } from '../../lib/inventory/host-moves.ts';
 import { hostsQuerySchema } from '../../lib/inventory/host-pages.ts';
 import { noteSchema, serviceSchema, workspaceSchema, workspaceVulnSchema } from '../../lib/inventory/resources.ts';
+import type { OperationSchemas } from './operation-schemas.ts';
 import type { OperationName } from './operations.ts';
-import type { OperationSchemas } from './schemas.ts';
 import { countsSchema } from './view-schemas.ts';
 
 const { count } = FIELD_SCHEMAS;

@@ -18,9 +18,9 @@ import { STATUS } from '../errors.ts';
 import { logFailure } from '../instance.ts';
 import { streamCut, unsniffed, untilClosed, withFirst } from '../request.ts';
 import { performerOf } from './handlers.ts';
+import { errorSchema, schemas } from './operation-schemas.ts';
 import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './operations.ts';
 import { callerIn, operationsOf, type Settings } from './options.ts';
-import { errorSchema, schemas } from './schemas.ts';
 
 type Handler = (input: object) => Promise<unknown>;
 

@@ -26,7 +26,7 @@ const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
 
 /**
  * Claims share one statement at a time, and outcomes another, so that many share each. Beside a statement that has said nothing for a second, since
- * its connection may be dead, a second one may run: the deliveries that wait for it would not be sent meanwhile.
+ * its connection may be dead, a second one may run: otherwise the deliveries that wait for it would not be sent.
  */
 const STATEMENTS: Concurrency = { runs: 1, silentAfter: 1_000, runsWithSilent: 2 };
 
@@ -71,7 +71,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
         const claimed = await claims.add({
             request: { deliveryId, token: newId(), duration: claimDuration, ...replaced },
             exporterId,
-            // With a reservation it does not wait until there is memory for its body: it is taken back then, and handed out again.
+            // A delivery with a reservation does not wait for memory: it is given up, taken back, and handed out again.
             givesUp: () => reservation !== null && bodyMemory.allowance(exporterId) === 0,
         });
         if (claimed === null) {

@@ -10,7 +10,7 @@
  * What is sent:
  * - event: something that happened, accepted once, its body frozen as text (`new-event.ts`); its kind says what a body looks like (`event-kinds.ts`)
  * - exporter: a configured receiver (`exporter.ts`); it chooses events by its kinds and filter (`subscription.ts`), and an event is routed to all that do
- * - type (export type): which investigations an exporter may get, and does without a subscription of its own (`setting-values.ts`)
+ * - type (export type): which investigations an exporter may get; without a subscription of its own it gets all of these (`setting-values.ts`)
  * - subscriber: an exporter with a subscription of its own; recipient: one that an event goes to (`subscriptions.ts`)
  * - revision: how often subscriptions had changed; what was routed by an older one is routed again
  * - format: the form of a body, for example `slack`; template: a format that a person has written; message: what a format has made of an

@@ -50,7 +50,7 @@ const TEST = `{% if attempt == null and steps.length > 0 %}<p>{{ t.exporters.sen
 {% if waits == 'few' %}<p>{{ t.exporters.othersWait }}</p>{% assign action = '/exporters/' | append: id | append: '/waiting' %}{% render 'form', action: action %}<button>{{ t.exporters.sendWaiting }}</button></form>
 {% elsif waits %}<p>{{ t.exporters.othersWait }} <a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ id }}">{{ t.exporters.sendWaiting }}</a></p>{% endif %}`;
 
-const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, isRunning: isRunning, carries: carries, parts: parts, preview: preview %}{% endblock %}`;
+const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, isRunning: isRunning, carries: carries, keptHeaders: keptHeaders, parts: parts, preview: preview %}{% endblock %}`;
 
 /** What is done by a button of the page of an exporter. Those that send a test show what it came to. */
 const ACTIONS = ['start', 'stop', 'pause', 'resume', 'test'] as const;

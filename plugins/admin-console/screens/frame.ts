@@ -75,11 +75,13 @@ const PARTS: Templates = {
     follow: `<span hx-get="{{ base }}{{ path }}" hx-trigger="every {{ every | default: '1s' }}" hx-target="{{ part }}" hx-select="{{ part }}" hx-swap="outerMorph"></span>`,
     /** What is said of a field: what is wrong with it, else what it is. */
     said: `{% assign fault = error | fault: field %}{% if fault %}<small id="{{ field }}-said" class="fault">{{ fault }}</small>{% elsif again %}<small id="{{ field }}-said" class="fault">{{ t.again }}</small>{% elsif hint %}<small id="{{ field }}-said">{{ hint }}</small>{% endif %}`,
-    input: `<label>{{ label }}
+    /** How a field is called, and whether it must have something in it. */
+    label: `{{ label }}{% if required %} <small>({{ t.required }})</small>{% endif %}`,
+    input: `<label>{% render 'label', label: label, required: required %}
 <input{% if id %} id="{{ id }}"{% endif %} name="{{ field }}" type="{{ type | default: 'text' }}" value="{{ value }}"{% if required %} required{% endif %}{% if list %} list="{{ list }}"{% endif %} autocomplete="off" spellcheck="false" {% render 'state', field: field, hint: hint, again: again, error: error %}>
 {% render 'said', field: field, hint: hint, again: again, error: error %}</label>
 `,
-    text: `<label>{{ label }}
+    text: `<label>{% render 'label', label: label, required: required %}
 <textarea name="{{ field }}" rows="{{ rows | default: 3 }}"{% if required %} required{% endif %} autocomplete="off" spellcheck="false" {% render 'state', field: field, hint: hint, again: again, error: error %}>
 {{ value }}</textarea>
 {% render 'said', field: field, hint: hint, again: again, error: error %}</label>

@@ -34,6 +34,11 @@ async function added(t: Test, fields: Record<string, string | readonly string[] 
 t.test('adds an exporter by the fields of the specification and shows its test', async (t) => {
     const { form, page, exporters, id } = await added(t, { headerName: ['Authorization', ''], headerValue: ['Bearer x', ''] });
     t.match(new Map(fieldsOf(form.html, '/admin/exporters')).get('secret'), /^whsec_/, 'a secret is there already');
+    const required = [...form.html.matchAll(/<label>([^<]*) <small>\(required\)<\/small>\s*<input [^>]* required/g)].map(
+        ([, label]) => label,
+    );
+    t.same(required, ['Collector', 'URL', 'Secret']);
+    t.match(form.html, /For X-Token: letmein the header is X-Token, the value letmein/);
     t.match(page.html, /The exporter was saved/);
     t.match(page.html, /Warning:<\/strong> messages and header values go out unencrypted/);
     t.match(page.html, /<code>delivered<\/code> Answered 204/);

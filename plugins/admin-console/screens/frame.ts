@@ -1,6 +1,7 @@
 import { Liquid } from 'liquidjs';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { ICON } from '../../web-page.ts';
+import type { FirstStep } from './first-steps.ts';
 import { formToken } from './forms.ts';
 import { counted, type Forms, filled, type Texts, texts } from './texts.ts';
 
@@ -29,6 +30,8 @@ export interface Frame {
     /** Of the browser that asks; see `forms.ts`. */
     readonly secret: string;
     readonly now: Date;
+    /** What somebody new does next, and on another page; null for nothing. */
+    readonly nextStep: FirstStep | null;
 }
 
 const LAYOUT = `<!DOCTYPE html>
@@ -58,6 +61,7 @@ ${ICON}
 </header>
 <main id="content" tabindex="-1">
 <h1>{{ title }}</h1>
+{% if nextStep %}<p class="next"><strong>{{ t.overview.next }}</strong> <a href="{{ base }}{{ nextStep.to }}">{{ nextStep.text }}</a></p>{% endif %}
 {% block content %}{% endblock %}
 </main>
 </body>
@@ -192,9 +196,9 @@ export class Renderer {
 
     /** The page in HTML. */
     async render({ template, title, data }: Pick<Page, 'template' | 'title' | 'data'>, frame: Frame): Promise<string> {
-        const { base, screens, path, signOut, secret, now } = frame;
+        const { base, screens, path, signOut, secret, now, nextStep } = frame;
         const globals = { ...OPTIONAL, t: this.#texts, base, frame: { secret, now } };
-        return await this.#engine.renderFile(template, { ...data, title, screens, here: path, signOut }, { globals });
+        return await this.#engine.renderFile(template, { ...data, title, screens, here: path, signOut, nextStep }, { globals });
     }
 
     /** Filters that look at the page. */

@@ -45,8 +45,16 @@ export const texts = {
     overview: {
         title: 'Overview',
         first: 'First steps',
+        next: 'Next step:',
         start: 'Start an exporter, which sends a test event',
-        publish: 'Publish a first event where the server runs, unless the application does:',
+        publish: 'Publish a first event',
+        publishHow: 'The application does, or whoever types where the server runs:',
+        sample: {
+            button: 'Publish a sample event',
+            hint: 'It goes to every exporter that runs and wants it.',
+            title: 'A sample investigation',
+            description: 'Published from the first steps, to see what becomes of an event.',
+        },
         attention: 'What needs attention',
         nothing: 'Nothing.',
         looking: 'It is still being looked at. Load this page again in a moment.',

@@ -141,8 +141,11 @@ t.test('shows how a test goes to a script that looks, and waits for it otherwise
         t.match(meanwhile, /hx-get="[^"]*\?test=[0-9a-f-]{36}"/);
         t.match(meanwhile, /<dt>Connection<\/dt><dd>\d+ ms<\/dd>[\s\S]*<dt>First byte<\/dt><dd>not yet</, 'step by step');
         held.shift()?.();
-        await until(async () => /<code>delivered<\/code>/.test((await visitor.get(path)).html));
+        await until(async () =>
+            /<section[^>]* id="test"><h2>Test event<\/h2><p><code>delivered<\/code>/.test((await visitor.get(path)).html),
+        );
         const { html } = await visitor.get(path);
+        t.match(html, /<dt>Last outcome<\/dt><dd><code>delivered<\/code> [\s\S]*, by a test<\/dd>/);
         t.notMatch(html, 'hx-get=', 'nothing more is looked for');
         return html;
     }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { unauthorized } from '@hapi/boom';
 import { server as hapiServer, type Server, type ServerOptions } from '@hapi/hapi';
@@ -127,8 +127,14 @@ export async function register(server: Server, options: Partial<AdminConsoleOpti
 }
 
 /** URL of a receiver that takes everything, unless it is told what to answer with. */
-export async function receiver(t: Test, status: (request: IncomingMessage) => number = () => 204): Promise<string> {
-    const server = createServer((request, response) => void request.resume().on('end', () => response.writeHead(status(request)).end()));
+export async function receiver(
+    t: Test,
+    status: (request: IncomingMessage) => number = () => 204,
+    headers: OutgoingHttpHeaders = {},
+): Promise<string> {
+    const server = createServer(
+        (request, response) => void request.resume().on('end', () => response.writeHead(status(request), headers).end()),
+    );
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     t.teardown(() => {

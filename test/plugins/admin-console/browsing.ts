@@ -3,7 +3,7 @@ import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-c
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { barriers, findBrowser, fits, listsFit, startBrowser, type WatchedPage, watchedPage } from '../../support/browser.ts';
-import { host, type Kept, onServers, register, systemOf } from './host.ts';
+import { embedded, host, type Kept, onServers, register, systemOf } from './host.ts';
 
 const DESK = { viewport: { width: 1280, height: 900 } };
 
@@ -13,6 +13,9 @@ export const WAYS: Readonly<Record<string, BrowserContextOptions>> = {
     'without scripts': { ...DESK, javaScriptEnabled: false },
     'on a phone in the dark': { viewport: { width: 375, height: 700 }, colorScheme: 'dark', isMobile: true, hasTouch: true },
 };
+
+/** Where it is kept what people look at: in memory, but for one way that has the stores of `scanwire serve`. */
+const KEPT: Readonly<Record<string, (t: Test) => Promise<Kept>>> = { 'on a phone in the dark': embedded };
 
 export interface Opened extends Omit<WatchedPage, 'close'> {
     readonly server: Server;
@@ -68,11 +71,11 @@ const skip: string | false = findBrowser() === null ? 'Chromium is not installed
 
 type Act = (t: Test, opened: Opened) => Promise<void>;
 
-/** A test in a real browser, in each of the ways in which people look; a page that complains, or calls anybody else, fails it. */
+/** A test in a real browser, in each of the ways in which people look, one of them at the embedded database; a page that complains, or calls anybody else, fails it. */
 export function inBrowsers(title: string, act: Act): void {
     inBrowser(title, async (t, browser) => {
         for (const [way, options] of Object.entries(WAYS)) {
-            await t.test(way, { timeout: 200_000 }, (t) => acted(t, act, browser, options));
+            await t.test(way, { timeout: 200_000 }, async (t) => acted(t, act, browser, options, await KEPT[way]?.(t)));
         }
     });
 }

@@ -8,6 +8,7 @@ import pg from 'pg';
 import type { Test } from 'tap';
 import { redisQueue } from '../../../adapters/bullmq/index.ts';
 import { memoryApiKeys, memoryAudit, memoryInventory, memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
+import { openMemoryDatabase } from '../../../adapters/pglite/index.ts';
 import { migrate, postgresStores } from '../../../adapters/postgres/index.ts';
 import { type AuditStore, auditTrail } from '../../../lib/audit/audit-trail.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
@@ -46,6 +47,15 @@ export interface Kept {
 
 function inMemory(): Kept {
     return { apiKeys: memoryApiKeys(), webhooks: memoryWebhooks(), queue: memoryQueue(), audit: memoryAudit() };
+}
+
+/** In the embedded database, as `scanwire serve` has it. */
+export async function embedded(t: Test): Promise<Kept> {
+    const pool = await openMemoryDatabase();
+    t.teardown(() => pool.end());
+    await migrate(pool);
+    const { apiKeys, webhooks, audit } = postgresStores({ pool });
+    return { apiKeys, webhooks, queue: memoryQueue(), audit };
 }
 
 /** In a database of the test's own, with a queue on Redis. */

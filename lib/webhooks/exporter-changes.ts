@@ -8,7 +8,6 @@ import {
     storedAuthentication,
     unsettledCredential,
 } from './authentication.ts';
-import type { ExportType } from './choices.ts';
 import { type CheckedExporterSettings, type ExporterChanges, type ExporterPatch, newExporter, type StoredExporter } from './exporter.ts';
 import { checkedChoices, sealFormatSecret } from './formatting.ts';
 import { sealHeaders } from './headers.ts';
@@ -16,6 +15,7 @@ import type { WebhooksContext } from './options.ts';
 import { assertCollector } from './owners.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
 import { knownUrl, urlToStore } from './sealed-url.ts';
+import type { ExportType } from './setting-values.ts';
 import { changeSecret, checkSecret, sealSecret } from './signature.ts';
 
 /** A new exporter as it is stored. @throws ScanwireError `INVALID_INPUT` with the field. */
@@ -109,9 +109,9 @@ async function urlPatch(
 
     return {
         ...patch,
-        ifAuthentication: before.sealedAuthentication,
-        ifFormatSecret: before.sealedFormatSecret,
-        ...(headers === undefined && { ifHeaders: before.sealedHeaders }),
+        expectedAuthentication: before.sealedAuthentication,
+        expectedFormatSecret: before.sealedFormatSecret,
+        ...(headers === undefined && { expectedHeaders: before.sealedHeaders }),
     };
 }
 
@@ -132,7 +132,7 @@ async function secretPatch(
     { keyRing, deliveries }: WebhooksContext,
 ): Promise<ExporterPatch> {
     const changed = changeSecret(before, secret, keyRing, await deliveries.now(), overlap);
-    return changed === null ? {} : { ...changed, ifSecret: before.sealedSecret };
+    return changed === null ? {} : { ...changed, expectedSecret: before.sealedSecret };
 }
 
 function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
@@ -145,5 +145,5 @@ function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
         throw new ScanwireError('CONFLICT', `Cannot change the type of a legacy exporter but ${allowed}`, { field: 'type' });
     }
 
-    return { type, ifType: before.type };
+    return { type, expectedType: before.type };
 }

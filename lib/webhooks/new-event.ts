@@ -1,5 +1,5 @@
-import type { ExportType } from './choices.ts';
 import type { HeaderPairs, StoredExporter } from './exporter.ts';
+import type { ExportType } from './setting-values.ts';
 
 /** Something that happened, accepted once. */
 export interface StoredEvent {
@@ -9,7 +9,7 @@ export interface StoredEvent {
     /** The exact text that is signed and sent, UTF-8. */
     readonly body: string;
     readonly createdAt: Date;
-    /** The step of a trace that published it, as W3C Trace Context writes it; absent where none is known. */
+    /** The span that published it, as W3C Trace Context writes it; absent where none is known. */
     readonly traceparent?: string;
 }
 

@@ -13,11 +13,10 @@ import type {
     WorkspaceChanges,
 } from '../../lib/inventory/store.ts';
 import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
-import type { SealedAnew } from '../../lib/keys/key-ring.ts';
+import type { Resealed } from '../../lib/keys/key-ring.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { Activity, ActivityQuery } from '../../lib/webhooks/activity.ts';
-import type { RuleSet } from '../../lib/webhooks/choices.ts';
 import type {
     DeliveryCount,
     DeliveryFilter,
@@ -37,6 +36,7 @@ import type { AcceptedEvent, EventSummary } from '../../lib/webhooks/new-event.t
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
 import type { Replay, ReplayOptions } from '../../lib/webhooks/replays.ts';
+import type { RuleSet } from '../../lib/webhooks/setting-values.ts';
 import type { Attempt, Delivery } from '../../lib/webhooks/store.ts';
 import type { Choice } from '../../lib/webhooks/subscriptions.ts';
 
@@ -127,7 +127,7 @@ export interface Operations {
     /** Removes hosts that no scan has seen for a while, or says how many that would be. */
     expireHosts: Operation<ExpireOptions & { readonly workspace: string }, RemovedHosts>;
     /** Seals a batch of what is at rest with the current key of the ring; goes on from `next` of the batch before. */
-    rotateKeyRing: Operation<{ readonly after?: string }, SealedAnew>;
+    rotateKeyRing: Operation<{ readonly after?: string }, Resealed>;
     /** Ids of the migrations that ran now; none when the schema was up to date. */
     migrate: Operation<object, { readonly applied: readonly string[] }>;
     /** What people have done, newest first. */

@@ -3,7 +3,7 @@ import type { OutcomeWords } from '../../../lib/webhooks/outcome-words.ts';
 import type { Delivery } from '../../../lib/webhooks/store.ts';
 import { waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
 import type { AttemptView, Output } from '../operations.ts';
-import type { Templates } from './frame.ts';
+import type { Templates } from './renderer.ts';
 import type { Visit } from './screen.ts';
 import { durationText, texts, wordsOf } from './texts.ts';
 

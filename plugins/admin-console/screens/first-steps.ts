@@ -68,11 +68,8 @@ export function pathOf({ id }: Pick<ExporterSummary, 'id'>): string {
 /** So many deliveries, the newest, are looked at for one that is no test. */
 const LOOKED_AT = 20;
 
-/** Whether there was an event that is no test, for an exporter; an owner has no commands, and is told of none. */
-async function anyPublished({ perform, owner }: Visit): Promise<boolean> {
-    if (owner !== null) {
-        return true;
-    }
+/** Whether there was an event that is no test, for an exporter. */
+async function anyPublished({ perform }: Visit): Promise<boolean> {
     const newest = await perform('listDeliveries', { limit: LOOKED_AT });
     return newest.some(({ kind }) => kind !== 'test');
 }

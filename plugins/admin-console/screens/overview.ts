@@ -3,7 +3,7 @@ import type { Diagnosis, Finding } from '../../../lib/webhooks/doctor.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporter-page.ts';
 import { within } from '../../../lib/within.ts';
 import { firstSteps, OVERVIEW_PATH, pathOf, publishedSample, SAMPLE_PATH, unlessAbsent } from './first-steps.ts';
-import type { Page } from './frame.ts';
+import type { Page } from './renderer.ts';
 import type { Screen, Visit } from './screen.ts';
 import { counted, filled, texts } from './texts.ts';
 

@@ -9,6 +9,7 @@ import { relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import t from 'tap';
+import { ProcessorTime } from './processor-time.ts';
 import { GATHERER, QUICK_NODE } from './scanwire.ts';
 
 /** Milliseconds that a file may take, unless it asks for more. */
@@ -19,6 +20,9 @@ const LONGEST = /\/(?:simulation|configurations|campaign|plans|webhook-laws|many
 
 /** More than the machine has processors for: many files wait for half of their time, for timers, servers and the processes they have started. */
 const JOBS = Math.min(3, availableParallelism() + 1);
+
+/** So many files are named at the end with what they took of the processor. */
+const COSTLIEST = 40;
 
 const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -31,11 +35,18 @@ t.setTimeout(0);
 t.plan(files.length);
 
 const running = new Set<ChildProcess>();
+const times = new ProcessorTime();
 t.on('spawn', (test) => {
     test.on('process', (child) => {
         running.add(child);
+        child.once('exit', () => times.ended(test.name));
         child.once('close', () => running.delete(child));
     });
+});
+
+process.on('exit', () => {
+    const lines = times.report(COSTLIEST);
+    process.stdout.write(lines.map((line) => `# ${line}\n`).join(''));
 });
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {

@@ -16,20 +16,21 @@ import { GATHERER, QUICK_NODE } from './scanwire.ts';
 const TIMEOUT = 120_000;
 
 /** What begins first, so that the run does not end with one of them alone. */
-const LONGEST = /\/(?:simulation|configurations|campaign|plans|webhook-laws|many-hosts|exporters-browser|socket)\b/;
+const LONGEST =
+    /\/(?:simulation|configurations|campaign|plans|webhook-laws|many-hosts|exporters-browser|socket|fuzz|backup|check-record|read-records|gunzip)\b/;
 
 /**
  * What leaves nothing behind in its process, and so may share it: to start one and to load tap and what is tested takes half a second of the processor,
  * and longer than most of these tests.
  */
-const SHARING = /\/test\/(?:adapters\/contract|lib)\//;
+const SHARING = /\/test\/(?:adapters\/contract|adapters\/memory|lib|plugins)\//;
 
 /** What looks at its process as a whole, or is long. */
 const ALONE =
-    /\/(?:http-sender|read-only-inventory|template|tls-trust|gunzip|check-record|decode-records|mend-record|read-records|read-scan|read-xml|vendors-xml)\.test\.js$/;
+    /\/(?:[\w-]+-browser|missing-packages|openapi|http-sender|read-only-inventory|template|tls-trust|gunzip|check-record|decode-records|mend-record|read-records|read-scan|read-xml|vendors-xml)\.test\.js$/;
 
 /** So many files share a process at most. */
-const SHARED_BY = 16;
+const SHARED_BY = 10;
 
 /** More than the machine has processors for: many files wait for half of their time, for timers, servers and the processes they have started. */
 const JOBS = Math.min(3, availableParallelism() + 1);
@@ -41,11 +42,10 @@ const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: { jobs: { type: 'string', default: String(JOBS) } },
 });
-const files = [...positionals.filter((file) => LONGEST.test(file)), ...positionals.filter((file) => !LONGEST.test(file))];
 
 t.jobs = Math.max(1, Number(values.jobs));
 t.setTimeout(0);
-const processes = dealt(files);
+const processes = dealt(positionals);
 t.plan(processes.length);
 
 const running = new Set<ChildProcess>();
@@ -89,12 +89,14 @@ for (const [index, [file = '', ...more]] of processes.entries()) {
     });
 }
 
-/** The files of each process. */
-function dealt(all: readonly string[]): readonly (readonly string[])[] {
+/** The files of each process: the longest alone and first, then those that share one, which take longer together than one of the rest. */
+function dealt(files: readonly string[]): readonly (readonly string[])[] {
     const shares = (file: string): boolean => SHARING.test(file) && !ALONE.test(file);
-    const sharing = all.filter(shares);
-    const together = Array.from({ length: Math.ceil(sharing.length / SHARED_BY) }, (_, index) =>
+    const sharing = files.filter(shares);
+    const shared = Array.from({ length: Math.ceil(sharing.length / SHARED_BY) }, (_, index) =>
         sharing.slice(index * SHARED_BY, (index + 1) * SHARED_BY),
     );
-    return [...all.filter((file) => !shares(file)).map((file) => [file]), ...together];
+    const alone = files.filter((file) => !shares(file));
+    const first = (file: string): boolean => LONGEST.test(file);
+    return [...alone.filter(first).map((file) => [file]), ...shared, ...alone.filter((file) => !first(file)).map((file) => [file])];
 }

@@ -7,7 +7,7 @@ import { addConsole, addSignInLinks, type SignIn } from '../../cli/console.ts';
 import { host, systemOf } from '../plugins/admin-console/host.ts';
 import { Visitor } from '../plugins/admin-console/visitor.ts';
 import { ENTRY, QUICK_NODE, scanwire, startScanwire } from '../support/scanwire.ts';
-import { dataOf, get, json, serve, serveIn } from '../support/served.ts';
+import { dataOf, get, json, serve, serveIn, usedDataOf } from '../support/served.ts';
 
 const COOKIE = /^scanwire-console=([^;]+); Max-Age=43200; Expires=[^;]+; Secure; HttpOnly; SameSite=Strict; Path=\/admin$/;
 const SIGN_IN = '/admin/sign-in';
@@ -205,7 +205,7 @@ fs.chmod = async (...given) => {
 syncBuiltinESMExports();`;
 
 t.test('gives out links from the moment on that the socket of the data folder listens', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const status = firstAnswer(join(data, 'scanwire.sock'));
     await serveIn(t, { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(SLOW_CHMOD)}` }, data);
     t.equal(await status, 200);

@@ -47,6 +47,7 @@ import { deploymentRate } from './migrations/0067-deployment-rate.ts';
 import { tombstones } from './migrations/0068-tombstones.ts';
 import { addressBlocks } from './migrations/0069-address-blocks.ts';
 import { activityOfEach } from './migrations/0071-activity-of-each.ts';
+import { responses } from './migrations/0072-responses.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -317,6 +318,7 @@ export const migrations: readonly Migration[] = [
     tombstones,
     ...addressBlocks,
     activityOfEach,
+    responses,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. `id` begins with a number that orders it. */

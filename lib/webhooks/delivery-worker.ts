@@ -2,6 +2,7 @@ import { type BatchedInTurn, batchedInTurn, type Lanes } from '../batched.ts';
 import { type KeyRing, rememberingRing } from '../keys/key-ring.ts';
 import { resultOfError } from './attempt-result.ts';
 import { openAuthentication } from './authentication.ts';
+import type { RefusedResponse } from './exchange.ts';
 import type { StoredExporter } from './exporter.ts';
 import { outgoingBody } from './formatting.ts';
 import type { Grant } from './grants.ts';
@@ -44,7 +45,7 @@ interface WaitingClaim {
  * whose delivery cannot be claimed is somebody else's or done.
  */
 export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
-    const { queue, newId, claimDuration, dispatcher, session, grants, kept, bodies, random, onError } = context;
+    const { queue, newId, claimDuration, dispatcher, session, grants, kept, bodies, responses, random, onError } = context;
     const claims = claimsInTurn(context);
     const ringOf = ringsOf(context.keyRing);
     const outcomes = outcomesInTurn(context);
@@ -105,7 +106,11 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     async function send(claim: Claim, begunAt: Date | null): Promise<void> {
         try {
             const keyRing = ringOf(claim.exporter);
-            const outcome = await traced(context, claim, (post) => attempt(claim, keyRing, context, post));
+            const heard: Heard = { refused: null };
+            const outcome = await traced(context, claim, (post) => attempt(claim, keyRing, context, { post, heard }));
+            if (heard.refused !== null) {
+                await responses.keep(claim, heard.refused, keyRing);
+            }
             const recorded = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
             const held = await record(recorded);
             // Another of its key may be due by this.
@@ -217,14 +222,29 @@ function ringsOf(keyRing: KeyRing): (exporter: StoredExporter) => KeyRing {
     };
 }
 
+/** What the receiver has answered that was no 2xx, if it is kept. */
+interface Heard {
+    refused: RefusedResponse | null;
+}
+
 function traced({ tracing }: WebhooksContext, claim: Claim, run: (post: Post) => Promise<Outcome>): Promise<Outcome> {
     return tracing === null ? run(untraced) : tracing.attempting(claim, run);
 }
 
-async function attempt(claim: Claim, keyRing: KeyRing, { sender, vendor, tracing, tests }: WebhooksContext, post: Post): Promise<Outcome> {
+async function attempt(
+    claim: Claim,
+    keyRing: KeyRing,
+    { sender, vendor, tracing, tests, responses }: WebhooksContext,
+    { post, heard }: { readonly post: Post; readonly heard: Heard },
+): Promise<Outcome> {
+    const onRefused = responses.kept
+        ? (response: RefusedResponse): void => {
+              heard.refused = response;
+          }
+        : null;
     let message: Message;
     try {
-        const made = messageOf(claim, keyRing, vendor);
+        const made = messageOf(claim, keyRing, vendor, onRefused);
         message = claim.singleAttempt ? { ...made, progress: tests.begin(claim.deliveryId) } : made;
     } catch (error) {
         return outcomeOf(resultOfError(error), newProgress(), 0);
@@ -240,7 +260,12 @@ function withTraceparent(message: Message, traceparent: string | null): Message 
     return traceparent === null || isGiven ? message : { ...message, headers: [...message.headers, ['traceparent', traceparent]] };
 }
 
-function messageOf({ event, message, exporter, singleAttempt, claimedAt }: Claim, keyRing: KeyRing, vendor: Vendor): Message {
+function messageOf(
+    { event, message, exporter, singleAttempt, claimedAt }: Claim,
+    keyRing: KeyRing,
+    vendor: Vendor,
+    onRefused: NonNullable<Message['onRefused']> | null,
+): Message {
     const { bytes: body, ...format } = outgoingBody(event, message, exporter, keyRing);
     const signing = {
         vendor,
@@ -254,7 +279,7 @@ function messageOf({ event, message, exporter, singleAttempt, claimedAt }: Claim
     const url = openUrl(exporter, keyRing);
     const authentication = openAuthentication(exporter, keyRing);
     const { id: exporterId, owner, trust } = exporter;
-    return { exporterId, owner, url, trust, headers, authentication, body, newConnection: singleAttempt };
+    return { exporterId, owner, url, trust, headers, authentication, body, newConnection: singleAttempt, onRefused };
 }
 
 function outcomeToRecord(

@@ -7,6 +7,7 @@ export type { ExportType, FormatName, RuleSet, SignatureForm, Trust } from './ch
 export type { Deliveries, DeliveryHistory, ErasedEvent, Events } from './deliveries.ts';
 export type { Diagnosis, Doctor, Finding, FindingPart } from './doctor.ts';
 export type { EventKind, EventKinds } from './event-kinds.ts';
+export type { RefusedResponse } from './exchange.ts';
 export type * from './exporter.ts';
 export type { Backlog, BacklogAge, Breaker, ExporterHealth, Overview, ShownExporter } from './exporter-health.ts';
 export type { DraftPreview, ExplainOptions, ExporterDraft, ExporterQuestions } from './exporter-questions.ts';
@@ -38,6 +39,7 @@ export type { Publish, PublishedEvent, PublishOptions } from './publisher.ts';
 export type * from './queue.ts';
 export type { Readiness, UnreadyReason } from './readiness.ts';
 export type { ReceiverWarning } from './receiver-url.ts';
+export type { AnsweredAttempt, AttemptResponse, ResponseBody, ResponseStore } from './response-bodies.ts';
 export { DEFAULT_SCHEDULE } from './schedule.ts';
 export type { Deployment, DeploymentSettings, Role, SettingsStore } from './settings.ts';
 export type * from './store.ts';

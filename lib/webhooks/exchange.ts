@@ -89,7 +89,10 @@ export function exchange(connection: Connection, request: ExchangeRequest): Prom
                 retryAfter: headers['retry-after'],
                 date: onlyValue(headers.date),
                 error,
-                body: kept && { ...keptOf(kept, bytes, error), encoded: isEncoded(headers['content-encoding']) },
+                body: kept && {
+                    ...keptOf(kept, Math.min(bytes, maxResponseBytes), error),
+                    encoded: isEncoded(headers['content-encoding']),
+                },
                 written,
                 unsent,
             });
@@ -137,12 +140,12 @@ export function exchange(connection: Connection, request: ExchangeRequest): Prom
 }
 
 function keptOf(chunks: readonly Buffer[], bytes: number, error: unknown): Omit<KeptBody, 'encoded'> {
-    const body = Buffer.concat(chunks).subarray(0, MAX_KEPT_BYTES);
+    const body = Buffer.concat(chunks).subarray(0, Math.min(bytes, MAX_KEPT_BYTES));
     return { body, bytes, cut: error !== null || bytes > body.length };
 }
 
 function isEncoded(coding: string | string[] | undefined): boolean {
-    return coding !== undefined && !/^\s*(?:identity)?\s*$/i.test(String(coding));
+    return !['', 'identity'].includes(String(coding ?? '').trim().toLowerCase());
 }
 
 type Headers = Record<string, string | string[] | undefined>;

@@ -78,7 +78,7 @@ function partsOfUrl(text: string): readonly string[] {
     }
 
     const { pathname, search, searchParams, username, password } = new URL(text);
-    const path = pathname.replace(/\/+$/, '');
+    const path = pathname.endsWith('/') ? pathname.slice(0, -1) : pathname;
     const segments = path.split('/').filter((segment) => isTelling(segment) && !COMMON.has(lower(segment)));
     const values = [...searchParams.values(), ...search.slice(1).split(/[&=]/)].filter(isTelling);
     const whole = path === '' ? [] : [`${path}${search}`, path, ...(path.lastIndexOf('/') > 0 ? [path.slice(1)] : [])];

@@ -25,6 +25,8 @@ create function scanwire.keep_responses(responses json)
 returns void
 language plpgsql
 set enable_seqscan = off
+set enable_indexscan = off
+set enable_indexonlyscan = off
 set jit = off
 as $$
 begin

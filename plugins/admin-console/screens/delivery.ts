@@ -121,7 +121,7 @@ function noticeOf(query: Visit['query']): string | null {
     return query.has('replayed') ? texts.deliveries.wasReplayed : null;
 }
 
-/** @param next The one after it: what several came to, one after the other, is explained once. */
+/** @param next The one after it: what several came to, one after the other, is explained once, and what all were answered shown once. */
 function attemptShown(attempt: AttemptView, next?: AttemptView) {
     const { timings, status, retryAfter, address, fingerprint, certificate, responseBody } = attempt;
     const t = texts.deliveries;
@@ -136,7 +136,8 @@ function attemptShown(attempt: AttemptView, next?: AttemptView) {
     const response = facts.filter(([, value]) => value !== null && value !== undefined);
     const isRepeated = attempt.code === next?.code && attempt.status === next.status;
     const words = isRepeated ? null : wordsOf(attempt.code, attempt.status);
-    const answer = responseBody && { ...responseBody, size: responseBody.bytes.toLocaleString(texts.locale) };
+    const isSaidAgain = isRepeated && responseBody?.text === next?.responseBody?.text && responseBody?.bytes === next?.responseBody?.bytes;
+    const answer = responseBody && !isSaidAgain && { ...responseBody, size: responseBody.bytes.toLocaleString(texts.locale) };
     return { ...attempt, words, response, answer, ...(timings === null ? { bar: null, took: '' } : barOf(timings)) };
 }
 

@@ -145,7 +145,11 @@ function keptOf(chunks: readonly Buffer[], bytes: number, error: unknown): Omit<
 }
 
 function isEncoded(coding: string | string[] | undefined): boolean {
-    return !['', 'identity'].includes(String(coding ?? '').trim().toLowerCase());
+    return !['', 'identity'].includes(
+        String(coding ?? '')
+            .trim()
+            .toLowerCase(),
+    );
 }
 
 type Headers = Record<string, string | string[] | undefined>;

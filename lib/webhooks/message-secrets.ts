@@ -73,10 +73,6 @@ const COMMON: ReadonlySet<string> = new Set(
 
 /** What comes after the host, as it is and decoded, in whole and each part of it; user and password of a proxy. */
 function partsOfUrl(text: string): readonly string[] {
-    if (!URL.canParse(text)) {
-        return [];
-    }
-
     const { pathname, search, searchParams, username, password } = new URL(text);
     const path = pathname.endsWith('/') ? pathname.slice(0, -1) : pathname;
     const segments = path.split('/').filter((segment) => isTelling(segment) && !COMMON.has(lower(segment)));

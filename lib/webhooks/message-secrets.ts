@@ -76,8 +76,13 @@ function partsOfUrl(text: string): readonly string[] {
     const { pathname, search, searchParams, username, password } = new URL(text);
     const path = pathname.endsWith('/') ? pathname.slice(0, -1) : pathname;
     const segments = path.split('/').filter((segment) => isTelling(segment) && !COMMON.has(lower(segment)));
-    const values = [...searchParams.values(), ...search.slice(1).split(/[&=]/)].filter(isTelling);
-    const whole = path === '' ? [] : [`${path}${search}`, path, ...(path.lastIndexOf('/') > 0 ? [path.slice(1)] : [])];
+    // Not the names: many a receiver says "token" of something else.
+    const given = search
+        .slice(1)
+        .split('&')
+        .map((pair) => pair.slice(pair.indexOf('=') + 1));
+    const values = [...searchParams.values(), ...given].filter(isTelling);
+    const whole = path === '' ? [] : [`${pathname}${search}`, pathname, path, ...(path.lastIndexOf('/') > 0 ? [path.slice(1)] : [])];
     const all = [...whole, search, search.slice(1), ...segments, ...values, username, password];
     return all.flatMap((part) => [part, decoded(part)]);
 }
